@@ -1,0 +1,169 @@
+package domainxml
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// diskAlias starts the user alias that carries a disk's key. libvirt keeps aliases only when they start with ua-.
+const diskAlias = "ua-disk-"
+
+// diskKey is the name of a disk: its alias if virtclaim gave it one, else its target.
+func diskKey(d libvirtxml.DomainDisk) string {
+	if d.Alias != nil {
+		if key, ours := strings.CutPrefix(d.Alias.Name, diskAlias); ours {
+			return key
+		}
+	}
+	if d.Target != nil {
+		return d.Target.Dev
+	}
+	return ""
+}
+
+// isFixed leaves CD-ROM and floppy drives and LUN pass-through out.
+func isFixed(d libvirtxml.DomainDisk) bool { return d.Device == "disk" || d.Device == "" }
+
+// applyDisks makes the fixed disks those of want. A disk that stays keeps its target and address, so inserting one
+// moves no other.
+func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
+	var kept []libvirtxml.DomainDisk
+	have := map[string]bool{}
+	for _, disk := range d.Devices.Disks {
+		if !isFixed(disk) {
+			kept = append(kept, disk)
+			continue
+		}
+		key := diskKey(disk)
+		if intent, ok := want[key]; ok {
+			have[key] = true
+			applyDisk(&disk, intent)
+			kept = append(kept, disk)
+		}
+	}
+	for _, key := range newKeys(want, have) {
+		disk := libvirtxml.DomainDisk{Device: "disk", Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
+		applyDisk(&disk, want[key])
+		kept = append(kept, disk)
+	}
+	nameTargets(kept)
+	d.Devices.Disks = kept
+	addSCSIController(d)
+}
+
+// newKeys are the disks that have no device yet, the ones to boot from first, so that they get the first targets.
+func newKeys(want map[string]Disk, have map[string]bool) []string {
+	keys := slices.DeleteFunc(slices.Collect(maps.Keys(want)), func(k string) bool { return have[k] })
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(want[a].BootOrder-1, want[b].BootOrder-1), cmp.Compare(a, b)) // 0, no order, is last
+	})
+	return keys
+}
+
+// applyDisk writes the intent into one device, and only what differs from it.
+func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
+	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now.Volume, want.Volume) {
+		applyVolume(d, want.Volume)
+	}
+	if d.Target == nil || d.Target.Bus != want.Bus {
+		d.Target = &libvirtxml.DomainDiskTarget{Bus: want.Bus}
+		d.Address = nil // it belongs to the old bus
+	}
+	switch {
+	case want.BootOrder == 0:
+		d.Boot = nil
+	case d.Boot == nil || d.Boot.Order != want.BootOrder:
+		d.Boot = &libvirtxml.DomainDeviceBoot{Order: want.BootOrder}
+	}
+}
+
+// sameDevice compares what of two volumes a device's XML can hold.
+func sameDevice(a, b volume.Volume) bool {
+	return a.CopyOnRead == b.CopyOnRead && slices.EqualFunc(a.Images, b.Images, func(x, y volume.Image) bool {
+		x.AccessMode, x.Hosts, x.Generation = "", nil, ""
+		y.AccessMode, y.Hosts, y.Generation = "", nil, ""
+		return reflect.DeepEqual(x, y)
+	}) && topMode(a) == topMode(b)
+}
+
+func topMode(v volume.Volume) volume.AccessMode {
+	if len(v.Images) == 0 {
+		return ""
+	}
+	return v.Images[0].AccessMode
+}
+
+// nameTargets gives every disk without a target the first free name of its bus.
+func nameTargets(disks []libvirtxml.DomainDisk) {
+	taken := map[string]bool{}
+	for _, d := range disks {
+		if d.Target != nil {
+			taken[d.Target.Dev] = true
+		}
+	}
+	for i := range disks {
+		if disks[i].Target == nil || disks[i].Target.Dev != "" {
+			continue
+		}
+		prefix := "sd"
+		if disks[i].Target.Bus == "virtio" {
+			prefix = "vd"
+		}
+		for n := 0; ; n++ {
+			if name := prefix + letters(n); !taken[name] {
+				disks[i].Target.Dev, taken[name] = name, true
+				break
+			}
+		}
+	}
+}
+
+// letters counts as disk names do: a … z, aa, ab …
+func letters(n int) string {
+	s := ""
+	for n++; n > 0; n = (n - 1) / 26 {
+		s = string(rune('a'+(n-1)%26)) + s
+	}
+	return s
+}
+
+// addSCSIController names the model that guests have a driver for: libvirt's own choice is an lsilogic.
+func addSCSIController(d *libvirtxml.Domain) {
+	onSCSI := func(k libvirtxml.DomainDisk) bool { return k.Target != nil && k.Target.Bus == "scsi" }
+	isSCSI := func(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
+	if !slices.ContainsFunc(d.Devices.Disks, onSCSI) || slices.ContainsFunc(d.Devices.Controllers, isSCSI) {
+		return
+	}
+	d.Devices.Controllers = append(d.Devices.Controllers,
+		libvirtxml.DomainController{Type: "scsi", Index: new(uint), Model: "virtio-scsi"})
+}
+
+func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
+	disks := map[string]Disk{}
+	for _, disk := range d.Devices.Disks {
+		if isFixed(disk) {
+			key := diskKey(disk)
+			disks[key] = parseDisk(disk, mark.disk(key))
+		}
+	}
+	return disks
+}
+
+func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
+	disk := Disk{Volume: parseVolume(d)}
+	mark.complete(&disk.Volume)
+	if d.Target != nil {
+		disk.Bus = d.Target.Bus
+	}
+	if d.Boot != nil {
+		disk.BootOrder = d.Boot.Order
+	}
+	return disk
+}

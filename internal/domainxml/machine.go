@@ -1,0 +1,154 @@
+// Package domainxml turns a machine into libvirt's domain XML and back. It is pure: the same machine gives the same
+// XML, and nothing is asked of a host. The source of every rule is libvirt's domain format
+// (https://libvirt.org/formatdomain.html) unless a comment says otherwise.
+package domainxml
+
+import (
+	"encoding/xml"
+	"fmt"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Machine is what virtclaim knows of a libvirt domain. Whatever else a domain has stays as it is when a Machine is
+// applied to it.
+type Machine struct {
+	Name string
+	// UUID is empty before libvirt has given the domain one.
+	UUID  string
+	VCPUs uint
+	// Memory is in KiB, libvirt's own unit.
+	Memory uint
+	// Type is the machine type, an alias such as q35 or a full name; empty lets libvirt choose.
+	Type string
+	// Arch is the guest's architecture; empty lets libvirt choose.
+	Arch string
+	// DomainType is kvm, or qemu for emulation.
+	DomainType string
+	// Boot is the kernel that is booted directly; nil boots from the disks.
+	Boot *Boot
+	// Disks are keyed by the name that the user gave them.
+	Disks map[string]Disk
+	// Serial is the first serial port; nil when there is none.
+	Serial *Serial
+	Mark   Mark
+}
+
+// Boot is a direct kernel boot. The paths are on the host.
+type Boot struct {
+	Kernel, Initrd, Cmdline string
+}
+
+// Disk is one fixed disk of a machine.
+type Disk struct {
+	Volume volume.Volume
+	// Bus is virtio, scsi or sata.
+	Bus string
+	// BootOrder counts from 1; 0 means that the disk is not booted from by order.
+	BootOrder uint
+}
+
+// Serial is a serial port whose output may be kept.
+type Serial struct {
+	// LogFile is an absolute path on the host; empty keeps no log.
+	LogFile string
+}
+
+// Unmarshal reads libvirt's domain XML.
+func Unmarshal(text string) (*libvirtxml.Domain, error) {
+	d := &libvirtxml.Domain{}
+	if err := d.Unmarshal(text); err != nil {
+		return nil, fmt.Errorf("read the domain's XML: %w", err)
+	}
+	if d.Devices == nil {
+		d.Devices = &libvirtxml.DomainDeviceList{}
+	}
+	if d.OS == nil {
+		d.OS = &libvirtxml.DomainOS{}
+	}
+	return d, nil
+}
+
+// Build gives the XML of a domain that does not exist yet.
+func Build(m Machine) (string, error) {
+	d := skeleton(m)
+	return apply(d, m)
+}
+
+// Update gives the XML of an existing domain (its stored definition) after m. Changed tells whether it differs in
+// anything that a guest could notice; a change of virtclaim's own metadata alone is none.
+func Update(stored string, m Machine) (text string, changed bool, err error) {
+	d, err := Unmarshal(stored)
+	if err != nil {
+		return "", false, err
+	}
+	before, err := withoutMetadata(d)
+	if err != nil {
+		return "", false, err
+	}
+	if text, err = apply(d, m); err != nil {
+		return "", false, err
+	}
+	after, err := withoutMetadata(d)
+	if err != nil {
+		return "", false, err
+	}
+	return text, before != after, nil
+}
+
+// apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
+func apply(d *libvirtxml.Domain, m Machine) (string, error) {
+	applyCPU(d, m.VCPUs)
+	applyMemory(d, m.Memory)
+	applyDisks(d, m.Disks)
+	applyBoot(d, m.Boot)
+	applySerial(d, m.Serial)
+	if err := applyMark(d, m.Mark, m.Disks); err != nil {
+		return "", err
+	}
+	text, err := xml.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("write the domain's XML: %w", err)
+	}
+	return string(text), nil
+}
+
+// Parse reads a machine out of a domain's XML, from libvirt or from Build.
+func Parse(text string) (Machine, error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return Machine{}, err
+	}
+	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type}
+	if d.OS.Type != nil {
+		m.Type, m.Arch = d.OS.Type.Machine, d.OS.Type.Arch
+	}
+	if m.VCPUs = parseCPU(d); m.VCPUs == 0 {
+		m.VCPUs = 1 // libvirt's default
+	}
+	if m.Memory, err = parseMemory(d); err != nil {
+		return Machine{}, err
+	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return Machine{}, err
+	}
+	m.Mark = mark.Mark
+	m.Boot = parseBoot(d)
+	m.Serial = parseSerial(d)
+	m.Disks = parseDisks(d, mark)
+	return m, nil
+}
+
+// withoutMetadata is the domain as the guest can notice it.
+func withoutMetadata(d *libvirtxml.Domain) (string, error) {
+	bare := *d
+	bare.Metadata = nil
+	text, err := bare.Marshal()
+	if err != nil {
+		return "", fmt.Errorf("write the domain's XML: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,267 @@
+package domainxml
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func ptr[T any](v T) *T { return &v }
+
+// iscsi is a volume as a binding gives it.
+func iscsi(mode volume.AccessMode, auth bool) volume.Volume {
+	i := volume.Image{
+		Type: "network", Format: "raw", Protocol: "iscsi", Name: "iqn.2026-01.io.example:disks/1",
+		Servers:    []volume.Server{{Host: "storage.example", Port: ptr(int64(3260))}},
+		AccessMode: mode, Hosts: []string{"node-a", "node-b"},
+	}
+	if auth {
+		i.Initiator = "iqn.2026-01.io.example:node"
+		i.Auth = &volume.Auth{Type: "iscsi", Username: "guest", SecretUUID: "5f0c6f1e-58f5-5c80-9b57-0d3a2f6f8a11"}
+	}
+	return volume.Volume{Capacity: ptr(int64(1 << 30)), Images: []volume.Image{i}}
+}
+
+func overlay() volume.Volume {
+	top := volume.Image{
+		Type: "file", Format: "qcow2", Name: "/pools/ssd/web.qcow2",
+		AccessMode: volume.WriteExclusive, Hosts: []string{"node-a"}, Generation: "f00d",
+	}
+	v := iscsi(volume.ReadShared, true)
+	v.CopyOnRead = true
+	v.Images = append([]volume.Image{top}, v.Images...)
+	return v
+}
+
+func machines() map[string]Machine {
+	return map[string]Machine{
+		"smallest": {Name: "smallest", VCPUs: 1, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}},
+		"direct-boot": {
+			Name: "direct-boot", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", VCPUs: 2, Memory: 262144,
+			Type: "pc", Arch: "x86_64", DomainType: "qemu",
+			Boot:   &Boot{Kernel: "/boot/vmlinux", Initrd: "/boot/initrd", Cmdline: "console=ttyS0 a=<b>"},
+			Serial: &Serial{LogFile: "/var/log/guest.log"},
+			Disks:  map[string]Disk{"root": {Volume: iscsi(volume.WriteExclusive, true), Bus: "virtio"}},
+			Mark:   Mark{Owner: "prod & co", Phase: Creating},
+		},
+		"many-disks": {
+			Name: "many-disks", VCPUs: 4, Memory: 1048576, Type: "q35", Arch: "x86_64", DomainType: "kvm",
+			Disks: map[string]Disk{
+				"a-data": {Volume: iscsi(volume.WriteExclusive, false), Bus: "sata"},
+				"b-root": {Volume: overlay(), Bus: "virtio", BootOrder: 1},
+				"c-lib":  {Volume: iscsi(volume.ReadShared, false), Bus: "scsi", BootOrder: 2},
+				"d-more": {Volume: iscsi(volume.ReadShared, true), Bus: "scsi"},
+			},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
+	}
+}
+
+func TestBuildGivesTheExpectedXML(t *testing.T) {
+	for name, m := range machines() {
+		t.Run(name, func(t *testing.T) {
+			got, err := Build(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", name+".xml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimSuffix(string(want), "\n"), got); diff != "" {
+				t.Errorf("the XML differs from %s (-want +got):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestParseReadsBackWhatBuildWrote(t *testing.T) {
+	for name, m := range machines() {
+		t.Run(name, func(t *testing.T) {
+			text, err := Build(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(m, got); diff != "" {
+				t.Errorf("read back differs (-built +read):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpdateToTheSameChangesNothing(t *testing.T) {
+	for name, m := range machines() {
+		t.Run(name, func(t *testing.T) {
+			text, err := Build(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, changed, err := Update(text, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if changed || again != text {
+				t.Errorf("changed = %v, difference:\n%s", changed, cmp.Diff(text, again))
+			}
+		})
+	}
+}
+
+// stored is what libvirt 9.0 makes of a machine with two disks, shortened, with what other tools add to a domain.
+func stored(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "stored.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestUpdateKeepsWhatItDoesNotModel(t *testing.T) {
+	m, err := Parse(stored(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.VCPUs = 3
+	m.Disks["a-new"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Bus: "virtio"}
+	text, changed, err := Update(stored(t), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !changed {
+		t.Error("a new disk and another vCPU are no change")
+	}
+	for _, kept := range []string{
+		`<app:note xmlns:app="https://example.org/app">keep me</app:note>`,
+		`slot="0x07"`, `slot="0x08"`, `<target dev="vda" bus="virtio"`, `<target dev="vdb" bus="virtio"`,
+		`<mac address="52:54:00:11:22:33"`, `<total_iops_sec>500`, `device="cdrom"`, `type="cirrus"`,
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), kept) {
+			t.Errorf("%s is gone from:\n%s", kept, text)
+		}
+	}
+	if !strings.Contains(text, `<alias name="ua-disk-a-new"`) || !strings.Contains(text, `dev="vdc"`) {
+		t.Errorf("the new disk is not at the first free target:\n%s", text)
+	}
+}
+
+func TestUpdateOfAVolumeKeepsTheDevice(t *testing.T) {
+	m, err := Parse(stored(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Disks["root"] = Disk{Volume: iscsi(volume.ReadShared, true), Bus: "virtio", BootOrder: m.Disks["root"].BootOrder}
+	text, changed, err := Update(stored(t), m)
+	if err != nil || !changed {
+		t.Fatalf("changed = %v, %v", changed, err)
+	}
+	after, err := Unmarshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := after.Devices.Disks[0]
+	if root.Target.Dev != "vda" || root.Address == nil || *root.Address.PCI.Slot != 7 || root.IOTune == nil {
+		t.Errorf("the device lost its place or its tuning: %+v", root)
+	}
+	if root.ReadOnly == nil || root.Shareable == nil || root.Source.Network == nil {
+		t.Errorf("the device does not have the new volume: %+v", root)
+	}
+}
+
+func TestUpdateOfHostsAloneIsNoChangeForTheGuest(t *testing.T) {
+	m := machines()["direct-boot"]
+	text, err := Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := m.Disks["root"]
+	d.Volume.Images[0].Hosts = []string{"node-a", "node-b", "node-c"}
+	again, changed, err := Update(text, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed {
+		t.Error("another host in the binding counts as a change of the guest's devices")
+	}
+	if got, err := Parse(again); err != nil || len(got.Disks["root"].Volume.Images[0].Hosts) != 3 {
+		t.Errorf("the new host was not noted: %+v, %v", got.Disks["root"], err)
+	}
+}
+
+func TestParseBelievesTheDeviceOverTheMark(t *testing.T) {
+	text, err := Build(machines()["direct-boot"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHand := strings.Replace(text, "</source>", "</source><readonly></readonly>", 1)
+	m, err := Parse(byHand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Disks["root"].Volume.Images[0].AccessMode; got != volume.ReadShared {
+		t.Errorf("a disk that was made read-only by hand is read as %s", got)
+	}
+}
+
+func TestTargetNamesGoOnAfterZ(t *testing.T) {
+	for n, want := range map[int]string{0: "a", 25: "z", 26: "aa", 27: "ab", 701: "zz", 702: "aaa"} {
+		if got := letters(n); got != want {
+			t.Errorf("letters(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestSameTypeResolvesAliases(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"pc", "pc-i440fx-7.2", true}, {"pc-q35-7.2", "q35", true}, {"q35", "q35", true},
+		{"pc", "pc-q35-7.2", false}, {"q35", "pc-i440fx-7.2", false}, {"pc-q35-7.2", "pc-q35-8.0", false},
+	} {
+		if got := SameType(c.a, c.b); got != c.want {
+			t.Errorf("SameType(%s, %s) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+func FuzzUpdatedDomainsStayReadable(f *testing.F) {
+	for _, m := range machines() {
+		text, err := Build(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, _, err := Update(text, m)
+		if err != nil {
+			return
+		}
+		if _, err := Parse(again); err != nil {
+			t.Errorf("can't be read after an update: %v", err)
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package domainxml
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Namespace is the XML namespace of virtclaim's element in a domain's <metadata>.
+const Namespace = "https://virtclaim.io/libvirt/domain/1"
+
+// The phases of a machine's life.
+const (
+	// Creating holds until all that a creation does is done, so that an interrupted one can go on.
+	Creating = "creating"
+	// Ready holds afterwards.
+	Ready = "ready"
+)
+
+// Mark is what virtclaim notes in a domain's metadata about the machine as a whole.
+type Mark struct {
+	// Owner is the provider's owner; empty when none is configured.
+	Owner string `xml:"owner,attr,omitempty"`
+	// Phase is Creating or Ready; empty in a domain that virtclaim did not make.
+	Phase string `xml:"phase,attr,omitempty"`
+}
+
+// machineMark is the element in <metadata>. Beside the mark it keeps what a <disk> has no words for.
+type machineMark struct {
+	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
+	Mark
+	Disks []diskMark `xml:"disk"`
+}
+
+type diskMark struct {
+	Key      string      `xml:"key,attr"`
+	Capacity *int64      `xml:"capacity,attr"`
+	Images   []imageMark `xml:"image"`
+}
+
+type imageMark struct {
+	AccessMode volume.AccessMode `xml:"access-mode,attr,omitempty"`
+	Generation string            `xml:"generation,attr,omitempty"`
+	Hosts      []string          `xml:"host"`
+}
+
+func newMachineMark(mark Mark, disks map[string]Disk) machineMark {
+	m := machineMark{Mark: mark}
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		v := disks[key].Volume
+		d := diskMark{Key: key, Capacity: v.Capacity}
+		for _, i := range v.Images {
+			d.Images = append(d.Images, imageMark{AccessMode: i.AccessMode, Generation: i.Generation, Hosts: i.Hosts})
+		}
+		m.Disks = append(m.Disks, d)
+	}
+	return m
+}
+
+func (m machineMark) disk(key string) diskMark {
+	for _, d := range m.Disks {
+		if d.Key == key {
+			return d
+		}
+	}
+	return diskMark{}
+}
+
+// complete adds to a volume read from a device what the mark knows of it. A device that somebody changed by hand to
+// another access mode or chain is believed over the mark.
+func (m diskMark) complete(v *volume.Volume) {
+	if len(m.Images) != len(v.Images) || m.Images[0].AccessMode != v.Images[0].AccessMode {
+		return
+	}
+	v.Capacity = m.Capacity
+	for i, mark := range m.Images {
+		v.Images[i].AccessMode, v.Images[i].Generation, v.Images[i].Hosts = mark.AccessMode, mark.Generation, mark.Hosts
+	}
+}
+
+// applyMark replaces virtclaim's element and keeps those of others.
+func applyMark(d *libvirtxml.Domain, mark Mark, disks map[string]Disk) error {
+	ours, err := xml.Marshal(newMachineMark(mark, disks))
+	if err != nil {
+		return fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
+	}
+	others, _, err := splitMetadata(d)
+	if err != nil {
+		return err
+	}
+	d.Metadata = &libvirtxml.DomainMetadata{XML: others + string(ours)}
+	return nil
+}
+
+// MarkXML is the metadata element for mark and disks alone, as libvirt's virDomainSetMetadata takes it.
+func MarkXML(mark Mark, disks map[string]Disk) (string, error) {
+	text, err := xml.Marshal(newMachineMark(mark, disks))
+	return string(text), err
+}
+
+func parseMark(d *libvirtxml.Domain) (machineMark, error) {
+	_, ours, err := splitMetadata(d)
+	if err != nil || ours == "" {
+		return machineMark{}, err
+	}
+	var m machineMark
+	if err := xml.Unmarshal([]byte(ours), &m); err != nil {
+		return machineMark{}, fmt.Errorf("read virtclaim's metadata of domain %s: %w", d.Name, err)
+	}
+	return m, nil
+}
+
+// splitMetadata cuts virtclaim's element out of the domain's metadata.
+func splitMetadata(d *libvirtxml.Domain) (others, ours string, err error) {
+	if d.Metadata == nil {
+		return "", "", nil
+	}
+	text := d.Metadata.XML
+	dec := xml.NewDecoder(strings.NewReader(text))
+	for {
+		start := dec.InputOffset()
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return text, "", nil
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("read the metadata of domain %s: %w", d.Name, err)
+		}
+		element, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if err := dec.Skip(); err != nil {
+			return "", "", fmt.Errorf("read the metadata of domain %s: %w", d.Name, err)
+		}
+		if element.Name.Space == Namespace {
+			end := dec.InputOffset()
+			return text[:start] + text[end:], text[start:end], nil
+		}
+	}
+}

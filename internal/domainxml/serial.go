@@ -1,0 +1,53 @@
+package domainxml
+
+import "libvirt.org/go/libvirtxml"
+
+// applySerial gives the domain its first serial port, or takes the ports away. libvirt makes the first <console> a
+// twin of the first <serial>, so it goes with it.
+func applySerial(d *libvirtxml.Domain, s *Serial) {
+	if s == nil {
+		d.Devices.Serials = nil
+		d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
+		return
+	}
+	if len(d.Devices.Serials) == 0 {
+		d.Devices.Serials = []libvirtxml.DomainSerial{{
+			Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}},
+		}}
+	}
+	port := &d.Devices.Serials[0]
+	if logFile(port.Log) == s.LogFile {
+		return
+	}
+	port.Log = nil
+	if s.LogFile != "" {
+		// A log that is appended to keeps what an earlier boot had to say.
+		port.Log = &libvirtxml.DomainChardevLog{File: s.LogFile, Append: "on"}
+	}
+	d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
+}
+
+// withoutSerialTwin drops the copy of the serial port, which libvirt writes anew.
+func withoutSerialTwin(consoles []libvirtxml.DomainConsole) []libvirtxml.DomainConsole {
+	var kept []libvirtxml.DomainConsole
+	for _, c := range consoles {
+		if c.Target != nil && c.Target.Type != "serial" && c.Target.Type != "" {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+func parseSerial(d *libvirtxml.Domain) *Serial {
+	if len(d.Devices.Serials) == 0 {
+		return nil
+	}
+	return &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
+}
+
+func logFile(l *libvirtxml.DomainChardevLog) string {
+	if l == nil {
+		return ""
+	}
+	return l.File
+}

@@ -1,0 +1,63 @@
+package domainxml
+
+import (
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// sparePorts is how many PCI Express root ports a q35 machine gets beyond libvirt's own. libvirt adds one spare and
+// never replenishes it, and devices can only be plugged into a free port.
+const sparePorts = 12
+
+// skeleton is the part of a new domain that does not change afterwards.
+func skeleton(m Machine) *libvirtxml.Domain {
+	d := &libvirtxml.Domain{
+		Type: m.DomainType,
+		Name: m.Name,
+		UUID: m.UUID,
+		OS: &libvirtxml.DomainOS{
+			Type: &libvirtxml.DomainOSType{Type: "hvm", Machine: m.Type, Arch: m.Arch},
+		},
+		// Without ACPI a guest never sees the power button, so it could not be shut down gracefully.
+		Features: &libvirtxml.DomainFeatureList{
+			ACPI: &libvirtxml.DomainFeature{},
+			APIC: &libvirtxml.DomainFeatureAPIC{},
+		},
+		Clock:   &libvirtxml.DomainClock{Offset: "utc"},
+		Devices: &libvirtxml.DomainDeviceList{},
+	}
+	if IsQ35(m.Type) {
+		d.Devices.Controllers = q35Ports()
+	}
+	return d
+}
+
+// IsQ35 tells whether a machine type, alias or full name, is of the q35 family.
+func IsQ35(machineType string) bool {
+	return machineType == "q35" || strings.HasPrefix(machineType, "pc-q35-")
+}
+
+// SameType tells whether two machine types are the same once libvirt has resolved aliases: it stores pc as
+// pc-i440fx-<version> and q35 as pc-q35-<version>.
+func SameType(a, b string) bool {
+	return a == b || resolves(a, b) || resolves(b, a)
+}
+
+func resolves(alias, full string) bool {
+	switch alias {
+	case "pc":
+		return strings.HasPrefix(full, "pc-i440fx-")
+	case "q35":
+		return strings.HasPrefix(full, "pc-q35-")
+	}
+	return false
+}
+
+func q35Ports() []libvirtxml.DomainController {
+	ports := []libvirtxml.DomainController{{Type: "pci", Index: new(uint), Model: "pcie-root"}}
+	for i := uint(1); i <= sparePorts; i++ {
+		ports = append(ports, libvirtxml.DomainController{Type: "pci", Index: &i, Model: "pcie-root-port"})
+	}
+	return ports
+}

@@ -1,0 +1,166 @@
+package domainxml
+
+import (
+	"cmp"
+	"strconv"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// DiskXML is the <disk> element that opens v for reading only, as target vda. It serves to ask QEMU about a volume.
+func DiskXML(v volume.Volume) (string, error) {
+	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
+	applyVolume(&d, v)
+	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	return d.Marshal()
+}
+
+// applyVolume makes a device open v.
+func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
+	top := v.Images[0]
+	d.Source = source(top)
+	d.Auth = nil // old definitions have it beside the source
+	d.BackingStore = backing(v.Images[1:])
+	if d.Driver == nil {
+		d.Driver = newDriver(top)
+	}
+	d.Driver.Type = top.Format
+	d.Driver.CopyOnRead = ""
+	if v.CopyOnRead {
+		d.Driver.CopyOnRead = "on"
+	}
+	d.ReadOnly, d.Shareable = nil, nil
+	if top.AccessMode == volume.ReadShared {
+		d.ReadOnly, d.Shareable = &libvirtxml.DomainDiskReadOnly{}, &libvirtxml.DomainDiskShareable{}
+	}
+}
+
+// newDriver has the defaults of a careful operator: a guest stops on an error instead of seeing it, the host caches
+// nothing of storage that others may look at, and the storage gets back what the guest frees.
+func newDriver(top volume.Image) *libvirtxml.DomainDiskDriver {
+	d := &libvirtxml.DomainDiskDriver{Name: "qemu", ErrorPolicy: "stop"}
+	if top.Format == "raw" && top.Type != "file" {
+		d.Cache, d.Discard = "none", "unmap"
+	}
+	return d
+}
+
+func backing(images []volume.Image) *libvirtxml.DomainDiskBackingStore {
+	if len(images) == 0 {
+		return nil
+	}
+	next := backing(images[1:])
+	if next == nil {
+		next = &libvirtxml.DomainDiskBackingStore{} // ends the chain: libvirt must not probe any further
+	}
+	return &libvirtxml.DomainDiskBackingStore{
+		Format:       &libvirtxml.DomainDiskFormat{Type: images[0].Format},
+		Source:       source(images[0]),
+		BackingStore: next,
+	}
+}
+
+func source(i volume.Image) *libvirtxml.DomainDiskSource {
+	switch i.Type {
+	case "network":
+		return networkSource(i)
+	case "block":
+		return &libvirtxml.DomainDiskSource{Block: &libvirtxml.DomainDiskSourceBlock{Dev: i.Name}}
+	default:
+		return &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: i.Name}}
+	}
+}
+
+func networkSource(i volume.Image) *libvirtxml.DomainDiskSource {
+	n := &libvirtxml.DomainDiskSourceNetwork{Protocol: i.Protocol, Name: i.Name, Query: i.Query}
+	for _, s := range i.Servers {
+		h := libvirtxml.DomainDiskSourceHost{Transport: s.Transport, Name: s.Host, Socket: s.Socket}
+		if s.Port != nil {
+			h.Port = strconv.FormatInt(*s.Port, 10)
+		}
+		n.Hosts = append(n.Hosts, h)
+	}
+	if i.Auth != nil {
+		n.Auth = &libvirtxml.DomainDiskAuth{
+			Username: i.Auth.Username,
+			Secret:   &libvirtxml.DomainDiskSecret{Type: i.Auth.Type, UUID: i.Auth.SecretUUID},
+		}
+	}
+	if i.Initiator != "" {
+		n.Initiator = &libvirtxml.DomainDiskSourceNetworkInitiator{
+			IQN: &libvirtxml.DomainDiskSourceNetworkIQN{Name: i.Initiator},
+		}
+	}
+	return &libvirtxml.DomainDiskSource{Network: n}
+}
+
+// parseVolume reads what the XML of a device tells of its volume; the metadata adds the rest.
+func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
+	top := parseSource(d.Source)
+	if d.Auth != nil {
+		top.Auth = parseAuth(d.Auth)
+	}
+	top.Format = "raw"
+	var v volume.Volume
+	if d.Driver != nil {
+		top.Format = cmp.Or(d.Driver.Type, "raw")
+		v.CopyOnRead = d.Driver.CopyOnRead == "on"
+	}
+	top.AccessMode = volume.WriteExclusive
+	if d.ReadOnly != nil {
+		top.AccessMode = volume.ReadShared
+	}
+	v.Images = append(v.Images, top)
+	// libvirtxml gives an empty <backingStore/> a source, too; only a format tells a real one.
+	for b := d.BackingStore; b != nil && b.Format != nil; b = b.BackingStore {
+		image := parseSource(b.Source)
+		image.Format = b.Format.Type
+		image.AccessMode = volume.ReadShared
+		v.Images = append(v.Images, image)
+	}
+	return v
+}
+
+func parseSource(s *libvirtxml.DomainDiskSource) volume.Image {
+	switch {
+	case s == nil:
+		return volume.Image{Type: "file"}
+	case s.Network != nil:
+		return parseNetwork(s.Network)
+	case s.Block != nil:
+		return volume.Image{Type: "block", Name: s.Block.Dev}
+	case s.Volume != nil:
+		return volume.Image{Type: "volume", Name: s.Volume.Pool + "/" + s.Volume.Volume}
+	case s.File != nil:
+		return volume.Image{Type: "file", Name: s.File.File}
+	}
+	return volume.Image{Type: "file"}
+}
+
+func parseNetwork(n *libvirtxml.DomainDiskSourceNetwork) volume.Image {
+	i := volume.Image{Type: "network", Protocol: n.Protocol, Name: n.Name, Query: n.Query}
+	for _, h := range n.Hosts {
+		s := volume.Server{Host: h.Name, Transport: h.Transport, Socket: h.Socket}
+		if port, err := strconv.ParseInt(h.Port, 10, 64); err == nil {
+			s.Port = &port
+		}
+		i.Servers = append(i.Servers, s)
+	}
+	if n.Auth != nil {
+		i.Auth = parseAuth(n.Auth)
+	}
+	if n.Initiator != nil && n.Initiator.IQN != nil {
+		i.Initiator = n.Initiator.IQN.Name
+	}
+	return i
+}
+
+func parseAuth(a *libvirtxml.DomainDiskAuth) *volume.Auth {
+	auth := &volume.Auth{Username: a.Username}
+	if a.Secret != nil {
+		auth.Type, auth.SecretUUID = a.Secret.Type, a.Secret.UUID
+	}
+	return auth
+}

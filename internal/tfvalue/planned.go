@@ -1,0 +1,63 @@
+package tfvalue
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+)
+
+var asOptions = basetypes.ObjectAsOptions{}
+
+// chainKnown tells whether a list of images, and each image's lists, are known.
+func chainKnown(images types.List) bool {
+	if images.IsUnknown() {
+		return false
+	}
+	for _, e := range images.Elements() {
+		o, ok := e.(types.Object)
+		if !ok || o.IsUnknown() {
+			return false
+		}
+		for _, child := range []string{"hosts", "servers", "auth"} {
+			if value := o.Attributes()[child]; value == nil || value.IsUnknown() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// AsPlanned is what apply must return: every field that the plan knew as it was planned, the others as they turned
+// out. Terraform refuses anything else; what moved meanwhile shows at the next refresh.
+func AsPlanned(planned, actual types.Object) types.Object {
+	return asPlanned(planned, actual).(types.Object)
+}
+
+func asPlanned(planned, actual attr.Value) attr.Value {
+	if planned == nil || planned.IsUnknown() {
+		return actual
+	}
+	if planned.IsNull() || actual.IsNull() {
+		return planned
+	}
+	switch p := planned.(type) {
+	case types.Object:
+		a := actual.(types.Object).Attributes()
+		fields := map[string]attr.Value{}
+		for name, value := range p.Attributes() {
+			fields[name] = asPlanned(value, a[name])
+		}
+		return types.ObjectValueMust(p.AttributeTypes(nil), fields)
+	case types.List:
+		a := actual.(types.List).Elements()
+		if len(a) != len(p.Elements()) {
+			return planned
+		}
+		elements := make([]attr.Value, len(a))
+		for i, value := range p.Elements() {
+			elements[i] = asPlanned(value, a[i])
+		}
+		return types.ListValueMust(p.ElementType(nil), elements)
+	}
+	return planned
+}

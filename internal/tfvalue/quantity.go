@@ -1,0 +1,103 @@
+package tfvalue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// QuantityType is a string that holds a size as Kubernetes writes it, such as 2Gi, 512M or 1073741824.
+type QuantityType struct{ basetypes.StringType }
+
+// Quantity is a value of QuantityType.
+type Quantity struct{ basetypes.StringValue }
+
+var (
+	_ basetypes.StringTypable                    = QuantityType{}
+	_ basetypes.StringValuableWithSemanticEquals = Quantity{}
+	_ xattr.ValidateableAttribute                = Quantity{}
+)
+
+// NewQuantity is s as a value.
+func NewQuantity(s string) Quantity { return Quantity{basetypes.NewStringValue(s)} }
+
+// QuantityOfKiB writes a number of KiB with the largest binary unit that divides it.
+func QuantityOfKiB(kib uint) Quantity {
+	return NewQuantity(resource.NewQuantity(int64(kib)*1024, resource.BinarySI).String())
+}
+
+// Equal tells whether other is the same type.
+func (t QuantityType) Equal(other attr.Type) bool {
+	o, ok := other.(QuantityType)
+	return ok && t.StringType.Equal(o.StringType)
+}
+
+// String names the type in framework errors.
+func (t QuantityType) String() string { return "QuantityType" }
+
+// ValueType is Quantity.
+func (t QuantityType) ValueType(context.Context) attr.Value { return Quantity{} }
+
+// ValueFromString wraps a string value.
+func (t QuantityType) ValueFromString(_ context.Context, in basetypes.StringValue) (basetypes.StringValuable, diag.Diagnostics) {
+	return Quantity{in}, nil
+}
+
+// ValueFromTerraform reads the wire value.
+func (t QuantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
+	value, err := t.StringType.ValueFromTerraform(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return Quantity{value.(basetypes.StringValue)}, nil
+}
+
+// Type is QuantityType.
+func (q Quantity) Type(context.Context) attr.Type { return QuantityType{} }
+
+// Equal compares to the letter.
+func (q Quantity) Equal(other attr.Value) bool {
+	o, ok := other.(Quantity)
+	return ok && q.StringValue.Equal(o.StringValue)
+}
+
+// StringSemanticEquals takes two spellings of one size as equal: 2Gi and 2048Mi. Sizes count in KiB, rounded up, as
+// libvirt stores them.
+func (q Quantity) StringSemanticEquals(_ context.Context, other basetypes.StringValuable) (bool, diag.Diagnostics) {
+	o, ok := other.(Quantity)
+	if !ok {
+		return false, nil
+	}
+	a, errA := q.KiB()
+	b, errB := o.KiB()
+	return errA == nil && errB == nil && a == b, nil
+}
+
+// ValidateAttribute refuses what is no positive quantity, at plan time.
+func (q Quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse) {
+	if q.IsNull() || q.IsUnknown() {
+		return
+	}
+	if _, err := q.KiB(); err != nil {
+		resp.Diagnostics.AddAttributeError(req.Path, "Invalid quantity", err.Error())
+	}
+}
+
+// KiB is the size in KiB, rounded up.
+func (q Quantity) KiB() (uint, error) {
+	parsed, err := resource.ParseQuantity(q.ValueString())
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a Kubernetes quantity; write for example 512Mi or 2Gi", q.ValueString())
+	}
+	bytes, exact := parsed.AsInt64()
+	if !exact || bytes <= 0 {
+		return 0, fmt.Errorf("%q is not a whole, positive number of bytes; write for example 512Mi or 2Gi", q.ValueString())
+	}
+	return uint((bytes-1)/1024 + 1), nil
+}

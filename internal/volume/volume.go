@@ -1,0 +1,83 @@
+// Package volume is the value that flows through virtclaim: what QEMU can open, as a chain of images, top first.
+// Sources make it, disks wrap it, machines use it. It is pure: it knows neither Terraform, Kubernetes nor libvirt,
+// and it never holds a secret or a DNS name turned into an address.
+package volume
+
+// Volume is a chain of images. Images[0] is the one that a guest sees; each following one backs the one before it.
+type Volume struct {
+	// Capacity is the guest-visible size in bytes; nil while nobody has measured it.
+	Capacity *int64
+	// CopyOnRead keeps in the top image what the guest reads from its backing.
+	CopyOnRead bool
+	Images     []Image
+}
+
+// Image is one link of the chain. Empty strings mean absent.
+type Image struct {
+	// Type is libvirt's disk source type: network, file, block or volume.
+	Type string
+	// Format is QEMU's image format: raw or qcow2.
+	Format string
+	// Protocol is libvirt's network protocol name, such as iscsi; only for Type network.
+	Protocol string
+	// Name is the name within the protocol (for iSCSI: iqn/lun), or the absolute path of a file or block device.
+	Name    string
+	Query   string
+	Servers []Server
+	// Auth names the credentials; nil when the storage asks for none.
+	Auth *Auth
+	// Initiator is the iSCSI initiator name that QEMU logs in with.
+	Initiator string
+	TLS       bool
+	TLSVerify bool
+	// User and Group are the numeric identity for NFS.
+	User, Group string
+	AccessMode  AccessMode
+	// Hosts are the keys of the hosts that may use the image, sorted.
+	Hosts []string
+	// Generation is random for each local image that is made, so that a remade one under the same name is told apart.
+	Generation string
+}
+
+// Server is one way to reach network storage.
+type Server struct {
+	Host string
+	// Port is nil when the protocol's default holds.
+	Port *int64
+	// Transport is tcp, unix or rdma; empty means tcp.
+	Transport string
+	Socket    string
+}
+
+// Auth names credentials without holding them: the value lives in the libvirt secret SecretUUID on each host.
+type Auth struct {
+	// Type is libvirt's name for the kind of credential: iscsi (a CHAP password) or ceph (a cephx key).
+	Type       string
+	Username   string
+	SecretUUID string
+}
+
+// AccessMode says who may write, as DESIGN's access modes do.
+type AccessMode string
+
+// The access modes. WriteExclusive is the default.
+const (
+	WriteExclusive AccessMode = "write-exclusive"
+	ReadShared     AccessMode = "read-shared"
+)
+
+// Credentials are what a source found for a volume's Auth. They go from the source to a libvirt secret and nowhere else.
+type Credentials struct {
+	// Type and Username are those of the volume's Auth.
+	Type, Username string
+	// Secret is the raw password or key.
+	Secret []byte
+	// Version changes when the secret does: a Kubernetes resourceVersion, or the user's own number.
+	Version string
+}
+
+// String keeps the secret out of logs and error texts.
+func (c Credentials) String() string { return "credentials of " + c.Username }
+
+// GoString keeps the secret out of %#v, too.
+func (c Credentials) GoString() string { return c.String() }
