@@ -36,6 +36,11 @@ type Machine struct {
 	Mark   Mark
 }
 
+// Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.
+func (m Machine) Emulates(is Machine) bool {
+	return (m.Type == "" || SameType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
+}
+
 // Boot is a direct kernel boot. The paths are on the host.
 type Boot struct {
 	Kernel, Initrd, Cmdline string
@@ -105,7 +110,7 @@ func apply(d *libvirtxml.Domain, m Machine) (string, error) {
 	applyDisks(d, m.Disks)
 	applyBoot(d, m.Boot)
 	applySerial(d, m.Serial)
-	if err := applyMark(d, m.Mark, m.Disks); err != nil {
+	if err := applyMark(d, m); err != nil {
 		return "", err
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")
@@ -136,6 +141,9 @@ func Parse(text string) (Machine, error) {
 		return Machine{}, err
 	}
 	m.Mark = mark.Mark
+	if SameType(mark.Type, m.Type) {
+		m.Type = mark.Type
+	}
 	m.Boot = parseBoot(d)
 	m.Serial = parseSerial(d)
 	m.Disks = parseDisks(d, mark)

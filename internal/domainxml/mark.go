@@ -37,6 +37,8 @@ type Mark struct {
 type machineMark struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
 	Mark
+	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
+	Type  string     `xml:"machine-type,attr,omitempty"`
 	Disks []diskMark `xml:"disk"`
 }
 
@@ -52,10 +54,10 @@ type imageMark struct {
 	Hosts      []string          `xml:"host"`
 }
 
-func newMachineMark(mark Mark, disks map[string]Disk) machineMark {
-	m := machineMark{Mark: mark}
-	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		v := disks[key].Volume
+func newMachineMark(of Machine) machineMark {
+	m := machineMark{Mark: of.Mark, Type: of.Type}
+	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
+		v := of.Disks[key].Volume
 		d := diskMark{Key: key, Capacity: v.Capacity}
 		for _, i := range v.Images {
 			d.Images = append(d.Images, imageMark{AccessMode: i.AccessMode, Generation: i.Generation, Hosts: i.Hosts})
@@ -87,8 +89,8 @@ func (m diskMark) complete(v *volume.Volume) {
 }
 
 // applyMark replaces virtclaim's element and keeps those of others.
-func applyMark(d *libvirtxml.Domain, mark Mark, disks map[string]Disk) error {
-	ours, err := xml.Marshal(newMachineMark(mark, disks))
+func applyMark(d *libvirtxml.Domain, m Machine) error {
+	ours, err := xml.Marshal(newMachineMark(m))
 	if err != nil {
 		return fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
 	}
@@ -98,12 +100,6 @@ func applyMark(d *libvirtxml.Domain, mark Mark, disks map[string]Disk) error {
 	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: others + string(ours)}
 	return nil
-}
-
-// MarkXML is the metadata element for mark and disks alone, as libvirt's virDomainSetMetadata takes it.
-func MarkXML(mark Mark, disks map[string]Disk) (string, error) {
-	text, err := xml.Marshal(newMachineMark(mark, disks))
-	return string(text), err
 }
 
 func parseMark(d *libvirtxml.Domain) (machineMark, error) {

@@ -57,13 +57,14 @@ type Auth struct {
 	SecretUUID string
 }
 
-// AccessMode says who may write, as DESIGN's access modes do.
+// AccessMode says which virtual machines may use an image, and how.
 type AccessMode string
 
-// The access modes. WriteExclusive is the default.
 const (
+	// WriteExclusive is for one machine, which may write; no other one reads or writes meanwhile. It is the default.
 	WriteExclusive AccessMode = "write-exclusive"
-	ReadShared     AccessMode = "read-shared"
+	// ReadShared is for any number of machines, none of which may write.
+	ReadShared AccessMode = "read-shared"
 )
 
 // Credentials are what a source found for a volume's Auth. They go from the source to a libvirt secret and nowhere else.

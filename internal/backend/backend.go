@@ -1,0 +1,58 @@
+// Package backend is what a configured provider hands to its resources: its owner, the hosts and the cluster.
+package backend
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// ErrNoCluster is the error of asking for a cluster that the provider has no configuration of.
+var ErrNoCluster = errors.New("the provider has no kubernetes block, so no PersistentVolumeClaim can be resolved; " +
+	"add one, for example: kubernetes = { config_path = \"~/.kube/config\" }")
+
+// Backend is one configuration of the provider. It dials nothing until something is asked of a host or the cluster.
+type Backend struct {
+	// Known is false while any part of the provider's configuration is: then nothing may be dialled, reads give the
+	// prior state and plans leave open what they can't know.
+	Known bool
+	// Owner names the configuration on hosts and in the cluster; empty when the user set none.
+	Owner string
+	// Hosts are the libvirt hosts.
+	Hosts *host.Fleet
+
+	kubernetes *cluster.Client
+}
+
+// New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
+func New(owner string, hosts *host.Fleet, client *cluster.Client) *Backend {
+	return &Backend{Known: true, Owner: owner, Hosts: hosts, kubernetes: client}
+}
+
+// Cluster is the Kubernetes client, or ErrNoCluster.
+func (b *Backend) Cluster() (*cluster.Client, error) {
+	if b.kubernetes == nil {
+		return nil, ErrNoCluster
+	}
+	return b.kubernetes, nil
+}
+
+// From reads the backend out of what the framework hands to a resource's Configure. It is nil before the provider
+// itself has been configured, as during validation.
+func From(providerData any, diags *diag.Diagnostics) *Backend {
+	if providerData == nil {
+		return nil
+	}
+	b, ok := providerData.(*Backend)
+	if !ok {
+		diags.AddError("Unexpected provider data", fmt.Sprintf("Got %T. This is a bug in virtclaim; please report it.", providerData))
+	}
+	return b
+}
+
+// Ready tells whether hosts and cluster may be asked.
+func (b *Backend) Ready() bool { return b != nil && b.Known }

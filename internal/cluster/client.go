@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+)
+
+// answerTime is how long the API server may take for one request.
+const answerTime = 30 * time.Second
+
+// Client asks one API server. Its errors name what was asked and of which server, and keep the server's answer, so that
+// apierrors.IsNotFound and its kin recognise them.
+type Client struct {
+	server     string
+	objects    kubernetes.Interface
+	metadata   metadata.Interface
+	answerTime time.Duration
+}
+
+// NewForClients makes a client out of existing ones; server is the URL that errors name.
+func NewForClients(server string, objects kubernetes.Interface, meta metadata.Interface) *Client {
+	return &Client{server: server, objects: objects, metadata: meta, answerTime: answerTime}
+}
+
+// Claim reads a PersistentVolumeClaim.
+func (c *Client) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return get(ctx, c, "PersistentVolumeClaim "+namespace+"/"+name, name, c.objects.CoreV1().PersistentVolumeClaims(namespace))
+}
+
+// Volume reads a PersistentVolume.
+func (c *Client) Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	return get(ctx, c, "PersistentVolume "+name, name, c.objects.CoreV1().PersistentVolumes())
+}
+
+// StorageClass reads a StorageClass.
+func (c *Client) StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error) {
+	return get(ctx, c, "StorageClass "+name, name, c.objects.StorageV1().StorageClasses())
+}
+
+// Node reads a Node.
+func (c *Client) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	return get(ctx, c, "Node "+name, name, c.objects.CoreV1().Nodes())
+}
+
+// Secret reads a Secret with its data.
+func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return get(ctx, c, "Secret "+namespace+"/"+name, name, c.objects.CoreV1().Secrets(namespace))
+}
+
+// SecretVersion reads a Secret's resourceVersion without its data.
+func (c *Client) SecretVersion(ctx context.Context, namespace, name string) (string, error) {
+	secrets := metadataGetter{c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)}
+	s, err := get(ctx, c, "Secret "+namespace+"/"+name, name, secrets)
+	if err != nil {
+		return "", err
+	}
+	return s.ResourceVersion, nil
+}
+
+type getter[T any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+}
+
+// metadataGetter leaves out the subresources that the metadata client's Get takes.
+type metadataGetter struct{ metadata.ResourceInterface }
+
+func (g metadataGetter) Get(ctx context.Context, name string, opts metav1.GetOptions) (*metav1.PartialObjectMetadata, error) {
+	return g.ResourceInterface.Get(ctx, name, opts)
+}
+
+func get[T any](ctx context.Context, c *Client, what, name string, from getter[T]) (T, error) {
+	ctx, cancel := c.withAnswerTime(ctx)
+	defer cancel()
+	object, err := from.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("reading %s from the API server %s: %w", what, c.server, err)
+	}
+	return object, nil
+}
+
+// withAnswerTime bounds one request. rest.Config.Timeout would end watches, too.
+func (c *Client) withAnswerTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.answerTime, fmt.Errorf("no answer within %s", c.answerTime))
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// serve is a client of an API server that answers as handle does.
+func serve(t *testing.T, handle http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	client, err := New(Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	answer(w, int(status.Code), &status)
+}
+
+func answer(w http.ResponseWriter, code int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+func TestReadsNameWhatWasAskedAndKeepTheAnswer(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, apierrors.NewNotFound(corev1.Resource("things"), "x"))
+	})
+	reads := map[string]func(context.Context) error{
+		"PersistentVolumeClaim vms/x": func(ctx context.Context) error { _, err := client.Claim(ctx, "vms", "x"); return err },
+		"PersistentVolume x":          func(ctx context.Context) error { _, err := client.Volume(ctx, "x"); return err },
+		"StorageClass x":              func(ctx context.Context) error { _, err := client.StorageClass(ctx, "x"); return err },
+		"Node x":                      func(ctx context.Context) error { _, err := client.Node(ctx, "x"); return err },
+		"Secret vms/x":                func(ctx context.Context) error { _, err := client.Secret(ctx, "vms", "x"); return err },
+	}
+	for what, read := range reads {
+		t.Run(what, func(t *testing.T) {
+			err := read(t.Context())
+			if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "reading "+what+" from the API server "+client.server) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("version of a secret", func(t *testing.T) {
+		if _, err := client.SecretVersion(t.Context(), "vms", "x"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "Secret vms/x") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestSecretVersionAsksForMetadataOnly(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if accept := r.Header.Get("Accept"); !strings.Contains(accept, "as=PartialObjectMetadata") {
+			t.Errorf("it accepts %s", accept)
+		}
+		answer(w, http.StatusOK, &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: "chap", ResourceVersion: "42"},
+		})
+	})
+	if version, err := client.SecretVersion(t.Context(), "vms", "chap"); err != nil || version != "42" {
+		t.Errorf("got %q, %v", version, err)
+	}
+}
+
+func TestAServerThatDoesNotAnswerIsNamed(t *testing.T) {
+	silent := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}
+	t.Run("when it takes too long", func(t *testing.T) {
+		client := serve(t, silent)
+		client.answerTime = 50 * time.Millisecond
+		_, err := client.Volume(t.Context(), "x")
+		if err == nil || !strings.Contains(err.Error(), "API server "+client.server) || !strings.Contains(err.Error(), "no answer within 50ms") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("when the caller's time is over", func(t *testing.T) {
+		client := serve(t, silent)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := client.Volume(ctx, "x")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), client.server) || strings.Contains(err.Error(), "no answer") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("when nobody listens", func(t *testing.T) {
+		server := httptest.NewServer(http.NotFoundHandler())
+		server.Close()
+		client, err := New(Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Volume(t.Context(), "x")
+		if err == nil || apierrors.IsNotFound(err) || !strings.Contains(err.Error(), server.URL) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,199 @@
+// Package cluster is the Kubernetes client: its configuration, and the few reads and watches that virtclaim needs.
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	userAgent = "terraform-provider-virtclaim"
+	execGroup = "client.authentication.k8s.io/"
+)
+
+// Config says which API server to use, and as whom. Its fields are those of the hashicorp/kubernetes provider; empty
+// means not set. What is set here goes over what the kubeconfig files say.
+type Config struct {
+	// ConfigPath is one kubeconfig file, ConfigPaths are several that are merged. A leading ~/ is the home folder.
+	ConfigPath  string
+	ConfigPaths []string
+
+	ConfigContext         string
+	ConfigContextAuthInfo string
+	ConfigContextCluster  string
+
+	// Host is the API server's URL; https where it names no scheme.
+	Host     string
+	Token    string
+	Username string
+	Password string
+	// ClientCertificate, ClientKey and ClusterCACertificate are PEM.
+	ClientCertificate    string
+	ClientKey            string
+	ClusterCACertificate string
+	TLSServerName        string
+	Insecure             bool
+	ProxyURL             string
+	// Exec is a program that gives credentials; nil means none.
+	Exec *Exec
+}
+
+// Exec is a client-go credential plugin. It never gets a terminal.
+type Exec struct {
+	APIVersion string
+	Command    string
+	Args       []string
+	Env        map[string]string
+}
+
+// ConfigError says which field of a Config is wrong.
+type ConfigError struct {
+	// Field is the field's name in the provider's configuration, such as config_path; empty when no single one is wrong.
+	Field string
+	Err   error
+}
+
+func (e *ConfigError) Error() string {
+	if e.Field == "" {
+		return e.Err.Error()
+	}
+	return e.Field + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// New makes a client out of c. It reads the files that c names but dials nothing. Its errors are ConfigErrors.
+func New(c Config) (*Client, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	files, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkNames(files); err != nil {
+		return nil, err
+	}
+	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*files, c.ConfigContext, c.overrides(), nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, &ConfigError{Field: "config_context", Err: errors.New("the kubeconfig has no current context: name one, or set host")}
+	}
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	restConfig.UserAgent = userAgent
+	restConfig.QPS = -1 // Terraform bounds its own parallelism; client-go's five requests a second would be the bottleneck.
+	return dialer(restConfig)
+}
+
+func dialer(c *rest.Config) (*Client, error) {
+	httpClient, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	objects, err := kubernetes.NewForConfigAndClient(c, httpClient)
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	meta, err := metadata.NewForConfigAndClient(c, httpClient)
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	return NewForClients(c.Host, objects, meta), nil
+}
+
+// check finds what is wrong without a kubeconfig.
+func (c Config) check() error {
+	if c.ConfigPath == "" && len(c.ConfigPaths) == 0 && c.Host == "" {
+		return &ConfigError{Err: errors.New("no Kubernetes cluster is configured: set config_path to a kubeconfig file, or set host")}
+	}
+	if c.ConfigPath != "" && len(c.ConfigPaths) > 0 {
+		return &ConfigError{Field: "config_paths", Err: errors.New("conflicts with config_path: set one of them")}
+	}
+	for _, u := range []struct{ field, value string }{{"host", c.server()}, {"proxy_url", c.ProxyURL}} {
+		if parsed, err := url.Parse(u.value); u.value != "" && (err != nil || parsed.Host == "") {
+			return &ConfigError{Field: u.field, Err: fmt.Errorf("%q is no URL; an example is https://192.0.2.1:6443", u.value)}
+		}
+	}
+	if c.Insecure && c.ClusterCACertificate != "" {
+		return &ConfigError{Field: "insecure", Err: errors.New("conflicts with cluster_ca_certificate: an unchecked certificate needs no authority")}
+	}
+	if c.ClusterCACertificate != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.ClusterCACertificate)) {
+		return &ConfigError{Field: "cluster_ca_certificate", Err: errors.New("holds no certificate in PEM form")}
+	}
+	if err := c.checkClientCertificate(); err != nil {
+		return err
+	}
+	return c.Exec.check()
+}
+
+// check finds an apiVersion that client-go would only refuse without saying where it comes from.
+func (e *Exec) check() error {
+	switch {
+	case e == nil:
+		return nil
+	case e.Command == "":
+		return &ConfigError{Field: "exec", Err: errors.New("names no command")}
+	case e.APIVersion != execGroup+"v1" && e.APIVersion != execGroup+"v1beta1":
+		return &ConfigError{Field: "exec", Err: fmt.Errorf("api_version %q is not known: use %sv1 or %[2]sv1beta1", e.APIVersion, execGroup)}
+	}
+	return nil
+}
+
+func (c Config) checkClientCertificate() error {
+	switch {
+	case c.ClientCertificate == "" && c.ClientKey == "":
+		return nil
+	case c.ClientKey == "":
+		return &ConfigError{Field: "client_certificate", Err: errors.New("needs client_key beside it")}
+	case c.ClientCertificate == "":
+		return &ConfigError{Field: "client_key", Err: errors.New("needs client_certificate beside it")}
+	}
+	if _, err := tls.X509KeyPair([]byte(c.ClientCertificate), []byte(c.ClientKey)); err != nil {
+		return &ConfigError{Field: "client_certificate", Err: err}
+	}
+	return nil
+}
+
+func (c Config) server() string {
+	if c.Host == "" || strings.Contains(c.Host, "://") {
+		return c.Host
+	}
+	return "https://" + c.Host
+}
+
+func (c Config) overrides() *clientcmd.ConfigOverrides {
+	o := &clientcmd.ConfigOverrides{
+		CurrentContext: c.ConfigContext,
+		Context:        api.Context{AuthInfo: c.ConfigContextAuthInfo, Cluster: c.ConfigContextCluster},
+		ClusterInfo: api.Cluster{
+			Server: c.server(), TLSServerName: c.TLSServerName, InsecureSkipTLSVerify: c.Insecure, ProxyURL: c.ProxyURL,
+			CertificateAuthorityData: []byte(c.ClusterCACertificate),
+		},
+		AuthInfo: api.AuthInfo{
+			Token: c.Token, Username: c.Username, Password: c.Password,
+			ClientCertificateData: []byte(c.ClientCertificate), ClientKeyData: []byte(c.ClientKey),
+		},
+	}
+	if c.Exec != nil {
+		o.AuthInfo.Exec = &api.ExecConfig{
+			APIVersion: c.Exec.APIVersion, Command: c.Exec.Command, Args: c.Exec.Args,
+			InteractiveMode: api.NeverExecInteractiveMode,
+		}
+		for name, value := range c.Exec.Env {
+			o.AuthInfo.Exec.Env = append(o.AuthInfo.Exec.Env, api.ExecEnvVar{Name: name, Value: value})
+		}
+	}
+	return o
+}

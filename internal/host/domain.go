@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+)
+
+// State is whether and how a domain runs.
+type State struct {
+	// Active is true while there is a QEMU process, also for a paused guest.
+	Active bool
+	// Responsive is false for an active guest that can't act on its power button: paused, crashed or asleep.
+	Responsive bool
+	name       string
+}
+
+// String is libvirt's word for the state.
+func (s State) String() string { return s.name }
+
+// stateNames are virsh's words, by virDomainState.
+var stateNames = map[libvirt.DomainState]string{
+	libvirt.DomainNostate: "no state", libvirt.DomainRunning: "running", libvirt.DomainBlocked: "idle",
+	libvirt.DomainPaused: "paused", libvirt.DomainShutdown: "in shutdown", libvirt.DomainShutoff: "shut off",
+	libvirt.DomainCrashed: "crashed", libvirt.DomainPmsuspended: "pmsuspended",
+}
+
+// domain addresses a domain by its UUID alone; libvirt needs no more.
+func domain(id string) (libvirt.Domain, error) {
+	u, err := uuid.Parse(id)
+	return libvirt.Domain{UUID: libvirt.UUID(u)}, err
+}
+
+// onDomain is call for a domain.
+func onDomain[T any](ctx context.Context, h *Host, op, id string, f func(*libvirt.Libvirt, libvirt.Domain) (T, error)) (T, error) {
+	op += " " + id
+	d, err := domain(id)
+	if err != nil {
+		var none T
+		return none, h.failed(op, err)
+	}
+	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) { return f(l, d) })
+}
+
+// tell is onDomain for what has no answer.
+func tell(ctx context.Context, h *Host, op, id string, f func(*libvirt.Libvirt, libvirt.Domain) error) error {
+	_, err := onDomain(ctx, h, op, id, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
+		return struct{}{}, f(l, d)
+	})
+	return err
+}
+
+// LookupByName gives the UUID of the domain of that name, or ErrNotFound.
+func (h *Host) LookupByName(ctx context.Context, name string) (string, error) {
+	return call(ctx, h, "look up domain "+name, func(l *libvirt.Libvirt) (string, error) {
+		d, err := l.DomainLookupByName(name)
+		return uuid.UUID(d.UUID).String(), err
+	})
+}
+
+// Define makes a domain, or changes the stored definition of the one with the same UUID, and gives its UUID. libvirt
+// checks the XML against its schema.
+func (h *Host) Define(ctx context.Context, xml string) (string, error) {
+	return call(ctx, h, "define the domain", func(l *libvirt.Libvirt) (string, error) {
+		d, err := l.DomainDefineXMLFlags(xml, libvirt.DomainDefineValidate)
+		return uuid.UUID(d.UUID).String(), err
+	})
+}
+
+// StoredXML is the stored definition, which holds from the next start on, with its secrets: without them a
+// redefinition would lose the password of a display.
+func (h *Host) StoredXML(ctx context.Context, id string) (string, error) {
+	return h.xml(ctx, id, libvirt.DomainXMLInactive|libvirt.DomainXMLSecure)
+}
+
+// LiveXML is what runs; the stored definition of a domain that is off.
+func (h *Host) LiveXML(ctx context.Context, id string) (string, error) { return h.xml(ctx, id, 0) }
+
+func (h *Host) xml(ctx context.Context, id string, flags libvirt.DomainXMLFlags) (string, error) {
+	return onDomain(ctx, h, "read domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
+		return l.DomainGetXMLDesc(d, flags)
+	})
+}
+
+// State tells whether a domain runs.
+func (h *Host) State(ctx context.Context, id string) (State, error) {
+	return onDomain(ctx, h, "read the state of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (State, error) {
+		number, _, err := l.DomainGetState(d, 0)
+		if err != nil {
+			return State{}, err
+		}
+		s := libvirt.DomainState(number)
+		return State{
+			Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate && s != libvirt.DomainCrashed,
+			Responsive: s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainShutdown,
+			name:       stateNames[s],
+		}, nil
+	})
+}
+
+// Start boots a domain.
+func (h *Host) Start(ctx context.Context, id string) error {
+	return tell(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error { return l.DomainCreate(d) })
+}
+
+// Destroy turns a domain's power off. What its guest has not written yet is lost.
+func (h *Host) Destroy(ctx context.Context, id string) error {
+	return tell(ctx, h, "turn off domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainDestroyFlags(d, libvirt.DomainDestroyGraceful)
+	})
+}
+
+// undefineFlags clear all that libvirt refuses to undefine a domain for. Flags for what a domain does not have do no harm.
+const undefineFlags = libvirt.DomainUndefineManagedSave | libvirt.DomainUndefineSnapshotsMetadata |
+	libvirt.DomainUndefineCheckpointsMetadata | libvirt.DomainUndefineNvram
+
+// Undefine removes the stored definition of a domain that is off.
+func (h *Host) Undefine(ctx context.Context, id string) error {
+	return tell(ctx, h, "undefine domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainUndefineFlags(d, undefineFlags)
+	})
+}

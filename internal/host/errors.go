@@ -1,0 +1,59 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// ErrNotFound is the error of asking for something that the host does not have. A connection that broke is never it.
+var ErrNotFound = errors.New("not found")
+
+// ErrStillRunning is the error of a guest that did not shut down in time.
+var ErrStillRunning = errors.New("the guest did not shut down in time")
+
+// Error tells which host failed at what.
+type Error struct {
+	// Host is the host's key, URI its address without a password.
+	Host, URI string
+	// Op is what was tried, such as "start domain web".
+	Op  string
+	Err error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("host %s (%s): %s: %s", e.Host, e.URI, e.Op, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// UnreachableError is the error of a host whose libvirt could not be reached.
+type UnreachableError struct{ Err error }
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("libvirt does not answer: %s. Check that libvirtd runs there, that the URI is right, "+
+		"and that you may connect: virsh -c <uri> list", e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// notFound are libvirt's codes for an object that is not there.
+var notFound = map[libvirt.ErrorNumber]bool{
+	libvirt.ErrNoDomain: true, libvirt.ErrNoSecret: true, libvirt.ErrNoStoragePool: true, libvirt.ErrNoStorageVol: true,
+}
+
+// typed makes ErrNotFound recognisable, by libvirt's code and never by a text.
+func typed(err error) error {
+	var e libvirt.Error
+	if errors.As(err, &e) && notFound[libvirt.ErrorNumber(e.Code)] {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}
+
+// isCode tells whether err is libvirt's error of that code.
+func isCode(err error, code libvirt.ErrorNumber) bool {
+	var e libvirt.Error
+	return errors.As(err, &e) && libvirt.ErrorNumber(e.Code) == code
+}

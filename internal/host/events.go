@@ -1,0 +1,133 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+)
+
+// WaitStopped waits until a domain is off or gone. It is driven by libvirt's events: it listens first, then looks, so
+// that nothing is missed; when the connection is lost it listens and looks again.
+func (h *Host) WaitStopped(ctx context.Context, id string) error {
+	for {
+		changed, lost, stop, err := h.events.listen(ctx, id)
+		if err != nil {
+			return h.failed("wait for domain "+id, err)
+		}
+		state, err := h.State(ctx, id)
+		if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
+			stop()
+			return nil
+		}
+		var unreachable *UnreachableError
+		if err != nil && !errors.As(err, &unreachable) {
+			stop()
+			return err
+		}
+		select {
+		case <-changed:
+		case <-lost:
+		case <-ctx.Done():
+			stop()
+			return h.failed("wait for domain "+id, context.Cause(ctx))
+		}
+		stop()
+	}
+}
+
+// watcher has a connection of its own for events only. It subscribes once per connection and never cancels the
+// subscription, which kills the connection now and then; it always drains.
+type watcher struct {
+	uri *url.URL
+
+	mu      sync.Mutex
+	conn    *libvirt.Libvirt
+	lost    chan struct{}
+	waiters map[chan struct{}]string
+}
+
+// listen announces every lifecycle event of a domain on changed, until stop is called; lost is closed when no more can
+// come.
+func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan struct{}, stop func(), err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == nil {
+		if err := w.connect(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	waiter := make(chan struct{}, 1)
+	w.waiters[waiter] = id
+	return waiter, w.lost, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.waiters, waiter)
+	}, nil
+}
+
+func (w *watcher) connect(ctx context.Context) error {
+	l, err := dial(ctx, w.uri)
+	if err != nil {
+		return err
+	}
+	events, err := l.LifecycleEvents(context.WithoutCancel(ctx))
+	if err != nil {
+		go l.Disconnect() //nolint:errcheck // it is given up
+		return err
+	}
+	w.conn, w.lost, w.waiters = l, make(chan struct{}), map[chan struct{}]string{}
+	go w.drain(l, events, w.lost)
+	return nil
+}
+
+func (w *watcher) drain(l *libvirt.Libvirt, events <-chan libvirt.DomainEventLifecycleMsg, lost chan struct{}) {
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				w.forget(l, lost)
+				return
+			}
+			w.announce(uuid.UUID(e.Dom.UUID).String())
+		case <-l.Disconnected():
+			w.forget(l, lost)
+			return
+		}
+	}
+}
+
+func (w *watcher) announce(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for waiter, wanted := range w.waiters {
+		if wanted == id {
+			select {
+			case waiter <- struct{}{}:
+			default: // it has not looked since the last one
+			}
+		}
+	}
+}
+
+func (w *watcher) forget(l *libvirt.Libvirt, lost chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == l {
+		w.conn = nil
+	}
+	close(lost)
+}
+
+func (w *watcher) close() {
+	w.mu.Lock()
+	l := w.conn
+	w.conn = nil
+	w.mu.Unlock()
+	if l != nil {
+		_ = l.Disconnect()
+	}
+}

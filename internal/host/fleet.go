@@ -1,0 +1,105 @@
+package host
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// Config is how a host is reached.
+type Config struct {
+	// URI is libvirt's connection URI.
+	URI string
+	// Node is the Kubernetes node that the host stands for; empty means the host's own key.
+	Node string
+}
+
+// Fleet is the hosts of one configuration, by key.
+type Fleet struct {
+	hosts map[string]*Host
+	nodes map[string]string
+
+	meeting sync.Mutex
+	met     map[identity]string
+}
+
+// identity tells one libvirtd from another.
+type identity struct{ uuid, name, uri string }
+
+// NewFleet dials nothing. Every URI must be one that ValidateURI accepts; another one fails when it is dialled.
+func NewFleet(configs map[string]Config) *Fleet {
+	f := &Fleet{hosts: map[string]*Host{}, nodes: map[string]string{}, met: map[identity]string{}}
+	for key, c := range configs {
+		uri, err := url.Parse(c.URI)
+		if err != nil {
+			uri = &url.URL{Scheme: "invalid"}
+		}
+		f.hosts[key] = &Host{Key: key, uri: uri, fleet: f, events: watcher{uri: uri}}
+		f.nodes[key] = c.Node
+		if c.Node == "" {
+			f.nodes[key] = key
+		}
+	}
+	return f
+}
+
+// Host is the host of that key; another key is an error that lists those there are.
+func (f *Fleet) Host(key string) (*Host, error) {
+	if h, ok := f.hosts[key]; ok {
+		return h, nil
+	}
+	return nil, fmt.Errorf("the provider has no host %q; its hosts are %s", key, strings.Join(f.Keys(), ", "))
+}
+
+// Keys are the hosts' keys, sorted.
+func (f *Fleet) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
+
+// Node is the Kubernetes node that a host stands for.
+func (f *Fleet) Node(key string) string { return f.nodes[key] }
+
+// Close ends all connections.
+func (f *Fleet) Close() {
+	for _, h := range f.hosts {
+		h.close()
+	}
+}
+
+// meet refuses a second key for a libvirtd that is known by another one: the same machine under two names would be
+// taken for two.
+func (f *Fleet) meet(key string, uri *url.URL, l *libvirt.Libvirt) error {
+	id, err := identify(uri, l)
+	if err != nil {
+		return err
+	}
+	f.meeting.Lock()
+	defer f.meeting.Unlock()
+	if other, known := f.met[id]; known && other != key {
+		return fmt.Errorf("hosts %s and %s are the same libvirt (host %s); remove one of them", other, key, id.name)
+	}
+	f.met[id] = key
+	return nil
+}
+
+func identify(uri *url.URL, l *libvirt.Libvirt) (identity, error) {
+	name, err := l.ConnectGetHostname()
+	if err != nil {
+		return identity{}, fmt.Errorf("ask for the host's name: %w", err)
+	}
+	text, err := l.Capabilities()
+	if err != nil {
+		return identity{}, fmt.Errorf("ask for the host's capabilities: %w", err)
+	}
+	var caps struct {
+		UUID string `xml:"host>uuid"`
+	}
+	if err := xml.Unmarshal(text, &caps); err != nil {
+		return identity{}, fmt.Errorf("read the host's capabilities: %w", err)
+	}
+	return identity{caps.UUID, name, string(libvirt.RemoteURI(uri))}, nil
+}

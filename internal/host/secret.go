@@ -1,0 +1,54 @@
+package host
+
+import (
+	"context"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+)
+
+func secret(id string) (libvirt.Secret, error) {
+	u, err := uuid.Parse(id)
+	return libvirt.Secret{UUID: libvirt.UUID(u)}, err
+}
+
+// DefineSecret makes a secret without a value, or changes the one with the same UUID.
+func (h *Host) DefineSecret(ctx context.Context, xml string) error {
+	return do(ctx, h, "define the secret", func(l *libvirt.Libvirt) error {
+		_, err := l.SecretDefineXML(xml, 0)
+		return err
+	})
+}
+
+// SetSecretValue gives a secret its value.
+func (h *Host) SetSecretValue(ctx context.Context, id string, value []byte) error {
+	return do(ctx, h, "set the value of secret "+id, func(l *libvirt.Libvirt) error {
+		s, err := secret(id)
+		if err != nil {
+			return err
+		}
+		return l.SecretSetValue(s, value, 0)
+	})
+}
+
+// SecretXML describes a secret, without its value, or gives ErrNotFound.
+func (h *Host) SecretXML(ctx context.Context, id string) (string, error) {
+	return call(ctx, h, "read secret "+id, func(l *libvirt.Libvirt) (string, error) {
+		s, err := secret(id)
+		if err != nil {
+			return "", err
+		}
+		return l.SecretGetXMLDesc(s, 0)
+	})
+}
+
+// UndefineSecret removes a secret and its value.
+func (h *Host) UndefineSecret(ctx context.Context, id string) error {
+	return do(ctx, h, "remove secret "+id, func(l *libvirt.Libvirt) error {
+		s, err := secret(id)
+		if err != nil {
+			return err
+		}
+		return l.SecretUndefine(s)
+	})
+}

@@ -1,0 +1,236 @@
+// Package acctest is what acceptance tests share: one lab per test binary, the provider inside the test, and the check
+// that nothing is left.
+package acctest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/provider"
+)
+
+var theLab *lab.Lab
+
+// Main is a package's TestMain: it starts the lab when acceptance tests are to run (TF_ACC is set), and stops it after
+// them, also on Ctrl-C.
+func Main(m *testing.M) {
+	if os.Getenv("TF_ACC") == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	l, err := lab.Start(ctx, lab.Options{Log: func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "lab: "+format+"\n", args...)
+	}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the lab could not be started:", err)
+		os.Exit(1)
+	}
+	theLab = l
+	done := make(chan int, 1)
+	go func() { done <- m.Run() }()
+	code := 1
+	select {
+	case code = <-done:
+	case <-ctx.Done():
+	}
+	stop()
+	if err := l.Stop(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "the lab could not be stopped:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Lab is the package's lab. As Terraform's acceptance tests do, the test is skipped when TF_ACC is not set; make test
+// sets it. At the end of the test nothing may be left that was not there before, and nothing may be gone.
+func Lab(t *testing.T) *lab.Lab {
+	t.Helper()
+	if theLab == nil {
+		t.Skip("acceptance tests run with TF_ACC=1, as make test does")
+	}
+	before, err := theLab.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		after, err := theLab.Snapshot(context.Background())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, line := range before.Diff(after) {
+			t.Error("leak:", line)
+		}
+	})
+	return theLab
+}
+
+// Factories runs the provider inside the test.
+func Factories() map[string]func() (tfprotov6.ProviderServer, error) {
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		"virtclaim": providerserver.NewProtocol6WithError(provider.New("test")()),
+	}
+}
+
+// Provider is the configuration of the provider for the lab.
+func Provider(l *lab.Lab, owner string) string {
+	return fmt.Sprintf(`
+provider "virtclaim" {
+  owner      = %q
+  kubernetes = { config_path = %q }
+  hosts = {
+    host-a = { uri = %q }
+    host-b = { uri = %q }
+  }
+}
+`, owner, l.Cluster.Kubeconfig, l.Hosts["host-a"].URI, l.Hosts["host-b"].URI)
+}
+
+// Console reads what a guest writes to its serial port.
+type Console struct{ path string }
+
+// NewConsole is the console that logs to a file of its own.
+func NewConsole(t *testing.T) Console {
+	t.Helper()
+	return Console{filepath.Join(t.TempDir(), "console.log")}
+}
+
+// Path is the log's path, which is the same on the lab's hosts.
+func (c Console) Path() string { return c.path }
+
+// Await waits until a whole line of the log starts with prefix and gives that line. A guest that is not there after a
+// minute fails the test with all that it said.
+func (c Console) Await(t *testing.T, prefix string) string {
+	t.Helper()
+	return c.AwaitN(t, prefix, 1)
+}
+
+// AwaitN waits for the nth line that starts with prefix.
+func (c Console) AwaitN(t *testing.T, prefix string, n int) string {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(time.Minute)
+	for {
+		if lines := c.lines(prefix); len(lines) >= n {
+			return lines[n-1]
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			text, _ := os.ReadFile(c.path)
+			t.Fatalf("the guest never said %q %d times; it said:\n%s", prefix, n, text)
+		}
+	}
+}
+
+// Boots is how often a guest has booted.
+func (c Console) Boots() int { return len(c.lines("BOOT ")) }
+
+func (c Console) lines(prefix string) (found []string) {
+	text, _ := os.ReadFile(c.path)
+	whole := string(text[:strings.LastIndexByte(string(text), '\n')+1])
+	for line := range strings.Lines(whole) {
+		if line = strings.TrimRight(line, "\r\n"); strings.HasPrefix(line, prefix) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// StoredAt reads n bytes of a backing file, as the storage has them.
+func StoredAt(t *testing.T, path string, offset int64, n int) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, n)
+	if _, err := f.ReadAt(b, offset); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Text is all that the guest has said so far.
+func (c Console) Text(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(c.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Contains fails the test for each part that text lacks.
+func Contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in: %s", part, text)
+		}
+	}
+}
+
+// LUN makes a logical unit of 64 MiB for the test, behind CHAP or not.
+func LUN(t *testing.T, l *lab.Lab, chap bool, content string) lab.LUN {
+	t.Helper()
+	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 64 << 20, Content: []byte(content), CHAP: chap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Target.RemoveLUN(context.Background(), lun); err != nil {
+			t.Error(err)
+		}
+	})
+	return lun
+}
+
+// Claim makes a bound claim on a logical unit for the test.
+func Claim(t *testing.T, l *lab.Lab, namespace, name string, lun lab.LUN) {
+	t.Helper()
+	AddClaim(t, l, lab.ClaimSpec{Namespace: namespace, Name: name, LUN: lun})
+}
+
+// AddClaim makes a bound claim for the test.
+func AddClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := l.RemoveClaim(context.Background(), spec); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := l.AddClaim(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// CHAPSecret makes a secret with the target's credentials for the test.
+func CHAPSecret(t *testing.T, l *lab.Lab, namespace, name string) {
+	t.Helper()
+	if err := l.AddNamespace(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AddCHAPSecret(t.Context(), namespace, name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Cluster.Client.CoreV1().Secrets(namespace).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}

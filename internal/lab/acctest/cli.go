@@ -1,0 +1,93 @@
+package acctest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+)
+
+// CLI runs terraform (or tofu) itself in a folder of its own, with the provider as built, for what the framework of
+// acceptance tests does not show: warnings, logs, the files that are left.
+type CLI struct {
+	Dir string
+
+	t   *testing.T
+	env []string
+}
+
+// NewCLI makes the folder. The environment is added to the test's own.
+func NewCLI(t *testing.T, env ...string) CLI {
+	t.Helper()
+	root, err := lab.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	rc := filepath.Join(t.TempDir(), "terraformrc")
+	text := `provider_installation {
+  dev_overrides { "virtclaim/virtclaim" = "` + filepath.Join(root, ".lab", "bin") + `" }
+  direct {}
+}
+`
+	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := CLI{Dir: dir, t: t, env: append([]string{"TF_CLI_CONFIG_FILE=" + rc, "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"}, env...)}
+	c.Write("versions.tf", `terraform {
+  required_providers {
+    virtclaim = { source = "virtclaim/virtclaim" }
+  }
+}
+`)
+	return c
+}
+
+// With is the same folder with more environment.
+func (c CLI) With(env ...string) CLI {
+	c.env = append(append([]string{}, c.env...), env...)
+	return c
+}
+
+// Write writes a file of the configuration.
+func (c CLI) Write(name, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Replace changes a part of a file, which must be there.
+func (c CLI) Replace(name, before, after string) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.Dir, name))
+	if err != nil || !strings.Contains(string(text), before) {
+		c.t.Fatalf("%q is not in %s: %v", before, name, err)
+	}
+	c.Write(name, strings.ReplaceAll(string(text), before, after))
+}
+
+// Run gives all that the command printed.
+func (c CLI) Run(args ...string) (string, error) {
+	program := os.Getenv("TF_ACC_TERRAFORM_PATH")
+	if program == "" {
+		program = "terraform"
+	}
+	cmd := exec.CommandContext(c.t.Context(), program, args...)
+	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Must is Run for a command that has to succeed.
+func (c CLI) Must(args ...string) string {
+	c.t.Helper()
+	out, err := c.Run(args...)
+	if err != nil {
+		c.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out
+}

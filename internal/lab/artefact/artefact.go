@@ -1,0 +1,30 @@
+// Package artefact builds what the lab runs and what takes too long to build
+// for each run: the control plane and the guest. Both are made once, into
+// a cache folder, and shared by all processes that name the same folder.
+//
+// # The guest
+//
+// It needs 128 MiB, an x86-64 machine, console=ttyS0 and quiet among its kernel
+// parameters, and tells on that serial port, one line for each fact:
+//
+//	BOOT id=<random, another one after each boot>
+//	DISK <name> bytes=<size> ro=<0|1> serial=<serial or -> first=<first 32 bytes>
+//	WROTE <name> offset=4096 text=<text>
+//	FAILED <name> <reason>
+//	RAN rc=<exit status>
+//	READY
+//	RC=<exit status>
+//
+// Bytes that are not printable ASCII show as dots, spaces in a serial as
+// underscores. Further kernel parameters (2,048 bytes in all) tell it what to do:
+//
+//	virtclaim.disks=<n>             wait until n disks are there, 10 s at most
+//	virtclaim.write=<name>:<text>   write the text to the disk, at byte 4096; may be repeated
+//	virtclaim.run=<base64>          run a shell script, its output goes to the serial port
+//	virtclaim.end=off               power off after READY
+//
+// After READY it runs each line that comes in on the serial port (4,095 bytes
+// at most) as a shell command and answers with RC=. The power button shuts it
+// down at once. The names of disks are Linux' own, in the order of discovery:
+// vda, vdb, sda.
+package artefact

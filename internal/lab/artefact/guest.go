@@ -1,0 +1,79 @@
+package artefact
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Image is a guest to boot: the paths of an uncompressed kernel, which QEMU
+// starts in half the time of a compressed one, and of its initial RAM disk.
+type Image struct{ Kernel, Initrd string }
+
+var (
+	//go:embed init.sh
+	initScript []byte
+	//go:embed power-off.sh
+	powerOffScript []byte
+)
+
+// guestModules are the drivers of the guest, without those that they need.
+var guestModules = []string{
+	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "ata_piix", "ahci", "virtio_net", "button", "evdev",
+}
+
+// guestBuilder changes when the same scripts and modules make another image.
+const guestBuilder = 1
+
+// Guest returns the guest of the package comment, made of the distribution's
+// kernel and BusyBox, which are downloaded but not installed. Its path does not
+// name their version: an image is kept until its folder is removed.
+func Guest(ctx context.Context, cache string, log func(format string, args ...any)) (Image, error) {
+	hash := shortHash(fmt.Appendf(nil, "%d %q %q %q", guestBuilder, guestModules, initScript, powerOffScript))
+	dir, err := folder(ctx, cache, "guest-"+hash, log, func(ctx context.Context, dir string) error {
+		return buildGuest(ctx, dir, log)
+	})
+	if err != nil {
+		return Image{}, fmt.Errorf("build the guest: %w", err)
+	}
+	return imageIn(dir), nil
+}
+
+func imageIn(dir string) Image {
+	return Image{Kernel: filepath.Join(dir, "vmlinux"), Initrd: filepath.Join(dir, "initrd.gz")}
+}
+
+func buildGuest(ctx context.Context, dir string, log func(string, ...any)) error {
+	work := filepath.Join(dir, "packages")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return err
+	}
+	system, err := unpackSystem(ctx, work, log)
+	if err != nil {
+		return err
+	}
+	log("writing the guest's kernel and RAM disk")
+	return errors.Join(writeImage(imageIn(dir), system), os.RemoveAll(work))
+}
+
+func writeImage(image Image, system system) error {
+	kernel, err := system.kernel()
+	if err != nil {
+		return fmt.Errorf("extract the kernel from %s: %w", system.vmlinuz, err)
+	}
+	if err := os.WriteFile(image.Kernel, kernel, 0o644); err != nil { //nolint:gosec // QEMU may run as another user
+		return err
+	}
+	modules, err := loadModules(system.modules, guestModules)
+	if err != nil {
+		return err
+	}
+	busybox, err := os.ReadFile(system.busybox)
+	if err != nil {
+		return err
+	}
+	return writeInitrd(image.Initrd, busybox, modules)
+}

@@ -1,0 +1,128 @@
+package artefact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+)
+
+// system is a distribution's kernel and BusyBox, unpacked.
+type system struct {
+	vmlinuz string // the compressed kernel
+	modules string // the folder of this kernel's modules
+	busybox string
+}
+
+// kernelMetas depend on the current kernel of Debian and of Ubuntu. Debian's
+// other kernel, the one for clouds, has no AHCI driver.
+var kernelMetas = []string{"linux-image-amd64", "linux-image-generic"}
+
+// kernelDependency matches, in apt-cache's list, a package with one version of
+// the kernel, or of its modules where these have a package of their own.
+var kernelDependency = regexp.MustCompile(`(?m)^ *(?:Pre)?Depends: (linux-(?:image|modules)-\d\S*)$`)
+
+// unpackSystem downloads the packages and unpacks them below dir.
+func unpackSystem(ctx context.Context, dir string, log func(string, ...any)) (system, error) {
+	log("downloading a kernel and BusyBox")
+	debs, err := download(ctx, dir)
+	if err != nil && ctx.Err() == nil {
+		log("downloading the lists of packages first, because: %v", err)
+		if _, err := output(ctx, dir, "apt-get", "update"); err != nil {
+			return system{}, err
+		}
+		debs, err = download(ctx, dir)
+	}
+	if err != nil {
+		return system{}, err
+	}
+	log("unpacking the kernel and BusyBox")
+	root := filepath.Join(dir, "root")
+	for _, deb := range debs {
+		if _, err := output(ctx, dir, "dpkg", "-x", deb, root); err != nil {
+			return system{}, err
+		}
+	}
+	return findSystem(root)
+}
+
+// download puts the packages into dir and returns their paths.
+func download(ctx context.Context, dir string) ([]string, error) {
+	packages, err := kernelPackages(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"download", "busybox-static"}, packages...)
+	if _, err := output(ctx, dir, "apt-get", args...); err != nil {
+		return nil, err
+	}
+	return filepath.Glob(filepath.Join(dir, "*.deb"))
+}
+
+// kernelPackages follows the first meta package that the distribution has.
+func kernelPackages(ctx context.Context, dir string) ([]string, error) {
+	var unknown []error
+	for _, meta := range kernelMetas {
+		packages, err := kernelDependencies(ctx, dir, meta)
+		if err != nil {
+			unknown = append(unknown, err)
+			continue
+		}
+		modules, err := kernelDependencies(ctx, dir, packages[0])
+		if errors.Is(err, errNoKernel) {
+			return packages, nil // Debian's kernel brings its modules along
+		}
+		return append(packages, modules...), err
+	}
+	return nil, errors.Join(unknown...)
+}
+
+var errNoKernel = errors.New("it depends on no kernel")
+
+// kernelDependencies returns at least one package, or an error.
+func kernelDependencies(ctx context.Context, dir, name string) ([]string, error) {
+	list, err := output(ctx, dir, "apt-cache", "depends", "--important", name)
+	if err != nil {
+		return nil, err
+	}
+	packages := parseKernelDependencies(list)
+	if len(packages) == 0 {
+		return nil, fmt.Errorf("package %s: %w", name, errNoKernel)
+	}
+	return packages, nil
+}
+
+func parseKernelDependencies(list []byte) []string {
+	matches := kernelDependency.FindAllSubmatch(list, -1)
+	packages := make([]string, 0, len(matches))
+	for _, match := range matches {
+		packages = append(packages, string(match[1]))
+	}
+	return packages
+}
+
+// findSystem knows both layouts, before and after the merge of /lib into /usr.
+func findSystem(root string) (found system, err error) {
+	if found.vmlinuz, err = findFile(root, "boot/vmlinuz-*"); err != nil {
+		return system{}, err
+	}
+	if found.modules, err = findFile(root, "lib/modules/*", "usr/lib/modules/*"); err != nil {
+		return system{}, err
+	}
+	found.busybox, err = findFile(root, "bin/busybox", "usr/bin/busybox")
+	return found, err
+}
+
+func findFile(root string, patterns ...string) (string, error) {
+	for _, pattern := range patterns {
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return "", err
+		}
+		if len(paths) > 0 {
+			return paths[0], nil
+		}
+	}
+	return "", fmt.Errorf("the packages have none of the files %q", patterns)
+}

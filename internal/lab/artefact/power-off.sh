@@ -1,0 +1,3 @@
+#!/bin/busybox sh
+sync
+exec /bin/busybox poweroff -f

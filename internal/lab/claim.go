@@ -1,0 +1,174 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClaimSpec describes a claim and the volume that it is bound to.
+type ClaimSpec struct {
+	Namespace, Name string
+	LUN             LUN
+	// Filesystem makes it volumeMode Filesystem instead of Block.
+	Filesystem bool
+	// AccessModes are both the volume's and the claim's; none means ReadWriteMany and ReadOnlyMany.
+	AccessModes []corev1.PersistentVolumeAccessMode
+	// Class is the name of a storage class; empty means none.
+	Class string
+	// Initiator is the name that initiators must give; empty means any.
+	Initiator string
+}
+
+// VolumeName is the name of the claim's PersistentVolume.
+func (s ClaimSpec) VolumeName() string { return s.Namespace + "-" + s.Name }
+
+// SecretName is the name of the secret with the credentials for CHAP, in the claim's namespace.
+func (s ClaimSpec) SecretName() string { return s.Name + "-chap" }
+
+// AddClaim makes a claim with its namespace, volume and, for CHAP, secret, and waits until it is bound. To have one of
+// them otherwise, create the object that Volume or Claim gives with the cluster's client.
+func (l *Lab) AddClaim(ctx context.Context, spec ClaimSpec) error {
+	if err := l.AddNamespace(ctx, spec.Namespace); err != nil {
+		return err
+	}
+	if spec.LUN.CHAP {
+		if err := l.AddCHAPSecret(ctx, spec.Namespace, spec.SecretName()); err != nil {
+			return err
+		}
+	}
+	core := l.Cluster.Client.CoreV1()
+	if _, err := core.PersistentVolumes().Create(ctx, l.Volume(spec), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make PersistentVolume %s: %w", spec.VolumeName(), err)
+	}
+	if _, err := core.PersistentVolumeClaims(spec.Namespace).Create(ctx, l.Claim(spec), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make PersistentVolumeClaim %s/%s: %w", spec.Namespace, spec.Name, err)
+	}
+	return l.AwaitBound(ctx, spec.Namespace, spec.Name)
+}
+
+// RemoveClaim removes what AddClaim made, but for the namespace, and waits until it is gone. What is gone already is no
+// error.
+func (l *Lab) RemoveClaim(ctx context.Context, spec ClaimSpec) error {
+	core := l.Cluster.Client.CoreV1()
+	objects := []object{
+		{"persistentvolumeclaims", spec.Namespace, spec.Name, core.PersistentVolumeClaims(spec.Namespace).Delete},
+		{"persistentvolumes", "", spec.VolumeName(), core.PersistentVolumes().Delete},
+	}
+	if spec.LUN.CHAP {
+		objects = append(objects, object{"secrets", spec.Namespace, spec.SecretName(), core.Secrets(spec.Namespace).Delete})
+	}
+	// A volume waits for its claim: all are told to go first.
+	for _, o := range objects {
+		if err := o.delete(ctx, o.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove %s: %w", o, err)
+		}
+	}
+	for _, o := range objects {
+		if err := l.awaitGone(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object is what can be deleted.
+type object struct {
+	resource, namespace, name string
+	delete                    func(context.Context, string, metav1.DeleteOptions) error
+}
+
+// String is as kubectl writes it.
+func (o object) String() string {
+	return o.resource + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
+}
+
+// AddNamespace makes a namespace if it is missing. No controller would remove its content: it stays.
+func (l *Lab) AddNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := l.Cluster.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// AddCHAPSecret makes a secret with the credentials of the iSCSI server, as Kubernetes' own iSCSI volumes take it.
+func (l *Lab) AddCHAPSecret(ctx context.Context, namespace, name string) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       "kubernetes.io/iscsi-chap",
+		StringData: map[string]string{
+			"node.session.auth.username": l.Target.Username,
+			"node.session.auth.password": l.Target.Password,
+		},
+	}
+	if _, err := l.Cluster.Client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// Volume is the PersistentVolume for a claim: it lets no other claim be bound to it.
+func (l *Lab) Volume(spec ClaimSpec) *corev1.PersistentVolume {
+	iscsi := &corev1.ISCSIPersistentVolumeSource{
+		TargetPortal: l.Target.Portal, IQN: spec.LUN.IQN, Lun: int32(spec.LUN.Number), //nolint:gosec // a small count
+	}
+	if spec.Initiator != "" {
+		iscsi.InitiatorName = &spec.Initiator
+	}
+	if spec.LUN.CHAP {
+		iscsi.SessionCHAPAuth = true
+		iscsi.SecretRef = &corev1.SecretReference{Namespace: spec.Namespace, Name: spec.SecretName()}
+	}
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: spec.VolumeName()},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{ISCSI: iscsi},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			Capacity:                      storage(spec.LUN.Size),
+			AccessModes:                   spec.accessModes(),
+			VolumeMode:                    spec.volumeMode(),
+			StorageClassName:              spec.Class,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: spec.Namespace, Name: spec.Name},
+		},
+	}
+}
+
+// Claim is the PersistentVolumeClaim; it can be bound to no other volume.
+func (l *Lab) Claim(spec ClaimSpec) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: spec.Namespace, Name: spec.Name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName:       spec.VolumeName(),
+			AccessModes:      spec.accessModes(),
+			VolumeMode:       spec.volumeMode(),
+			StorageClassName: &spec.Class,
+			Resources:        corev1.VolumeResourceRequirements{Requests: storage(spec.LUN.Size)},
+		},
+	}
+}
+
+func (s ClaimSpec) accessModes() []corev1.PersistentVolumeAccessMode {
+	if len(s.AccessModes) == 0 {
+		return []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
+	}
+	return s.AccessModes
+}
+
+func (s ClaimSpec) volumeMode() *corev1.PersistentVolumeMode {
+	mode := corev1.PersistentVolumeBlock
+	if s.Filesystem {
+		mode = corev1.PersistentVolumeFilesystem
+	}
+	return &mode
+}
+
+func storage(bytes int64) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+)
+
+const (
+	namespace = "lab"
+	lunSize   = 64 << 20
+)
+
+// scene is a lab with claims to use, and a built provider.
+type scene struct {
+	*lab.Lab
+	root string
+	// luns are what is behind the claims, by the claims' names.
+	luns map[string]lab.LUN
+	// logs is the folder for what guests write to their serial ports.
+	logs string
+	// config is the path of a configuration of Terraform that has it use the built provider.
+	config string
+}
+
+func prepare(ctx context.Context) error { return lab.Prepare(ctx, say) }
+
+// setScene starts a lab and adds the claims. The caller stops it, whatever the error, unless the scene is nil.
+func setScene(ctx context.Context) (*scene, error) {
+	root, err := lab.Root()
+	if err != nil {
+		return nil, err
+	}
+	l, err := lab.Start(ctx, lab.Options{Log: say})
+	if err != nil {
+		return nil, err
+	}
+	s := &scene{Lab: l, root: root, logs: filepath.Join(l.Dir, "logs"), config: filepath.Join(l.Dir, "terraformrc")}
+	if err := os.Mkdir(s.logs, 0o700); err != nil {
+		return s, err
+	}
+	if err := s.writeConfig(); err != nil {
+		return s, err
+	}
+	return s, s.addClaims(ctx)
+}
+
+// stop ends the lab, also when ctx has ended already.
+func (s *scene) stop(ctx context.Context) error {
+	say("stopping the lab")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	return s.Stop(ctx)
+}
+
+func (s *scene) writeConfig() error {
+	bin := filepath.Join(s.root, ".lab", "bin")
+	if _, err := os.Stat(filepath.Join(bin, "terraform-provider-virtclaim")); err != nil {
+		return fmt.Errorf("the provider is not built: run make build (%w)", err)
+	}
+	text := fmt.Sprintf(`provider_installation {
+  dev_overrides {
+    "virtclaim/virtclaim" = %q
+  }
+  direct {}
+}
+`, bin)
+	return os.WriteFile(s.config, []byte(text), 0o600)
+}
+
+func (s *scene) addClaims(ctx context.Context) error {
+	s.luns = map[string]lab.LUN{}
+	for name, spec := range map[string]lab.LUNSpec{
+		"golden": {Size: lunSize, Content: []byte("virtclaim golden image")},
+		"data":   {Size: lunSize},
+		"chap":   {Size: lunSize, CHAP: true},
+	} {
+		lun, err := s.Target.AddLUN(ctx, spec)
+		if err != nil {
+			return err
+		}
+		s.luns[name] = lun
+		if err := s.AddClaim(ctx, lab.ClaimSpec{Namespace: namespace, Name: name, LUN: lun}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variables are the quickstart's, as environment for Terraform.
+func (s *scene) variables() (map[string]string, error) {
+	uris := map[string]string{}
+	for name, h := range s.Hosts {
+		uris[name] = h.URI
+	}
+	hosts, err := json.Marshal(uris)
+	return map[string]string{
+		"TF_CLI_CONFIG_FILE": s.config,
+		"TF_VAR_hosts":       string(hosts),
+		"TF_VAR_kubeconfig":  s.Cluster.Kubeconfig,
+		"TF_VAR_namespace":   namespace,
+		"TF_VAR_kernel":      s.Guest.Kernel,
+		"TF_VAR_initrd":      s.Guest.Initrd,
+		"TF_VAR_log_dir":     s.logs,
+	}, err
+}
+
+// copyQuickstart copies the example, so that Terraform's files do not end up in the checkout.
+func (s *scene) copyQuickstart() (dir string, err error) {
+	dir = filepath.Join(s.Dir, "quickstart")
+	from := filepath.Join(s.root, "examples", "scenarios", "quickstart")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	files, err := filepath.Glob(filepath.Join(from, "*.tf"))
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", errors.New("no quickstart in " + from)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil { //nolint:gosec // Base leaves no way out of dir
+			return "", err
+		}
+	}
+	return dir, nil
+}

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// readyTime is what a server gets until it must answer.
+	readyTime = 30 * time.Second
+	// askAgain is how often it is asked.
+	askAgain = 20 * time.Millisecond
+)
+
+// daemon is a server that runs in a sandbox.
+type daemon struct {
+	sandbox *sandbox
+	// log is the file of its output.
+	log string
+	pid string
+	*command
+}
+
+// startDaemon runs a program with its files in dir.
+func startDaemon(s *sandbox, dir, name, program string) *daemon {
+	d := &daemon{sandbox: s, log: filepath.Join(dir, name+".log"), pid: filepath.Join(dir, name+".pid")}
+	d.command = s.start(fmt.Sprintf("echo $BASHPID >%s; exec %s >>%s 2>&1", quote(d.pid), program, quote(d.log)))
+	return d
+}
+
+// await waits until ready succeeds. It is an error if the daemon ends instead.
+func (d *daemon) await(ctx context.Context, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-d.done:
+			return fmt.Errorf("it ended at once: %w\n%s", err, lastWords(d.log))
+		case <-ctx.Done():
+			return fmt.Errorf("it does not get ready: %w\n%s", errors.Join(context.Cause(ctx), err), lastWords(d.log))
+		}
+	}
+}
+
+// signal sends a signal, such as TERM, and waits until the daemon has ended. One that has ended is left alone.
+func (d *daemon) signal(ctx context.Context, name string) error {
+	select {
+	case <-d.done:
+		return nil
+	default:
+	}
+	if err := d.sandbox.run(ctx, fmt.Sprintf("kill -%s $(cat %s)", name, quote(d.pid))); err != nil {
+		return err
+	}
+	select {
+	case <-d.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("it does not end after SIG%s: %w", name, context.Cause(ctx))
+	}
+}

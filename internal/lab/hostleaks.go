@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+	"libvirt.org/go/libvirtxml"
+)
+
+// look lists what exists on the host.
+func (h *Host) look(ctx context.Context) ([]string, error) {
+	l, hangUp, err := h.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp()
+	var lines []string
+	for _, look := range []func(*libvirt.Libvirt) ([]string, error){lookAtDomains, lookAtPools, lookAtSecrets} {
+		more, err := look(l)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		for _, line := range more {
+			lines = append(lines, h.Name+": "+line)
+		}
+	}
+	return lines, nil
+}
+
+func lookAtDomains(l *libvirt.Libvirt) (lines []string, err error) {
+	domains, _, err := l.ConnectListAllDomains(1, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list domains: %w", err)
+	}
+	for _, d := range domains {
+		name := fmt.Sprintf("domain %s (%s)", d.Name, uuid.UUID(d.UUID))
+		lines = append(lines, name)
+		jobs, err := lookAtJobs(l, d)
+		if err != nil {
+			return nil, fmt.Errorf("look at %s: %w", name, err)
+		}
+		for _, job := range jobs {
+			lines = append(lines, job+" of "+name)
+		}
+	}
+	return lines, nil
+}
+
+// lookAtJobs finds a domain's own job, such as a save, and those of its disks.
+func lookAtJobs(l *libvirt.Libvirt, d libvirt.Domain) (lines []string, err error) {
+	active, err := l.DomainIsActive(d)
+	if err != nil || active == 0 {
+		return nil, err
+	}
+	kind, _, _, _, _, _, _, _, _, _, _, _, err := l.DomainGetJobInfo(d)
+	if err != nil {
+		return nil, err
+	}
+	if libvirt.DomainJobType(kind) != libvirt.DomainJobNone {
+		lines = append(lines, "a job")
+	}
+	text, err := l.DomainGetXMLDesc(d, 0)
+	if err != nil {
+		return nil, err
+	}
+	var xml libvirtxml.Domain
+	if err := xml.Unmarshal(text); err != nil {
+		return nil, err
+	}
+	if xml.Devices == nil {
+		return lines, nil
+	}
+	for _, disk := range xml.Devices.Disks {
+		if disk.Source == nil || disk.Target == nil {
+			continue // an empty drive has no job, and libvirt refuses to look for one
+		}
+		found, _, _, _, _, err := l.DomainGetBlockJobInfo(d, disk.Target.Dev, 0)
+		if err != nil {
+			return nil, err
+		}
+		if found != 0 {
+			lines = append(lines, "a block job on "+disk.Target.Dev)
+		}
+	}
+	return lines, nil
+}
+
+func lookAtPools(l *libvirt.Libvirt) (lines []string, err error) {
+	pools, _, err := l.ConnectListAllStoragePools(1, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list pools: %w", err)
+	}
+	for _, pool := range pools {
+		lines = append(lines, "pool "+pool.Name)
+		active, err := l.StoragePoolIsActive(pool)
+		if err != nil {
+			return nil, fmt.Errorf("look at pool %s: %w", pool.Name, err)
+		}
+		if active == 0 {
+			continue
+		}
+		volumes, err := listVolumes(l, pool)
+		if err != nil {
+			return nil, fmt.Errorf("list the volumes of pool %s: %w", pool.Name, err)
+		}
+		for _, v := range volumes {
+			lines = append(lines, fmt.Sprintf("volume %s/%s", pool.Name, v.Name))
+		}
+	}
+	return lines, nil
+}
+
+// listVolumes sees files that libvirt did not make, too.
+func listVolumes(l *libvirt.Libvirt, pool libvirt.StoragePool) ([]libvirt.StorageVol, error) {
+	if err := l.StoragePoolRefresh(pool, 0); err != nil {
+		return nil, err
+	}
+	volumes, _, err := l.StoragePoolListAllVolumes(pool, 1, 0)
+	return volumes, err
+}
+
+func lookAtSecrets(l *libvirt.Libvirt) (lines []string, err error) {
+	secrets, _, err := l.ConnectListAllSecrets(1, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list secrets: %w", err)
+	}
+	for _, s := range secrets {
+		lines = append(lines, fmt.Sprintf("secret %s (usage %s)", uuid.UUID(s.UUID), s.UsageID))
+	}
+	return lines, nil
+}

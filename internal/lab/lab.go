@@ -1,0 +1,147 @@
+// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server and an iSCSI
+// server. They run in sandboxes that end with the process that started them, however it ends, and touch neither the
+// machine's own libvirt nor its user's Kubernetes configuration.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
+)
+
+// stopTime bounds the undo of a start that failed.
+const stopTime = time.Minute
+
+// Options of a lab.
+type Options struct {
+	// State is the folder that the lab's own folder is made in; empty means .lab in the checkout.
+	State string
+	// Log is told what takes more than two seconds, at its start; nil means nobody is.
+	Log func(format string, args ...any)
+}
+
+// Lab is what runs.
+type Lab struct {
+	// Dir is the lab's own folder, which goes with it.
+	Dir string
+	// Hosts are host-a and host-b, by name.
+	Hosts   map[string]*Host
+	Target  *Target
+	Cluster *Cluster
+	// Guest is what machines can boot; see package artefact for what it does.
+	Guest artefact.Image
+
+	folder *os.File
+}
+
+// Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
+// seconds. When it fails, nothing is left.
+func Start(ctx context.Context, o Options) (*Lab, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	if err := require(ctx); err != nil {
+		return nil, err
+	}
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	if o.State == "" {
+		o.State = filepath.Join(root, ".lab")
+	}
+	l := &Lab{Hosts: map[string]*Host{"host-a": nil, "host-b": nil}}
+	if l.folder, err = newRunFolder(ctx, o.State); err == nil {
+		l.Dir = l.folder.Name()
+		err = l.start(ctx, filepath.Join(root, ".lab", "cache"), o.Log)
+	}
+	if err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		return nil, errors.Join(err, l.Stop(undo))
+	}
+	return l, nil
+}
+
+// Prepare builds what a lab needs and does not build anew each time.
+func Prepare(ctx context.Context, log func(format string, args ...any)) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	_, _, err = prepare(ctx, filepath.Join(root, ".lab", "cache"), log)
+	return err
+}
+
+func prepare(ctx context.Context, cache string, log func(string, ...any)) (guest artefact.Image, controlPlane string, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		guest, err = artefact.Guest(ctx, cache, log)
+		return err
+	})
+	group.Go(func() (err error) {
+		controlPlane, err = artefact.ControlPlane(ctx, cache, log)
+		return err
+	})
+	return guest, controlPlane, group.Wait()
+}
+
+func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any)) error {
+	guest, controlPlane, err := prepare(ctx, cache, log)
+	if err != nil {
+		return err
+	}
+	l.Guest = guest
+	log("starting two libvirt hosts, a Kubernetes API server and an iSCSI server")
+	hosts := make(map[string]*hostStart, len(l.Hosts))
+	group, ctx := errgroup.WithContext(ctx)
+	for name := range l.Hosts {
+		started := &hostStart{}
+		hosts[name] = started
+		group.Go(func() (err error) {
+			started.host, err = startHost(ctx, l.Dir, filepath.Join(l.Dir, name), name)
+			return err
+		})
+	}
+	group.Go(func() (err error) {
+		l.Cluster, err = startCluster(ctx, l.folder, filepath.Join(l.Dir, "cluster"), controlPlane)
+		return err
+	})
+	group.Go(func() (err error) {
+		l.Target, err = startTarget(ctx, l.Dir, filepath.Join(l.Dir, "target"))
+		return err
+	})
+	err = group.Wait()
+	for name, started := range hosts {
+		l.Hosts[name] = started.host
+	}
+	return err
+}
+
+// hostStart is a host that is being started.
+type hostStart struct{ host *Host }
+
+// Stop ends everything that runs in the lab, guests too, and removes its folder.
+func (l *Lab) Stop(ctx context.Context) error {
+	var group errgroup.Group
+	for _, h := range l.Hosts {
+		group.Go(func() error { return h.close(ctx) })
+	}
+	group.Go(func() error { return l.Cluster.Stop(ctx) })
+	group.Go(func() error { return l.Target.close(ctx) })
+	err := group.Wait()
+	if l.folder != nil {
+		err = errors.Join(err, os.RemoveAll(l.Dir), l.folder.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("stop the lab: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// shared is the lab of those tests that do not start their own. It is started by the first of them.
+var shared *Lab
+
+func TestMain(m *testing.M) {
+	if os.Getenv(killMe) != "" {
+		startToBeKilled()
+	}
+	code := m.Run()
+	if shared != nil {
+		if err := shared.Stop(context.Background()); err != nil {
+			fmt.Println(err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// sharedLab gives a lab, and fails the test if it leaves something there.
+func sharedLab(t *testing.T) *Lab {
+	t.Helper()
+	needsRealSystems(t)
+	if shared == nil {
+		l, err := Start(t.Context(), Options{Log: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared = l
+	}
+	before := snapshot(t, shared)
+	t.Cleanup(func() {
+		after, err := shared.Snapshot(context.Background())
+		if left := before.Diff(after); err != nil || len(left) > 0 {
+			t.Errorf("left: %q, %v", left, err)
+		}
+	})
+	return shared
+}
+
+func snapshot(t *testing.T, l *Lab) Snapshot {
+	t.Helper()
+	s, err := l.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// needsRealSystems skips a test unless TF_ACC is set, as Terraform's acceptance tests do.
+func needsRealSystems(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("tests of real systems run with TF_ACC=1, as make test does")
+	}
+}
+
+func TestTwoLabsAtOnceLeaveNothing(t *testing.T) {
+	needsRealSystems(t)
+	points := mountPoints()
+	var labs [2]*Lab
+	var group errgroup.Group
+	for i := range labs {
+		group.Go(func() (err error) {
+			labs[i], err = Start(t.Context(), Options{})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range labs {
+		if len(processes(t, l.Dir)) < 5 {
+			t.Errorf("the test sees only %v of a lab that runs, so it proves nothing", processes(t, l.Dir))
+		}
+		if other := labs[1-i]; l.Target.Portal == other.Target.Portal || l.Cluster.port == other.Cluster.port {
+			t.Error("both labs have the same port")
+		}
+	}
+	for _, l := range labs {
+		if err := l.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, l := range labs {
+		nothingLeft(t, l.Dir)
+	}
+	if now := mountPoints(); now != points {
+		t.Errorf("folders for mounts were %q, are %q", points, now)
+	}
+}
+
+// nothingLeft checks that a lab has left no process, no mount and no file.
+func nothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	if left := processes(t, dir); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(mounts), filepath.Base(dir)) {
+		t.Errorf("mounts are left:\n%s", mounts)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder %s is left (%v)", dir, err)
+	}
+}
+
+// processes lists those that name a lab's folder or live in one of its sandboxes, where it is mounted.
+func processes(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		line, _ := os.ReadFile(filepath.Join(p, "cmdline")) // it may have ended meanwhile
+		mounts, _ := os.ReadFile(filepath.Join(p, "mountinfo"))
+		if strings.Contains(string(line)+string(mounts), filepath.Base(dir)) {
+			name, _ := os.ReadFile(filepath.Join(p, "comm"))
+			found = append(found, strings.TrimSpace(string(name)))
+		}
+	}
+	return found
+}
+
+// mountPoints tells which of the folders that sandboxes mount over are there.
+func mountPoints() string {
+	var there []string
+	for _, path := range []string{"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd"} {
+		if _, err := os.Stat(path); err == nil {
+			there = append(there, path)
+		}
+	}
+	return strings.Join(there, " ")
+}
+
+func TestKilledLabLeavesNoProcessAndItsFolderGoesAtTheNextStart(t *testing.T) {
+	needsRealSystems(t)
+	dir := startAndKill(t)
+	await(t, "nothing uses the killed lab's folder", func() bool { return !inUse(t, dir) })
+	if left := processes(t, dir); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	l, err := Start(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, dir)
+	if err := l.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStartThatIsCancelledLeavesNothing(t *testing.T) {
+	needsRealSystems(t)
+	state := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	var dirs []string
+	log := func(format string, _ ...any) {
+		if strings.HasPrefix(format, "starting") {
+			dirs, _ = filepath.Glob(filepath.Join(state, "run-*"))
+			cancel()
+		}
+	}
+	if l, err := Start(ctx, Options{State: state, Log: log}); err == nil {
+		t.Error("it started", l.Stop(t.Context()))
+	}
+	if len(dirs) != 1 {
+		t.Fatalf("it had the folders %v", dirs)
+	}
+	nothingLeft(t, dirs[0])
+}

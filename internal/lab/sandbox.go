@@ -1,0 +1,185 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// closeTime is what a sandbox gets to end by itself.
+const closeTime = 10 * time.Second
+
+//go:embed sandbox.sh
+var sandboxScript string
+
+// bind puts a folder over a path of the machine. If that is missing, it is there as long as a sandbox needs it.
+type bind struct{ folder, over string }
+
+// sandbox is a tree of processes with mounts, process ids and a host name of its own, as root. All of it ends with this
+// process, however that ends: the first process of the tree reads commands from a pipe that only we hold, and takes
+// everything with it at the pipe's end.
+type sandbox struct {
+	cmd      *exec.Cmd
+	commands io.WriteCloser
+	stderr   bytes.Buffer
+	ended    chan struct{}
+
+	mu      sync.Mutex
+	last    int
+	pending map[string]*command
+}
+
+// command runs in a sandbox; code and output are there once done is closed.
+type command struct {
+	done   chan struct{}
+	code   int
+	output string
+	err    error
+}
+
+// startSandbox makes a sandbox whose files are in the folder home. It keeps the folder of the lab in use.
+func startSandbox(ctx context.Context, lab, name, home string, binds ...bind) (*sandbox, error) {
+	args := []string{
+		"unshare", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc",
+		"bash", "-c", sandboxScript, "virtclaim-lab", lab, name, home,
+	}
+	for _, b := range binds {
+		if err := os.MkdirAll(b.folder, 0o700); err != nil {
+			return nil, err
+		}
+		args = append(args, b.folder, b.over)
+	}
+	args = append(asRoot(), args...)
+	s := &sandbox{ended: make(chan struct{}), pending: map[string]*command{}}
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for us: we stop things in order
+	s.cmd.Stderr = &s.stderr
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the sandbox %s: %w", name, err)
+	}
+	s.commands = stdin
+	go s.listen(bufio.NewReader(stdout))
+	if err := s.run(ctx, "true"); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the sandbox %s: %w", name, err), s.close(ctx))
+	}
+	return s, nil
+}
+
+// asRoot is what goes before a command that only root may run.
+func asRoot() []string {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return []string{"sudo", "-n"}
+}
+
+// start runs a shell command and does not wait for it.
+func (s *sandbox) start(text string) *command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	id, c := strconv.Itoa(s.last), &command{done: make(chan struct{})}
+	s.pending[id] = c
+	if _, err := io.WriteString(s.commands, id+"\x00"+text+"\x00"); err != nil {
+		delete(s.pending, id)
+		c.err = fmt.Errorf("the sandbox has ended: %w", err)
+		close(c.done)
+	}
+	return c
+}
+
+// run runs a shell command; its error has the end of the command's output. When ctx ends first the command goes on, but not longer
+// than the sandbox.
+func (s *sandbox) run(ctx context.Context, text string) error {
+	c := s.start(text)
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.code != 0:
+		return fmt.Errorf("exit status %d: %s", c.code, c.output)
+	}
+	return nil
+}
+
+// listen hands answers to those who wait for them, until the sandbox ends.
+func (s *sandbox) listen(answers *bufio.Reader) {
+	defer close(s.ended)
+	for {
+		id, code, output, err := readAnswer(answers)
+		if err != nil {
+			break
+		}
+		s.mu.Lock()
+		c := s.pending[id]
+		delete(s.pending, id)
+		s.mu.Unlock()
+		c.code, c.output = code, output
+		close(c.done)
+	}
+	_ = s.cmd.Wait() // what it printed tells more than its exit status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, c := range s.pending {
+		delete(s.pending, id)
+		c.err = fmt.Errorf("the sandbox has ended: %s", strings.TrimSpace(s.stderr.String()))
+		close(c.done)
+	}
+}
+
+func readAnswer(r *bufio.Reader) (id string, code int, output string, err error) {
+	var parts [3]string
+	for i := range parts {
+		text, err := r.ReadString(0)
+		if err != nil {
+			return "", 0, "", err
+		}
+		parts[i] = strings.TrimSuffix(text, "\x00")
+	}
+	code, err = strconv.Atoi(parts[1])
+	return parts[0], code, parts[2], err
+}
+
+// close ends everything in the sandbox and waits until it is gone.
+func (s *sandbox) close(ctx context.Context) error {
+	_ = s.commands.Close() // it may be closed already
+	patience := time.NewTimer(closeTime)
+	defer patience.Stop()
+	select {
+	case <-s.ended:
+		return nil
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	if err := s.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("end a sandbox that does not end by itself: %w", err)
+	}
+	<-s.ended
+	return nil
+}
+
+// quote makes one word of s for the shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Installs what the lab and the tests need, as far as it is missing. Says nothing when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+tofu=v1.12.6
+
+say() { echo "setup: $*"; }
+fail() { say "$*" >&2; exit 1; }
+as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
+
+# Each needed program or file, and the Debian package that has it.
+needs="
+libvirtd libvirt-daemon
+/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so libvirt-daemon-driver-qemu
+virsh libvirt-clients
+qemu-system-x86_64 qemu-system-x86
+qemu-img qemu-utils
+/usr/lib/*/qemu/block-iscsi.so qemu-block-extra
+tgtd tgt
+unshare util-linux
+gcc gcc
+/usr/include/stdlib.h libc6-dev
+git git
+dpkg dpkg
+apt-get apt
+"
+missing=()
+while read -r need package; do
+	case $need in
+	"") continue ;;
+	/*) compgen -G "$need" >/dev/null && continue ;;
+	*) command -v "$need" >/dev/null && continue ;;
+	esac
+	missing+=("$package")
+done <<<"$needs"
+
+command -v go >/dev/null || fail "Go is missing: install it from https://go.dev/dl/ and put it on the PATH"
+
+if ((${#missing[@]})); then
+	command -v apt-get >/dev/null || fail "this is not a Debian or Ubuntu machine, so install by hand what is missing;" \
+		"Debian calls the packages: ${missing[*]}"
+	say "installing ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	as_root apt-get update -qq
+	as_root apt-get install -qq -y --no-install-recommends "${missing[@]}"
+	if [ -d /run/systemd/system ]; then
+		say "the packages may have started services that the lab has no use for; to stop them:" \
+			"systemctl disable --now libvirtd tgt"
+	fi
+fi
+
+# Debian's libvirtd looks this user up at its start, even when it is told to use another one.
+if ! getent passwd libvirt-qemu >/dev/null; then
+	say "adding the system user libvirt-qemu"
+	as_root useradd --system --user-group --shell /usr/sbin/nologin --home-dir /var/lib/libvirt libvirt-qemu
+fi
+
+if ! command -v terraform tofu >/dev/null && [ ! -x .lab/bin/tofu ]; then
+	say "building OpenTofu ${tofu#v}, as there is neither terraform nor tofu (4 minutes)"
+	mkdir -p .lab/bin
+	part=$PWD/.lab/bin/.tofu-$$
+	trap 'rm -f "$part"' EXIT
+	source=$(go mod download -json "github.com/opentofu/opentofu@$tofu" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+	(cd "$source" && go build -ldflags='-s -w -X github.com/opentofu/opentofu/version.dev=no' -o "$part" ./cmd/tofu)
+	mv "$part" .lab/bin/tofu
+fi

@@ -1,0 +1,171 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// The iSCSI targets, by tgtd's number.
+const (
+	openTarget = 1
+	chapTarget = 2
+)
+
+// Target is an iSCSI server with two targets, one of which asks for CHAP credentials.
+type Target struct {
+	// Portal is host:port.
+	Portal string
+	// Username and Password are the CHAP credentials.
+	Username, Password string
+
+	dir     string
+	sandbox *sandbox
+	daemon  *daemon
+
+	mu   sync.Mutex
+	last int
+}
+
+// LUNSpec describes a LUN to make.
+type LUNSpec struct {
+	// Size is in bytes.
+	Size int64
+	// Content is what is at the start; the rest is zeros.
+	Content []byte
+	// CHAP asks for the target that wants credentials.
+	CHAP bool
+}
+
+// LUN is a disk that the Target serves.
+type LUN struct {
+	IQN    string
+	Number int
+	// Path is the backing file, which has what the initiators wrote as soon as they did.
+	Path string
+	// Size is in bytes.
+	Size int64
+	// CHAP tells that its target wants credentials.
+	CHAP bool
+}
+
+// startTarget starts tgtd with its files in dir and makes the targets.
+func startTarget(ctx context.Context, lab, dir string) (*Target, error) {
+	t := &Target{dir: dir, Username: "lab", Password: rand.Text()[:16]}
+	var err error
+	if err := os.MkdirAll(filepath.Join(dir, "luns"), 0o700); err != nil {
+		return nil, err
+	}
+	if t.Portal, err = freePort(ctx); err != nil {
+		return nil, err
+	}
+	if t.sandbox, err = startSandbox(ctx, lab, "target", dir, bind{filepath.Join(dir, "run"), "/var/run/tgtd"}); err != nil {
+		return nil, err
+	}
+	t.daemon = startDaemon(t.sandbox, dir, "tgtd", "tgtd --foreground --iscsi portal="+t.Portal)
+	err = t.daemon.await(ctx, func(ctx context.Context) error {
+		return t.tgtadm(ctx, "--mode target --op show")
+	})
+	if err != nil {
+		return t, fmt.Errorf("start the iSCSI server on %s: %w", t.Portal, err)
+	}
+	return t, t.makeTargets(ctx)
+}
+
+func (t *Target) makeTargets(ctx context.Context) error {
+	for _, args := range []string{
+		"--mode account --op new --user " + t.Username + " --password " + t.Password,
+		targetArgs(openTarget, "target", "new") + " --targetname " + iqn(openTarget),
+		targetArgs(openTarget, "target", "bind") + " --initiator-address ALL",
+		targetArgs(chapTarget, "target", "new") + " --targetname " + iqn(chapTarget),
+		targetArgs(chapTarget, "target", "bind") + " --initiator-address ALL",
+		targetArgs(chapTarget, "account", "bind") + " --user " + t.Username,
+	} {
+		if err := t.tgtadm(ctx, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func targetArgs(number int, mode, op string) string {
+	return fmt.Sprintf("--mode %s --op %s --tid %d", mode, op, number)
+}
+
+func iqn(number int) string {
+	return "iqn.2025-01.io.virtclaim.lab:" + map[int]string{openTarget: "open", chapTarget: "chap"}[number]
+}
+
+// AddLUN makes a LUN with a sparse backing file.
+func (t *Target) AddLUN(ctx context.Context, spec LUNSpec) (LUN, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	number := openTarget
+	if spec.CHAP {
+		number = chapTarget
+	}
+	lun := LUN{
+		IQN: iqn(number), Number: t.last, Size: spec.Size, CHAP: spec.CHAP,
+		Path: filepath.Join(t.dir, "luns", fmt.Sprintf("%d.img", t.last)),
+	}
+	if err := makeImage(lun.Path, spec); err != nil {
+		return LUN{}, fmt.Errorf("make the backing file of a LUN: %w", err)
+	}
+	args := fmt.Sprintf(" --lun %d --backing-store %s", lun.Number, quote(lun.Path))
+	return lun, t.tgtadm(ctx, targetArgs(number, "logicalunit", "new")+args)
+}
+
+func makeImage(path string, spec LUNSpec) error {
+	if err := os.WriteFile(path, spec.Content, 0o600); err != nil {
+		return err
+	}
+	return os.Truncate(path, spec.Size)
+}
+
+// RemoveLUN removes a LUN and its backing file.
+func (t *Target) RemoveLUN(ctx context.Context, lun LUN) error {
+	number := openTarget
+	if lun.CHAP {
+		number = chapTarget
+	}
+	if err := t.tgtadm(ctx, targetArgs(number, "logicalunit", "delete")+fmt.Sprintf(" --lun %d", lun.Number)); err != nil {
+		return err
+	}
+	return os.Remove(lun.Path)
+}
+
+func (t *Target) tgtadm(ctx context.Context, args string) error {
+	if err := t.sandbox.run(ctx, "tgtadm --lld iscsi "+args); err != nil {
+		return fmt.Errorf("tgtadm %s: %w", strings.ReplaceAll(args, t.Password, "(password)"), err)
+	}
+	return nil
+}
+
+func (t *Target) close(ctx context.Context) error {
+	if t == nil || t.sandbox == nil {
+		return nil
+	}
+	return t.sandbox.close(ctx)
+}
+
+// freePort finds an address on loopback that nothing listens on. Its port is none of those that the kernel gives to
+// outgoing connections, so that it stays free while a server restarts.
+func freePort(ctx context.Context) (string, error) {
+	var listen net.ListenConfig
+	for range 100 {
+		var random [2]byte
+		_, _ = rand.Read(random[:]) // it never fails
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+(int(random[0])<<8|int(random[1]))%12000)
+		listener, err := listen.Listen(ctx, "tcp", address)
+		if err == nil {
+			return address, listener.Close()
+		}
+	}
+	return "", fmt.Errorf("no port between 20000 and 31999 is free on 127.0.0.1")
+}

@@ -1,0 +1,95 @@
+// Package provider configures virtclaim and registers what it offers.
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumebinding"
+)
+
+type virtclaim struct{ version string }
+
+// New makes the provider; version is shown to Terraform.
+func New(version string) func() provider.Provider {
+	return func() provider.Provider { return &virtclaim{version: version} }
+}
+
+func (p *virtclaim) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "virtclaim"
+	resp.Version = p.version
+}
+
+func (p *virtclaim) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = providerSchema()
+}
+
+func (p *virtclaim) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{volumebinding.New, virtualmachine.New}
+}
+
+func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource { return nil }
+
+// Configure checks all that can be checked without dialling anything.
+func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	if !req.Config.Raw.IsFullyKnown() {
+		resp.ResourceData = &backend.Backend{}
+		return
+	}
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	hosts := config.fleet(ctx, &resp.Diagnostics)
+	client := config.cluster(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.ResourceData = backend.New(config.Owner.ValueString(), hosts, client)
+}
+
+// fleet makes the hosts, and blames the attribute of each URI that no libvirt could be reached at.
+func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Fleet {
+	var hosts map[string]hostModel
+	diags.Append(m.Hosts.ElementsAs(ctx, &hosts, false)...)
+	configs := map[string]host.Config{}
+	for key, h := range hosts {
+		if err := host.ValidateURI(h.URI.ValueString()); err != nil {
+			diags.AddAttributeError(path.Root("hosts").AtMapKey(key).AtName("uri"), "Invalid libvirt URI", err.Error())
+		}
+		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString()}
+	}
+	return host.NewFleet(configs)
+}
+
+// cluster makes the Kubernetes client; nil when none is configured.
+func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) *cluster.Client {
+	if m.Kubernetes.IsNull() {
+		return nil
+	}
+	var k kubernetesModel
+	if diags.Append(m.Kubernetes.As(ctx, &k, asOptions)...); diags.HasError() {
+		return nil
+	}
+	client, err := cluster.New(k.config(ctx, diags))
+	if err != nil {
+		at := path.Root("kubernetes")
+		var blamed *cluster.ConfigError
+		if errors.As(err, &blamed) && blamed.Field != "" {
+			at = at.AtName(blamed.Field)
+		}
+		diags.AddAttributeError(at, "Unusable Kubernetes configuration", err.Error())
+	}
+	return client
+}

@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+func providerSchema() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "Gives virtual machines on plain libvirt hosts the storage of a Kubernetes cluster.",
+		Attributes: map[string]schema.Attribute{
+			"owner": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Names this configuration on hosts and in the cluster, so that an interrupted apply can be " +
+					"told from somebody else's objects and go on. Set it, to something that no other configuration uses. " +
+					"A change affects new objects only.",
+				Validators: []validator.String{stringvalidator.LengthBetween(1, 63)},
+			},
+			"kubernetes": schema.SingleNestedAttribute{
+				Optional: true,
+				MarkdownDescription: "The Kubernetes cluster whose claims are used. The names are those of the " +
+					"[kubernetes provider](https://registry.terraform.io/providers/hashicorp/kubernetes/latest/docs#argument-reference).",
+				Attributes: kubernetesAttributes(),
+			},
+			"hosts": schema.MapNestedAttribute{
+				Required:            true,
+				MarkdownDescription: "The libvirt hosts, by the name that resources use for them. A host is dialled when it is first needed.",
+				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"uri": schema.StringAttribute{
+						Required: true,
+						MarkdownDescription: "The [libvirt URI](https://libvirt.org/uri.html), such as `qemu:///system`, " +
+							"`qemu+ssh://root@node-a/system` or `qemu+tls://node-a/system`.",
+					},
+					"kubernetes_node": schema.StringAttribute{
+						Optional: true,
+						MarkdownDescription: "The Kubernetes node that the host stands for where a PersistentVolume has a node affinity. " +
+							"Defaults to the host's own key.",
+					},
+				}},
+			},
+		},
+	}
+}
+
+func kubernetesAttributes() map[string]schema.Attribute {
+	text := func(description string) schema.Attribute {
+		return schema.StringAttribute{Optional: true, MarkdownDescription: description}
+	}
+	secret := func(description string) schema.Attribute {
+		return schema.StringAttribute{Optional: true, Sensitive: true, MarkdownDescription: description}
+	}
+	list := func(description string) schema.Attribute {
+		return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description}
+	}
+	return map[string]schema.Attribute{
+		"config_path":              text("Path of a kubeconfig file."),
+		"config_paths":             list("Paths of several kubeconfig files, which are merged."),
+		"config_context":           text("The kubeconfig's context to use; its current one by default."),
+		"config_context_auth_info": text("The kubeconfig's user to use instead of the context's."),
+		"config_context_cluster":   text("The kubeconfig's cluster to use instead of the context's."),
+		"host":                     text("URL of the API server."),
+		"username":                 text("User name for basic authentication."),
+		"password":                 secret("Password for basic authentication."),
+		"token":                    secret("Bearer token."),
+		"client_certificate":       text("The client's certificate, PEM."),
+		"client_key":               secret("The client certificate's key, PEM."),
+		"cluster_ca_certificate":   text("Certificates of the authorities that the API server's certificate may come from, PEM."),
+		"tls_server_name":          text("The name to check the API server's certificate against."),
+		"insecure":                 schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't check the API server's certificate."},
+		"proxy_url":                text("URL of a proxy for all requests."),
+		"exec": schema.SingleNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "A program that gives credentials.",
+			Attributes: map[string]schema.Attribute{
+				"api_version": schema.StringAttribute{Required: true, MarkdownDescription: "Version of the exec credential API."},
+				"command":     schema.StringAttribute{Required: true, MarkdownDescription: "The program."},
+				"args":        list("Its arguments."),
+				"env": schema.MapAttribute{
+					Optional: true, ElementType: types.StringType, MarkdownDescription: "Its additional environment.",
+				},
+			},
+		},
+	}
+}

@@ -1,0 +1,177 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// message makes a regular expression of words that Terraform may have wrapped.
+func message(parts ...string) *regexp.Regexp {
+	for i, p := range parts {
+		parts[i] = strings.ReplaceAll(regexp.QuoteMeta(p), " ", `[\s│]+`)
+	}
+	return regexp.MustCompile(`(?s)` + strings.Join(parts, ".*"))
+}
+
+// handmade is a volume that no binding made, for the hosts given.
+func handmade(key, mode, bus, more string, hosts ...string) string {
+	return fmt.Sprintf(`%s = {
+      bus = %q
+      %s
+      volume = {
+        capacity = null, copy_on_read = false
+        images = [{
+          type = "network", format = "raw", protocol = "iscsi", name = "iqn.2026-01.io.example:%[1]s/1", query = null
+          servers = [{ host = "127.0.0.1", port = 3260, transport = null, socket = null }]
+          auth = null, initiator = null, tls = null, tls_verify = null, user = null, group = null
+          access_mode = %[4]q, hosts = ["%[5]s"], generation = null
+        }]
+      }
+    }`, key, bus, more, mode, strings.Join(hosts, `", "`))
+}
+
+// What is wrong with the configuration is said at plan time, at the attribute, and nothing is changed.
+func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
+	l := acctest.Lab(t)
+	for _, c := range []struct {
+		name    string
+		machine machine
+		want    *regexp.Regexp
+	}{
+		{"unknown host", machine{host: "host-z"}, message("Unknown host", "host = ", "host-z", "host-a")},
+		{
+			"host not in the binding",
+			machine{disks: []string{handmade("root", "write-exclusive", "virtio", "", "host-b")}},
+			message("Host not in the binding", "host-b", "Add host-a to the hosts of the binding"),
+		},
+		{
+			"duplicate boot order",
+			machine{disks: []string{
+				handmade("a", "write-exclusive", "virtio", "boot_order = 1", "host-a"),
+				handmade("b", "write-exclusive", "virtio", "boot_order = 1", "host-a"),
+			}},
+			message("Duplicate boot order", "boot order 1", "Give each its own"),
+		},
+		{
+			"bad key", machine{disks: []string{handmade(`"my disk"`, "write-exclusive", "virtio", "", "host-a")}},
+			message("my disk", "must consist of letters, digits, _ and -"),
+		},
+		{
+			"read-only SATA disk", machine{disks: []string{handmade("lib", "read-shared", "sata", "", "host-a")}},
+			message("A SATA disk can't be read-only", "Use the bus virtio or scsi"),
+		},
+		{
+			"volume without images",
+			machine{disks: []string{"root = { volume = { capacity = null, copy_on_read = false, images = [] } }"}},
+			message("A volume without an image", "virtclaim_volume_binding"),
+		},
+		{"bad memory", machine{memory: "2 gigabytes"}, message("Invalid quantity", "512Mi")},
+		{"bad bus", machine{disks: []string{handmade("a", "write-exclusive", "ide", "", "host-a")}}, message("virtio", "scsi", "sata")},
+		{"relative log", machine{log: "guest.log"}, message("must be an absolute path")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.machine.log == "" {
+				c.machine.log = "/nowhere/guest.log"
+			}
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: acctest.Provider(l, "bad") + c.machine.hcl(l), PlanOnly: true, ExpectError: c.want,
+				}},
+			})
+		})
+	}
+}
+
+func TestAccTheSameStorageTwiceIsRefused(t *testing.T) {
+	l := acctest.Lab(t)
+	twice := machine{log: "/nowhere/guest.log", disks: []string{
+		strings.ReplaceAll(handmade("a", "write-exclusive", "virtio", "", "host-a"), "example:a/1", "example:same/1"),
+		strings.ReplaceAll(handmade("b", "read-shared", "virtio", "", "host-a"), "example:b/1", "EXAMPLE:same/1"),
+	}}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "bad") + twice.hcl(l), PlanOnly: true,
+			ExpectError: message("The same storage twice", "Disks a and b"),
+		}},
+	})
+}
+
+// A machine that can't be started leaves nothing: the leak checker looks at the host afterwards.
+func TestAccAMachineThatCannotStartIsTakenBack(t *testing.T) {
+	l := acctest.Lab(t)
+	for _, c := range []struct {
+		name, owner string
+		machine     machine
+		want        *regexp.Regexp
+	}{
+		{
+			"kernel that is not there", "start", machine{more: ""},
+			message("could not be started", "host-a"),
+		},
+		{
+			"storage that refuses", "start", machine{disks: []string{handmade("root", "write-exclusive", "virtio", "", "host-a")}},
+			message("could not be started", "host-a", "iSCSI"),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.machine.log = acctest.NewConsole(t).Path()
+			config := acctest.Provider(l, c.owner) + c.machine.hcl(l)
+			if len(c.machine.disks) == 0 {
+				config = strings.ReplaceAll(config, l.Guest.Kernel, "/nowhere/vmlinux")
+			}
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps:                    []resource.TestStep{{Config: config, ExpectError: c.want}},
+			})
+		})
+	}
+}
+
+// What is wrong with the provider's configuration is said at its attribute.
+func TestAccBadProvidersAreRefused(t *testing.T) {
+	l := acctest.Lab(t)
+	for _, c := range []struct {
+		name, provider string
+		want           *regexp.Regexp
+	}{
+		{
+			"kubeconfig that is not there",
+			`kubernetes = { config_path = "/nowhere/kubeconfig" }
+			hosts = { host-a = { uri = "qemu:///system" } }`,
+			message("Unusable Kubernetes configuration", "config_path", "/nowhere/kubeconfig"),
+		},
+		{
+			"context that is not there",
+			fmt.Sprintf(`kubernetes = { config_path = %q, config_context = "nobody" }
+			hosts = { host-a = { uri = "qemu:///system" } }`, l.Cluster.Kubeconfig),
+			message("Unusable Kubernetes configuration", "config_context", "nobody"),
+		},
+		{
+			"URI that is none", `hosts = { host-a = { uri = "vbox:///session" } }`,
+			message("Invalid libvirt URI", "vbox"),
+		},
+		{"no host", `hosts = {}`, message("hosts", "at least 1")},
+		{
+			"host that refuses the connection", `hosts = { host-a = { uri = "qemu+tcp://127.0.0.1:1/system" } }`,
+			message("host-a", "127.0.0.1:1", "refused"),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := machine{log: acctest.NewConsole(t).Path()}
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: "provider \"virtclaim\" {\n" + c.provider + "\n}\n" + m.hcl(l), ExpectError: c.want,
+				}},
+			})
+		})
+	}
+}

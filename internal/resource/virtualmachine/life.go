@@ -1,0 +1,157 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+const cleanUpTime = 30 * time.Second
+
+// domains is what a machine's life needs of its host.
+type domains interface {
+	LookupByName(ctx context.Context, name string) (uuid string, err error)
+	Define(ctx context.Context, xml string) (uuid string, err error)
+	StoredXML(ctx context.Context, uuid string) (string, error)
+	State(ctx context.Context, uuid string) (host.State, error)
+	Start(ctx context.Context, uuid string) error
+	Stop(ctx context.Context, uuid string, force bool) error
+	Undefine(ctx context.Context, uuid string) error
+}
+
+// life is a machine's life on one host: from a definition to its end. Terraform's values stay outside.
+type life struct {
+	host  domains
+	owner string
+}
+
+// define makes the domain, marked as being created. A domain that has the name already is gone on with only when an
+// interrupted creation of the same owner left it.
+func (l life) define(ctx context.Context, want domainxml.Machine) (string, error) {
+	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating}
+	found, err := l.host.LookupByName(ctx, want.Name)
+	if err == nil {
+		return l.goOn(ctx, found, want)
+	}
+	if !errors.Is(err, host.ErrNotFound) {
+		return "", err
+	}
+	text, err := domainxml.Build(want)
+	if err != nil {
+		return "", err
+	}
+	return l.host.Define(ctx, text)
+}
+
+// goOn makes what an interrupted creation left what is wanted now.
+func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (string, error) {
+	is, _, err := l.look(ctx, uuid)
+	if err != nil {
+		return "", err
+	}
+	if l.owner == "" || is.Mark != want.Mark {
+		return "", fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. "+
+			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
+	}
+	if want.Emulates(is) {
+		_, err := l.redefine(ctx, uuid, want)
+		return uuid, err
+	}
+	// The configuration has changed since to what no redefinition can make of it.
+	if err := l.end(ctx, uuid, true); err != nil {
+		return "", err
+	}
+	return l.define(ctx, want)
+}
+
+// redefine writes want into the stored definition, and tells whether a guest could notice.
+func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine) (changed bool, err error) {
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return false, err
+	}
+	text, changed, err := domainxml.Update(stored, want)
+	if err != nil {
+		return false, err
+	}
+	_, err = l.host.Define(ctx, text)
+	return changed, err
+}
+
+// start makes the domain run; one that runs already is left alone.
+func (l life) start(ctx context.Context, uuid string) error {
+	state, err := l.host.State(ctx, uuid)
+	if err != nil || state.Active {
+		return err
+	}
+	return l.host.Start(ctx, uuid)
+}
+
+// finish marks the domain as wholly created.
+func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
+	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
+	_, err := l.redefine(ctx, uuid, want)
+	return err
+}
+
+// change makes an existing domain what is wanted. pending tells whether the running guest goes on without the change.
+func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, run, force bool) (pending bool, err error) {
+	if !run {
+		if err := l.host.Stop(ctx, uuid, force); err != nil {
+			return false, err
+		}
+	}
+	is, active, err := l.look(ctx, uuid)
+	if err != nil {
+		return false, err
+	}
+	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
+	if is.Mark.Phase != "" {
+		want.Mark.Owner = is.Mark.Owner // a changed owner concerns new machines only
+	}
+	changed, err := l.redefine(ctx, uuid, want)
+	if err != nil {
+		return false, err
+	}
+	if run && !active {
+		return false, l.host.Start(ctx, uuid)
+	}
+	return changed && active, nil
+}
+
+// end stops the domain and undefines it.
+func (l life) end(ctx context.Context, uuid string, force bool) error {
+	err := l.host.Stop(ctx, uuid, force)
+	if err == nil {
+		err = l.host.Undefine(ctx, uuid)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// takeBack ends a domain whose creation failed, also when the operation's time is over.
+func (l life) takeBack(ctx context.Context, uuid string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	return l.end(ctx, uuid, true)
+}
+
+// look reads the stored definition, since that is what the configuration describes, and whether the domain is active.
+func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
+	text, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return is, false, err
+	}
+	if is, err = domainxml.Parse(text); err != nil {
+		return is, false, err
+	}
+	state, err := l.host.State(ctx, uuid)
+	return is, state.Active, err
+}

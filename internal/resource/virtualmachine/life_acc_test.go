@@ -1,0 +1,203 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+const web = "virtclaim_virtual_machine.web"
+
+// planned expects one action for the machine.
+func planned(action plancheck.ResourceActionType) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(web, action)}}
+}
+
+func TestAccMachineLifeCycle(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "life")
+	acctest.Claim(t, l, "life", "data", lun)
+	console := acctest.NewConsole(t)
+	a := l.Hosts["host-a"]
+	config := func(m machine) string {
+		m.disks, m.log = []string{disk("root", "data", "virtio")}, console.Path()
+		return acctest.Provider(l, "life") + claimBinding("life", "data", "write-exclusive", "host-a") + m.hcl(l)
+	}
+	boots := func(n int) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			console.AwaitN(t, "READY", n)
+			if got := console.Boots(); got != n {
+				return fmt.Errorf("the guest has booted %d times, not %d", got, n)
+			}
+			return nil
+		}
+	}
+	virsh := func(args ...string) func() {
+		return func() {
+			if out, err := a.Virsh(context.Background(), args...); err != nil {
+				t.Fatalf("virsh %v: %v: %s", args, err, out)
+			}
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config(machine{}), ConfigPlanChecks: planned(plancheck.ResourceActionCreate), Check: boots(1)},
+			{ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true},
+			{
+				// Processors, memory and boot need no more than a definition; the guest goes on.
+				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check: resource.ComposeTestCheckFunc(boots(1),
+					resource.TestCheckResourceAttr(web, "memory", "160Mi"),
+					resource.TestCheckResourceAttr(web, "cpu.vcpus", "2")),
+			},
+			{
+				// Another spelling of the same is no change.
+				Config:   config(machine{memory: "163840Ki", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
+				PlanOnly: true,
+			},
+			{
+				// Drift of memory is seen and put right.
+				PreConfig:        virsh("setmaxmem", "web", "200M", "--config"),
+				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            boots(1),
+			},
+			{
+				// A machine that went off is started again, now as defined.
+				PreConfig:        virsh("destroy", "web"),
+				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            boots(2),
+			},
+			{
+				// It is shut down gracefully, not powered off.
+				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }\n running = false", cmdline: "changed"}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check: func(*terraform.State) error {
+					console.Await(t, "POWEROFF")
+					return nil
+				},
+			},
+			{
+				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            boots(3),
+			},
+			{
+				// Gone behind our back.
+				PreConfig:        func() { virsh("destroy", "web")(); virsh("undefine", "web")() },
+				Config:           config(machine{}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionCreate),
+				Check:            boots(4),
+			},
+			{
+				Config:           config(machine{machineType: "q35"}),
+				ConfigPlanChecks: planned(plancheck.ResourceActionReplace),
+				Check:            boots(5),
+			},
+		},
+	})
+}
+
+func TestAccDisksAreAddedAndRemovedInTheStoredDefinition(t *testing.T) {
+	l := acctest.Lab(t)
+	bindings := acctest.Provider(l, "more")
+	for _, name := range []string{"b", "a"} {
+		acctest.Claim(t, l, "more", name, acctest.LUN(t, l, false, "disk "+name))
+		bindings += claimBinding("more", name, "write-exclusive", "host-a")
+	}
+	console := acctest.NewConsole(t)
+	config := func(disks ...string) string { return bindings + machine{disks: disks, log: console.Path()}.hcl(l) }
+	target := func(key, want string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			out, err := l.Hosts["host-a"].Virsh(context.Background(), "dumpxml", "--inactive", "web")
+			if err != nil {
+				return err
+			}
+			found := regexp.MustCompile(`(?s)<target dev='(\w+)'[^>]*/>[^d]*<alias name='ua-disk-` + key + `'/>`).FindStringSubmatch(out)
+			if found == nil || found[1] != want {
+				return fmt.Errorf("disk %s is not at %s in:\n%s", key, want, out)
+			}
+			return nil
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config(disk("b", "b", "virtio")), Check: target("b", "vda")},
+			{
+				// A disk that sorts before the other one leaves it where it is.
+				Config:           config(disk("a", "a", "virtio"), disk("b", "b", "virtio")),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            resource.ComposeTestCheckFunc(target("b", "vda"), target("a", "vdb")),
+			},
+			{
+				Config:           config(disk("a", "a", "virtio")),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            resource.ComposeTestCheckFunc(target("a", "vdb"), resource.TestCheckResourceAttr(web, "disks.%", "1")),
+			},
+			{
+				// A disk that somebody attached by hand is drift.
+				PreConfig: func() {
+					out, err := l.Hosts["host-a"].Virsh(context.Background(), "attach-disk", "web", "/dev/null", "vdz", "--config")
+					if err != nil {
+						t.Fatal(err, out)
+					}
+				},
+				Config:           config(disk("a", "a", "virtio")),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            resource.TestCheckResourceAttr(web, "disks.%", "1"),
+			},
+		},
+	})
+}
+
+// An apply that was killed after the domain was defined goes on with it, and only with its own.
+func TestAccInterruptedCreationGoesOn(t *testing.T) {
+	l := acctest.Lab(t)
+	a := l.Hosts["host-a"]
+	console := acctest.NewConsole(t)
+	leftOver := func(owner string) func() {
+		return func() {
+			xml := fmt.Sprintf(`<domain type='qemu'><name>web</name><memory unit='MiB'>64</memory>
+				<metadata><machine xmlns='https://virtclaim.io/libvirt/domain/1' owner='%s' phase='creating'/></metadata>
+				<os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/></features></domain>`, owner)
+			if err := a.DefineXML(context.Background(), xml); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	config := acctest.Provider(l, "interrupted") + machine{log: console.Path()}.hcl(l)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				PreConfig:   leftOver("somebody-else"),
+				Config:      config,
+				ExpectError: regexp.MustCompile(`(?s)was\s+not\s+made\s+by\s+this\s+configuration.*terraform\s+import`),
+			},
+			{
+				PreConfig: func() {
+					if out, err := a.Virsh(context.Background(), "undefine", "web"); err != nil {
+						t.Fatal("the domain of somebody else was not left alone:", err, out)
+					}
+					leftOver("interrupted")()
+				},
+				Config: config,
+				Check: func(*terraform.State) error {
+					console.Await(t, "READY")
+					return nil
+				},
+			},
+		},
+	})
+}

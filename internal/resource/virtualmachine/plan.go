@@ -1,0 +1,139 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ValidateConfig checks what needs no host.
+func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var disks types.Map
+	if resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("disks"), &disks)...); resp.Diagnostics.HasError() {
+		return
+	}
+	config := model{Disks: disks}
+	checkBootOrder(config.disks(ctx, &resp.Diagnostics), &resp.Diagnostics)
+}
+
+// checkBootOrder refuses a place that two disks want. It blames the later key, so that the message is always the same.
+func checkBootOrder(disks map[string]diskModel, diags *diag.Diagnostics) {
+	first := map[int64]string{}
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		order := disks[key].BootOrder
+		if order.IsNull() || order.IsUnknown() {
+			continue
+		}
+		if other, taken := first[order.ValueInt64()]; taken {
+			diags.AddAttributeError(diskPath(key).AtName("boot_order"), "Duplicate boot order",
+				fmt.Sprintf("Disks %s and %s both have boot order %d. Give each its own.", other, key, order.ValueInt64()))
+			continue
+		}
+		first[order.ValueInt64()] = key
+	}
+}
+
+// ModifyPlan checks the machine against what is known of its host and volumes. An unknown volume never replaces, and
+// no known one either: RequiresReplace is never put on a volume.
+func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() || !r.backend.Ready() {
+		return
+	}
+	var plan model
+	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+		return
+	}
+	if !plan.Host.IsUnknown() {
+		if _, err := r.backend.Hosts.Host(plan.Host.ValueString()); err != nil {
+			resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+		}
+		plan.checkDisks(ctx, &resp.Diagnostics)
+	}
+	if req.State.Raw.IsNull() {
+		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {
+			id := types.StringValue(plan.Host.ValueString() + "/" + plan.Name.ValueString())
+			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), id)...)
+		}
+		return
+	}
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
+	if otherMachine(was, is) {
+		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
+	}
+	// Another spelling of the same memory is no change: 2Gi and 2048Mi.
+	if same, _ := plan.Memory.StringSemanticEquals(ctx, state.Memory); same {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory)...)
+	}
+}
+
+// otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
+func otherMachine(was, is machineModel) bool {
+	differs := func(a, b types.String) bool { return !b.IsUnknown() && !b.IsNull() && !a.Equal(b) }
+	return !is.Type.IsUnknown() && !is.Type.IsNull() && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) ||
+		differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
+}
+
+// checkDisks refuses volumes that can't be used as asked, as far as they are known. Apply asks again.
+func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
+	disks := m.disks(ctx, diags)
+	known := map[string]volume.Volume{}
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		v, ok, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
+		if diags.Append(found...); !ok || found.HasError() {
+			continue
+		}
+		if len(v.Images) == 0 {
+			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
+				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding.", key))
+			continue
+		}
+		checkHost(key, m.Host.ValueString(), v, diags)
+		checkReadOnly(key, disks[key].Bus.ValueString(), v, diags)
+		checkTwice(key, v, known, diags)
+		known[key] = v
+	}
+}
+
+func checkHost(key, host string, v volume.Volume, diags *diag.Diagnostics) {
+	for _, i := range v.Images {
+		if !slices.Contains(i.Hosts, host) {
+			diags.AddAttributeError(diskPath(key).AtName("volume"), "Host not in the binding",
+				fmt.Sprintf("Disk %s uses %s, which is bound for the hosts %s, not for %s. Add %s to the hosts of the binding.",
+					key, i.Name, strings.Join(i.Hosts, ", "), host, host))
+		}
+	}
+}
+
+// checkReadOnly refuses SATA: QEMU's disk behind an AHCI controller can't be read-only.
+func checkReadOnly(key, bus string, v volume.Volume, diags *diag.Diagnostics) {
+	if v.Images[0].AccessMode == volume.ReadShared && bus == "sata" {
+		diags.AddAttributeError(diskPath(key).AtName("bus"), "A SATA disk can't be read-only",
+			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's SATA disks can't be. "+
+				"Use the bus virtio or scsi.", key))
+	}
+}
+
+// checkTwice refuses storage that one machine would write through two disks.
+func checkTwice(key string, v volume.Volume, others map[string]volume.Volume, diags *diag.Diagnostics) {
+	for _, other := range slices.Sorted(maps.Keys(others)) {
+		a, b := v.Images[0], others[other].Images[0]
+		if volume.SameStorage(a, b) && (a.AccessMode == volume.WriteExclusive || b.AccessMode == volume.WriteExclusive) {
+			diags.AddAttributeError(diskPath(key).AtName("volume"), "The same storage twice",
+				fmt.Sprintf("Disks %s and %s are both %s, which is write-exclusive. Two disks that write to it would destroy its content.",
+					other, key, a.Name))
+		}
+	}
+}

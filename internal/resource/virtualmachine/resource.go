@@ -1,0 +1,224 @@
+// Package virtualmachine is the resource virtclaim_virtual_machine: a libvirt domain on one host.
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// The timeouts when the user sets none.
+const (
+	createTimeout = 10 * time.Minute
+	readTimeout   = 2 * time.Minute
+	updateTimeout = 10 * time.Minute
+	deleteTimeout = 10 * time.Minute
+)
+
+type machine struct{ backend *backend.Backend }
+
+var (
+	_ resource.ResourceWithConfigure      = &machine{}
+	_ resource.ResourceWithModifyPlan     = &machine{}
+	_ resource.ResourceWithValidateConfig = &machine{}
+	_ resource.ResourceWithImportState    = &machine{}
+)
+
+// New makes the resource.
+func New() resource.Resource { return &machine{} }
+
+func (r *machine) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_virtual_machine"
+}
+
+func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// Create defines the domain, or goes on with one that an interrupted apply of the same owner left, and starts it. The
+// state is written as soon as the domain exists; when it can't be started it is taken back.
+func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	resp.Diagnostics.Append(diags...)
+	plan.checkDisks(ctx, &resp.Diagnostics)
+	want := plan.intent(ctx, &resp.Diagnostics)
+	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	life := life{host: h, owner: r.backend.Owner}
+	uuid, err := life.define(ctx, want)
+	if err != nil {
+		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
+		return
+	}
+	plan.UUID = types.StringValue(uuid)
+	is, _, err := life.look(ctx, uuid)
+	if err == nil {
+		plan.complete(ctx, is, &resp.Diagnostics)
+		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	}
+	if err == nil && plan.Running.ValueBool() {
+		err = life.start(ctx, uuid)
+	}
+	if err == nil {
+		if err := life.finish(ctx, uuid, want); err != nil {
+			resp.Diagnostics.AddWarning("The machine is not marked as wholly created",
+				fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
+		}
+	}
+	if err != nil {
+		if undo := life.takeBack(ctx, uuid); undo != nil {
+			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
+		} else {
+			resp.State.RemoveResource(ctx)
+		}
+		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
+	}
+}
+
+// Read reports what the host says. Only libvirt's own not-found takes the machine out of state; a domain of its name
+// with another UUID is not ours.
+func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if !r.backend.Ready() {
+		return
+	}
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+		return
+	}
+	is, active, err := life{host: h}.look(ctx, state.UUID.ValueString())
+	if errors.Is(err, host.ErrNotFound) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, state, "The machine could not be read", err)
+		return
+	}
+	state.read(ctx, is, active, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update writes the stored definition and starts or stops the machine. What a running guest does not see before its
+// next start is said in a warning; nothing is ever undefined to be changed.
+func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
+	resp.Diagnostics.Append(diags...)
+	plan.checkDisks(ctx, &resp.Diagnostics)
+	want := plan.intent(ctx, &resp.Diagnostics)
+	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	life := life{host: h, owner: r.backend.Owner}
+	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.Running.ValueBool(), plan.ForceStop.ValueBool())
+	if err != nil {
+		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
+		return
+	}
+	if pending {
+		resp.Diagnostics.AddWarning("The change takes effect at the next start",
+			fmt.Sprintf("Machine %s on host %s runs and goes on as it was. The change is in its stored definition; it takes effect "+
+				"when the machine is shut down and started again. A reboot from inside the guest is not enough.",
+				plan.Name.ValueString(), plan.Host.ValueString()))
+	}
+	is, _, err := life.look(ctx, plan.UUID.ValueString())
+	if err != nil {
+		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
+		return
+	}
+	plan.complete(ctx, is, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete shuts the machine down and removes its definition. A domain that is gone already is what was wanted.
+func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err == nil {
+		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, state, "The machine could not be removed", err)
+	}
+}
+
+// ImportState takes <host>/<name>.
+func (r *machine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import id", err.Error())
+		return
+	}
+	h, err := r.backend.Hosts.Host(parts[0])
+	if err != nil {
+		resp.Diagnostics.AddError("Unknown host", err.Error())
+		return
+	}
+	uuid, err := h.LookupByName(ctx, parts[1])
+	if err != nil {
+		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
+		return
+	}
+	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// complete fills in what was computed; all that was planned stays as planned.
+func (m *model) complete(ctx context.Context, is domainxml.Machine, diags *diag.Diagnostics) {
+	actual := *m
+	actual.read(ctx, is, m.Running.ValueBool(), diags)
+	m.ID, m.UUID = actual.ID, actual.UUID
+	m.Machine = tfvalue.AsPlanned(m.Machine, actual.Machine)
+}
+
+func addError(diags *diag.Diagnostics, m model, summary string, err error) {
+	diags.AddError(summary, fmt.Sprintf("Machine %s on host %s: %s", m.Name.ValueString(), m.Host.ValueString(), err))
+}

@@ -1,0 +1,133 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// Each source ends in a guest that reads what the storage had and whose write the storage has.
+func TestAccMachineBootsFromEachSource(t *testing.T) {
+	direct := func(l *lab.Lab, lun lab.LUN, credentials string) string {
+		return fmt.Sprintf(`
+resource "virtclaim_volume_binding" "data" {
+  name   = "data"
+  hosts  = ["host-a"]
+  source = { iscsi = { portal = %q, iqn = %q, lun = %d, %s } }
+}
+`, l.Target.Portal, lun.IQN, lun.Number, credentials)
+	}
+	for _, c := range []struct {
+		name    string
+		chap    bool
+		binding func(t *testing.T, l *lab.Lab, lun lab.LUN) string
+	}{
+		{"claim", false, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+			acctest.Claim(t, l, "sources", "data", lun)
+			return claimBinding("sources", "data", "write-exclusive", "host-a")
+		}},
+		{"claim with CHAP", true, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+			acctest.Claim(t, l, "sources", "data", lun)
+			return claimBinding("sources", "data", "write-exclusive", "host-a")
+		}},
+		{"direct", false, func(_ *testing.T, l *lab.Lab, lun lab.LUN) string {
+			return direct(l, lun, "")
+		}},
+		{"direct with a write-only password", true, func(_ *testing.T, l *lab.Lab, lun lab.LUN) string {
+			return direct(l, lun, fmt.Sprintf("username = %q, password_wo = %q, password_wo_version = 1",
+				l.Target.Username, l.Target.Password))
+		}},
+		{"direct with a Kubernetes secret", true, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+			acctest.CHAPSecret(t, l, "sources", "by-hand")
+			return direct(l, lun, `secret_ref = { namespace = "sources", name = "by-hand" }`)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			lun := acctest.LUN(t, l, c.chap, "what the storage had")
+			console := acctest.NewConsole(t)
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: acctest.Provider(l, "sources") + c.binding(t, l, lun) + machine{
+						disks: []string{disk("root", "data", "virtio")}, log: console.Path(),
+						cmdline: "virtclaim.write=vda:from-the-guest",
+					}.hcl(l),
+					Check: func(*terraform.State) error {
+						console.Await(t, "READY")
+						seen := console.Await(t, "DISK vda ")
+						acctest.Contains(t, seen, "ro=0", "first=what the storage had", fmt.Sprintf("bytes=%d", lun.Size))
+						console.Await(t, "WROTE vda ")
+						if got := acctest.StoredAt(t, lun.Path, 4096, 14); got != "from-the-guest" {
+							return fmt.Errorf("the storage has %q where the guest wrote", got)
+						}
+						return nil
+					},
+				}},
+			})
+		})
+	}
+}
+
+func TestAccEachBusIsSeenByTheGuest(t *testing.T) {
+	for _, machineType := range []string{"pc", "q35"} {
+		t.Run(machineType, func(t *testing.T) {
+			l := acctest.Lab(t)
+			config, disks := acctest.Provider(l, "buses"), []string{}
+			for _, bus := range []string{"virtio", "scsi", "sata"} {
+				lun := acctest.LUN(t, l, false, "disk on "+bus)
+				acctest.Claim(t, l, "buses", bus, lun)
+				config += claimBinding("buses", bus, "write-exclusive", "host-b")
+				disks = append(disks, disk(bus, bus, bus))
+			}
+			console := acctest.NewConsole(t)
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: config + machine{host: "host-b", machineType: machineType, disks: disks, log: console.Path()}.hcl(l),
+					Check: func(*terraform.State) error {
+						console.Await(t, "READY")
+						acctest.Contains(t, console.Text(t), "first=disk on virtio", "first=disk on scsi", "first=disk on sata")
+						return nil
+					},
+				}},
+			})
+		})
+	}
+}
+
+func TestAccReadSharedIsReadOnlyForTheGuest(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, true, "golden")
+	acctest.Claim(t, l, "shared", "golden", lun)
+	config := acctest.Provider(l, "shared") + claimBinding("shared", "golden", "read-shared", "host-a", "host-b")
+	consoles := map[string]acctest.Console{}
+	for name, host := range map[string]string{"one": "host-a", "two": "host-b"} {
+		consoles[name] = acctest.NewConsole(t)
+		config += machine{
+			name: name, host: host, disks: []string{disk("lib", "golden", "virtio")}, log: consoles[name].Path(),
+			cmdline: "virtclaim.write=vda:must-not-arrive",
+		}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config,
+			Check: func(*terraform.State) error {
+				for _, console := range consoles {
+					acctest.Contains(t, console.Await(t, "DISK vda "), "ro=1", "first=golden")
+					console.Await(t, "FAILED vda ")
+				}
+				if got := acctest.StoredAt(t, lun.Path, 4096, 15); got == "must-not-arrive" {
+					return fmt.Errorf("a machine wrote to a volume that is read-shared")
+				}
+				return nil
+			},
+		}},
+	})
+}

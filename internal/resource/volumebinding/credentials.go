@@ -1,0 +1,172 @@
+package volumebinding
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+const cleanUpTime = 30 * time.Second
+
+// holding is what a binding keeps in its private state: no user needs to see it.
+type holding struct {
+	// Nonce tells this binding's objects from those of another one of the same owner and name.
+	Nonce string `json:"nonce"`
+	// Version is that of the source's credentials at the last look.
+	Version string `json:"version"`
+	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
+	ClaimUID string `json:"claimUID,omitempty"`
+}
+
+const holdingKey = "holding"
+
+type privateReader interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}
+
+type privateWriter interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+func loadHolding(ctx context.Context, private privateReader) (h holding, diags diag.Diagnostics) {
+	raw, diags := private.GetKey(ctx, holdingKey)
+	if len(raw) == 0 || diags.HasError() {
+		return h, diags
+	}
+	if err := json.Unmarshal(raw, &h); err != nil {
+		diags.AddError("Unreadable private state", fmt.Sprintf("What virtclaim keeps with the binding can't be read: %s", err))
+	}
+	return h, diags
+}
+
+func (h holding) save(ctx context.Context, private privateWriter) diag.Diagnostics {
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return diag.Diagnostics{diag.NewErrorDiagnostic("Unwritable private state", err.Error())}
+	}
+	return private.SetKey(ctx, holdingKey, raw)
+}
+
+func (m model) record(owner string, own holding, c *volume.Credentials) secret.Record {
+	r := secret.Record{ID: m.ID.ValueString(), Owner: owner, Name: m.Name.ValueString(), Nonce: own.Nonce}
+	if c != nil {
+		r.Version = c.Version
+	}
+	return r
+}
+
+func (m model) hasCredentials(ctx context.Context, diags *diag.Diagnostics) bool {
+	return !m.Credentials.IsNull() || len(m.credentialVersions(ctx, diags)) > 0
+}
+
+// putCredentials gives each host the credentials, and tells which ones have them when one refuses.
+func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (map[string]string, error) {
+	put := map[string]string{}
+	if c == nil {
+		return put, nil
+	}
+	for _, key := range hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err == nil {
+			err = secret.Put(ctx, h, rec, *c)
+		}
+		if err != nil {
+			return put, err
+		}
+		put[key] = rec.Version
+	}
+	return put, nil
+}
+
+// removeCredentials takes this binding's secret off the hosts, off all that can be reached even if one can't.
+func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts []string) error {
+	var failed []error
+	for _, key := range hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err == nil {
+			err = secret.Remove(ctx, h, id, nonce)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// takeBack undoes putCredentials, also when the operation's time is over, and says what it could not undo.
+func (r *binding) takeBack(ctx context.Context, id, nonce string, put map[string]string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	var hosts []string
+	for key := range put {
+		hosts = append(hosts, key)
+	}
+	if err := r.removeCredentials(ctx, id, nonce, hosts); err != nil {
+		return fmt.Sprintf("\n\nLeft behind: the libvirt secret %s, because it could not be removed: %s", id, err)
+	}
+	return ""
+}
+
+// stale are the hosts whose credentials are missing or not those of the record.
+func (r *binding) stale(ctx context.Context, state model, hosts []string, rec secret.Record, diags *diag.Diagnostics) []string {
+	have := state.credentialVersions(ctx, diags)
+	return slices.DeleteFunc(slices.Clone(hosts), func(key string) bool {
+		version, ok := have[key]
+		return ok && version == rec.Version
+	})
+}
+
+// merge are the versions on hosts after put.
+func merge(before, put map[string]string, hosts []string) map[string]string {
+	after := map[string]string{}
+	for _, key := range hosts {
+		if version, ok := put[key]; ok {
+			after[key] = version
+		} else if version, ok := before[key]; ok {
+			after[key] = version
+		}
+	}
+	return after
+}
+
+func leftHosts(before, now []string) []string {
+	return slices.DeleteFunc(slices.Clone(before), func(key string) bool { return slices.Contains(now, key) })
+}
+
+// refreshCredentials looks which hosts have this binding's secret. A host that does not answer is a warning, and
+// state is believed for it: a binding of many hosts must not fail for one of them.
+func (r *binding) refreshCredentials(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) {
+	if state.Credentials.IsNull() {
+		return
+	}
+	versions := state.credentialVersions(ctx, diags)
+	for _, key := range state.hostKeys(ctx, diags) {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			diags.AddWarning("A host of the binding is not configured", err.Error())
+			continue
+		}
+		rec, err := secret.Get(ctx, h, state.ID.ValueString())
+		switch {
+		case err == nil && rec.Nonce == own.Nonce:
+			versions[key] = rec.Version
+		case err == nil, errors.Is(err, host.ErrNotFound):
+			delete(versions, key)
+		default:
+			diags.AddWarning("A host of the binding could not be asked",
+				fmt.Sprintf("Whether it still has the credentials of %s is not known: %s", state.Name.ValueString(), err))
+		}
+	}
+	var d diag.Diagnostics
+	state.Credentials, d = types.MapValueFrom(ctx, types.StringType, versions)
+	diags.Append(d...)
+}

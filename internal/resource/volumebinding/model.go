@@ -1,0 +1,144 @@
+package volumebinding
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ids is the namespace of the bindings' name-based UUIDs (RFC 9562, version 5). It must never change.
+var ids = uuid.MustParse("7c1f6f0e-8f0b-5d0a-9c55-3b6f7a6f2a11")
+
+type model struct {
+	ID          types.String   `tfsdk:"id"`
+	Name        types.String   `tfsdk:"name"`
+	Hosts       types.Set      `tfsdk:"hosts"`
+	AccessMode  types.String   `tfsdk:"access_mode"`
+	Source      types.Object   `tfsdk:"source"`
+	Volume      types.Object   `tfsdk:"volume"`
+	Credentials types.Map      `tfsdk:"credentials"`
+	Timeouts    timeouts.Value `tfsdk:"timeouts"`
+}
+
+type claimModel struct {
+	Namespace types.String `tfsdk:"namespace"`
+	ClaimName types.String `tfsdk:"claim_name"`
+}
+
+type iscsiModel struct {
+	Portal            types.String `tfsdk:"portal"`
+	IQN               types.String `tfsdk:"iqn"`
+	LUN               types.Int64  `tfsdk:"lun"`
+	Initiator         types.String `tfsdk:"initiator"`
+	Username          types.String `tfsdk:"username"`
+	PasswordWO        types.String `tfsdk:"password_wo"`
+	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
+	SecretRef         types.Object `tfsdk:"secret_ref"`
+}
+
+type secretRefModel struct {
+	Namespace types.String `tfsdk:"namespace"`
+	Name      types.String `tfsdk:"name"`
+}
+
+// id is the binding's UUID; known without an apply only when an owner is set.
+func id(owner, name string) types.String {
+	if owner == "" {
+		return types.StringUnknown()
+	}
+	return types.StringValue(uuid.NewSHA1(ids, []byte(owner+"\x00"+name)).String())
+}
+
+// child is the object of that name in source; ok is false when it is null or not known yet.
+func (m model) child(name string) (o types.Object, ok bool) {
+	if m.Source.IsNull() || m.Source.IsUnknown() {
+		return o, false
+	}
+	o, ok = m.Source.Attributes()[name].(types.Object)
+	return o, ok && !o.IsNull() && !o.IsUnknown()
+}
+
+// claim is the claim that the source names, or nil.
+func (m model) claim(ctx context.Context, diags *diag.Diagnostics) *claimModel {
+	return child[claimModel](ctx, m, "persistent_volume_claim", diags)
+}
+
+// iscsi is the direct iSCSI source, or nil.
+func (m model) iscsi(ctx context.Context, diags *diag.Diagnostics) *iscsiModel {
+	return child[iscsiModel](ctx, m, "iscsi", diags)
+}
+
+func child[T any](ctx context.Context, m model, name string, diags *diag.Diagnostics) *T {
+	o, ok := m.child(name)
+	if !ok {
+		return nil
+	}
+	var t T
+	if diags.Append(o.As(ctx, &t, basetypes.ObjectAsOptions{})...); diags.HasError() {
+		return nil
+	}
+	return &t
+}
+
+func (c claimModel) ref() claim.Ref {
+	return claim.Ref{Namespace: c.Namespace.ValueString(), Name: c.ClaimName.ValueString()}
+}
+
+// direct is the source as configured. Write-only values are null in plan and state, so password comes from the
+// configuration.
+func (i iscsiModel) direct(ctx context.Context, password types.String, diags *diag.Diagnostics) direct.ISCSI {
+	d := direct.ISCSI{
+		Portal: i.Portal.ValueString(), IQN: i.IQN.ValueString(), LUN: i.LUN.ValueInt64(),
+		Initiator: i.Initiator.ValueString(), Username: i.Username.ValueString(),
+		PasswordVersion: strconv.FormatInt(i.PasswordWOVersion.ValueInt64(), 10),
+	}
+	if !password.IsNull() {
+		d.Password = []byte(password.ValueString())
+	}
+	if !i.SecretRef.IsNull() {
+		var ref secretRefModel
+		diags.Append(i.SecretRef.As(ctx, &ref, basetypes.ObjectAsOptions{})...)
+		d.SecretRef = &direct.SecretRef{Namespace: ref.Namespace.ValueString(), Name: ref.Name.ValueString()}
+	}
+	return d
+}
+
+// hostKeys are the hosts, sorted.
+func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
+	var keys []string
+	diags.Append(m.Hosts.ElementsAs(ctx, &keys, false)...)
+	slices.Sort(keys)
+	return keys
+}
+
+// held is v as this binding holds it.
+func (m model) held(v volume.Volume, hosts []string) volume.Volume {
+	v.Images = slices.Clone(v.Images)
+	top := &v.Images[0]
+	top.AccessMode, top.Hosts = volume.AccessMode(m.AccessMode.ValueString()), hosts
+	if top.Auth != nil {
+		auth := *top.Auth
+		auth.SecretUUID = m.ID.ValueString()
+		top.Auth = &auth
+	}
+	return v
+}
+
+// credentialVersions are those that state has of each host.
+func (m model) credentialVersions(ctx context.Context, diags *diag.Diagnostics) map[string]string {
+	versions := map[string]string{}
+	if !m.Credentials.IsNull() && !m.Credentials.IsUnknown() {
+		diags.Append(m.Credentials.ElementsAs(ctx, &versions, false)...)
+	}
+	return versions
+}

@@ -1,0 +1,189 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+var sourcePath = path.Root("source")
+
+// ValidateConfig checks what needs neither hosts nor cluster.
+func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+	i := config.iscsi(ctx, &resp.Diagnostics)
+	if i == nil || !i.known() {
+		return
+	}
+	err := i.direct(ctx, i.PasswordWO, &resp.Diagnostics).Validate()
+	addSourceError(&resp.Diagnostics, "Invalid iSCSI source", sourcePath.AtName("iscsi"), err)
+}
+
+// known tells whether all that names the storage is known; the password need not be.
+func (i iscsiModel) known() bool {
+	return !i.Portal.IsUnknown() && !i.IQN.IsUnknown() && !i.LUN.IsUnknown() && !i.Initiator.IsUnknown() &&
+		!i.Username.IsUnknown() && !i.PasswordWO.IsUnknown() && !i.SecretRef.IsUnknown()
+}
+
+// ModifyPlan plans the volume field by field, by looking at the source and never waiting for it. What is not there yet
+// leaves the volume unknown with a warning; what is wrong for good is an error.
+func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() || !r.backend.Ready() {
+		return
+	}
+	var plan model
+	var state *model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if !req.State.Raw.IsNull() {
+		state = &model{}
+		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+	}
+	r.checkHosts(ctx, plan, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if state == nil {
+		if !plan.Name.IsUnknown() {
+			plan.ID = id(r.backend.Owner, plan.Name.ValueString())
+		}
+		plan.Volume, plan.Credentials = r.planVolume(ctx, plan, nil, &resp.Diagnostics)
+	} else {
+		own, diags := loadHolding(ctx, req.Private)
+		resp.Diagnostics.Append(diags...)
+		if plan.otherStorage(ctx, *state, &resp.Diagnostics) {
+			resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
+		}
+		r.planUpdate(ctx, &plan, *state, own, &resp.Diagnostics)
+	}
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	}
+}
+
+// checkHosts refuses hosts that the provider does not know.
+func (r *binding) checkHosts(ctx context.Context, plan model, diags *diag.Diagnostics) {
+	for _, e := range plan.Hosts.Elements() {
+		key, ok := e.(types.String)
+		if !ok || key.IsUnknown() {
+			continue
+		}
+		if _, err := r.backend.Hosts.Host(key.ValueString()); err != nil {
+			diags.AddAttributeError(path.Root("hosts").AtSetValue(key), "Unknown host", err.Error())
+		}
+	}
+}
+
+// planUpdate keeps what state says of the volume unless the configuration differs from it.
+func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own holding, diags *diag.Diagnostics) {
+	if plan.sameBinding(state) {
+		plan.Volume, plan.Credentials = state.Volume, state.Credentials
+	} else {
+		plan.Volume, plan.Credentials = r.planVolume(ctx, *plan, &state, diags)
+	}
+	if plan.Credentials.IsNull() || plan.Credentials.IsUnknown() || plan.Hosts.IsUnknown() {
+		return
+	}
+	have := state.credentialVersions(ctx, diags)
+	for _, key := range plan.hostKeys(ctx, diags) {
+		if version, ok := have[key]; !ok || version != own.Version {
+			plan.Credentials = types.MapUnknown(types.StringType)
+		}
+	}
+}
+
+// planVolume is the volume and the credentials as far as they can be known before an apply.
+func (r *binding) planVolume(ctx context.Context, plan model, state *model, diags *diag.Diagnostics) (types.Object, types.Map) {
+	unknown, unknownCredentials := tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
+	if plan.Hosts.IsUnknown() || slices.ContainsFunc(plan.Hosts.Elements(), isUnknown) || plan.AccessMode.IsUnknown() {
+		return unknown, unknownCredentials
+	}
+	found, known := r.look(ctx, plan, diags)
+	if !known || diags.HasError() {
+		return unknown, unknownCredentials
+	}
+	v := plan.held(found.Volume, plan.hostKeys(ctx, diags))
+	if v.Capacity == nil {
+		v.Capacity = state.capacityOf(ctx, v, diags)
+	}
+	o, d := tfvalue.VolumeObject(ctx, v, tfvalue.Unknowns{Capacity: v.Capacity == nil, SecretUUID: plan.ID.IsUnknown()})
+	diags.Append(d...)
+	if v.Images[0].Auth == nil {
+		return o, types.MapNull(types.StringType)
+	}
+	return o, unknownCredentials
+}
+
+func isUnknown(v attr.Value) bool { return v.IsUnknown() }
+
+// capacityOf is the capacity that state has measured of the same storage, or nil.
+func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Diagnostics) *int64 {
+	if m == nil {
+		return nil
+	}
+	before, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
+	if diags.Append(d...); !known || !volume.SameStorage(before.Images[0], v.Images[0]) {
+		return nil
+	}
+	return before.Capacity
+}
+
+// sameBinding tells whether nothing that the volume is made from differs.
+func (m model) sameBinding(state model) bool {
+	return m.Source.Equal(state.Source) && m.Hosts.Equal(state.Hosts) && m.AccessMode.Equal(state.AccessMode)
+}
+
+// needsResolving tells whether an update concerns more than timeouts.
+func (m model) needsResolving(state model) bool {
+	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume)
+}
+
+// otherStorage tells whether the source is known to name other storage than state's. An unknown never replaces.
+func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagnostics) bool {
+	if m.Source.IsUnknown() {
+		return false
+	}
+	was, is := state.claim(ctx, diags), m.claim(ctx, diags)
+	if was != nil && is != nil {
+		return differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
+	}
+	before, after := state.iscsi(ctx, diags), m.iscsi(ctx, diags)
+	if before != nil && after != nil {
+		return !after.LUN.IsUnknown() && !after.LUN.Equal(before.LUN) ||
+			!after.IQN.IsUnknown() && !sameIQN(after.IQN.ValueString(), before.IQN.ValueString())
+	}
+	// A claim became direct storage or the other way round, unless the new one is unknown as a whole.
+	return is != nil || after != nil
+}
+
+func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }
+
+func sameIQN(a, b string) bool {
+	return strings.EqualFold(strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/"))
+}
+
+// addSourceError blames the attribute that err names, below at.
+func addSourceError(diags *diag.Diagnostics, summary string, at path.Path, err error) {
+	if err == nil {
+		return
+	}
+	var blamed *source.Error
+	if errors.As(err, &blamed) && blamed.Attribute != "" {
+		at = at.AtName(blamed.Attribute)
+	}
+	diags.AddAttributeError(at, summary, fmt.Sprint(err))
+}

@@ -1,0 +1,225 @@
+// Package volumebinding is the resource virtclaim_volume_binding: where a volume is, under which access mode, and for
+// which hosts.
+package volumebinding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// The timeouts when the user sets none. A claim may have to be provisioned during create and update.
+const (
+	createTimeout = 10 * time.Minute
+	readTimeout   = 2 * time.Minute
+	updateTimeout = 10 * time.Minute
+	deleteTimeout = 5 * time.Minute
+)
+
+type binding struct{ backend *backend.Backend }
+
+var (
+	_ resource.ResourceWithConfigure      = &binding{}
+	_ resource.ResourceWithModifyPlan     = &binding{}
+	_ resource.ResourceWithValidateConfig = &binding{}
+	_ resource.ResourceWithImportState    = &binding{}
+)
+
+// New makes the resource.
+func New() resource.Resource { return &binding{} }
+
+func (r *binding) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_volume_binding"
+}
+
+func (r *binding) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// Create resolves the source, puts the credentials on the hosts, and measures what no claim tells the size of. Until
+// all of that is done nothing stays: what was put on a host is taken back.
+func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if plan.ID.IsUnknown() {
+		plan.ID = types.StringValue(uuid.NewString())
+	}
+	own := holding{Nonce: uuid.NewString()}
+	found, ok := r.await(ctx, plan, password(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	hosts := plan.hostKeys(ctx, &resp.Diagnostics)
+	actual := plan.held(found.Volume, hosts)
+	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) {
+		return
+	}
+	put, err := r.putCredentials(ctx, plan.record(r.backend.Owner, own, found.Credentials), found.Credentials, hosts)
+	if err == nil && actual.Capacity == nil {
+		actual.Capacity, err = r.measure(ctx, actual, hosts)
+	}
+	if err != nil {
+		undone := r.takeBack(ctx, plan.ID.ValueString(), own.Nonce, put)
+		resp.Diagnostics.AddError("The volume could not be bound",
+			fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, undone))
+		return
+	}
+	own.Version = found.Version()
+	plan.finish(ctx, actual, put, &resp.Diagnostics)
+	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Read refreshes the volume and what the hosts have of the credentials. It never takes the binding out of state: its
+// secrets are still on the hosts, and only destroying it or another source ends it.
+func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if !r.backend.Ready() {
+		return
+	}
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	own, diags := loadHolding(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if !r.refreshVolume(ctx, &state, &own, &resp.Diagnostics) {
+		return
+	}
+	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
+	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update puts the new before it takes away the old: the volume as it is to be, credentials where they are missing or
+// out of date, then none on hosts that the binding has left.
+func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	own, diags := loadHolding(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if !plan.needsResolving(state) {
+		// Only the timeouts differ.
+		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+		return
+	}
+	found, ok := r.await(ctx, plan, password(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	hosts := plan.hostKeys(ctx, &resp.Diagnostics)
+	actual := plan.held(found.Volume, hosts)
+	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) || !checkIdentity(ctx, state.Volume, actual, &resp.Diagnostics) {
+		return
+	}
+	record := plan.record(r.backend.Owner, own, found.Credentials)
+	stale := r.stale(ctx, state, hosts, record, &resp.Diagnostics)
+	put, err := r.putCredentials(ctx, record, found.Credentials, stale)
+	if err == nil && actual.Capacity == nil {
+		actual.Capacity, err = r.capacity(ctx, state, actual, hosts, &resp.Diagnostics)
+	}
+	if err == nil {
+		keep := hosts
+		if found.Credentials == nil {
+			keep = nil // the storage no longer asks for any
+		}
+		left := leftHosts(state.hostKeys(ctx, &resp.Diagnostics), keep)
+		err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, left)
+	}
+	if err != nil {
+		resp.Diagnostics.AddError("The binding could not be updated",
+			fmt.Sprintf("%s: %s\n\nNothing that its machines use has been taken away; apply again when this is mended.",
+				plan.Name.ValueString(), err))
+		return
+	}
+	own.Version = found.Version()
+	plan.finish(ctx, actual, merge(state.credentialVersions(ctx, &resp.Diagnostics), put, hosts), &resp.Diagnostics)
+	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete needs only what is in state: a claim that is gone or being deleted must not hold it up.
+func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	own, diags := loadHolding(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if !state.hasCredentials(ctx, &resp.Diagnostics) {
+		return
+	}
+	hosts := state.hostKeys(ctx, &resp.Diagnostics)
+	if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
+		resp.Diagnostics.AddError("The binding could not be removed",
+			fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
+				state.Name.ValueString(), err))
+	}
+}
+
+// ImportState says why there is nothing to import.
+func (r *binding) ImportState(_ context.Context, _ resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	resp.Diagnostics.AddError("A volume binding can't be imported",
+		"A binding changes nothing in its storage, so create it anew: it takes over what one of the same owner and name left.")
+}
+
+// checkIdentity refuses to bind other storage than the plan showed.
+func checkIdentity(ctx context.Context, expected types.Object, actual volume.Volume, diags *diag.Diagnostics) bool {
+	before, known, d := tfvalue.VolumeFrom(ctx, expected)
+	if diags.Append(d...); diags.HasError() {
+		return false
+	}
+	if known && !volume.SameStorage(before.Images[0], actual.Images[0]) {
+		diags.AddAttributeError(path.Root("volume"), "The storage changed during the apply",
+			fmt.Sprintf("It was %s in the plan, but the source now leads to %s. Nothing was changed. "+
+				"Plan and apply again if that is what you want.", before.Images[0].Name, actual.Images[0].Name))
+		return false
+	}
+	return true
+}
+
+// finish fills in what was computed.
+func (m *model) finish(ctx context.Context, actual volume.Volume, versions map[string]string, diags *diag.Diagnostics) {
+	o, d := tfvalue.VolumeObject(ctx, actual, tfvalue.Unknowns{})
+	diags.Append(d...)
+	m.Volume = tfvalue.AsPlanned(m.Volume, o)
+	m.Credentials = types.MapNull(types.StringType)
+	if actual.Images[0].Auth != nil {
+		m.Credentials, d = types.MapValueFrom(ctx, types.StringType, versions)
+		diags.Append(d...)
+	}
+}

@@ -1,0 +1,215 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// password is the write-only password, which only the configuration has.
+func password(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) types.String {
+	var m model
+	if diags.Append(config.Get(ctx, &m)...); diags.HasError() {
+		return types.StringNull()
+	}
+	if i := m.iscsi(ctx, diags); i != nil {
+		return i.PasswordWO
+	}
+	return types.StringNull()
+}
+
+// need is what the binding wants of a claim.
+func (r *binding) need(ctx context.Context, m model, diags *diag.Diagnostics) claim.Need {
+	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString())}
+	for _, key := range m.hostKeys(ctx, diags) {
+		n.Nodes = append(n.Nodes, r.backend.Hosts.Node(key))
+	}
+	return n
+}
+
+// look resolves the source for a plan: reads only, and nothing is waited for. known is false when the source is not
+// known or not ready, which is a warning; what is wrong for good is an error.
+func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (found source.Resolved, known bool) {
+	var err error
+	at := sourcePath
+	if c := m.claim(ctx, diags); c != nil {
+		at = at.AtName("persistent_volume_claim")
+		if c.Namespace.IsUnknown() || c.ClaimName.IsUnknown() {
+			return found, false
+		}
+		found, err = r.resolveClaim(ctx, m, *c, diags)
+	} else if i := m.iscsi(ctx, diags); i != nil && i.known() {
+		at = at.AtName("iscsi")
+		found, err = i.planned(ctx, diags)
+	} else {
+		return found, false
+	}
+	var notReady *source.NotReady
+	if errors.As(err, &notReady) {
+		diags.AddAttributeWarning(at, "The volume is not there yet",
+			fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open; the apply waits for it.", err, m.Name.ValueString()))
+		return found, false
+	}
+	addSourceError(diags, "The volume can't be bound", at, err)
+	addWarnings(diags, at, found.Warnings)
+	return found, err == nil
+}
+
+// resolveClaim looks at a claim once.
+func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) (source.Resolved, error) {
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return source.Resolved{}, err
+	}
+	found, _, err := claim.Resolve(ctx, client, c.ref(), r.need(ctx, m, diags))
+	return found, err
+}
+
+// planned is a direct source as far as it is known without its password. A Kubernetes secret is not read at plan, so
+// then the user is open, and with it the volume.
+func (i iscsiModel) planned(ctx context.Context, diags *diag.Diagnostics) (source.Resolved, error) {
+	d := i.direct(ctx, types.StringNull(), diags)
+	if d.SecretRef != nil {
+		return source.Resolved{}, source.NotReadyf("The Secret %s with the credentials is read by the apply", *d.SecretRef)
+	}
+	d.PasswordUnknown = d.Username != ""
+	return d.Resolve(ctx, nil)
+}
+
+// await resolves the source for an apply, and notes in own which claim it was. It waits for a claim to be bound;
+// everything else is an error.
+func (r *binding) await(ctx context.Context, m model, password types.String, own *holding, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
+	var err error
+	at := sourcePath
+	if c := m.claim(ctx, diags); c != nil {
+		at = at.AtName("persistent_volume_claim")
+		found, err = r.awaitClaim(ctx, m, *c, own, diags)
+	} else if i := m.iscsi(ctx, diags); i != nil {
+		at = at.AtName("iscsi")
+		found, err = r.readDirect(ctx, *i, password, diags)
+	}
+	addSourceError(diags, "The volume can't be bound", at, err)
+	addWarnings(diags, at, found.Warnings)
+	return found, err == nil && !diags.HasError()
+}
+
+func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *holding, diags *diag.Diagnostics) (source.Resolved, error) {
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return source.Resolved{}, err
+	}
+	found, info, err := claim.Await(ctx, client, c.ref(), r.need(ctx, m, diags))
+	if err == nil {
+		own.ClaimUID = info.UID
+	}
+	return found, err
+}
+
+func (r *binding) readDirect(ctx context.Context, i iscsiModel, password types.String, diags *diag.Diagnostics) (source.Resolved, error) {
+	d := i.direct(ctx, password, diags)
+	if d.SecretRef == nil {
+		return d.Resolve(ctx, nil)
+	}
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return source.Resolved{}, err
+	}
+	return d.Resolve(ctx, client)
+}
+
+// refreshVolume looks what became of the source. The last volume is kept, with a warning, unless there is a better one;
+// only a cluster that does not answer is an error. A direct source has nothing to look at.
+func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding, diags *diag.Diagnostics) bool {
+	c := state.claim(ctx, diags)
+	if c == nil {
+		return r.refreshSecretRef(ctx, *state, own, diags)
+	}
+	last, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	diags.Append(d...)
+	client, err := r.backend.Cluster()
+	if err != nil || !known {
+		addSourceError(diags, "The binding could not be read", sourcePath.AtName("persistent_volume_claim"), err)
+		return err == nil
+	}
+	seen, err := claim.Refresh(ctx, client, c.ref(), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
+	if err != nil {
+		addSourceError(diags, "The binding could not be read", sourcePath.AtName("persistent_volume_claim"), err)
+		return false
+	}
+	addWarnings(diags, sourcePath.AtName("persistent_volume_claim"), seen.Warnings)
+	if seen.Version != "" {
+		own.Version = seen.Version
+	}
+	if seen.Volume != nil {
+		state.Volume, d = tfvalue.VolumeObject(ctx, state.held(*seen.Volume, last.Images[0].Hosts), tfvalue.Unknowns{})
+		diags.Append(d...)
+	}
+	return !diags.HasError()
+}
+
+// refreshSecretRef looks whether the Kubernetes secret of a direct source has changed.
+func (r *binding) refreshSecretRef(ctx context.Context, state model, own *holding, diags *diag.Diagnostics) bool {
+	i := state.iscsi(ctx, diags)
+	if i == nil || i.SecretRef.IsNull() {
+		return !diags.HasError()
+	}
+	at := sourcePath.AtName("iscsi").AtName("secret_ref")
+	client, err := r.backend.Cluster()
+	if err == nil {
+		var version, warning string
+		version, warning, err = source.CurrentVersion(ctx, client, *i.direct(ctx, types.StringNull(), diags).SecretRef)
+		if version != "" {
+			own.Version = version
+		}
+		if warning != "" {
+			addWarnings(diags, at, []string{warning})
+		}
+	}
+	addSourceError(diags, "The binding could not be read", at, err)
+	return err == nil
+}
+
+// measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.
+func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string) (*int64, error) {
+	xml, err := domainxml.DiskXML(v)
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	for _, key := range hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err == nil {
+			var size int64
+			if size, err = h.Capacity(ctx, xml); err == nil {
+				return &size, nil
+			}
+		}
+		failed = append(failed, err)
+	}
+	return nil, fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
+}
+
+// capacity is what state has measured of the same storage, or else is measured now.
+func (r *binding) capacity(ctx context.Context, state model, v volume.Volume, hosts []string, diags *diag.Diagnostics) (*int64, error) {
+	if size := state.capacityOf(ctx, v, diags); size != nil {
+		return size, nil
+	}
+	return r.measure(ctx, v, hosts)
+}
+
+func addWarnings(diags *diag.Diagnostics, at path.Path, warnings []string) {
+	for _, w := range warnings {
+		diags.AddAttributeWarning(at, "About the source of the binding", w)
+	}
+}

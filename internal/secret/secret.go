@@ -1,0 +1,121 @@
+// Package secret keeps credentials on hosts as libvirt secrets: one for each binding and host, whose UUID is the
+// binding's id.
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Store is what is needed of a host.
+type Store interface {
+	DefineSecret(ctx context.Context, xml string) error
+	SetSecretValue(ctx context.Context, id string, value []byte) error
+	SecretXML(ctx context.Context, id string) (string, error)
+	UndefineSecret(ctx context.Context, id string) error
+}
+
+// ErrForeign is the error of a secret that has a binding's UUID but that virtclaim did not make.
+var ErrForeign = errors.New("the libvirt secret was not made by virtclaim")
+
+// Record is what a secret on a host tells of itself, in its description.
+type Record struct {
+	// ID is the binding's id and the secret's UUID.
+	ID string
+	// Owner and Name are those of the binding.
+	Owner, Name string
+	// Nonce is random for each binding; it tells two of the same owner and name apart.
+	Nonce string
+	// Version is that of the credentials.
+	Version string
+}
+
+// prefix starts every description; what follows is a query string, so that any character may be in a name.
+const prefix = "virtclaim binding "
+
+func (r Record) description() string {
+	v := url.Values{}
+	v.Set("name", r.Name)
+	v.Set("owner", r.Owner)
+	v.Set("nonce", r.Nonce)
+	v.Set("version", r.Version)
+	return prefix + v.Encode()
+}
+
+func parse(id, description string) (Record, error) {
+	query, ours := strings.CutPrefix(description, prefix)
+	v, err := url.ParseQuery(query)
+	if !ours || err != nil {
+		return Record{}, fmt.Errorf("secret %s: %w", id, ErrForeign)
+	}
+	return Record{ID: id, Owner: v.Get("owner"), Name: v.Get("name"), Nonce: v.Get("nonce"), Version: v.Get("version")}, nil
+}
+
+// xml describes the secret without its value. It is private, so that libvirt tells nobody the value, and survives a
+// restart of the host, because the machines that need it do.
+func (r Record) xml() (string, error) {
+	s := libvirtxml.Secret{
+		UUID: r.ID, Private: "yes", Ephemeral: "no", Description: r.description(),
+		Usage: &libvirtxml.SecretUsage{Type: "iscsi", Target: "virtclaim-" + r.ID},
+	}
+	return s.Marshal()
+}
+
+// Put makes the secret of a binding on a host, or renews it. When it can't be given its value, a secret that was not
+// there before is taken back. A secret of that UUID that is not ours is ErrForeign, and left alone.
+func Put(ctx context.Context, s Store, r Record, c volume.Credentials) error {
+	_, err := Get(ctx, s, r.ID)
+	isNew := errors.Is(err, host.ErrNotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	xml, err := r.xml()
+	if err != nil {
+		return fmt.Errorf("describe secret %s: %w", r.ID, err)
+	}
+	if err := s.DefineSecret(ctx, xml); err != nil {
+		return err
+	}
+	err = s.SetSecretValue(ctx, r.ID, c.Secret)
+	if err != nil && isNew {
+		err = errors.Join(err, s.UndefineSecret(context.WithoutCancel(ctx), r.ID))
+	}
+	return err
+}
+
+// Get reads what a binding's secret tells; host.ErrNotFound when there is none.
+func Get(ctx context.Context, s Store, id string) (Record, error) {
+	xml, err := s.SecretXML(ctx, id)
+	if err != nil {
+		return Record{}, err
+	}
+	var parsed libvirtxml.Secret
+	if err := parsed.Unmarshal(xml); err != nil {
+		return Record{}, fmt.Errorf("read the description of secret %s: %w", id, err)
+	}
+	return parse(id, parsed.Description)
+}
+
+// Remove takes a binding's secret off a host while its nonce is the binding's own. One that is gone, or that another
+// binding of the same owner and name has taken over, is left.
+func Remove(ctx context.Context, s Store, id, nonce string) error {
+	r, err := Get(ctx, s, id)
+	if errors.Is(err, host.ErrNotFound) || err == nil && r.Nonce != nonce {
+		return nil
+	}
+	if err == nil {
+		err = s.UndefineSecret(ctx, id)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	return err
+}

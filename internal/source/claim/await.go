@@ -1,0 +1,64 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+)
+
+// eventTime is how long the last event may take to be read when the time is over.
+const eventTime = 5 * time.Second
+
+// Watcher is a Reader that can also wait.
+type Watcher interface {
+	Reader
+	// WatchClaim waits until done is true of the claim. It returns an error when the claim is gone, and one that wraps
+	// ctx's when that ends.
+	WatchClaim(ctx context.Context, namespace, name string, done func(*corev1.PersistentVolumeClaim) bool) error
+	// LastEvent is the newest message about the claim; empty when there is none.
+	LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string
+}
+
+// Await is Resolve for an apply: it waits for a Pending claim until ctx ends, and then says what the claim was waiting
+// for. Of what only a change of the cluster can mend it returns the error at once.
+func Await(ctx context.Context, w Watcher, ref Ref, need Need) (source.Resolved, Info, error) {
+	claim, err := read(ctx, w, ref)
+	if err != nil {
+		return source.Resolved{}, Info{}, err
+	}
+	if isPending(claim) {
+		if err := awaitBound(ctx, w, claim); err != nil {
+			return source.Resolved{}, Info{}, err
+		}
+	}
+	return Resolve(ctx, w, ref, need)
+}
+
+func awaitBound(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeClaim) error {
+	if err := checkConsumer(ctx, w, claim); err != nil {
+		return err
+	}
+	err := w.WatchClaim(ctx, claim.Namespace, claim.Name, func(now *corev1.PersistentVolumeClaim) bool {
+		claim = now
+		return !isPending(now) || now.DeletionTimestamp != nil
+	})
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("the %s was still Pending%s: %w", refOf(claim), ofClass(claim), err)
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	// The caller's time is over, but the reason is worth a moment.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTime)
+	defer cancel()
+	if event := w.LastEvent(ctx, claim); event != "" {
+		return fmt.Errorf("%w; its last event: %s", err, event)
+	}
+	return fmt.Errorf("%w; there is no event about it: does anything provision volumes of its class?", err)
+}

@@ -1,0 +1,178 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+)
+
+const patience = 20 * time.Second
+
+// whileWaiting runs change as soon as the claim is watched.
+func (f *fixture) whileWaiting(change func()) {
+	f.fake.PrependWatchReactor("persistentvolumeclaims", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := f.fake.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		go change()
+		return true, w, err
+	})
+}
+
+func (f *fixture) becomes(t *testing.T, now *corev1.PersistentVolumeClaim) func() {
+	t.Helper()
+	return func() {
+		if _, err := f.fake.CoreV1().PersistentVolumeClaims("vms").Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAwaitGivesAClaimThatBecomesBound(t *testing.T) {
+	f := unbound()
+	client := f.client(t)
+	f.whileWaiting(f.becomes(t, bound().claim))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	resolved, info, err := claim.Await(ctx, client, golden, exclusive)
+	if err != nil || info.UID != "claim-uid" || len(resolved.Volume.Images) != 1 || resolved.Version() != "42" {
+		t.Errorf("got %+v, %+v, %v", resolved, info, err)
+	}
+}
+
+func TestAwaitEndsAtOnceFor(t *testing.T) {
+	now := metav1.Now()
+	terminating := unbound().claim
+	terminating.DeletionTimestamp, terminating.Finalizers = &now, []string{"kubernetes.io/pvc-protection"}
+	lost := unbound().claim
+	lost.Status.Phase = corev1.ClaimLost
+
+	tests := []struct {
+		name   string
+		change func(*fixture)
+		during func(*fixture) func()
+		want   string
+	}{
+		{"a missing claim", func(f *fixture) { f.claim = nil }, nil, "vms/golden does not exist"},
+		{"a terminating claim", func(f *fixture) { f.claim = terminating }, nil, "vms/golden is being deleted"},
+		{"a lost claim", func(f *fixture) { f.claim = lost }, nil, "vms/golden is Lost"},
+		{"a claim without consumer", (*fixture).waitsForConsumer, nil, "vms/golden is Pending and stays so: its StorageClass fast has volumeBindingMode WaitForFirstConsumer"},
+		{
+			"a claim that terminates meanwhile", func(*fixture) {},
+			func(f *fixture) func() { return f.becomes(t, terminating) }, "vms/golden is being deleted",
+		},
+		{
+			"a claim that is lost meanwhile", func(*fixture) {},
+			func(f *fixture) func() { return f.becomes(t, lost) }, "vms/golden is Lost",
+		},
+		{
+			"a claim that vanishes meanwhile", func(*fixture) {},
+			func(f *fixture) func() {
+				return func() {
+					_ = f.fake.CoreV1().PersistentVolumeClaims("vms").Delete(t.Context(), "golden", metav1.DeleteOptions{})
+				}
+			}, "not found",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := unbound()
+			tt.change(f)
+			client := f.client(t)
+			if tt.during != nil {
+				f.whileWaiting(tt.during(f))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, _, err := claim.Await(ctx, client, golden, exclusive)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A claim that a scheduler works on, or that names its volume, is bound although its class waits for a consumer.
+func TestAwaitWaitsDespiteWaitForFirstConsumer(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*corev1.PersistentVolumeClaim)
+	}{
+		{"when the claim names its volume", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-golden" }},
+		{"when a node is selected", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "node-a"}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := unbound()
+			f.waitsForConsumer()
+			tt.change(f.claim)
+			client := f.client(t)
+			f.whileWaiting(f.becomes(t, bound().claim))
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if _, _, err := claim.Await(ctx, client, golden, exclusive); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAwaitSaysAtTheDeadlineWhatTheClaimWaitsFor(t *testing.T) {
+	event := func(message string, minute int) runtime.Object {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "vms", Name: message},
+			InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "claim-uid"},
+			Message:        message, LastTimestamp: metav1.NewTime(time.Date(2025, 1, 1, 0, minute, 0, 0, time.UTC)),
+		}
+	}
+	f := unbound()
+	f.others = []runtime.Object{event("first", 1), event("the array is full", 3), event("second", 2)}
+	client := f.client(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, _, err := claim.Await(ctx, client, golden, exclusive)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"vms/golden was still Pending (StorageClass fast)", "its last event: the array is full"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want one with %q", err, want)
+		}
+	}
+}
+
+func TestAwaitEndsWhenItIsCancelled(t *testing.T) {
+	f := unbound()
+	client := f.client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.whileWaiting(cancel)
+	if _, _, err := claim.Await(ctx, client, golden, exclusive); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAwaitEndsWhenTheClaimMayNotBeWatched(t *testing.T) {
+	f := unbound()
+	client := f.client(t)
+	forbidden := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "golden", errors.New("no watch"))
+	f.fake.PrependWatchReactor("persistentvolumeclaims", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, forbidden
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, _, err := claim.Await(ctx, client, golden, exclusive)
+	if !apierrors.IsForbidden(err) || ctx.Err() != nil {
+		t.Errorf("got %v", err)
+	}
+}

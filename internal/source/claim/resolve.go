@@ -1,0 +1,106 @@
+// Package claim resolves a PersistentVolumeClaim: is it bound, does its PersistentVolume allow what is wanted, and where
+// is the storage. There is one file for each kind of PersistentVolume.
+package claim
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ObjectReader reads claims and volumes. Its errors keep what apierrors.IsNotFound and its kin look for.
+type ObjectReader interface {
+	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
+	Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
+}
+
+// Reader is what Resolve needs.
+type Reader interface {
+	ObjectReader
+	source.SecretReader
+	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+}
+
+// Ref names a claim.
+type Ref struct{ Namespace, Name string }
+
+func (r Ref) String() string { return "PersistentVolumeClaim " + r.Namespace + "/" + r.Name }
+
+// Need is what the claim is wanted for.
+type Need struct {
+	AccessMode volume.AccessMode
+	// Nodes are the names of the Kubernetes nodes that the hosts stand for, one for each host.
+	Nodes []string
+}
+
+// Info is what was found out about the claim itself.
+type Info struct {
+	UID        string
+	VolumeName string
+}
+
+// Resolve looks once and never waits. Its error is a source.NotReady while the claim, its binding or its secret may
+// still come to be, a source.Error when something is wrong for good, and the Reader's otherwise.
+func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved, Info, error) {
+	claim, err := read(ctx, r, ref)
+	if err != nil {
+		return source.Resolved{}, Info{}, err
+	}
+	if isPending(claim) {
+		return source.Resolved{}, Info{}, pending(ctx, r, claim)
+	}
+	pv, err := boundVolume(ctx, r, claim)
+	if err != nil {
+		return source.Resolved{}, Info{}, err
+	}
+	found, err := locate(pv, claim)
+	if err != nil {
+		return source.Resolved{}, Info{}, err
+	}
+	if err := need.check(ctx, r, claim, pv, found); err != nil {
+		return source.Resolved{}, Info{}, err
+	}
+	resolved := source.Resolved{Volume: found.volume}
+	if found.chap != nil {
+		credentials, err := source.ReadCHAP(ctx, r, *found.chap, "")
+		if err != nil {
+			return source.Resolved{}, Info{}, err
+		}
+		resolved = source.WithCHAP(found.volume, credentials)
+	}
+	resolved.Warnings = found.warnings
+	return resolved, Info{UID: string(claim.UID), VolumeName: pv.Name}, nil
+}
+
+func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, found location) error {
+	if err := n.checkAccess(claim, found.readOnly); err != nil {
+		return err
+	}
+	return n.checkNodes(ctx, r, pv)
+}
+
+// read gets a claim that is there to stay.
+func read(ctx context.Context, r ObjectReader, ref Ref) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := r.Claim(ctx, ref.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, source.NotReadyf("the %s does not exist: create it, or name another one: %w", ref, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if claim.DeletionTimestamp != nil {
+		return nil, source.NotReadyf("the %s is being deleted (since %s), so nothing new may use it: "+
+			"wait until it is gone and create it anew, or name another one", ref, claim.DeletionTimestamp)
+	}
+	if claim.Status.Phase == corev1.ClaimLost {
+		return nil, source.Errorf("", "the %s is Lost: its PersistentVolume %s is gone or belongs to another claim; "+
+			"delete the claim and create it anew, or name another one", ref, claim.Spec.VolumeName)
+	}
+	return claim, nil
+}

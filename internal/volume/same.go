@@ -1,0 +1,63 @@
+package volume
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// defaultPorts are those of QEMU's network protocols, for servers that name none.
+var defaultPorts = map[string]int64{
+	"gluster": 24007, "http": 80, "https": 443, "nbd": 10809, "nfs": 2049, "rbd": 6789,
+}
+
+// SameStorage tells whether a and b are the same storage, so that one writing would change the other. It is a relation
+// and not a key: storage that is reached by several servers or from several hosts has no single name. It is symmetric
+// and reflexive but, where an image is less than fully known, not transitive.
+func SameStorage(a, b Image) bool {
+	if a.Generation != "" && b.Generation != "" && a.Generation != b.Generation {
+		return false
+	}
+	if a.Type != "network" && b.Type != "network" {
+		// A device is the same whether it is opened as a file or as a block device.
+		return a.Name == b.Name && common(a.Hosts, b.Hosts, func(x, y string) bool { return x == y })
+	}
+	if a.Type != b.Type || a.Protocol != b.Protocol {
+		return false
+	}
+	if a.Protocol == "iscsi" {
+		return iscsiUnit(a.Name) == iscsiUnit(b.Name)
+	}
+	return a.Name == b.Name && common(a.Servers, b.Servers, func(x, y Server) bool {
+		return x.address(a.Protocol) == y.address(a.Protocol)
+	})
+}
+
+// common tells whether two lists share an element. Two empty ones do: nothing says that they differ.
+func common[T any](a, b []T, same func(x, y T) bool) bool {
+	if len(a) == 0 && len(b) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a, func(x T) bool {
+		return slices.ContainsFunc(b, func(y T) bool { return same(x, y) })
+	})
+}
+
+// iscsiUnit is the target and logical unit of a name. iSCSI names are compared in lower case (RFC 3722), and libvirt
+// reads the unit as a number, 0 where there is none.
+func iscsiUnit(name string) string {
+	target, unit, _ := strings.Cut(name, "/")
+	return strings.ToLower(target) + "/" + strings.TrimLeft(unit, "0")
+}
+
+// address is where the server listens. Which transport carries it does not matter.
+func (s Server) address(protocol string) string {
+	if s.Transport == "unix" {
+		return s.Socket
+	}
+	port := defaultPorts[protocol]
+	if s.Port != nil {
+		port = *s.Port
+	}
+	return strings.ToLower(s.Host) + ":" + strconv.FormatInt(port, 10)
+}

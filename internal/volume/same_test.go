@@ -1,0 +1,107 @@
+package volume
+
+import "testing"
+
+func port(n int64) *int64 { return &n }
+
+func iscsi(name, portal string) Image {
+	return Image{Type: "network", Protocol: "iscsi", Name: name, Servers: []Server{{Host: portal, Port: port(3260)}}}
+}
+
+func network(protocol, name string, servers ...Server) Image {
+	return Image{Type: "network", Protocol: protocol, Name: name, Servers: servers}
+}
+
+func local(kind, path, generation string, hosts ...string) Image {
+	return Image{Type: kind, Name: path, Generation: generation, Hosts: hosts}
+}
+
+func TestSameStorage(t *testing.T) {
+	const iqn = "iqn.2001-04.com.example:disk"
+	tests := []struct {
+		name string
+		a, b Image
+		want bool
+	}{
+		{"iscsi through another portal", iscsi(iqn+"/1", "a"), iscsi(iqn+"/1", "b"), true},
+		{"iscsi in another case", iscsi(iqn+"/1", "a"), iscsi("IQN.2001-04.com.example:DISK/1", "a"), true},
+		{"iscsi without and with unit 0", iscsi(iqn, "a"), iscsi(iqn+"/0", "a"), true},
+		{"iscsi unit with leading zeros", iscsi(iqn+"/001", "a"), iscsi(iqn+"/1", "a"), true},
+		{"iscsi unit 1 and 10", iscsi(iqn+"/1", "a"), iscsi(iqn+"/10", "a"), false},
+		{"iscsi other unit", iscsi(iqn+"/1", "a"), iscsi(iqn+"/2", "a"), false},
+		{"iscsi other target", iscsi(iqn+"/1", "a"), iscsi(iqn+"2/1", "a"), false},
+		{"iscsi against nbd", iscsi("x", "a"), network("nbd", "x", Server{Host: "a"}), false},
+
+		{
+			"rbd with a common monitor", network("rbd", "pool/image", Server{Host: "m1", Port: port(6789)}, Server{Host: "m2"}),
+			network("rbd", "pool/image", Server{Host: "m3"}, Server{Host: "M2", Port: port(6789)}), true,
+		},
+		{
+			"rbd without a common monitor", network("rbd", "pool/image", Server{Host: "m1"}),
+			network("rbd", "pool/image", Server{Host: "m2"}), false,
+		},
+		{"rbd other image", network("rbd", "pool/a", Server{Host: "m"}), network("rbd", "pool/b", Server{Host: "m"}), false},
+		{"nbd default port", network("nbd", "x", Server{Host: "h"}), network("nbd", "x", Server{Host: "h", Port: port(10809)}), true},
+		{"nbd other port", network("nbd", "x", Server{Host: "h"}), network("nbd", "x", Server{Host: "h", Port: port(10810)}), false},
+		{
+			"nbd over the same socket", network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}),
+			network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}), true,
+		},
+		{
+			"nbd over another socket", network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}),
+			network("nbd", "x", Server{Transport: "unix", Socket: "/run/other"}), false,
+		},
+		{
+			"gluster over another transport", network("gluster", "v/disk.img", Server{Host: "h"}),
+			network("gluster", "v/disk.img", Server{Host: "h", Transport: "rdma"}), true,
+		},
+		{"http against https", network("http", "/a", Server{Host: "h"}), network("https", "/a", Server{Host: "h"}), false},
+		{"a server against none", network("nbd", "x", Server{Host: "h"}), network("nbd", "x"), false},
+
+		{"file on a common host", local("file", "/a", "", "h1", "h2"), local("file", "/a", "", "h2", "h3"), true},
+		{"file on other hosts", local("file", "/a", "", "h1"), local("file", "/a", "", "h2"), false},
+		{"file with another path", local("file", "/a", "", "h"), local("file", "/b", "", "h"), false},
+		{"device opened as file and as block", local("file", "/dev/sdb", "", "h"), local("block", "/dev/sdb", "", "h"), true},
+		{"file remade", local("file", "/a", "g1", "h"), local("file", "/a", "g2", "h"), false},
+		{"generation known on one side", local("file", "/a", "", "h"), local("file", "/a", "g2", "h"), true},
+		{"file against network", local("file", "x", ""), network("nbd", "x"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := SameStorage(tt.a, tt.b); got != tt.want {
+				t.Errorf("SameStorage(%+v, %+v) = %v", tt.a, tt.b, got)
+			}
+		})
+	}
+}
+
+func FuzzSameStorageIsSymmetricAndReflexive(f *testing.F) {
+	f.Add("network", "iscsi", "iqn.2001-04.com.example:Disk/01", "a", int64(0), "", "h1",
+		"network", "iscsi", "IQN.2001-04.com.example:disk/1", "b", int64(3260), "", "h2")
+	f.Add("file", "", "/a", "", int64(0), "g1", "h1", "block", "", "/a", "", int64(0), "", "h1")
+	f.Add("network", "nbd", "x", "H", int64(0), "", "", "network", "nbd", "x", "h", int64(10809), "", "")
+	f.Fuzz(func(t *testing.T,
+		type1, protocol1, name1, server1 string, port1 int64, generation1, host1 string,
+		type2, protocol2, name2, server2 string, port2 int64, generation2, host2 string,
+	) {
+		a := fuzzed(type1, protocol1, name1, server1, port1, generation1, host1)
+		b := fuzzed(type2, protocol2, name2, server2, port2, generation2, host2)
+		if !SameStorage(a, a) {
+			t.Errorf("%+v is not the same as itself", a)
+		}
+		if SameStorage(a, b) != SameStorage(b, a) {
+			t.Errorf("not symmetric: %+v and %+v", a, b)
+		}
+	})
+}
+
+func fuzzed(kind, protocol, name, server string, number int64, generation, host string) Image {
+	i := Image{Type: kind, Protocol: protocol, Name: name, Generation: generation}
+	if server != "" {
+		i.Servers = []Server{{Host: server}, {Host: "always", Port: &number}}
+	}
+	if host != "" {
+		i.Hosts = []string{host}
+	}
+	return i
+}
