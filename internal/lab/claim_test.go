@@ -56,4 +56,3 @@ func TestClusterKeepsDataAndAddressWhenItRestarts(t *testing.T) {
 		t.Error(err)
 	}
 }
-

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,19 +49,20 @@ type command struct {
 	err    error
 }
 
-// startSandbox makes a sandbox whose files are in the folder home. It keeps the folder of the lab in use.
+// startSandbox makes a sandbox whose files are in the folder home, which exists. It keeps the folder of the lab in use.
 func startSandbox(ctx context.Context, lab, name, home string, binds ...bind) (*sandbox, error) {
-	args := []string{
-		"unshare", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc",
-		"bash", "-c", sandboxScript, "virtclaim-lab", lab, name, home,
+	script := filepath.Join(home, "sandbox.sh")
+	if err := os.WriteFile(script, []byte(sandboxScript), 0o600); err != nil {
+		return nil, err
 	}
+	args := append(asRoot(),
+		"unshare", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc", "bash", script, lab, name, home)
 	for _, b := range binds {
 		if err := os.MkdirAll(b.folder, 0o700); err != nil {
 			return nil, err
 		}
 		args = append(args, b.folder, b.over)
 	}
-	args = append(asRoot(), args...)
 	s := &sandbox{ended: make(chan struct{}), pending: map[string]*command{}}
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for us: we stop things in order

@@ -110,28 +110,28 @@ func NewConsole(t *testing.T) Console {
 // Path is the log's path, which is the same on the lab's hosts.
 func (c Console) Path() string { return c.path }
 
-// Await waits until a whole line of the log starts with prefix and gives that line. A guest that is not there after a
+// Await waits until a whole line of the log has a part in it and gives that line. A guest that is not there after a
 // minute fails the test with all that it said.
-func (c Console) Await(t *testing.T, prefix string) string {
+func (c Console) Await(t *testing.T, part string) string {
 	t.Helper()
-	return c.AwaitN(t, prefix, 1)
+	return c.AwaitN(t, part, 1)
 }
 
-// AwaitN waits for the nth line that starts with prefix.
-func (c Console) AwaitN(t *testing.T, prefix string, n int) string {
+// AwaitN waits for the nth line that has a part in it.
+func (c Console) AwaitN(t *testing.T, part string, n int) string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(time.Minute)
 	for {
-		if lines := c.lines(prefix); len(lines) >= n {
+		if lines := c.lines(part); len(lines) >= n {
 			return lines[n-1]
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
 			text, _ := os.ReadFile(c.path)
-			t.Fatalf("the guest never said %q %d times; it said:\n%s", prefix, n, text)
+			t.Fatalf("the guest never said %q %d times; it said:\n%s", part, n, text)
 		}
 	}
 }
@@ -139,11 +139,11 @@ func (c Console) AwaitN(t *testing.T, prefix string, n int) string {
 // Boots is how often a guest has booted.
 func (c Console) Boots() int { return len(c.lines("BOOT ")) }
 
-func (c Console) lines(prefix string) (found []string) {
+func (c Console) lines(part string) (found []string) {
 	text, _ := os.ReadFile(c.path)
 	whole := string(text[:strings.LastIndexByte(string(text), '\n')+1])
 	for line := range strings.Lines(whole) {
-		if line = strings.TrimRight(line, "\r\n"); strings.HasPrefix(line, prefix) {
+		if line = strings.TrimRight(line, "\r\n"); strings.Contains(line, part) {
 			found = append(found, line)
 		}
 	}

@@ -59,7 +59,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			message("Duplicate boot order", "boot order 1", "Give each its own"),
 		},
 		{
-			"bad key", machine{disks: []string{handmade(`"my disk"`, "write-exclusive", "virtio", "", "host-a")}},
+			"bad key", machine{disks: []string{strings.Replace(handmade("mydisk", "write-exclusive", "virtio", "", "host-a"), "mydisk", `"my disk"`, 1)}},
 			message("my disk", "must consist of letters, digits, _ and -"),
 		},
 		{

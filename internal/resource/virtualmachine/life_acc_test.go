@@ -83,7 +83,7 @@ func TestAccMachineLifeCycle(t *testing.T) {
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }\n running = false", cmdline: "changed"}),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: func(*terraform.State) error {
-					console.Await(t, "POWEROFF")
+					console.Await(t, "Power down")
 					return nil
 				},
 			},

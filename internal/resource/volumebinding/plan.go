@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -88,22 +87,32 @@ func (r *binding) checkHosts(ctx context.Context, plan model, diags *diag.Diagno
 	}
 }
 
-// planUpdate keeps what state says of the volume unless the configuration differs from it.
+// planUpdate keeps what state says of the volume unless the configuration, or the version of the credentials, differs
+// from it: new credentials may be those of another user.
 func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own holding, diags *diag.Diagnostics) {
-	if plan.sameBinding(state) {
-		plan.Volume, plan.Credentials = state.Volume, state.Credentials
-	} else {
+	rotated, missing := state.outdated(ctx, own, diags)
+	if !plan.sameBinding(state) || rotated {
 		plan.Volume, plan.Credentials = r.planVolume(ctx, *plan, &state, diags)
-	}
-	if plan.Credentials.IsNull() || plan.Credentials.IsUnknown() || plan.Hosts.IsUnknown() {
 		return
 	}
-	have := state.credentialVersions(ctx, diags)
-	for _, key := range plan.hostKeys(ctx, diags) {
-		if version, ok := have[key]; !ok || version != own.Version {
-			plan.Credentials = types.MapUnknown(types.StringType)
-		}
+	plan.Volume, plan.Credentials = state.Volume, state.Credentials
+	if missing {
+		plan.Credentials = types.MapUnknown(types.StringType)
 	}
+}
+
+// outdated tells whether a host has credentials of another version than the source had at the last look, and whether
+// one has none.
+func (m model) outdated(ctx context.Context, own holding, diags *diag.Diagnostics) (rotated, missing bool) {
+	if m.Credentials.IsNull() {
+		return false, false
+	}
+	have := m.credentialVersions(ctx, diags)
+	for _, key := range m.hostKeys(ctx, diags) {
+		version, ok := have[key]
+		rotated, missing = rotated || ok && version != own.Version, missing || !ok
+	}
+	return rotated, missing
 }
 
 // planVolume is the volume and the credentials as far as they can be known before an apply.
@@ -163,21 +172,29 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	}
 	before, after := state.iscsi(ctx, diags), m.iscsi(ctx, diags)
 	if before != nil && after != nil {
-		return !after.LUN.IsUnknown() && !after.LUN.Equal(before.LUN) ||
-			!after.IQN.IsUnknown() && !sameIQN(after.IQN.ValueString(), before.IQN.ValueString())
+		return !after.LUN.IsUnknown() && !after.IQN.IsUnknown() && !volume.SameStorage(before.unit(), after.unit())
 	}
 	// A claim became direct storage or the other way round, unless the new one is unknown as a whole.
 	return is != nil || after != nil
 }
 
-func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }
-
-func sameIQN(a, b string) bool {
-	return strings.EqualFold(strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/"))
+// unit is the logical unit, wherever its portal is.
+func (i iscsiModel) unit() volume.Image {
+	name, _ := source.ISCSIName(i.IQN.ValueString()) // validation refuses a wrong one
+	return source.ISCSIVolume(source.Portal{}, name, i.LUN.ValueInt64(), "", nil).Images[0]
 }
 
-// addSourceError blames the attribute that err names, below at.
+func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }
+
+// addSourceError blames the attributes that err names, below at. The text names them, too: Terraform can't show the
+// line of an attribute within another one.
 func addSourceError(diags *diag.Diagnostics, summary string, at path.Path, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			addSourceError(diags, summary, at, e)
+		}
+		return
+	}
 	if err == nil {
 		return
 	}
@@ -185,5 +202,5 @@ func addSourceError(diags *diag.Diagnostics, summary string, at path.Path, err e
 	if errors.As(err, &blamed) && blamed.Attribute != "" {
 		at = at.AtName(blamed.Attribute)
 	}
-	diags.AddAttributeError(at, summary, fmt.Sprint(err))
+	diags.AddAttributeError(at, summary, fmt.Sprintf("%s: %s.", at, err))
 }

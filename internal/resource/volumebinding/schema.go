@@ -82,7 +82,7 @@ func claimAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "A PersistentVolumeClaim with `volumeMode: Block` on an iSCSI PersistentVolume. A claim that is " +
-			"not there, or not bound, is waited for at apply until the create timeout.",
+			"not there at plan may be made in the same apply; one that is not bound is waited for until the create timeout.",
 		Validators: []validator.Object{objectvalidator.ExactlyOneOf(
 			path.MatchRoot("source").AtName("persistent_volume_claim"), path.MatchRoot("source").AtName("iscsi"))},
 		Attributes: map[string]schema.Attribute{
@@ -108,18 +108,11 @@ func iscsiAttribute() schema.Attribute {
 			"initiator": schema.StringAttribute{Optional: true, MarkdownDescription: "Initiator name to log in with."},
 			"username": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "CHAP user. Comes with `password_wo`.",
-				Validators: []validator.String{
-					stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("password_wo")),
-					stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("secret_ref")),
-				},
 			},
 			"password_wo": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
 				MarkdownDescription: "CHAP password. Write-only (Terraform 1.11 or newer): never in state or plan. " +
 					"Change `password_wo_version` with it.",
-				Validators: []validator.String{
-					stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("username")),
-				},
 			},
 			"password_wo_version": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Any number; a change of it sends the password to the hosts again.",

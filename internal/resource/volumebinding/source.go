@@ -58,7 +58,8 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 	var notReady *source.NotReady
 	if errors.As(err, &notReady) {
 		diags.AddAttributeWarning(at, "The volume is not there yet",
-			fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open; the apply waits for it.", err, m.Name.ValueString()))
+			fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open. It must be there when the apply comes to it; a claim "+
+				"that is only not bound yet is waited for.", err, m.Name.ValueString()))
 		return found, false
 	}
 	addSourceError(diags, "The volume can't be bound", at, err)

@@ -1,0 +1,169 @@
+package volumebinding_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// between does something after the plan and before the apply, as another resource of the same apply would.
+type between func(context.Context) error
+
+func (b between) CheckPlan(ctx context.Context, _ plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	resp.Error = b(ctx)
+}
+
+// A claim that is made in the same apply is open at plan and bound at apply.
+func TestAccClaimOfTheSameApply(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "same", Name: "late", LUN: acctest.LUN(t, l, false, "")}
+	t.Cleanup(func() {
+		if err := l.RemoveClaim(context.Background(), spec); err != nil {
+			t.Error(err)
+		}
+	})
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "same") + binding(fromClaim("same", "late"), "", "host-a"),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+				plancheck.ExpectUnknownValue(data, tfjsonpath.New("volume")),
+				between(func(ctx context.Context) error { return l.AddClaim(ctx, spec) }),
+			}},
+			Check: resource.TestCheckResourceAttr(data, "volume.images.0.type", "network"),
+		}},
+	})
+}
+
+func TestAccAMissingClaimIsAWarningAtPlanAndAnErrorAtApply(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "missing")+binding(fromClaim("missing", "nowhere"), "", "host-a"))
+	plan := cli.Must("plan", "-no-color")
+	if !message("Warning: The volume is not there yet", "PersistentVolumeClaim missing/nowhere does not exist").MatchString(plan) {
+		t.Errorf("the plan does not warn of the claim that is missing:\n%s", plan)
+	}
+	apply, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || !message("Error: The volume can't be bound", "PersistentVolumeClaim missing/nowhere does not exist").MatchString(apply) {
+		t.Errorf("%v; the apply does not fail for the claim that is missing:\n%s", err, apply)
+	}
+}
+
+// A claim that nothing binds is waited for until the create timeout, and then named with its class.
+func TestAccAnUnboundClaimIsAnErrorThatNamesItsClass(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "unbound", Name: "pending", Class: "nobody-provisions", LUN: lab.LUN{Size: 1 << 20}}
+	if err := l.AddNamespace(t.Context(), spec.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	claim := l.Claim(spec)
+	claim.Spec.VolumeName = ""
+	if _, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.RemoveClaim(context.Background(), spec); err != nil {
+			t.Error(err)
+		}
+	})
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "unbound") +
+				binding(fromClaim("unbound", "pending"), `timeouts = { create = "3s" }`, "host-a"),
+			ExpectError: message("unbound/pending", "Pending", "nobody-provisions"),
+		}},
+	})
+}
+
+func TestAccBadBindingsAreRefusedAtPlanTime(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "")
+	acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "bad", Name: "files", LUN: lun, Filesystem: true})
+	acctest.AddClaim(t, l, lab.ClaimSpec{
+		Namespace: "bad", Name: "once", LUN: lun, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+	})
+	direct := `iscsi = { portal = "127.0.0.1", iqn = "iqn.2026-01.io.example:a", lun = 1, `
+	for _, c := range []struct {
+		name, config string
+		want         []string
+	}{
+		{
+			"Filesystem-mode claim on iSCSI", binding(fromClaim("bad", "files"), "", "host-a"),
+			[]string{"The volume can't be bound", "source.persistent_volume_claim", "bad/files", "volumeMode Block"},
+		},
+		{
+			"claim for one node shared by two hosts",
+			binding(fromClaim("bad", "once"), `access_mode = "read-shared"`, "host-a", "host-b"),
+			[]string{"The volume can't be bound", "bad/once", "read-shared", "ReadOnlyMany"},
+		},
+		{"unknown host", binding(fromClaim("bad", "files"), "", "host-z"), []string{"Unknown host", "hosts = ", "host-z", "host-a"}},
+		{"no host", strings.Replace(binding(fromClaim("bad", "files"), "", ""), `[""]`, "[]", 1), []string{"hosts", "at least 1"}},
+		{"no source", binding("", "", "host-a"), []string{"one (and only one)", "persistent_volume_claim", "iscsi"}},
+		{
+			"two sources", binding(fromClaim("bad", "files")+"\n"+direct+"}", "", "host-a"),
+			[]string{"one (and only one)", "persistent_volume_claim", "iscsi"},
+		},
+		{
+			"access mode that is not there yet", binding(fromClaim("bad", "files"), `access_mode = "write-shared"`, "host-a"),
+			[]string{"access_mode", "write-exclusive", "read-shared"},
+		},
+		{"bad name of a claim", binding(fromClaim("bad", "Not_A_Name"), "", "host-a"), []string{"claim_name", "a name as Kubernetes accepts it"}},
+		{
+			"bad IQN", binding(strings.Replace(direct, "iqn.2026-01.io.example:a", "disk", 1)+"}", "", "host-a"),
+			[]string{"Invalid iSCSI source", "iqn", "disk"},
+		},
+		{
+			"bad portal", binding(strings.Replace(direct, "127.0.0.1", "a b", 1)+"}", "", "host-a"),
+			[]string{"Invalid iSCSI source", "a b", "no iSCSI portal"},
+		},
+		{"user without a password", binding(direct+`username = "u" }`, "", "host-a"), []string{"source.iscsi.password_wo", "CHAP user"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: acctest.Provider(l, "bad") + c.config, PlanOnly: true, ExpectError: message(c.want...),
+				}},
+			})
+		})
+	}
+}
+
+func TestAccAClaimNeedsACluster(t *testing.T) {
+	acctest.Lab(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: `provider "virtclaim" {
+  hosts = { host-a = { uri = "qemu:///system" } }
+}
+` + binding(fromClaim("any", "claim"), "", "host-a"),
+			PlanOnly: true, ExpectError: message("The volume can't be bound", "no kubernetes block", "config_path"),
+		}},
+	})
+}
+
+// Wrong credentials are found when the volume is measured, and nothing stays on the hosts.
+func TestAccWrongCredentialsAreTakenBack(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, true, "")
+	source := strings.NewReplacer("PORTAL", l.Target.Portal, "IQN", lun.IQN).Replace(
+		`iscsi = { portal = "PORTAL", iqn = "IQN", lun = 1, username = "lab", password_wo = "not-the-password" }`)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config:      acctest.Provider(l, "wrong") + binding(source, "", "host-a", "host-b"),
+			ExpectError: message("The volume could not be bound", "host-a", "Authentication failure", "host-b"),
+		}},
+	})
+}
