@@ -15,12 +15,15 @@ import (
 // diskAlias starts the user alias that carries a disk's key. libvirt keeps aliases only when they start with ua-.
 const diskAlias = "ua-disk-"
 
+// hasKey tells whether virtclaim has named a disk.
+func hasKey(d libvirtxml.DomainDisk) bool {
+	return d.Alias != nil && strings.HasPrefix(d.Alias.Name, diskAlias)
+}
+
 // diskKey is the name of a disk: its alias if virtclaim gave it one, else its target.
 func diskKey(d libvirtxml.DomainDisk) string {
-	if d.Alias != nil {
-		if key, ours := strings.CutPrefix(d.Alias.Name, diskAlias); ours {
-			return key
-		}
+	if hasKey(d) {
+		return strings.TrimPrefix(d.Alias.Name, diskAlias)
 	}
 	if d.Target != nil {
 		return d.Target.Dev
@@ -125,7 +128,7 @@ func nameTargets(disks []libvirtxml.DomainDisk) {
 	}
 }
 
-// letters counts as disk names do: a … z, aa, ab …
+// letters counts as disk names do: a to z, then aa, ab and so on.
 func letters(n int) string {
 	s := ""
 	for n++; n > 0; n = (n - 1) / 26 {
@@ -154,6 +157,24 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 		}
 	}
 	return disks
+}
+
+// AddStrangers adds the disks of a running domain that somebody attached to it by hand, so that they are in no stored
+// definition and have no key of virtclaim's. A disk that has one and is not stored is one that an update took out: the
+// guest keeps it until its next start.
+func (m *Machine) AddStrangers(live string) error {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return err
+	}
+	for _, disk := range d.Devices.Disks {
+		key := diskKey(disk)
+		if _, stored := m.Disks[key]; stored || !isFixed(disk) || hasKey(disk) {
+			continue
+		}
+		m.Disks[key] = parseDisk(disk, diskMark{})
+	}
+	return nil
 }
 
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {

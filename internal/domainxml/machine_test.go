@@ -234,8 +234,12 @@ func TestSameTypeResolvesAliases(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"pc", "pc-i440fx-7.2", true}, {"pc-q35-7.2", "q35", true}, {"q35", "q35", true},
-		{"pc", "pc-q35-7.2", false}, {"q35", "pc-i440fx-7.2", false}, {"pc-q35-7.2", "pc-q35-8.0", false},
+		{"pc", "pc-i440fx-7.2", true},
+		{"pc-q35-7.2", "q35", true},
+		{"q35", "q35", true},
+		{"pc", "pc-q35-7.2", false},
+		{"q35", "pc-i440fx-7.2", false},
+		{"pc-q35-7.2", "pc-q35-8.0", false},
 	} {
 		if got := SameType(c.a, c.b); got != c.want {
 			t.Errorf("SameType(%s, %s) = %v", c.a, c.b, got)

@@ -117,7 +117,7 @@ func (l *Lab) AddCHAPSecret(ctx context.Context, namespace, name string) error {
 // Volume is the PersistentVolume for a claim: it lets no other claim be bound to it.
 func (l *Lab) Volume(spec ClaimSpec) *corev1.PersistentVolume {
 	iscsi := &corev1.ISCSIPersistentVolumeSource{
-		TargetPortal: l.Target.Portal, IQN: spec.LUN.IQN, Lun: int32(spec.LUN.Number), //nolint:gosec // a small count
+		TargetPortal: l.Target.Portal, IQN: spec.LUN.IQN, Lun: int32(spec.LUN.Number),
 	}
 	if spec.Initiator != "" {
 		iscsi.InitiatorName = &spec.Initiator

@@ -1,6 +1,8 @@
 package tfvalue
 
 import (
+	"context"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
@@ -29,11 +31,11 @@ func chainKnown(images types.List) bool {
 
 // AsPlanned is what apply must return: every field that the plan knew as it was planned, the others as they turned
 // out. Terraform refuses anything else; what moved meanwhile shows at the next refresh.
-func AsPlanned(planned, actual types.Object) types.Object {
-	return asPlanned(planned, actual).(types.Object)
+func AsPlanned(ctx context.Context, planned, actual types.Object) types.Object {
+	return asPlanned(ctx, planned, actual).(types.Object)
 }
 
-func asPlanned(planned, actual attr.Value) attr.Value {
+func asPlanned(ctx context.Context, planned, actual attr.Value) attr.Value {
 	if planned == nil || planned.IsUnknown() {
 		return actual
 	}
@@ -45,9 +47,9 @@ func asPlanned(planned, actual attr.Value) attr.Value {
 		a := actual.(types.Object).Attributes()
 		fields := map[string]attr.Value{}
 		for name, value := range p.Attributes() {
-			fields[name] = asPlanned(value, a[name])
+			fields[name] = asPlanned(ctx, value, a[name])
 		}
-		return types.ObjectValueMust(p.AttributeTypes(nil), fields)
+		return types.ObjectValueMust(p.AttributeTypes(ctx), fields)
 	case types.List:
 		a := actual.(types.List).Elements()
 		if len(a) != len(p.Elements()) {
@@ -55,9 +57,9 @@ func asPlanned(planned, actual attr.Value) attr.Value {
 		}
 		elements := make([]attr.Value, len(a))
 		for i, value := range p.Elements() {
-			elements[i] = asPlanned(value, a[i])
+			elements[i] = asPlanned(ctx, value, a[i])
 		}
-		return types.ListValueMust(p.ElementType(nil), elements)
+		return types.ListValueMust(p.ElementType(ctx), elements)
 	}
 	return planned
 }

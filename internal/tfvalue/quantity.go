@@ -19,9 +19,9 @@ type QuantityType struct{ basetypes.StringType }
 type Quantity struct{ basetypes.StringValue }
 
 var (
-	_ basetypes.StringTypable                    = QuantityType{}
-	_ basetypes.StringValuableWithSemanticEquals = Quantity{}
-	_ xattr.ValidateableAttribute                = Quantity{}
+	_ basetypes.StringTypable     = QuantityType{}
+	_ basetypes.StringValuable    = Quantity{}
+	_ xattr.ValidateableAttribute = Quantity{}
 )
 
 // NewQuantity is s as a value.
@@ -67,16 +67,15 @@ func (q Quantity) Equal(other attr.Value) bool {
 	return ok && q.StringValue.Equal(o.StringValue)
 }
 
-// StringSemanticEquals takes two spellings of one size as equal: 2Gi and 2048Mi. Sizes count in KiB, rounded up, as
-// libvirt stores them.
-func (q Quantity) StringSemanticEquals(_ context.Context, other basetypes.StringValuable) (bool, diag.Diagnostics) {
-	o, ok := other.(Quantity)
-	if !ok {
-		return false, nil
-	}
+// OrSame is q if other is the same size in another spelling, as 2Gi and 2048Mi are, and other if not. Sizes count in KiB,
+// rounded up, as libvirt stores them.
+func (q Quantity) OrSame(other Quantity) Quantity {
 	a, errA := q.KiB()
-	b, errB := o.KiB()
-	return errA == nil && errB == nil && a == b, nil
+	b, errB := other.KiB()
+	if errA == nil && errB == nil && a == b {
+		return q
+	}
+	return other
 }
 
 // ValidateAttribute refuses what is no positive quantity, at plan time.

@@ -17,8 +17,10 @@ import (
 var VolumeTypes = map[string]attr.Type{
 	"capacity":     types.Int64Type,
 	"copy_on_read": types.BoolType,
-	"images":       types.ListType{ElemType: types.ObjectType{AttrTypes: imageTypes}},
+	"images":       types.ListType{ElemType: imageType},
 }
+
+var imageType = types.ObjectType{AttrTypes: imageTypes}
 
 var imageTypes = map[string]attr.Type{
 	"type":        types.StringType,
@@ -26,7 +28,7 @@ var imageTypes = map[string]attr.Type{
 	"protocol":    types.StringType,
 	"name":        types.StringType,
 	"query":       types.StringType,
-	"servers":     types.ListType{ElemType: types.ObjectType{AttrTypes: serverTypes}},
+	"servers":     types.ListType{ElemType: serverType},
 	"auth":        types.ObjectType{AttrTypes: authTypes},
 	"initiator":   types.StringType,
 	"tls":         types.BoolType,
@@ -37,6 +39,8 @@ var imageTypes = map[string]attr.Type{
 	"hosts":       types.ListType{ElemType: types.StringType},
 	"generation":  types.StringType,
 }
+
+var serverType = types.ObjectType{AttrTypes: serverTypes}
 
 var serverTypes = map[string]attr.Type{
 	"host":      types.StringType,
@@ -96,42 +100,76 @@ type Unknowns struct {
 	Capacity, SecretUUID bool
 }
 
-// VolumeObject is v as a Terraform value, with the fields in u unknown.
-func VolumeObject(ctx context.Context, v volume.Volume, u Unknowns) (types.Object, diag.Diagnostics) {
-	m := volumeModel{Capacity: types.Int64PointerValue(v.Capacity), CopyOnRead: types.BoolValue(v.CopyOnRead)}
+// VolumeObject is v as a Terraform value, with the fields in u unknown. It is made field by field: reflection would cost
+// a machine's read more than all else.
+func VolumeObject(v volume.Volume, u Unknowns) types.Object {
+	capacity := types.Int64PointerValue(v.Capacity)
 	if u.Capacity {
-		m.Capacity = types.Int64Unknown()
+		capacity = types.Int64Unknown()
 	}
-	for _, i := range v.Images {
-		m.Images = append(m.Images, newImageModel(i, u.SecretUUID))
-	}
-	return types.ObjectValueFrom(ctx, VolumeTypes, m)
+	return types.ObjectValueMust(VolumeTypes, map[string]attr.Value{
+		"capacity":     capacity,
+		"copy_on_read": types.BoolValue(v.CopyOnRead),
+		"images":       list(imageType, v.Images, func(i volume.Image) attr.Value { return imageObject(i, u.SecretUUID) }),
+	})
 }
 
-func newImageModel(i volume.Image, secretUnknown bool) imageModel {
-	m := imageModel{
-		Type: OrNull(i.Type), Format: OrNull(i.Format), Protocol: OrNull(i.Protocol), Name: OrNull(i.Name),
-		Query: OrNull(i.Query), Initiator: OrNull(i.Initiator), User: OrNull(i.User), Group: OrNull(i.Group),
-		AccessMode: OrNull(string(i.AccessMode)), Generation: OrNull(i.Generation), Hosts: i.Hosts,
-	}
+func imageObject(i volume.Image, secretUnknown bool) attr.Value {
+	tls, tlsVerify := types.BoolNull(), types.BoolNull()
 	if i.TLS {
-		m.TLS, m.TLSVerify = types.BoolValue(true), types.BoolValue(i.TLSVerify)
+		tls, tlsVerify = types.BoolValue(true), types.BoolValue(i.TLSVerify)
 	}
-	for _, s := range i.Servers {
-		m.Servers = append(m.Servers, serverModel{
-			Host: OrNull(s.Host), Port: types.Int64PointerValue(s.Port),
-			Transport: OrNull(s.Transport), Socket: OrNull(s.Socket),
-		})
+	return types.ObjectValueMust(imageTypes, map[string]attr.Value{
+		"type":        OrNull(i.Type),
+		"format":      OrNull(i.Format),
+		"protocol":    OrNull(i.Protocol),
+		"name":        OrNull(i.Name),
+		"query":       OrNull(i.Query),
+		"servers":     list(serverType, i.Servers, serverObject),
+		"auth":        authObject(i.Auth, secretUnknown),
+		"initiator":   OrNull(i.Initiator),
+		"tls":         tls,
+		"tls_verify":  tlsVerify,
+		"user":        OrNull(i.User),
+		"group":       OrNull(i.Group),
+		"access_mode": OrNull(string(i.AccessMode)),
+		"hosts":       list(types.StringType, i.Hosts, func(h string) attr.Value { return types.StringValue(h) }),
+		"generation":  OrNull(i.Generation),
+	})
+}
+
+func serverObject(s volume.Server) attr.Value {
+	return types.ObjectValueMust(serverTypes, map[string]attr.Value{
+		"host":      OrNull(s.Host),
+		"port":      types.Int64PointerValue(s.Port),
+		"transport": OrNull(s.Transport),
+		"socket":    OrNull(s.Socket),
+	})
+}
+
+func authObject(a *volume.Auth, secretUnknown bool) attr.Value {
+	if a == nil {
+		return types.ObjectNull(authTypes)
 	}
-	if i.Auth != nil {
-		m.Auth = &authModel{
-			Type: OrNull(i.Auth.Type), Username: OrNull(i.Auth.Username), SecretUUID: OrNull(i.Auth.SecretUUID),
-		}
-		if secretUnknown {
-			m.Auth.SecretUUID = types.StringUnknown()
-		}
+	secret := OrNull(a.SecretUUID)
+	if secretUnknown {
+		secret = types.StringUnknown()
 	}
-	return m
+	return types.ObjectValueMust(authTypes, map[string]attr.Value{
+		"type": OrNull(a.Type), "username": OrNull(a.Username), "secret_uuid": secret,
+	})
+}
+
+// list is null when there is nothing in it: absent is null.
+func list[T any](element attr.Type, from []T, value func(T) attr.Value) attr.Value {
+	if len(from) == 0 {
+		return types.ListNull(element)
+	}
+	values := make([]attr.Value, len(from))
+	for i, f := range from {
+		values[i] = value(f)
+	}
+	return types.ListValueMust(element, values)
 }
 
 // VolumeFrom reads a volume out of a Terraform value; ok is false when the value is null, or when so much of it is

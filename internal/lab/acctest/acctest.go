@@ -55,7 +55,7 @@ func Main(m *testing.M) {
 
 // Lab is the package's lab. As Terraform's acceptance tests do, the test is skipped when TF_ACC is not set; make test
 // sets it. At the end of the test nothing may be left that was not there before, and nothing may be gone.
-func Lab(t *testing.T) *lab.Lab {
+func Lab(t testing.TB) *lab.Lab {
 	t.Helper()
 	if theLab == nil {
 		t.Skip("acceptance tests run with TF_ACC=1, as make test does")
@@ -65,7 +65,7 @@ func Lab(t *testing.T) *lab.Lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		after, err := theLab.Snapshot(context.Background())
+		after, err := theLab.Snapshot(context.WithoutCancel(t.Context()))
 		if err != nil {
 			t.Error(err)
 			return
@@ -157,7 +157,7 @@ func StoredAt(t *testing.T, path string, offset int64, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	b := make([]byte, n)
 	if _, err := f.ReadAt(b, offset); err != nil {
 		t.Fatal(err)

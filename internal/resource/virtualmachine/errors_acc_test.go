@@ -59,11 +59,13 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			message("Duplicate boot order", "boot order 1", "Give each its own"),
 		},
 		{
-			"bad key", machine{disks: []string{strings.Replace(handmade("mydisk", "write-exclusive", "virtio", "", "host-a"), "mydisk", `"my disk"`, 1)}},
+			"bad key",
+			machine{disks: []string{strings.Replace(handmade("mydisk", "write-exclusive", "virtio", "", "host-a"), "mydisk", `"my disk"`, 1)}},
 			message("my disk", "must consist of letters, digits, _ and -"),
 		},
 		{
-			"read-only SATA disk", machine{disks: []string{handmade("lib", "read-shared", "sata", "", "host-a")}},
+			"read-only SATA disk",
+			machine{disks: []string{handmade("lib", "read-shared", "sata", "", "host-a")}},
 			message("A SATA disk can't be read-only", "Use the bus virtio or scsi"),
 		},
 		{
@@ -113,11 +115,13 @@ func TestAccAMachineThatCannotStartIsTakenBack(t *testing.T) {
 		want        *regexp.Regexp
 	}{
 		{
-			"kernel that is not there", "start", machine{more: ""},
+			"kernel that is not there", "start",
+			machine{more: ""},
 			message("could not be started", "host-a"),
 		},
 		{
-			"storage that refuses", "start", machine{disks: []string{handmade("root", "write-exclusive", "virtio", "", "host-a")}},
+			"storage that refuses", "start",
+			machine{disks: []string{handmade("root", "write-exclusive", "virtio", "", "host-a")}},
 			message("could not be started", "host-a", "iSCSI"),
 		},
 	} {

@@ -18,6 +18,7 @@ type domains interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	Define(ctx context.Context, xml string) (uuid string, err error)
 	StoredXML(ctx context.Context, uuid string) (string, error)
+	LiveXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	Start(ctx context.Context, uuid string) error
 	Stop(ctx context.Context, uuid string, force bool) error
@@ -121,6 +122,10 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 	if run && !active {
 		return false, l.host.Start(ctx, uuid)
 	}
+	for key := range is.Disks {
+		_, wanted := want.Disks[key]
+		changed = changed || !wanted // a disk that was attached to the running machine alone
+	}
 	return changed && active, nil
 }
 
@@ -143,7 +148,8 @@ func (l life) takeBack(ctx context.Context, uuid string) error {
 	return l.end(ctx, uuid, true)
 }
 
-// look reads the stored definition, since that is what the configuration describes, and whether the domain is active.
+// look reads the stored definition, since that is what the configuration describes, with what somebody attached to the
+// running machine alone, and whether the domain is active.
 func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
 	text, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -153,5 +159,12 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 		return is, false, err
 	}
 	state, err := l.host.State(ctx, uuid)
-	return is, state.Active, err
+	if err != nil || !state.Active {
+		return is, false, err
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return is, true, err
+	}
+	return is, true, is.AddStrangers(live)
 }

@@ -3,6 +3,8 @@ package virtualmachine_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -156,6 +158,20 @@ func TestAccDisksAreAddedAndRemovedInTheStoredDefinition(t *testing.T) {
 				Config:           config(disk("a", "a", "virtio")),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check:            resource.TestCheckResourceAttr(web, "disks.%", "1"),
+			},
+			{
+				// So is one that only the running machine has, until it is gone from there.
+				PreConfig: func() {
+					scratch := filepath.Join(l.Hosts["host-a"].Dir, "scratch.img")
+					if err := os.WriteFile(scratch, make([]byte, 1<<20), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					out, err := l.Hosts["host-a"].Virsh(context.Background(), "attach-disk", "web", scratch, "vdy", "--live")
+					if err != nil {
+						t.Fatal(err, out)
+					}
+				},
+				Config: config(disk("a", "a", "virtio")), PlanOnly: true, ExpectNonEmptyPlan: true,
 			},
 		},
 	})

@@ -143,26 +143,26 @@ func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnosti
 	return domainxml.Disk{Volume: v, Bus: d.Bus.ValueString(), BootOrder: uint(d.BootOrder.ValueInt64())}
 }
 
-// read fills the model with what a machine really is.
-func (m *model) read(ctx context.Context, is domainxml.Machine, active bool, diags *diag.Diagnostics) {
+// read fills the model with what a machine really is. What is not in libvirt stays: host, timeouts, force_stop.
+func (m *model) read(is domainxml.Machine, active bool) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + is.Name)
 	m.UUID, m.Name = types.StringValue(is.UUID), types.StringValue(is.Name)
-	m.CPU = object(ctx, cpuTypes, cpuModel{types.Int64Value(int64(is.VCPUs))}, diags)
-	m.Memory = tfvalue.QuantityOfKiB(is.Memory)
-	m.Machine = object(ctx, machineTypes, machineModel{
-		types.StringValue(is.Type), types.StringValue(is.Arch), types.StringValue(is.DomainType),
-	}, diags)
+	m.CPU = types.ObjectValueMust(cpuTypes, map[string]attr.Value{"vcpus": types.Int64Value(int64(is.VCPUs))})
+	m.Memory = m.Memory.OrSame(tfvalue.QuantityOfKiB(is.Memory))
+	m.Machine = types.ObjectValueMust(machineTypes, map[string]attr.Value{
+		"type": types.StringValue(is.Type), "arch": types.StringValue(is.Arch), "domain_type": types.StringValue(is.DomainType),
+	})
 	m.Boot = types.ObjectNull(bootTypes)
 	if is.Boot != nil {
-		m.Boot = object(ctx, bootTypes, bootModel{
-			tfvalue.OrNull(is.Boot.Kernel), tfvalue.OrNull(is.Boot.Initrd), tfvalue.OrNull(is.Boot.Cmdline),
-		}, diags)
+		m.Boot = types.ObjectValueMust(bootTypes, map[string]attr.Value{
+			"kernel": tfvalue.OrNull(is.Boot.Kernel), "initrd": tfvalue.OrNull(is.Boot.Initrd), "cmdline": tfvalue.OrNull(is.Boot.Cmdline),
+		})
 	}
 	m.Serial = types.ObjectNull(serialTypes)
 	if is.Serial != nil {
-		m.Serial = object(ctx, serialTypes, serialModel{tfvalue.OrNull(is.Serial.LogFile)}, diags)
+		m.Serial = types.ObjectValueMust(serialTypes, map[string]attr.Value{"log_file": tfvalue.OrNull(is.Serial.LogFile)})
 	}
-	m.readDisks(ctx, is.Disks, diags)
+	m.readDisks(is.Disks)
 	m.Running = types.BoolValue(active)
 	if m.ForceStop.IsNull() {
 		m.ForceStop = types.BoolValue(false) // an import: no host knows of it
@@ -170,27 +170,20 @@ func (m *model) read(ctx context.Context, is domainxml.Machine, active bool, dia
 }
 
 // readDisks leaves null and an empty map as they are: both say that there is no disk.
-func (m *model) readDisks(ctx context.Context, is map[string]domainxml.Disk, diags *diag.Diagnostics) {
+func (m *model) readDisks(is map[string]domainxml.Disk) {
 	if len(is) == 0 && len(m.Disks.Elements()) == 0 {
 		return
 	}
-	disks := map[string]diskModel{}
+	disks := map[string]attr.Value{}
 	for key, d := range is {
-		v, found := tfvalue.VolumeObject(ctx, d.Volume, tfvalue.Unknowns{})
-		diags.Append(found...)
-		disk := diskModel{Volume: v, Device: types.StringValue("disk"), Bus: types.StringValue(d.Bus)}
+		order := types.Int64Null()
 		if d.BootOrder != 0 {
-			disk.BootOrder = types.Int64Value(int64(d.BootOrder))
+			order = types.Int64Value(int64(d.BootOrder))
 		}
-		disks[key] = disk
+		disks[key] = types.ObjectValueMust(diskTypes, map[string]attr.Value{
+			"volume": tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{}), "device": types.StringValue("disk"),
+			"bus": types.StringValue(d.Bus), "boot_order": order,
+		})
 	}
-	var found diag.Diagnostics
-	m.Disks, found = types.MapValueFrom(ctx, types.ObjectType{AttrTypes: diskTypes}, disks)
-	diags.Append(found...)
-}
-
-func object(ctx context.Context, t map[string]attr.Type, value any, diags *diag.Diagnostics) types.Object {
-	o, found := types.ObjectValueFrom(ctx, t, value)
-	diags.Append(found...)
-	return o
+	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 }

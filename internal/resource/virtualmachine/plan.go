@@ -74,9 +74,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
 	// Another spelling of the same memory is no change: 2Gi and 2048Mi.
-	if same, _ := plan.Memory.StringSemanticEquals(ctx, state.Memory); same {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory)...)
-	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
 }
 
 // otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.

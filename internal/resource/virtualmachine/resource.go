@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -74,7 +75,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	plan.UUID = types.StringValue(uuid)
 	is, _, err := life.look(ctx, uuid)
 	if err == nil {
-		plan.complete(ctx, is, &resp.Diagnostics)
+		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	if err == nil && plan.Running.ValueBool() {
@@ -125,7 +126,11 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
-	state.read(ctx, is, active, &resp.Diagnostics)
+	before := state
+	state.read(is, active)
+	if reflect.DeepEqual(before, state) {
+		return // the response has the prior state already; writing it again would double the cost of a plan
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
@@ -165,7 +170,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return
 	}
-	plan.complete(ctx, is, &resp.Diagnostics)
+	plan.complete(ctx, is)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -212,11 +217,11 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 }
 
 // complete fills in what was computed; all that was planned stays as planned.
-func (m *model) complete(ctx context.Context, is domainxml.Machine, diags *diag.Diagnostics) {
+func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	actual := *m
-	actual.read(ctx, is, m.Running.ValueBool(), diags)
+	actual.read(is, m.Running.ValueBool())
 	m.ID, m.UUID = actual.ID, actual.UUID
-	m.Machine = tfvalue.AsPlanned(m.Machine, actual.Machine)
+	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -28,10 +28,12 @@ resource "virtclaim_volume_binding" "data" {
 		binding func(t *testing.T, l *lab.Lab, lun lab.LUN) string
 	}{
 		{"claim", false, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+			t.Helper()
 			acctest.Claim(t, l, "sources", "data", lun)
 			return claimBinding("sources", "data", "write-exclusive", "host-a")
 		}},
 		{"claim with CHAP", true, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+			t.Helper()
 			acctest.Claim(t, l, "sources", "data", lun)
 			return claimBinding("sources", "data", "write-exclusive", "host-a")
 		}},
@@ -43,6 +45,7 @@ resource "virtclaim_volume_binding" "data" {
 				l.Target.Username, l.Target.Password))
 		}},
 		{"direct with a Kubernetes secret", true, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+			t.Helper()
 			acctest.CHAPSecret(t, l, "sources", "by-hand")
 			return direct(l, lun, `secret_ref = { namespace = "sources", name = "by-hand" }`)
 		}},

@@ -52,7 +52,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		state = &model{}
 		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
 	}
-	r.checkHosts(ctx, plan, &resp.Diagnostics)
+	r.checkHosts(plan, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -75,7 +75,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 }
 
 // checkHosts refuses hosts that the provider does not know.
-func (r *binding) checkHosts(ctx context.Context, plan model, diags *diag.Diagnostics) {
+func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 	for _, e := range plan.Hosts.Elements() {
 		key, ok := e.(types.String)
 		if !ok || key.IsUnknown() {
@@ -129,8 +129,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, diag
 	if v.Capacity == nil {
 		v.Capacity = state.capacityOf(ctx, v, diags)
 	}
-	o, d := tfvalue.VolumeObject(ctx, v, tfvalue.Unknowns{Capacity: v.Capacity == nil, SecretUUID: plan.ID.IsUnknown()})
-	diags.Append(d...)
+	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, SecretUUID: plan.ID.IsUnknown()})
 	if v.Images[0].Auth == nil {
 		return o, types.MapNull(types.StringType)
 	}

@@ -214,11 +214,10 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 
 // finish fills in what was computed.
 func (m *model) finish(ctx context.Context, actual volume.Volume, versions map[string]string, diags *diag.Diagnostics) {
-	o, d := tfvalue.VolumeObject(ctx, actual, tfvalue.Unknowns{})
-	diags.Append(d...)
-	m.Volume = tfvalue.AsPlanned(m.Volume, o)
+	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
 	m.Credentials = types.MapNull(types.StringType)
 	if actual.Images[0].Auth != nil {
+		var d diag.Diagnostics
 		m.Credentials, d = types.MapValueFrom(ctx, types.StringType, versions)
 		diags.Append(d...)
 	}

@@ -30,7 +30,10 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 		MarkdownDescription: "Resolves where a volume is, and holds it under an access mode for a set of hosts. " +
 			"Its `volume` is what machines take as a disk.\n\n" +
 			"Kubernetes calls *binding* what ties a claim to its PersistentVolume; here it ties a claim, or storage named " +
-			"directly, to virtual machine hosts.",
+			"directly, to virtual machine hosts.\n\n" +
+			"Passwords go from Kubernetes, or from a write-only attribute, into a libvirt secret on each host, and into no state, plan " +
+			"or log. libvirt keeps them base64-encoded on the host's disk, readable by root alone. A machine that runs keeps the " +
+			"password that it was started with.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true,

@@ -153,8 +153,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		own.Version = seen.Version
 	}
 	if seen.Volume != nil {
-		state.Volume, d = tfvalue.VolumeObject(ctx, state.held(*seen.Volume, last.Images[0].Hosts), tfvalue.Unknowns{})
-		diags.Append(d...)
+		state.Volume = tfvalue.VolumeObject(state.held(*seen.Volume, last.Images[0].Hosts), tfvalue.Unknowns{})
 	}
 	return !diags.HasError()
 }

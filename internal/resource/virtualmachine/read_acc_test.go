@@ -1,0 +1,148 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/provider"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// maxReadAllocation is what one read of a machine may allocate, in bytes: planning a thousand machines reads each of
+// them.
+const maxReadAllocation = 2_000_000
+
+// benchmarkDisks is how many disks the measured machine has.
+const benchmarkDisks = 1
+
+func TestAccReadingAMachineAllocatesLittle(t *testing.T) {
+	read := reader(t, acctest.Lab(t))
+	result := testing.Benchmark(func(b *testing.B) {
+		b.Helper()
+		b.ReportAllocs()
+		for b.Loop() {
+			read(b)
+		}
+	})
+	if got := result.AllocedBytesPerOp(); got == 0 || got > maxReadAllocation {
+		t.Errorf("reading a machine allocates %d bytes, which is not between 1 and %d", got, maxReadAllocation)
+	}
+}
+
+// BenchmarkReadMachine measures one read of a machine: Terraform's protocol, libvirt's answer, the XML, the state.
+// cpu-ms/op is the processor time of this process.
+func BenchmarkReadMachine(b *testing.B) {
+	read := reader(b, acctest.Lab(b))
+	b.ReportAllocs()
+	before := cpuTime(b)
+	for b.Loop() {
+		read(b)
+	}
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(time.Millisecond)/float64(b.N), "cpu-ms/op")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// reader defines a machine and imports it into a provider of its own; what it gives reads that machine once.
+func reader(t testing.TB, l *lab.Lab) func(testing.TB) {
+	t.Helper()
+	defineMachine(t, l)
+	server := providerserver.NewProtocol6(provider.New("test")())()
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	must(t, err, schemas.Diagnostics)
+	configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{
+		Config: providerConfig(t, schemas.Provider.ValueType(), l.Hosts["host-a"].URI),
+	})
+	must(t, err, configured.Diagnostics)
+	imported, err := server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{
+		TypeName: "virtclaim_virtual_machine", ID: "host-a/measured",
+	})
+	must(t, err, imported.Diagnostics)
+	state := imported.ImportedResources[0].State
+	return func(t testing.TB) {
+		t.Helper()
+		answer, err := server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{
+			TypeName: "virtclaim_virtual_machine", CurrentState: state,
+		})
+		must(t, err, answer.Diagnostics)
+		state = answer.NewState
+	}
+}
+
+func must(t testing.TB, err error, diagnostics []*tfprotov6.Diagnostic) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range diagnostics {
+		t.Fatal(d.Summary, d.Detail)
+	}
+}
+
+func defineMachine(t testing.TB, l *lab.Lab) {
+	t.Helper()
+	m := domainxml.Machine{
+		Name: "measured", VCPUs: 2, Memory: 1 << 20, Type: "q35", DomainType: "qemu", Serial: &domainxml.Serial{},
+		Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Owner: "measured", Phase: domainxml.Ready},
+	}
+	port := int64(3260)
+	for n := range benchmarkDisks {
+		m.Disks[fmt.Sprintf("disk-%d", n)] = domainxml.Disk{Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{{
+			Type: "network", Format: "raw", Protocol: "iscsi", Name: fmt.Sprintf("iqn.2026-01.io.example:disks/%d", n),
+			Servers: []volume.Server{{Host: "storage.example", Port: &port}}, AccessMode: volume.WriteExclusive, Hosts: []string{"host-a"},
+		}}}}
+	}
+	xml, err := domainxml.Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := l.Hosts["host-a"]
+	if err := a.DefineXML(t.Context(), xml); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := a.Virsh(context.WithoutCancel(t.Context()), "undefine", "measured"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// providerConfig has one host and is null in all else.
+func providerConfig(t testing.TB, kind tftypes.Type, uri string) *tfprotov6.DynamicValue {
+	t.Helper()
+	object := kind.(tftypes.Object)
+	hosts := object.AttributeTypes["hosts"].(tftypes.Map)
+	host := hosts.ElementType.(tftypes.Object)
+	values := map[string]tftypes.Value{}
+	for name, kind := range object.AttributeTypes {
+		values[name] = tftypes.NewValue(kind, nil)
+	}
+	values["hosts"] = tftypes.NewValue(hosts, map[string]tftypes.Value{
+		"host-a": tftypes.NewValue(host, map[string]tftypes.Value{
+			"uri":             tftypes.NewValue(tftypes.String, uri),
+			"kubernetes_node": tftypes.NewValue(tftypes.String, nil),
+		}),
+	})
+	config, err := tfprotov6.NewDynamicValue(object, tftypes.NewValue(object, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &config
+}
