@@ -70,13 +70,12 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 }
 
 func (w *watcher) connect(ctx context.Context) error {
-	l, err := dial(ctx, w.uri)
-	if err != nil {
+	var events <-chan libvirt.DomainEventLifecycleMsg
+	l, err := dial(ctx, w.uri, func(l *libvirt.Libvirt) (err error) {
+		events, err = l.LifecycleEvents(context.WithoutCancel(ctx))
 		return err
-	}
-	events, err := l.LifecycleEvents(context.WithoutCancel(ctx))
+	})
 	if err != nil {
-		go l.Disconnect() //nolint:errcheck // it is given up
 		return err
 	}
 	w.conn, w.lost, w.waiters = l, make(chan struct{}), map[chan struct{}]string{}

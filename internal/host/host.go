@@ -4,7 +4,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"sync"
 
@@ -20,26 +19,28 @@ type Host struct {
 	fleet *Fleet
 
 	dialling sync.Mutex
-	calls    *libvirt.Libvirt
+	calls    *conn
 
 	events watcher
 }
 
 // call runs f on the host's connection and gives its error with what was done, and where. go-libvirt's calls take no
-// context: when ctx ends first, the connection is dropped, for nobody knows in which state it is.
+// context: when ctx ends first, f goes on behind the scenes, and the connection is abandoned, since nobody knows whether
+// the other end still lives.
 func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvirt) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	var none T
-	l, err := h.connection(ctx)
+	c, err := h.connection(ctx)
 	if err != nil {
 		return none, h.failed(op, err)
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		value, err := f(l)
+		defer c.release()
+		value, err := f(c.Libvirt)
 		answers <- answer{value, err}
 	}()
 	select {
@@ -49,7 +50,7 @@ func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvir
 		}
 		return a.value, nil
 	case <-ctx.Done():
-		h.drop(l)
+		h.abandon(c)
 		return none, h.failed(op, context.Cause(ctx))
 	}
 }
@@ -64,62 +65,30 @@ func (h *Host) failed(op string, err error) error {
 	return &Error{Host: h.Key, URI: h.uri.Redacted(), Op: op, Err: typed(err)}
 }
 
-// connection is the host's connection, dialled on first use and again after it was lost.
-func (h *Host) connection(ctx context.Context) (*libvirt.Libvirt, error) {
+// connection is the host's connection, dialled on first use and again after it was lost. It must be released.
+func (h *Host) connection(ctx context.Context) (*conn, error) {
 	h.dialling.Lock()
 	defer h.dialling.Unlock()
 	if h.calls != nil && h.calls.IsConnected() {
+		h.calls.use()
 		return h.calls, nil
 	}
-	l, err := dial(ctx, h.uri)
+	l, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error { return h.fleet.meet(h.Key, h.uri, l) })
 	if err != nil {
 		return nil, err
 	}
-	if err := h.fleet.meet(h.Key, h.uri, l); err != nil {
-		go l.Disconnect() //nolint:errcheck // it is given up
-		return nil, err
-	}
-	h.calls = l
-	return l, nil
+	h.calls = &conn{Libvirt: l, users: 1}
+	return h.calls, nil
 }
 
-// drop gives a connection up, so that the next call dials anew.
-func (h *Host) drop(l *libvirt.Libvirt) {
+// abandon gives a connection up, so that the next call dials anew.
+func (h *Host) abandon(c *conn) {
 	h.dialling.Lock()
 	defer h.dialling.Unlock()
-	if h.calls == l {
+	if h.calls == c {
 		h.calls = nil
 	}
-	go l.Disconnect() //nolint:errcheck // it waits for a libvirtd that may never answer
-}
-
-// dial connects within dialTimeout or as long as ctx lasts, whichever is less.
-func dial(ctx context.Context, uri *url.URL) (*libvirt.Libvirt, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no answer within %s", dialTimeout))
-	defer cancel()
-	type answer struct {
-		l   *libvirt.Libvirt
-		err error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		l, err := libvirt.ConnectToURI(uri)
-		answers <- answer{l, err}
-	}()
-	select {
-	case a := <-answers:
-		if a.err != nil {
-			return nil, &UnreachableError{a.err}
-		}
-		return a.l, nil
-	case <-ctx.Done():
-		go func() {
-			if a := <-answers; a.l != nil {
-				_ = a.l.Disconnect()
-			}
-		}()
-		return nil, &UnreachableError{context.Cause(ctx)}
-	}
+	c.abandon()
 }
 
 // close ends the host's connections.
