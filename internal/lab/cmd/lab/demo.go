@@ -32,6 +32,9 @@ func demo(ctx context.Context) (err error) {
 	}
 	if err == nil {
 		err = s.play(ctx, program)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // what else it caused is of no interest
+		}
 	}
 	if err := errors.Join(err, s.stop(ctx)); err != nil {
 		return err

@@ -38,10 +38,10 @@ func up(ctx context.Context) (err error) {
 The lab is up. In another terminal:
 
   source %[1]s
-  virsh -c "$VIRTCLAIM_LAB_HOST_A" list --all
-  kubectl -n %[2]s get pvc                            # golden, data, chap
+  kubectl -n %[2]s get pvc      # golden, data, chap
   %[3]s -chdir=%[4]s apply
-  tail -F %[5]s/*.log                      # what the guests say
+  tail -F %[5]s/*.log
+  virsh -c "$VIRTCLAIM_LAB_HOST_A" list --all
 
 Ctrl-C stops it and removes all of it.
 `, filepath.Join(s.root, ".lab", "env"), namespace, program, filepath.Join(s.Dir, "quickstart"), s.logs)
