@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -19,6 +20,9 @@ var pools = []string{"ssd", "rust"}
 
 // maxSocketPath is the kernel's limit, in bytes, for the path of a unix socket.
 const maxSocketPath = 107
+
+// connectTimeout is the longest that libvirtd may take to accept a connection.
+const connectTimeout = 10 * time.Second
 
 // Host is a libvirtd of its own, and the guests that it runs.
 type Host struct {
@@ -180,19 +184,26 @@ func definePool(l *libvirt.Libvirt, name, target string) error {
 	return l.StoragePoolCreate(pool, 0)
 }
 
-// connect opens a connection that breaks when ctx ends, for libvirt's calls take no context.
+// connect opens a connection that breaks when ctx ends, for libvirt's calls take no context. While it connects a
+// deadline does that, as go-libvirt has a data race when somebody hangs up before it is through.
 func (h *Host) connect(ctx context.Context) (l *libvirt.Libvirt, hangUp func(), err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
 	if err != nil {
 		return nil, nil, fmt.Errorf("libvirtd of %s does not answer: %w", h.Name, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l = libvirt.NewWithDialer(dialled{conn})
-	if err := l.ConnectToURI(libvirt.QEMUSystem); err != nil {
-		stop()
+	err = conn.SetDeadline(time.Now().Add(connectTimeout))
+	if err == nil {
+		err = l.ConnectToURI(libvirt.QEMUSystem)
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
 		_ = conn.Close()
 		return nil, nil, fmt.Errorf("libvirtd of %s does not answer: %w", h.Name, err)
 	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	return l, func() {
 		_ = l.Disconnect()
 		stop()
