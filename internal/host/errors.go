@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net"
+	"syscall"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -38,13 +40,23 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// unreachable tells whether err is that of a host that does not answer.
+func unreachable(err error) bool {
+	var u *UnreachableError
+	return errors.As(err, &u)
+}
+
 // notFound are libvirt's codes for an object that is not there.
 var notFound = map[libvirt.ErrorNumber]bool{
 	libvirt.ErrNoDomain: true, libvirt.ErrNoSecret: true, libvirt.ErrNoStoragePool: true, libvirt.ErrNoStorageVol: true,
 }
 
-// typed makes ErrNotFound recognisable, by libvirt's code and never by a text.
+// typed makes ErrNotFound and a broken connection recognisable, by libvirt's code and never by a text.
 func typed(err error) error {
+	var network *net.OpError
+	if errors.Is(err, libvirt.ErrInterrupted) || errors.Is(err, syscall.EINVAL) || errors.As(err, &network) {
+		return &UnreachableError{fmt.Errorf("the connection broke: %w", err)}
+	}
 	var e libvirt.Error
 	if errors.As(err, &e) && notFound[libvirt.ErrorNumber(e.Code)] {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)

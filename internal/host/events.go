@@ -5,38 +5,56 @@ import (
 	"errors"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
 )
 
-// WaitStopped waits until a domain is off or gone. It is driven by libvirt's events: it listens first, then looks, so
-// that nothing is missed; when the connection is lost it listens and looks again.
+// redialPause is how long a host that does not answer is left alone.
+const redialPause = time.Second
+
+// WaitStopped waits until a domain is off or gone. It is driven by libvirt's events; when the connection is lost, as by
+// a restart of libvirtd, which guests survive, it dials until ctx ends.
 func (h *Host) WaitStopped(ctx context.Context, id string) error {
 	for {
-		changed, lost, stop, err := h.events.listen(ctx, id)
-		if err != nil {
-			return h.failed("wait for domain "+id, err)
-		}
-		state, err := h.State(ctx, id)
-		if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
-			stop()
-			return nil
-		}
-		var unreachable *UnreachableError
-		if err != nil && !errors.As(err, &unreachable) {
-			stop()
-			return err
+		stopped, err := h.stoppedOrChanged(ctx, id)
+		if !unreachable(err) {
+			if stopped || err != nil {
+				return err
+			}
+			continue
 		}
 		select {
-		case <-changed:
-		case <-lost:
+		case <-time.After(redialPause):
 		case <-ctx.Done():
-			stop()
-			return h.failed("wait for domain "+id, context.Cause(ctx))
+			return err
 		}
-		stop()
 	}
+}
+
+// stoppedOrChanged is true when a domain is off or gone, and false when it runs and something has happened to it, or may
+// have. It listens first, then looks, so that nothing is missed.
+func (h *Host) stoppedOrChanged(ctx context.Context, id string) (stopped bool, err error) {
+	changed, lost, stop, err := h.events.listen(ctx, id)
+	if err != nil {
+		return false, h.failed("wait for domain "+id, err)
+	}
+	defer stop()
+	state, err := h.State(ctx, id)
+	if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	select {
+	case <-changed:
+	case <-lost:
+	case <-ctx.Done():
+		return false, h.failed("wait for domain "+id, context.Cause(ctx))
+	}
+	return false, nil
 }
 
 // watcher has a connection of its own for events only. It subscribes once per connection and never cancels the

@@ -68,12 +68,13 @@ func (h *Host) shutdown(ctx context.Context, id string) error {
 		err := tell(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 			return l.DomainShutdownFlags(d, libvirt.DomainShutdownAcpiPowerBtn)
 		})
-		if err != nil && !isCode(err, libvirt.ErrOperationInvalid) && ctx.Err() == nil {
-			return err // an invalid operation: it has just gone off, which the event tells
+		// An invalid operation: it has just gone off, which the event tells. Unreachable: libvirtd may come back.
+		if err != nil && !isCode(err, libvirt.ErrOperationInvalid) && !unreachable(err) && ctx.Err() == nil {
+			return err
 		}
 		select {
 		case err := <-stopped:
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && !unreachable(err) {
 				return h.failed("shut down domain "+id, fmt.Errorf(
 					"%w. It may ignore its power button. Shut it down yourself, give it more time, or set force_stop", ErrStillRunning))
 			}

@@ -52,20 +52,25 @@ func (d *daemon) await(ctx context.Context, ready func(context.Context) error) e
 	}
 }
 
-// signal sends a signal, such as TERM, and waits until the daemon has ended. One that has ended is left alone.
-func (d *daemon) signal(ctx context.Context, name string) error {
+// end sends a signal, such as TERM, and waits until the daemon has ended. One that has ended is left alone.
+func (d *daemon) end(ctx context.Context, signal string) error {
 	select {
 	case <-d.done:
 		return nil
 	default:
 	}
-	if err := d.sandbox.run(ctx, fmt.Sprintf("kill -%s $(cat %s)", name, quote(d.pid))); err != nil {
+	if err := d.send(ctx, signal); err != nil {
 		return err
 	}
 	select {
 	case <-d.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("it does not end after SIG%s: %w", name, context.Cause(ctx))
+		return fmt.Errorf("it does not end after SIG%s: %w", signal, context.Cause(ctx))
 	}
+}
+
+// send sends a signal to a daemon that runs.
+func (d *daemon) send(ctx context.Context, signal string) error {
+	return d.sandbox.run(ctx, fmt.Sprintf("kill -%s $(cat %s)", signal, quote(d.pid)))
 }

@@ -124,11 +124,17 @@ func (h *Host) Stop(ctx context.Context) error { return h.end(ctx, "TERM") }
 func (h *Host) Kill(ctx context.Context) error { return h.end(ctx, "KILL") }
 
 func (h *Host) end(ctx context.Context, signal string) error {
-	if err := h.daemon.signal(ctx, signal); err != nil {
+	if err := h.daemon.end(ctx, signal); err != nil {
 		return fmt.Errorf("stop libvirtd of %s: %w", h.Name, err)
 	}
 	return nil
 }
+
+// Freeze has libvirtd answer nobody, as if the network swallowed all packets. Guests go on running.
+func (h *Host) Freeze(ctx context.Context) error { return h.daemon.send(ctx, "STOP") }
+
+// Thaw undoes Freeze.
+func (h *Host) Thaw(ctx context.Context) error { return h.daemon.send(ctx, "CONT") }
 
 // Virsh runs virsh on the host and gives what it printed, also with an error.
 func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {

@@ -94,8 +94,8 @@ func (q Quantity) KiB() (uint, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a Kubernetes quantity; write for example 512Mi or 2Gi", q.ValueString())
 	}
-	bytes, exact := parsed.AsInt64()
-	if !exact || bytes <= 0 {
+	bytes := parsed.Value() // rounded up
+	if bytes <= 0 || parsed.Cmp(*resource.NewQuantity(bytes, resource.BinarySI)) != 0 {
 		return 0, fmt.Errorf("%q is not a whole, positive number of bytes; write for example 512Mi or 2Gi", q.ValueString())
 	}
 	return uint((bytes-1)/1024 + 1), nil

@@ -185,7 +185,7 @@ func VolumeFrom(ctx context.Context, o types.Object) (v volume.Volume, ok bool, 
 	if diags = o.As(ctx, &m, asOptions); diags.HasError() {
 		return volume.Volume{}, false, diags
 	}
-	v = volume.Volume{Capacity: m.Capacity.ValueInt64Pointer(), CopyOnRead: m.CopyOnRead.ValueBool()}
+	v = volume.Volume{Capacity: number(m.Capacity), CopyOnRead: m.CopyOnRead.ValueBool()}
 	for _, i := range m.Images {
 		v.Images = append(v.Images, i.image())
 	}
@@ -202,7 +202,7 @@ func (m imageModel) image() volume.Image {
 	}
 	for _, s := range m.Servers {
 		i.Servers = append(i.Servers, volume.Server{
-			Host: s.Host.ValueString(), Port: s.Port.ValueInt64Pointer(),
+			Host: s.Host.ValueString(), Port: number(s.Port),
 			Transport: s.Transport.ValueString(), Socket: s.Socket.ValueString(),
 		})
 	}
@@ -213,6 +213,14 @@ func (m imageModel) image() volume.Image {
 		}
 	}
 	return i
+}
+
+// number is absent for an unknown value, of which the framework makes a zero.
+func number(n types.Int64) *int64 {
+	if n.IsUnknown() {
+		return nil
+	}
+	return n.ValueInt64Pointer()
 }
 
 // OrNull is s, or null where s is empty.

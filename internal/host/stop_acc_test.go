@@ -1,0 +1,148 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+func TestAccWaitStoppedSeesTheEnd(t *testing.T) {
+	l := acctest.Lab(t)
+	h, real := hostA(t, l)
+	id, neighbour := run(t, l, h, "web"), run(t, l, h, "neighbour")
+	ended := wait(t, h, id)
+	virsh(t, real, "destroy", neighbour)
+	stillWaits(t, ended)
+	virsh(t, real, "suspend", id)
+	virsh(t, real, "resume", id)
+	stillWaits(t, ended)
+	virsh(t, real, "destroy", id)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := h.WaitStopped(t.Context(), id); err != nil {
+		t.Error("of a domain that is off:", err)
+	}
+	if err := h.WaitStopped(t.Context(), missing()); err != nil {
+		t.Error("of a domain that is gone:", err)
+	}
+}
+
+func TestAccWaitStoppedOutlivesLibvirtd(t *testing.T) {
+	l := acctest.Lab(t)
+	h, real := hostA(t, l)
+	id := run(t, l, h, "web")
+	ended := wait(t, h, id)
+	if err := real.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stillWaits(t, ended)
+	if err := real.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stillWaits(t, ended)
+	virsh(t, real, "destroy", id)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAccWaitStoppedSaysThatNobodyAnswered(t *testing.T) {
+	l := acctest.Lab(t)
+	h, real := hostA(t, l)
+	if err := real.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.WaitStopped(soon(t, 2*time.Second), missing()); !isUnreachable(err) {
+		t.Errorf("got %v", err)
+	}
+	if err := real.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait tells the end of WaitStopped, which has begun to listen.
+func wait(t *testing.T, h *host.Host, id string) <-chan error {
+	t.Helper()
+	ended, ctx := make(chan error, 1), soon(t, time.Minute)
+	go func() { ended <- h.WaitStopped(ctx, id) }()
+	stillWaits(t, ended)
+	return ended
+}
+
+func stillWaits(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+func TestAccStop(t *testing.T) {
+	l := acctest.Lab(t)
+	h, real := hostA(t, l)
+	obedient, log := "obedient", console(t)
+	ids := map[string]string{obedient: define(t, l, h, obedient, log)}
+	if err := h.Start(t.Context(), ids[obedient]); err != nil {
+		t.Fatal(err)
+	}
+	log.Await(t, "READY")
+	for _, name := range []string{"deaf", "paused"} {
+		ids[name] = run(t, l, h, name)
+	}
+	virsh(t, real, "suspend", ids["paused"])
+	for name, want := range map[string]string{
+		"deaf":   "did not shut down in time. It may ignore its power button",
+		"paused": "it is paused, so it can't act on its power button. Resume it, or set force_stop",
+	} {
+		err := h.Stop(soon(t, 2*time.Second), ids[name], false)
+		if !errors.Is(err, host.ErrStillRunning) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if state, err := h.State(t.Context(), ids[name]); err != nil || !state.Active {
+			t.Errorf("%s is %s: %v", name, state, err)
+		}
+	}
+	for name, force := range map[string]bool{obedient: false, "deaf": true, "paused": true} {
+		if err := h.Stop(soon(t, 8*time.Second), ids[name], force); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if state, err := h.State(t.Context(), ids[name]); err != nil || state.Active || state.String() != "shut off" {
+			t.Errorf("%s is %s: %v", name, state, err)
+		}
+	}
+	if text := log.Text(t); !strings.Contains(text, "reboot: Power down") {
+		t.Error("the guest did not power down by itself:", text)
+	}
+	if err := h.Stop(t.Context(), ids["deaf"], true); err != nil {
+		t.Error("of a domain that is off:", err)
+	}
+	if err := h.Stop(t.Context(), missing(), true); !errors.Is(err, host.ErrNotFound) {
+		t.Error("of a domain that is gone:", err)
+	}
+}
+
+func TestAccStopGoesOnWhenLibvirtdRestarts(t *testing.T) {
+	l := acctest.Lab(t)
+	h, real := hostA(t, l)
+	id := run(t, l, h, "deaf")
+	stopped, ctx := make(chan error, 1), soon(t, 16*time.Second)
+	go func() { stopped <- h.Stop(ctx, id, true) }() // which forces it after half of the time
+	stillWaits(t, stopped)
+	if err := real.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stillWaits(t, stopped)
+	if err := real.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}

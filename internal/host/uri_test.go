@@ -1,0 +1,112 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+func TestValidateURI(t *testing.T) {
+	for _, uri := range []string{
+		"qemu:///system", "qemu:///session", "qemu+unix:///system?socket=/run/libvirt-sock",
+		"qemu+ssh://root@host/system?keyfile=/k", "qemu+tcp://[2001:db8::1]:16509/system", "qemu+tls://host/system",
+	} {
+		if err := ValidateURI(uri); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+	for uri, want := range map[string]string{
+		"":                              `the driver ""`,
+		"host-a":                        `the driver ""`,
+		"xen:///system":                 `the driver "xen"; only qemu is supported`,
+		"test:///default":               `the driver "test"`,
+		"qemu:///":                      "must end in /system or /session",
+		"qemu:///embed":                 "must end in /system or /session",
+		"qemu+ssh:///system":            "names no host",
+		"qemu+tcp://:16509/system":      "names no host",
+		"qemu+ext:///system":            `the transport "ext"; supported are`,
+		"qemu://%zz/system":             "is not a URI",
+		"qemu+ssh://me:secret@h/":       "must end in",
+		"qemu+ext://me:secret@h/system": "the transport",
+	} {
+		err := ValidateURI(uri)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", uri, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: the error tells the password: %v", uri, err)
+		}
+	}
+}
+
+func FuzzValidateURI(f *testing.F) {
+	f.Add("qemu:///system")
+	f.Add("qemu+ssh://root:pw@host:22/system?socket=/x")
+	f.Fuzz(func(t *testing.T, uri string) {
+		if ValidateURI(uri) != nil {
+			return
+		}
+		parsed, err := url.Parse(uri)
+		if err != nil || !strings.HasPrefix(parsed.Scheme, "qemu") {
+			t.Errorf("%q was accepted", uri)
+		}
+	})
+}
+
+func TestErrorsTellNoPassword(t *testing.T) {
+	f := NewFleet(map[string]Config{"a": {URI: "qemu+tcp://me:pass-word@127.0.0.1:1/system"}})
+	defer f.Close()
+	h, err := f.Host("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.LookupByName(t.Context(), "web")
+	if !unreachable(err) || errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	text := fmt.Sprintf("%v %+v %q", err, err, err)
+	if strings.Contains(text, "pass-word") || !strings.Contains(text, "host a (qemu+tcp://me:xxxxx@127.0.0.1:1/system): look up domain web: ") {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	f := NewFleet(map[string]Config{"b": {URI: "qemu:///system", Node: "node-2"}, "a": {URI: "qemu:///system"}, "bad": {URI: "%"}})
+	defer f.Close()
+	if _, err := f.Host("c"); err == nil || err.Error() != `the provider has no host "c"; its hosts are a, b, bad` {
+		t.Errorf("got %v", err)
+	}
+	if f.Node("a") != "a" || f.Node("b") != "node-2" {
+		t.Errorf("the nodes are %s and %s", f.Node("a"), f.Node("b"))
+	}
+	bad, err := f.Host("bad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bad.LookupByName(t.Context(), "web"); err == nil {
+		t.Error("a host without a URI answers")
+	}
+}
+
+func TestNotFoundIsToldByCode(t *testing.T) {
+	for _, code := range []libvirt.ErrorNumber{
+		libvirt.ErrNoDomain, libvirt.ErrNoSecret, libvirt.ErrNoStoragePool, libvirt.ErrNoStorageVol,
+	} {
+		if err := typed(libvirt.Error{Code: uint32(code), Message: "x"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("code %d is not ErrNotFound", code)
+		}
+	}
+	for _, err := range []error{
+		libvirt.Error{Code: uint32(libvirt.ErrInternalError), Message: "Domain not found: no domain with matching name"},
+		libvirt.Error{Code: uint32(libvirt.ErrNoConnect), Message: "not found"},
+		libvirt.ErrInterrupted,
+	} {
+		if errors.Is(typed(err), ErrNotFound) {
+			t.Errorf("%v is taken for ErrNotFound", err)
+		}
+	}
+}

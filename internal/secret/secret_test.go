@@ -1,0 +1,177 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+const id = "3f1f4a3e-5d0c-5b8e-9c5a-2f6d3c1b7a90"
+
+var (
+	record      = Record{ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "7"}
+	credentials = volume.Credentials{Secret: []byte("top-secret")}
+)
+
+// hostStub is a host's secrets, and the errors that it is told to give.
+type hostStub struct {
+	xml, value       map[string]string
+	define, set, get error
+}
+
+func newStub() *hostStub { return &hostStub{xml: map[string]string{}, value: map[string]string{}} }
+
+func (s *hostStub) DefineSecret(_ context.Context, text string) error {
+	if s.define != nil {
+		return s.define
+	}
+	var x libvirtxml.Secret
+	if err := x.Unmarshal(text); err != nil {
+		return err
+	}
+	s.xml[x.UUID] = text
+	return nil
+}
+
+func (s *hostStub) SetSecretValue(_ context.Context, id string, value []byte) error {
+	if s.set == nil {
+		s.value[id] = string(value)
+	}
+	return s.set
+}
+
+func (s *hostStub) SecretXML(_ context.Context, id string) (string, error) {
+	if text, ok := s.xml[id]; ok && s.get == nil {
+		return text, nil
+	}
+	if s.get != nil {
+		return "", s.get
+	}
+	return "", host.ErrNotFound
+}
+
+func (s *hostStub) UndefineSecret(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	delete(s.xml, id)
+	delete(s.value, id)
+	return nil
+}
+
+func TestPutAndGet(t *testing.T) {
+	s := newStub()
+	for _, r := range []Record{record, {ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "8"}} {
+		if err := Put(t.Context(), s, r, credentials); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Get(t.Context(), s, id); err != nil || got != r {
+			t.Errorf("got %+v, %v, want %+v", got, err, r)
+		}
+	}
+	if len(s.xml) != 1 || s.value[id] != "top-secret" {
+		t.Errorf("the host has %v with the values %v", s.xml, s.value)
+	}
+	for _, part := range []string{`private="yes"`, `ephemeral="no"`, `<usage type="iscsi">`, "<target>virtclaim-" + id + "</target>"} {
+		if !strings.Contains(s.xml[id], part) {
+			t.Errorf("%s is missing in %s", part, s.xml[id])
+		}
+	}
+	if strings.Contains(s.xml[id], "top-secret") {
+		t.Error("the description tells the value")
+	}
+}
+
+func TestPutTakesBackASecretWithoutAValue(t *testing.T) {
+	s, broken := newStub(), errors.New("broken")
+	s.set = broken
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the user is impatient: what was begun is undone all the same
+	if err := Put(ctx, s, record, credentials); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if len(s.xml) != 0 {
+		t.Errorf("left on the host: %v", s.xml)
+	}
+}
+
+func TestPutKeepsASecretThatWasThere(t *testing.T) {
+	s, broken := newStub(), errors.New("broken")
+	if err := Put(t.Context(), s, record, credentials); err != nil {
+		t.Fatal(err)
+	}
+	s.set = broken
+	if err := Put(t.Context(), s, record, credentials); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if s.value[id] != "top-secret" {
+		t.Error("the secret that machines use is gone")
+	}
+}
+
+func TestForeignSecretsAreLeftAlone(t *testing.T) {
+	for _, description := range []string{"", "mine", "virtclaim", "virtclaim binding %zz"} {
+		foreign := libvirtxml.Secret{UUID: id, Description: description}
+		text, err := foreign.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStub()
+		s.xml[id], s.value[id] = text, "theirs"
+		if err := Put(t.Context(), s, record, credentials); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), id) {
+			t.Errorf("put over %q: %v", description, err)
+		}
+		if err := Remove(t.Context(), s, id, "n1"); !errors.Is(err, ErrForeign) {
+			t.Errorf("remove %q: %v", description, err)
+		}
+		if s.xml[id] != text || s.value[id] != "theirs" {
+			t.Errorf("%q was changed", description)
+		}
+	}
+}
+
+func TestAHostThatFailsIsNotOneWithoutTheSecret(t *testing.T) {
+	s := newStub()
+	s.get = &host.UnreachableError{Err: errors.New("no route")}
+	if err := Put(t.Context(), s, record, credentials); !errors.Is(err, s.get) || len(s.xml) != 0 {
+		t.Errorf("put: %v, and the host has %v", err, s.xml)
+	}
+	if err := Remove(t.Context(), s, id, "n1"); !errors.Is(err, s.get) {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	s := newStub()
+	if err := Put(t.Context(), s, record, credentials); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(t.Context(), s, id, "another"); err != nil || len(s.xml) != 1 {
+		t.Errorf("one that another binding has taken over: %v, and the host has %v", err, s.xml)
+	}
+	for range 2 { // once more is no error
+		if err := Remove(t.Context(), s, id, "n1"); err != nil || len(s.xml) != 0 {
+			t.Errorf("got %v, and the host has %v", err, s.xml)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add("team", "web", "n1", "7")
+	f.Add("a&name=b", "ünï; <x>'\"", "\x00", "")
+	f.Fuzz(func(t *testing.T, owner, name, nonce, version string) {
+		s, want := newStub(), Record{ID: id, Owner: owner, Name: name, Nonce: nonce, Version: version}
+		if err := Put(t.Context(), s, want, credentials); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Get(t.Context(), s, id); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	})
+}
