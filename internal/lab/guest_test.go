@@ -29,6 +29,16 @@ func (g guest) xml(l *Lab) string {
 </domain>`, g.name, l.Guest.Kernel, l.Guest.Initrd, g.cmdline, g.disk, g.log)
 }
 
+// guestLog makes a file for a guest to log to: one that libvirt makes can be read by root only.
+func guestLog(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "guest.log")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func iscsiDisk(l *Lab, lun LUN, auth string) string {
 	host, port, _ := strings.Cut(l.Target.Portal, ":")
 	return fmt.Sprintf(`<disk type='network' device='disk'>
@@ -104,7 +114,7 @@ func TestGuestBootsFromStorageThatAsksForAPassword(t *testing.T) {
 		t.Errorf("the host calls itself %s", name)
 	}
 	lun := addLUN(t, l, LUNSpec{Size: lunSize, Content: []byte("content"), CHAP: true})
-	log := filepath.Join(t.TempDir(), "guest.log")
+	log := guestLog(t)
 	without := guest{name: "without", disk: iscsiDisk(l, lun, ""), log: log}
 	if err := h.DefineXML(t.Context(), without.xml(l)); err != nil {
 		t.Fatal(err)
@@ -142,7 +152,7 @@ func TestGuestBootsFromStorageThatAsksForAPassword(t *testing.T) {
 func TestGuestsOutliveLibvirtd(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-b"]
-	boot(t, l, h, guest{name: "db", log: filepath.Join(t.TempDir(), "guest.log")})
+	boot(t, l, h, guest{name: "db", log: guestLog(t)})
 	for name, end := range map[string]func() error{
 		"stop": func() error { return h.Stop(t.Context()) },
 		"kill": func() error { return h.Kill(t.Context()) },

@@ -24,7 +24,7 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		t.Errorf("nothing happened, but %q", again)
 	}
 
-	g := guest{name: "web", log: filepath.Join(t.TempDir(), "log")}
+	g := guest{name: "web", log: guestLog(t)}
 	if err := h.DefineXML(t.Context(), g.xml(l)); err != nil {
 		t.Fatal(err)
 	}

@@ -101,10 +101,15 @@ provider "virtclaim" {
 // Console reads what a guest writes to its serial port.
 type Console struct{ path string }
 
-// NewConsole is the console that logs to a file of its own.
+// NewConsole is the console that logs to a file of its own. The file is made here: one that libvirt makes can be read by
+// root only.
 func NewConsole(t *testing.T) Console {
 	t.Helper()
-	return Console{filepath.Join(t.TempDir(), "console.log")}
+	c := Console{filepath.Join(t.TempDir(), "console.log")}
+	if err := os.WriteFile(c.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // Path is the log's path, which is the same on the lab's hosts.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -90,7 +89,7 @@ func (s *scene) play(ctx context.Context, program string) error {
 func (s *scene) proveWrites(ctx context.Context) error {
 	for _, q := range quickstart {
 		say("waiting until %s on %s has booted", q.machine, q.host)
-		text, err := awaitReady(ctx, filepath.Join(s.logs, q.machine+".log"))
+		text, err := awaitReady(ctx, s.logOf(q.machine))
 		for line := range strings.FieldsFuncSeq(text, isLineBreak) {
 			fmt.Printf("    %s | %s\n", q.machine, line)
 		}
@@ -131,7 +130,7 @@ func awaitReady(ctx context.Context, log string) (string, error) {
 	defer tick.Stop()
 	for {
 		text, err := os.ReadFile(log)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err != nil {
 			return "", err
 		}
 		if strings.Contains(string(text), "\nREADY") {

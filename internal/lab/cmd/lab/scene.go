@@ -41,7 +41,7 @@ func setScene(ctx context.Context) (*scene, error) {
 		return nil, err
 	}
 	s := &scene{Lab: l, root: root, logs: filepath.Join(l.Dir, "logs"), config: filepath.Join(l.Dir, "terraformrc")}
-	if err := os.Mkdir(s.logs, 0o700); err != nil {
+	if err := s.makeLogs(); err != nil {
 		return s, err
 	}
 	if err := s.writeConfig(); err != nil {
@@ -57,6 +57,21 @@ func (s *scene) stop(ctx context.Context) error {
 	defer cancel()
 	return s.Stop(ctx)
 }
+
+// makeLogs makes the files that the quickstart's guests log to: those that libvirt makes can be read by root only.
+func (s *scene) makeLogs() error {
+	if err := os.Mkdir(s.logs, 0o700); err != nil {
+		return err
+	}
+	for _, q := range quickstart {
+		if err := os.WriteFile(s.logOf(q.machine), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scene) logOf(machine string) string { return filepath.Join(s.logs, machine+".log") }
 
 func (s *scene) writeConfig() error {
 	bin := filepath.Join(s.root, ".lab", "bin")
