@@ -2,12 +2,14 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -24,13 +26,15 @@ type Backend struct {
 	Owner string
 	// Hosts are the libvirt hosts.
 	Hosts *host.Fleet
+	// Content makes local images.
+	Content *content.Maker
 
 	kubernetes *cluster.Client
 }
 
 // New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
 func New(owner string, hosts *host.Fleet, client *cluster.Client) *Backend {
-	return &Backend{Known: true, Owner: owner, Hosts: hosts, kubernetes: client}
+	return &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Maker{Owner: owner}, kubernetes: client}
 }
 
 // Cluster is the Kubernetes client, or ErrNoCluster.
@@ -39,6 +43,21 @@ func (b *Backend) Cluster() (*cluster.Client, error) {
 		return nil, ErrNoCluster
 	}
 	return b.kubernetes, nil
+}
+
+// UsageTypes are those of a host: the configured ones, or those that the annotations of its Kubernetes node name.
+func (b *Backend) UsageTypes(key string) content.UsageTypes {
+	u := content.UsageTypes{Host: key, Pools: b.Hosts.Storage(key)}
+	if client := b.kubernetes; client != nil {
+		u.Annotations = func(ctx context.Context) (map[string]string, error) {
+			node, err := client.Node(ctx, b.Hosts.Node(key))
+			if err != nil {
+				return nil, err
+			}
+			return node.Annotations, nil
+		}
+	}
+	return u
 }
 
 // From reads the backend out of what the framework hands to a resource's Configure. It is nil before the provider

@@ -79,6 +79,12 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 		d.Target = &libvirtxml.DomainDiskTarget{Bus: want.Bus}
 		d.Address = nil // it belongs to the old bus
 	}
+	if (d.Transient != nil) != want.Ephemeral {
+		d.Transient = nil
+		if want.Ephemeral {
+			d.Transient = &libvirtxml.DomainDiskTransient{}
+		}
+	}
 	switch {
 	case want.BootOrder == 0:
 		d.Boot = nil
@@ -140,13 +146,14 @@ func letters(n int) string {
 // addSCSIController names the model that guests have a driver for: libvirt's own choice is an lsilogic.
 func addSCSIController(d *libvirtxml.Domain) {
 	onSCSI := func(k libvirtxml.DomainDisk) bool { return k.Target != nil && k.Target.Bus == "scsi" }
-	isSCSI := func(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 	if !slices.ContainsFunc(d.Devices.Disks, onSCSI) || slices.ContainsFunc(d.Devices.Controllers, isSCSI) {
 		return
 	}
 	d.Devices.Controllers = append(d.Devices.Controllers,
 		libvirtxml.DomainController{Type: "scsi", Index: new(uint), Model: "virtio-scsi"})
 }
+
+func isSCSI(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 
 func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	disks := map[string]Disk{}
@@ -178,7 +185,7 @@ func (m *Machine) AddStrangers(live string) error {
 }
 
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
-	disk := Disk{Volume: parseVolume(d)}
+	disk := Disk{Volume: parseVolume(d), Ephemeral: d.Transient != nil}
 	mark.complete(&disk.Volume)
 	if d.Target != nil {
 		disk.Bus = d.Target.Bus

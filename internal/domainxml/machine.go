@@ -53,6 +53,8 @@ type Disk struct {
 	Bus string
 	// BootOrder counts from 1; 0 means that the disk is not booted from by order.
 	BootOrder uint
+	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).
+	Ephemeral bool
 }
 
 // Serial is a serial port whose output may be kept.
@@ -82,25 +84,13 @@ func Build(m Machine) (string, error) {
 	return apply(d, m)
 }
 
-// Update gives the XML of an existing domain (its stored definition) after m. Changed tells whether it differs in
-// anything that a guest could notice; a change of virtclaim's own metadata alone is none.
-func Update(stored string, m Machine) (text string, changed bool, err error) {
+// Update gives the XML of an existing domain (its stored definition) after m.
+func Update(stored string, m Machine) (string, error) {
 	d, err := Unmarshal(stored)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
-	before, err := withoutMetadata(d)
-	if err != nil {
-		return "", false, err
-	}
-	if text, err = apply(d, m); err != nil {
-		return "", false, err
-	}
-	after, err := withoutMetadata(d)
-	if err != nil {
-		return "", false, err
-	}
-	return text, before != after, nil
+	return apply(d, m)
 }
 
 // apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
@@ -148,15 +138,4 @@ func Parse(text string) (Machine, error) {
 	m.Serial = parseSerial(d)
 	m.Disks = parseDisks(d, mark)
 	return m, nil
-}
-
-// withoutMetadata is the domain as the guest can notice it.
-func withoutMetadata(d *libvirtxml.Domain) (string, error) {
-	bare := *d
-	bare.Metadata = nil
-	text, err := bare.Marshal()
-	if err != nil {
-		return "", fmt.Errorf("write the domain's XML: %w", err)
-	}
-	return text, nil
 }

@@ -88,9 +88,11 @@ func (m diskMark) complete(v *volume.Volume) {
 	}
 }
 
-// applyMark replaces virtclaim's element and keeps those of others.
-func applyMark(d *libvirtxml.Domain, m Machine) error {
-	ours, err := xml.Marshal(newMachineMark(m))
+func applyMark(d *libvirtxml.Domain, m Machine) error { return setMark(d, newMachineMark(m)) }
+
+// setMark replaces virtclaim's element and keeps those of others.
+func setMark(d *libvirtxml.Domain, mark machineMark) error {
+	ours, err := xml.Marshal(mark)
 	if err != nil {
 		return fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
 	}
@@ -106,6 +108,10 @@ func parseMark(d *libvirtxml.Domain) (machineMark, error) {
 	_, ours, err := splitMetadata(d)
 	if err != nil || ours == "" {
 		return machineMark{}, err
+	}
+	var kind struct{ XMLName xml.Name }
+	if err := xml.Unmarshal([]byte(ours), &kind); err == nil && kind.XMLName.Local != "machine" {
+		return machineMark{}, nil // a journal
 	}
 	var m machineMark
 	if err := xml.Unmarshal([]byte(ours), &m); err != nil {

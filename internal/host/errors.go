@@ -15,6 +15,9 @@ var ErrNotFound = errors.New("not found")
 // ErrStillRunning is the error of a guest that did not shut down in time.
 var ErrStillRunning = errors.New("the guest did not shut down in time")
 
+// ErrExists is the error of making a storage volume whose name is taken.
+var ErrExists = errors.New("it exists already")
+
 // Error tells which host failed at what.
 type Error struct {
 	// Host is the host's key, URI its address without a password.
@@ -46,9 +49,9 @@ func unreachable(err error) bool {
 	return errors.As(err, &u)
 }
 
-// notFound are libvirt's codes for an object that is not there.
+// notFound are libvirt's codes for an object that is not there. A missing pool is none of them: its volumes may exist.
 var notFound = map[libvirt.ErrorNumber]bool{
-	libvirt.ErrNoDomain: true, libvirt.ErrNoSecret: true, libvirt.ErrNoStoragePool: true, libvirt.ErrNoStorageVol: true,
+	libvirt.ErrNoDomain: true, libvirt.ErrNoSecret: true, libvirt.ErrNoStorageVol: true,
 }
 
 // typed makes ErrNotFound and a broken connection recognisable, by libvirt's code and never by a text.
@@ -60,6 +63,9 @@ func typed(err error) error {
 	var e libvirt.Error
 	if errors.As(err, &e) && notFound[libvirt.ErrorNumber(e.Code)] {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	if isCode(err, libvirt.ErrStorageVolExist) {
+		return fmt.Errorf("%w: %w", ErrExists, err)
 	}
 	return err
 }

@@ -14,13 +14,24 @@ import (
 // redialPause is how long a host that does not answer is left alone.
 const redialPause = time.Second
 
-// WaitStopped waits until a domain is off or gone. It is driven by libvirt's events; when the connection is lost, as by
-// a restart of libvirtd, which guests survive, it dials until ctx ends.
+// WaitStopped waits until a domain is off or gone. A restart of libvirtd, which guests survive, does not end the wait.
 func (h *Host) WaitStopped(ctx context.Context, id string) error {
+	return h.await(ctx, id, func(ctx context.Context) (bool, error) {
+		state, err := h.State(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			return true, nil
+		}
+		return err == nil && !state.Active, err
+	})
+}
+
+// await waits until done says so. It asks at first and at every event of the domain; when the connection is lost, it
+// dials until ctx ends, and asks again.
+func (h *Host) await(ctx context.Context, id string, done func(context.Context) (bool, error)) error {
 	for {
-		stopped, err := h.stoppedOrChanged(ctx, id)
+		end, err := h.doneOrChanged(ctx, id, done)
 		if !unreachable(err) {
-			if stopped || err != nil {
+			if end || err != nil {
 				return err
 			}
 			continue
@@ -33,20 +44,16 @@ func (h *Host) WaitStopped(ctx context.Context, id string) error {
 	}
 }
 
-// stoppedOrChanged is true when a domain is off or gone, and false when it runs and something has happened to it, or may
-// have. It listens first, then looks, so that nothing is missed.
-func (h *Host) stoppedOrChanged(ctx context.Context, id string) (stopped bool, err error) {
+// doneOrChanged is true when it is done, and false when it is not and something has happened to the domain, or may have.
+// It listens first, then asks, so that nothing is missed.
+func (h *Host) doneOrChanged(ctx context.Context, id string, done func(context.Context) (bool, error)) (bool, error) {
 	changed, lost, stop, err := h.events.listen(ctx, id)
 	if err != nil {
 		return false, h.failed("wait for domain "+id, err)
 	}
 	defer stop()
-	state, err := h.State(ctx, id)
-	if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
+	if end, err := done(ctx); end || err != nil {
+		return end, err
 	}
 	select {
 	case <-changed:
@@ -87,34 +94,55 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 	}, nil
 }
 
+// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done.
+var eventIDs = []libvirt.DomainEventID{
+	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob,
+}
+
 func (w *watcher) connect(ctx context.Context) error {
-	var events <-chan libvirt.DomainEventLifecycleMsg
-	l, err := dial(ctx, w.uri, func(l *libvirt.Libvirt) (err error) {
-		events, err = l.LifecycleEvents(context.WithoutCancel(ctx))
-		return err
+	var streams []<-chan any
+	l, err := dial(ctx, w.uri, func(l *libvirt.Libvirt) error {
+		for _, id := range eventIDs {
+			events, err := l.SubscribeEvents(context.WithoutCancel(ctx), id, nil)
+			if err != nil {
+				return err
+			}
+			streams = append(streams, events)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	w.conn, w.lost, w.waiters = l, make(chan struct{}), map[chan struct{}]string{}
-	go w.drain(l, events, w.lost)
+	var ended sync.WaitGroup
+	for _, events := range streams {
+		ended.Go(func() {
+			for e := range events { // until the connection ends
+				w.announce(subject(e))
+			}
+		})
+	}
+	lost := w.lost
+	go func() {
+		ended.Wait()
+		w.forget(l, lost)
+	}()
 	return nil
 }
 
-func (w *watcher) drain(l *libvirt.Libvirt, events <-chan libvirt.DomainEventLifecycleMsg, lost chan struct{}) {
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				w.forget(l, lost)
-				return
-			}
-			w.announce(uuid.UUID(e.Dom.UUID).String())
-		case <-l.Disconnected():
-			w.forget(l, lost)
-			return
-		}
+// subject is the UUID of the domain that an event is about.
+func subject(event any) string {
+	var d libvirt.Domain
+	switch e := event.(type) {
+	case *libvirt.DomainEventCallbackLifecycleMsg:
+		d = e.Msg.Dom
+	case *libvirt.DomainEventCallbackDeviceRemovedMsg:
+		d = e.Msg.Dom
+	case *libvirt.DomainEventCallbackBlockJobMsg:
+		d = e.Msg.Dom
 	}
+	return uuid.UUID(d.UUID).String()
 }
 
 func (w *watcher) announce(id string) {

@@ -18,12 +18,15 @@ type Config struct {
 	URI string
 	// Node is the Kubernetes node that the host stands for; empty means the host's own key.
 	Node string
+	// Storage is the host's storage pools by usage type; empty when the user named none.
+	Storage map[string]string
 }
 
 // Fleet is the hosts of one configuration, by key.
 type Fleet struct {
-	hosts map[string]*Host
-	nodes map[string]string
+	hosts   map[string]*Host
+	nodes   map[string]string
+	storage map[string]map[string]string
 
 	meeting sync.Mutex
 	met     map[identity]string
@@ -34,14 +37,14 @@ type identity struct{ uuid, name, uri string }
 
 // NewFleet dials nothing. Every URI must be one that ValidateURI accepts; another one fails when it is dialled.
 func NewFleet(configs map[string]Config) *Fleet {
-	f := &Fleet{hosts: map[string]*Host{}, nodes: map[string]string{}, met: map[identity]string{}}
+	f := &Fleet{hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{}, met: map[identity]string{}}
 	for key, c := range configs {
 		uri, err := url.Parse(c.URI)
 		if err != nil {
 			uri = &url.URL{Scheme: "invalid"}
 		}
 		f.hosts[key] = &Host{Key: key, uri: uri, fleet: f, events: watcher{uri: uri}}
-		f.nodes[key] = c.Node
+		f.nodes[key], f.storage[key] = c.Node, c.Storage
 		if c.Node == "" {
 			f.nodes[key] = key
 		}
@@ -62,6 +65,9 @@ func (f *Fleet) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
 
 // Node is the Kubernetes node that a host stands for.
 func (f *Fleet) Node(key string) string { return f.nodes[key] }
+
+// Storage is the storage pools of a host by usage type.
+func (f *Fleet) Storage(key string) map[string]string { return f.storage[key] }
 
 // Close ends all connections.
 func (f *Fleet) Close() {

@@ -94,7 +94,7 @@ func TestFleet(t *testing.T) {
 
 func TestNotFoundIsToldByCode(t *testing.T) {
 	for _, code := range []libvirt.ErrorNumber{
-		libvirt.ErrNoDomain, libvirt.ErrNoSecret, libvirt.ErrNoStoragePool, libvirt.ErrNoStorageVol,
+		libvirt.ErrNoDomain, libvirt.ErrNoSecret, libvirt.ErrNoStorageVol,
 	} {
 		if err := typed(libvirt.Error{Code: uint32(code), Message: "x"}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("code %d is not ErrNotFound", code)

@@ -131,7 +131,7 @@ func (l *Lab) Volume(spec ClaimSpec) *corev1.PersistentVolume {
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{ISCSI: iscsi},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			Capacity:                      storage(spec.LUN.Size),
+			Capacity:                      Storage(spec.LUN.Size),
 			AccessModes:                   spec.accessModes(),
 			VolumeMode:                    spec.volumeMode(),
 			StorageClassName:              spec.Class,
@@ -149,7 +149,7 @@ func (l *Lab) Claim(spec ClaimSpec) *corev1.PersistentVolumeClaim {
 			AccessModes:      spec.accessModes(),
 			VolumeMode:       spec.volumeMode(),
 			StorageClassName: &spec.Class,
-			Resources:        corev1.VolumeResourceRequirements{Requests: storage(spec.LUN.Size)},
+			Resources:        corev1.VolumeResourceRequirements{Requests: Storage(spec.LUN.Size)},
 		},
 	}
 }
@@ -169,6 +169,7 @@ func (s ClaimSpec) volumeMode() *corev1.PersistentVolumeMode {
 	return &mode
 }
 
-func storage(bytes int64) corev1.ResourceList {
+// Storage is so many bytes, as Kubernetes has them.
+func Storage(bytes int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
 }

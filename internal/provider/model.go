@@ -21,6 +21,7 @@ type model struct {
 type hostModel struct {
 	URI            types.String `tfsdk:"uri"`
 	KubernetesNode types.String `tfsdk:"kubernetes_node"`
+	Storage        types.Map    `tfsdk:"storage"`
 }
 
 type kubernetesModel struct {

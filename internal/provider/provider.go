@@ -14,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumebinding"
 )
@@ -35,7 +36,7 @@ func (p *virtclaim) Schema(_ context.Context, _ provider.SchemaRequest, resp *pr
 }
 
 func (p *virtclaim) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{volumebinding.New, virtualmachine.New}
+	return []func() resource.Resource{volumebinding.New, disk.New, virtualmachine.New}
 }
 
 func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource { return nil }
@@ -68,7 +69,11 @@ func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Fleet {
 		if err := host.ValidateURI(h.URI.ValueString()); err != nil {
 			diags.AddAttributeError(path.Root("hosts").AtMapKey(key).AtName("uri"), "Invalid libvirt URI", err.Error())
 		}
-		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString()}
+		storage := map[string]string{}
+		if !h.Storage.IsNull() {
+			diags.Append(h.Storage.ElementsAs(ctx, &storage, false)...)
+		}
+		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage}
 	}
 	return host.NewFleet(configs)
 }

@@ -35,9 +35,14 @@ func providerSchema() schema.Schema {
 						MarkdownDescription: "The [libvirt URI](https://libvirt.org/uri.html), such as `qemu:///system`, " +
 							"`qemu+ssh://root@node-a/system` or `qemu+tls://node-a/system`.",
 					},
+					"storage": schema.MapAttribute{
+						Optional: true, ElementType: types.StringType,
+						MarkdownDescription: "The host's libvirt storage pools by usage type, such as `{ fast = \"ssd\" }`. Without it, the " +
+							"annotations `kubevirt.io/storage.usage-type.<usage type>: <folder>` of the host's Kubernetes node hold.",
+					},
 					"kubernetes_node": schema.StringAttribute{
 						Optional: true,
-						MarkdownDescription: "The Kubernetes node that the host stands for where a PersistentVolume has a node affinity. " +
+						MarkdownDescription: "The Kubernetes node that the host stands for: where a PersistentVolume has a node affinity, and for usage types. " +
 							"Defaults to the host's own key.",
 					},
 				}},

@@ -88,6 +88,15 @@ func (q Quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttribu
 	}
 }
 
+// Bytes is the size in bytes, rounded up to whole KiB.
+func (q Quantity) Bytes() (int64, error) {
+	kib, err := q.KiB()
+	return int64(kib) * 1024, err
+}
+
+// QuantityOfBytes is QuantityOfKiB of so many bytes, rounded up.
+func QuantityOfBytes(bytes int64) Quantity { return QuantityOfKiB(uint((bytes + 1023) / 1024)) }
+
 // KiB is the size in KiB, rounded up.
 func (q Quantity) KiB() (uint, error) {
 	parsed, err := resource.ParseQuantity(q.ValueString())

@@ -95,9 +95,10 @@ type authModel struct {
 // UnknownVolume is a volume that only apply can tell.
 func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
-// Unknowns are the fields of a planned volume that only apply can tell.
+// Unknowns are the fields of a planned volume that only apply can tell. Local is the name and the generation of the top
+// image, which is a local one that is to be made.
 type Unknowns struct {
-	Capacity, SecretUUID bool
+	Capacity, SecretUUID, Local bool
 }
 
 // VolumeObject is v as a Terraform value, with the fields in u unknown. It is made field by field: reflection would cost
@@ -110,11 +111,29 @@ func VolumeObject(v volume.Volume, u Unknowns) types.Object {
 	return types.ObjectValueMust(VolumeTypes, map[string]attr.Value{
 		"capacity":     capacity,
 		"copy_on_read": types.BoolValue(v.CopyOnRead),
-		"images":       list(imageType, v.Images, func(i volume.Image) attr.Value { return imageObject(i, u.SecretUUID) }),
+		"images":       list(imageType, v.Images, func(i volume.Image) attr.Value { return imageObject(i, u) }),
 	})
 }
 
-func imageObject(i volume.Image, secretUnknown bool) attr.Value {
+// Over is a volume whose top image is laid over those of another, which may be known in part only. Over an unknown
+// volume, all but the capacity is unknown.
+func Over(v volume.Volume, u Unknowns, below types.Object) types.Object {
+	o := VolumeObject(v, u)
+	fields := o.Attributes()
+	images := types.ListUnknown(imageType)
+	if lower, ok := below.Attributes()["images"].(types.List); ok && !below.IsUnknown() && !lower.IsUnknown() {
+		top := imageObject(v.Images[0], u)
+		images = types.ListValueMust(imageType, append([]attr.Value{top}, lower.Elements()...))
+	}
+	fields["images"] = images
+	return types.ObjectValueMust(VolumeTypes, fields)
+}
+
+func imageObject(i volume.Image, u Unknowns) attr.Value {
+	name, generation := OrNull(i.Name), OrNull(i.Generation)
+	if u.Local {
+		name, generation = types.StringUnknown(), types.StringUnknown()
+	}
 	tls, tlsVerify := types.BoolNull(), types.BoolNull()
 	if i.TLS {
 		tls, tlsVerify = types.BoolValue(true), types.BoolValue(i.TLSVerify)
@@ -123,10 +142,10 @@ func imageObject(i volume.Image, secretUnknown bool) attr.Value {
 		"type":        OrNull(i.Type),
 		"format":      OrNull(i.Format),
 		"protocol":    OrNull(i.Protocol),
-		"name":        OrNull(i.Name),
+		"name":        name,
 		"query":       OrNull(i.Query),
 		"servers":     list(serverType, i.Servers, serverObject),
-		"auth":        authObject(i.Auth, secretUnknown),
+		"auth":        authObject(i.Auth, u.SecretUUID),
 		"initiator":   OrNull(i.Initiator),
 		"tls":         tls,
 		"tls_verify":  tlsVerify,
@@ -134,7 +153,7 @@ func imageObject(i volume.Image, secretUnknown bool) attr.Value {
 		"group":       OrNull(i.Group),
 		"access_mode": OrNull(string(i.AccessMode)),
 		"hosts":       list(types.StringType, i.Hosts, func(h string) attr.Value { return types.StringValue(h) }),
-		"generation":  OrNull(i.Generation),
+		"generation":  generation,
 	})
 }
 

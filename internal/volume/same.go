@@ -61,3 +61,20 @@ func (s Server) address(protocol string) string {
 	}
 	return strings.ToLower(s.Host) + ":" + strconv.FormatInt(port, 10)
 }
+
+// SameMaster tells whether a copy of was is one of is, too. That is known for iSCSI and RBD by name alone, since storage
+// that moves to other servers keeps its name; for other protocols only a common server tells, and clear is false where
+// there is none.
+func SameMaster(was, is Image) (same, clear bool) {
+	if SameStorage(was, is) {
+		return true, true
+	}
+	network := was.Type == "network" && is.Type == "network" && was.Protocol == is.Protocol && was.Name == is.Name
+	switch {
+	case !network || was.Protocol == "iscsi":
+		return false, true
+	case was.Protocol == "rbd":
+		return true, true
+	}
+	return false, false
+}

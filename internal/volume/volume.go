@@ -82,3 +82,24 @@ func (c Credentials) String() string { return "credentials of " + c.Username }
 
 // GoString keeps the secret out of %#v, too.
 func (c Credentials) GoString() string { return c.String() }
+
+// CopyMode says what becomes of a master. None, the empty mode, is for a volume that has none.
+type CopyMode string
+
+const (
+	// CopyOnWrite keeps what is written in an overlay of its own; the master is only read.
+	CopyOnWrite CopyMode = "copy-on-write"
+	// CopyOnRead is CopyOnWrite that keeps what is read, too.
+	CopyOnRead CopyMode = "copy-on-read"
+	// Clone copies all of the master, which is not used any more then.
+	Clone CopyMode = "clone"
+)
+
+// Over is the volume of a local image that was made of a master in a copy mode; of none for a blank one or a clone.
+func Over(top Image, capacity *int64, mode CopyMode, master Volume) Volume {
+	v := Volume{Capacity: capacity, CopyOnRead: mode == CopyOnRead, Images: []Image{top}}
+	if mode == CopyOnWrite || mode == CopyOnRead {
+		v.Images = append(v.Images, master.Images...)
+	}
+	return v
+}

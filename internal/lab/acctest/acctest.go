@@ -91,8 +91,8 @@ provider "virtclaim" {
   owner      = %q
   kubernetes = { config_path = %q }
   hosts = {
-    host-a = { uri = %q }
-    host-b = { uri = %q }
+    host-a = { uri = %q, storage = { fast = "ssd", slow = "rust" } }
+    host-b = { uri = %q, storage = { fast = "ssd", slow = "rust" } }
   }
 }
 `, owner, l.Cluster.Kubeconfig, l.Hosts["host-a"].URI, l.Hosts["host-b"].URI)
@@ -238,4 +238,23 @@ func CHAPSecret(t *testing.T, l *lab.Lab, namespace, name string) {
 			t.Error(err)
 		}
 	})
+}
+
+// Eventually tries until it succeeds, for half a minute.
+func Eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not yet: %v", what, err)
+		}
+	}
 }

@@ -23,6 +23,11 @@ type domains interface {
 	Start(ctx context.Context, uuid string) error
 	Stop(ctx context.Context, uuid string, force bool) error
 	Undefine(ctx context.Context, uuid string) error
+
+	Attach(ctx context.Context, uuid, deviceXML string) error
+	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
+	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
+	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 }
 
 // life is a machine's life on one host: from a definition to its end. Terraform's values stay outside.
@@ -60,8 +65,7 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (st
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
 	}
 	if want.Emulates(is) {
-		_, err := l.redefine(ctx, uuid, want)
-		return uuid, err
+		return uuid, l.redefine(ctx, uuid, want)
 	}
 	// The configuration has changed since to what no redefinition can make of it.
 	if err := l.end(ctx, uuid, true); err != nil {
@@ -70,18 +74,18 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (st
 	return l.define(ctx, want)
 }
 
-// redefine writes want into the stored definition, and tells whether a guest could notice.
-func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine) (changed bool, err error) {
+// redefine writes want into the stored definition.
+func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine) error {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
-		return false, err
+		return err
 	}
-	text, changed, err := domainxml.Update(stored, want)
+	text, err := domainxml.Update(stored, want)
 	if err != nil {
-		return false, err
+		return err
 	}
 	_, err = l.host.Define(ctx, text)
-	return changed, err
+	return err
 }
 
 // start makes the domain run; one that runs already is left alone.
@@ -96,11 +100,11 @@ func (l life) start(ctx context.Context, uuid string) error {
 // finish marks the domain as wholly created.
 func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
-	_, err := l.redefine(ctx, uuid, want)
-	return err
+	return l.redefine(ctx, uuid, want)
 }
 
-// change makes an existing domain what is wanted. pending tells whether the running guest goes on without the change.
+// change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
+// tells whether the running guest goes on without a part of the change.
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, run, force bool) (pending bool, err error) {
 	if !run {
 		if err := l.host.Stop(ctx, uuid, force); err != nil {
@@ -115,18 +119,21 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 	if is.Mark.Phase != "" {
 		want.Mark.Owner = is.Mark.Owner // a changed owner concerns new machines only
 	}
-	changed, err := l.redefine(ctx, uuid, want)
-	if err != nil {
+	if active {
+		if err := l.lose(ctx, uuid, want); err != nil {
+			return false, err
+		}
+	}
+	if err := l.redefine(ctx, uuid, want); err != nil {
 		return false, err
 	}
-	if run && !active {
+	switch {
+	case active:
+		return l.gain(ctx, uuid, want)
+	case run:
 		return false, l.host.Start(ctx, uuid)
 	}
-	for key := range is.Disks {
-		_, wanted := want.Disks[key]
-		changed = changed || !wanted // a disk that was attached to the running machine alone
-	}
-	return changed && active, nil
+	return false, nil
 }
 
 // end stops the domain and undefines it.

@@ -53,6 +53,7 @@ type diskModel struct {
 	Device    types.String `tfsdk:"device"`
 	Bus       types.String `tfsdk:"bus"`
 	BootOrder types.Int64  `tfsdk:"boot_order"`
+	Ephemeral types.Bool   `tfsdk:"ephemeral"`
 }
 
 type serialModel struct {
@@ -69,7 +70,7 @@ var (
 	}
 	diskTypes = map[string]attr.Type{
 		"volume": types.ObjectType{AttrTypes: tfvalue.VolumeTypes}, "device": types.StringType,
-		"bus": types.StringType, "boot_order": types.Int64Type,
+		"bus": types.StringType, "boot_order": types.Int64Type, "ephemeral": types.BoolType,
 	}
 	serialTypes = map[string]attr.Type{"log_file": types.StringType}
 )
@@ -137,10 +138,10 @@ func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnosti
 	diags.Append(found...)
 	if !known || len(v.Images) == 0 {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
-			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding.", key))
+			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
 		v = volume.Volume{Images: []volume.Image{{}}}
 	}
-	return domainxml.Disk{Volume: v, Bus: d.Bus.ValueString(), BootOrder: uint(d.BootOrder.ValueInt64())}
+	return domainxml.Disk{Volume: v, Bus: d.Bus.ValueString(), BootOrder: uint(d.BootOrder.ValueInt64()), Ephemeral: d.Ephemeral.ValueBool()}
 }
 
 // read fills the model with what a machine really is. What is not in libvirt stays: host, timeouts, force_stop.
@@ -182,7 +183,7 @@ func (m *model) readDisks(is map[string]domainxml.Disk) {
 		}
 		disks[key] = types.ObjectValueMust(diskTypes, map[string]attr.Value{
 			"volume": tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{}), "device": types.StringValue("disk"),
-			"bus": types.StringValue(d.Bus), "boot_order": order,
+			"bus": types.StringValue(d.Bus), "boot_order": order, "ephemeral": types.BoolValue(d.Ephemeral),
 		})
 	}
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)

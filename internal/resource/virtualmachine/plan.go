@@ -95,11 +95,12 @@ func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
 		}
 		if len(v.Images) == 0 {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
-				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding.", key))
+				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
 			continue
 		}
 		checkHost(key, m.Host.ValueString(), v, diags)
 		checkReadOnly(key, disks[key].Bus.ValueString(), v, diags)
+		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
 		checkTwice(key, v, known, diags)
 		known[key] = v
 	}
@@ -124,10 +125,22 @@ func checkReadOnly(key, bus string, v volume.Volume, diags *diag.Diagnostics) {
 	}
 }
 
+// checkEphemeral refuses what libvirt can't discard the writes of: its <transient/> is for files only.
+func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Diagnostics) {
+	if ephemeral && v.Images[0].Type != "file" {
+		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "Only a local disk can be ephemeral",
+			fmt.Sprintf("Disk %s is %s, which is not on the host. Put a virtclaim_disk with copy_mode = \"copy-on-write\" over it and make "+
+				"that ephemeral.", key, v.Images[0].Name))
+	}
+}
+
 // checkTwice refuses storage that one machine would write through two disks.
 func checkTwice(key string, v volume.Volume, others map[string]volume.Volume, diags *diag.Diagnostics) {
 	for _, other := range slices.Sorted(maps.Keys(others)) {
 		a, b := v.Images[0], others[other].Images[0]
+		if a.Name == "" || b.Name == "" {
+			continue // a disk that is to be made is not that of anybody else
+		}
 		if volume.SameStorage(a, b) && (a.AccessMode == volume.WriteExclusive || b.AccessMode == volume.WriteExclusive) {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "The same storage twice",
 				fmt.Sprintf("Disks %s and %s are both %s, which is write-exclusive. Two disks that write to it would destroy its content.",

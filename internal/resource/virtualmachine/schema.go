@@ -33,10 +33,11 @@ var (
 
 func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding.\n\n" +
-			"`cpu`, `memory`, `boot`, `disks`, `serial` and `running` change in place. All but `running` are written to the stored " +
-			"definition; where the machine runs, a warning says that they take effect at its next start. Another `host`, `name` " +
-			"or `machine` is another machine.",
+		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
+			"`cpu`, `memory`, `boot`, `disks`, `serial` and `running` change in place. Disks on the buses virtio and scsi are plugged " +
+			"into and unplugged from a running machine, unless it boots from them. The rest is written to the stored definition; " +
+			"where the machine runs, a warning says that it takes effect at its next start. Another `host`, `name` or `machine` is " +
+			"another machine.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<name>`, which is also the import id.",
@@ -138,7 +139,7 @@ func disksAttribute() schema.Attribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"volume": schema.ObjectAttribute{
 				Required: true, AttributeTypes: tfvalue.VolumeTypes,
-				MarkdownDescription: "The volume, from a `virtclaim_volume_binding`. A changed volume never replaces the machine.",
+				MarkdownDescription: "The volume, from a `virtclaim_volume_binding` or a `virtclaim_disk`. A changed volume never replaces the machine.",
 			},
 			"device": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("disk"),
@@ -153,6 +154,10 @@ func disksAttribute() schema.Attribute {
 			"boot_order": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Place in the order of devices to boot from, from 1. Unique in the machine.",
 				Validators: []validator.Int64{int64validator.AtLeast(1)},
+			},
+			"ephemeral": schema.BoolAttribute{
+				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+				MarkdownDescription: "Discard what the guest wrote when the machine stops. The volume must be that of a `virtclaim_disk`.",
 			},
 		}},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -152,8 +153,10 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		if found.Credentials == nil {
 			keep = nil // the storage no longer asks for any
 		}
-		left := leftHosts(state.hostKeys(ctx, &resp.Diagnostics), keep)
-		err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, left)
+		before := state.hostKeys(ctx, &resp.Diagnostics)
+		if err = r.letGo(ctx, state, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
+			err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, leftHosts(before, keep))
+		}
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be updated",
@@ -180,15 +183,36 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	hosts := state.hostKeys(ctx, &resp.Diagnostics)
+	if err := r.letGo(ctx, state, hosts, &resp.Diagnostics); err != nil {
+		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
+		return
+	}
 	if !state.hasCredentials(ctx, &resp.Diagnostics) {
 		return
 	}
-	hosts := state.hostKeys(ctx, &resp.Diagnostics)
 	if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed",
 			fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
 				state.Name.ValueString(), err))
 	}
+}
+
+// letGo has machines on hosts let go of the storage that is about to be released there.
+func (r *binding) letGo(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) error {
+	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	if diags.Append(d...); !known || len(v.Images) == 0 {
+		return nil
+	}
+	hosts := map[string]guard.Host{}
+	for _, key := range keys {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			return err
+		}
+		hosts[key] = h
+	}
+	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner)
 }
 
 // ImportState says why there is nothing to import.

@@ -1,0 +1,198 @@
+// Package content makes local images, in the storage pools of a host: blank disks, overlays and clones. What it makes it
+// journals on the host, so that whatever is interrupted can be told from what is finished, and from what others made. It
+// knows neither Terraform nor Kubernetes.
+package content
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+	"libvirt.org/go/libvirtxml"
+)
+
+// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+const cleanUpTime = 30 * time.Second
+
+// Host is what is needed of a libvirt host.
+type Host interface {
+	LookupByName(ctx context.Context, name string) (uuid string, err error)
+	Define(ctx context.Context, xml string) (uuid string, err error)
+	StoredXML(ctx context.Context, uuid string) (string, error)
+	State(ctx context.Context, uuid string) (host.State, error)
+	Destroy(ctx context.Context, uuid string) error
+	Undefine(ctx context.Context, uuid string) error
+	Domains(ctx context.Context) ([]host.Domain, error)
+
+	PoolFree(ctx context.Context, pool string) (int64, error)
+	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume) error
+	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
+	DeleteVolume(ctx context.Context, pool, name string) error
+	Overlays(ctx context.Context, path string) ([]host.StorageVolume, error)
+
+	StartCopier(ctx context.Context, uuid string) error
+	Pull(ctx context.Context, uuid, target string, report func(host.Progress)) error
+	WaitCopied(ctx context.Context, uuid, target string) error
+}
+
+// Spec is what to make.
+type Spec struct {
+	Pool string
+	// Name is the volume's; if it is empty, Prefix and something made up is.
+	Name, Prefix string
+	// Mode is empty for a blank disk.
+	Mode volume.CopyMode
+	// Master is what is copied, with its capacity; only its images' identity is noted.
+	Master volume.Volume
+	// Capacity is in bytes.
+	Capacity int64
+	// Format is raw or qcow2; raw for blank disks only.
+	Format string
+	// ClusterSize is that of a qcow2 image, in bytes; 0 leaves it to QEMU.
+	ClusterSize int64
+	// Preallocation is off, metadata or falloc, as qemu-img has them; for blank disks only, since an overlay reads its
+	// master where nothing is allocated.
+	Preallocation string
+}
+
+// Made is a local image that is finished.
+type Made struct {
+	host.StorageVolume
+	// Generation is random for each image.
+	Generation string
+}
+
+// ErrForeign is the error of a volume that is there already and was not made by this configuration.
+var ErrForeign = errors.New("it was not made by this configuration, and was left alone")
+
+// Maker makes the content of one configuration.
+type Maker struct {
+	// Owner names the configuration; without one, what an interrupted creation left can't be taken over.
+	Owner string
+
+	mu   sync.Mutex
+	mine map[string]bool
+}
+
+// claim takes a volume for this process, so that two resources never share one; false when another one has it.
+func (m *Maker) claim(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mine[key] {
+		return false
+	}
+	if m.mine == nil {
+		m.mine = map[string]bool{}
+	}
+	m.mine[key] = true
+	return true
+}
+
+func (m *Maker) release(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.mine, key)
+}
+
+// Make makes a volume on the host of that key, or goes on with what an interrupted creation of the same owner left of it.
+// report is told how a copy gets on. When it fails nothing is left, or the error says what is.
+func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Made, error) {
+	if s.Name == "" {
+		if err := m.nameIt(ctx, key, h, &s); err != nil {
+			return Made{}, err
+		}
+	} else if !m.claim(s.claimKey(key)) {
+		return Made{}, fmt.Errorf("another resource of this configuration makes the volume %s in the storage pool %s of host %s; "+
+			"give each its own name", s.Name, s.Pool, key)
+	}
+	made, err := m.make(ctx, h, s, report)
+	if err != nil {
+		m.release(s.claimKey(key))
+	}
+	return made, err
+}
+
+func (s Spec) claimKey(hostKey string) string { return hostKey + "/" + s.Pool + "/" + s.Name }
+
+// nameIt makes a name up, or takes that of a volume that an interrupted creation of the same configuration left: nobody
+// else could ever find that.
+func (m *Maker) nameIt(ctx context.Context, key string, h Host, s *Spec) error {
+	left, err := m.leftovers(ctx, h, *s)
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		s.Name = name
+		if m.claim(s.claimKey(key)) {
+			return nil
+		}
+	}
+	s.Name = s.Prefix + strings.ToLower(rand.Text()[:10])
+	m.claim(s.claimKey(key))
+	return nil
+}
+
+// leftovers are the volumes that journals of the same owner and configuration name and that no machine uses.
+func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, err error) {
+	if m.Owner == "" {
+		return nil, nil
+	}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, d := range domains {
+		attached, mark, err := domainxml.AttachedTo(d.Stored)
+		if d.Stored == "" || err != nil || mark.Phase == "" {
+			continue // not a machine of virtclaim's
+		}
+		for _, a := range attached {
+			used[a.Volume.Images[0].Generation] = true
+		}
+	}
+	for _, d := range domains {
+		if !isJournal(d.Name) || d.Stored == "" {
+			continue
+		}
+		note, ok, err := domainxml.ParseJournal(d.Stored)
+		if err != nil {
+			return nil, err
+		}
+		s.Name = note.Volume
+		if ok && note.Owner == m.Owner && note.Pool == s.Pool && note.Prefix != "" && note.Prefix == s.Prefix &&
+			note.Digest == s.digest() && !used[note.Generation] {
+			names = append(names, note.Volume)
+		}
+	}
+	return names, nil
+}
+
+// digest is of all that the volume is made from. Where the master's storage is reached does not matter.
+func (s Spec) digest() string {
+	type master struct{ Type, Protocol, Name, Generation string }
+	var masters []master
+	for _, i := range s.Master.Images {
+		masters = append(masters, master{i.Type, i.Protocol, i.Name, i.Generation})
+	}
+	s.Master = volume.Volume{}
+	text, _ := json.Marshal(struct { // strings and numbers always can be
+		Spec
+		Masters []master
+	}{s, masters})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// newGeneration is random.
+func newGeneration() string { return strings.ToLower(rand.Text()[:16]) }

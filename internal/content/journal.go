@@ -1,0 +1,119 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/google/uuid"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// journalName is that of the domain that journals a volume: no two can have it, so it locks the volume, too.
+func journalName(pool, name string) string {
+	sum := sha256.Sum256([]byte(pool + "\x00" + name))
+	return "virtclaim-" + hex.EncodeToString(sum[:8])
+}
+
+var journalNames = regexp.MustCompile(`^virtclaim-[0-9a-f]{16}$`)
+
+func isJournal(name string) bool { return journalNames.MatchString(name) }
+
+// journal is the entry of one volume on its host.
+type journal struct {
+	host Host
+	domainxml.Journal
+}
+
+// open looks for a volume's entry; host.ErrNotFound when there is none.
+func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
+	id, err := h.LookupByName(ctx, journalName(pool, name))
+	if err != nil {
+		return nil, err
+	}
+	text, err := h.StoredXML(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	note, ok, err := domainxml.ParseJournal(text)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("the domain %s has the name of a journal of virtclaim's but is none; it is in the way of making volume "+
+			"%s in storage pool %s", journalName(pool, name), name, pool)
+	}
+	return &journal{h, domainxml.Journal{Name: journalName(pool, name), UUID: id, Note: note}}, nil
+}
+
+// begin makes the entry of a volume that is about to be made. It fails when there is one.
+func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) {
+	j := &journal{h, domainxml.Journal{
+		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
+		Note: domainxml.Note{
+			Owner: owner, Phase: domainxml.Creating, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix,
+			Generation: newGeneration(), Digest: s.digest(),
+		},
+	}}
+	return j, j.write(ctx)
+}
+
+func (j *journal) write(ctx context.Context) error {
+	text, err := domainxml.BuildJournal(j.Journal)
+	if err != nil {
+		return err
+	}
+	_, err = j.host.Define(ctx, text)
+	return err
+}
+
+// finish notes that the volume is whole. The entry stays until the volume is in somebody's state.
+func (j *journal) finish(ctx context.Context) error {
+	j.Note.Phase, j.Copy = domainxml.Done, nil
+	return j.write(ctx)
+}
+
+// stop ends the copy that the entry's domain makes, if any.
+func (j *journal) stop(ctx context.Context) error {
+	state, err := j.host.State(ctx, j.UUID)
+	if err != nil || !state.Active {
+		return err
+	}
+	return j.host.Destroy(ctx, j.UUID)
+}
+
+// discard removes the volume, which nobody can be using yet, and the entry. An entry that is gone was taken over, and the
+// volume with it: then both are left.
+func (j *journal) discard(ctx context.Context) error {
+	err := j.stop(ctx)
+	if err == nil {
+		err = j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume)
+	}
+	if err == nil || errors.Is(err, host.ErrNotFound) {
+		err = j.host.Undefine(ctx, j.UUID)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Forget removes the entry of a volume that is in state: it is ours now without it.
+func Forget(ctx context.Context, h Host, pool, name, generation string) error {
+	j, err := open(ctx, h, pool, name)
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	if err != nil || j.Note.Generation != generation || j.Note.Phase != domainxml.Done {
+		return err
+	}
+	if err := h.Undefine(ctx, j.UUID); !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	return nil
+}

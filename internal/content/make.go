@@ -1,0 +1,173 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+func (m *Maker) make(ctx context.Context, h Host, s Spec, report func(host.Progress)) (Made, error) {
+	left, err := open(ctx, h, s.Pool, s.Name)
+	switch {
+	case err == nil:
+		if made, adopted, err := m.takeOver(ctx, left, s); adopted || err != nil {
+			return made, err
+		}
+	case !errors.Is(err, host.ErrNotFound):
+		return Made{}, err
+	}
+	if err := refuseForeign(ctx, h, s); err != nil {
+		return Made{}, err
+	}
+	if err := checkFree(ctx, h, s); err != nil {
+		return Made{}, err
+	}
+	j, err := begin(ctx, h, m.Owner, s)
+	if err != nil {
+		return Made{}, err
+	}
+	v, err := fill(ctx, h, j, s, report)
+	if errors.Is(err, host.ErrExists) {
+		// Somebody made it since we looked: it stays.
+		return Made{}, errors.Join(err, h.Undefine(context.WithoutCancel(ctx), j.UUID))
+	}
+	if err == nil {
+		err = j.finish(ctx)
+	}
+	if err != nil {
+		return Made{}, undo(ctx, j, err)
+	}
+	return Made{v, j.Note.Generation}, nil
+}
+
+// takeOver deals with what a creation left that never came into anybody's state. What is finished and still wanted so is
+// adopted; all else of the same owner's is removed, once nobody works on it any more.
+func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made, adopted bool, err error) {
+	if m.Owner == "" || left.Note.Owner != m.Owner {
+		return Made{}, false, fmt.Errorf("the domain %s says that the volume %s in the storage pool %s is being made by %s: %w. If that "+
+			"was a creation of yours that was interrupted, and the volume is whole (phase %s in the domain's metadata), import it: "+
+			"terraform import <address of this resource> <host>/%s/%s. If not, remove both: virsh undefine %s; virsh vol-delete %s --pool %s",
+			left.Name, s.Name, s.Pool, called(left.Note.Owner), ErrForeign, domainxml.Done, s.Pool, s.Name, left.Name, s.Name, s.Pool)
+	}
+	if left.Note.Phase == domainxml.Done && left.Note.Digest == s.digest() {
+		v, err := left.host.Volume(ctx, s.Pool, s.Name)
+		if !errors.Is(err, host.ErrNotFound) {
+			return Made{v, left.Note.Generation}, err == nil, err
+		}
+	}
+	// The maker may be alive: while its copy goes on, wait. What has no copy is one of a dead maker, or of one that fails
+	// by itself when the volume goes.
+	if err := left.host.WaitCopied(ctx, left.UUID, domainxml.CopyTarget); err != nil {
+		return Made{}, false, err
+	}
+	return Made{}, false, left.discard(ctx)
+}
+
+func called(owner string) string {
+	if owner == "" {
+		return "a configuration without an owner"
+	}
+	return "the owner " + owner
+}
+
+// refuseForeign refuses a volume that no journal names: it is somebody's.
+func refuseForeign(ctx context.Context, h Host, s Spec) error {
+	_, err := h.Volume(ctx, s.Pool, s.Name)
+	if err == nil {
+		return fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, run: "+
+			"terraform import <address of this resource> <host>/%s/%s. A disk that is replaced with create_before_destroy needs a "+
+			"name_prefix instead of a name", s.Name, s.Pool, ErrForeign, s.Pool, s.Name)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// checkFree refuses a copy for which the pool has no room: a half-copied image would be all that comes of it.
+func checkFree(ctx context.Context, h Host, s Spec) error {
+	need := int64(0)
+	switch {
+	case s.Mode == volume.Clone && s.Master.Capacity != nil:
+		need = *s.Master.Capacity
+	case s.Preallocation == "falloc":
+		need = s.Capacity
+	}
+	if need == 0 {
+		return nil
+	}
+	free, err := h.PoolFree(ctx, s.Pool)
+	if err == nil && free < need {
+		return fmt.Errorf("the storage pool %s has %d bytes left, and the volume %s may need %d", s.Pool, free, s.Name, need)
+	}
+	return err
+}
+
+// fill makes the volume and, for a clone, copies the master into it.
+func fill(ctx context.Context, h Host, j *journal, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
+	if err := h.CreateVolume(ctx, s.Pool, s.xml()); err != nil {
+		return host.StorageVolume{}, err
+	}
+	made, err := h.Volume(ctx, s.Pool, s.Name)
+	if err != nil || s.Mode != volume.Clone {
+		return made, err
+	}
+	top := volume.Image{Type: "file", Name: made.Path, Format: s.Format, AccessMode: volume.WriteExclusive}
+	chain := volume.Over(top, nil, volume.CopyOnWrite, s.Master)
+	j.Copy = &chain
+	if err := j.write(ctx); err != nil {
+		return made, err
+	}
+	if err := h.StartCopier(ctx, j.UUID); err != nil {
+		return made, err
+	}
+	if err := h.Pull(ctx, j.UUID, domainxml.CopyTarget, report); err != nil {
+		return made, err
+	}
+	return made, j.stop(ctx)
+}
+
+// undo removes what a failed creation made, also when the operation's time is over.
+func undo(ctx context.Context, j *journal, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if err := j.discard(ctx); err != nil {
+		return fmt.Errorf("%w\n\nLeft behind: the volume %s in storage pool %s and its journal, the domain %s, because they could not be "+
+			"removed: %w. The next apply removes them", cause, j.Note.Volume, j.Note.Pool, j.Name, err)
+	}
+	return cause
+}
+
+// xml describes the volume. An overlay of a local image names it as its backing, so that everybody sees who needs it; of
+// network storage libvirt can't create one, so there only the domain's chain says what is below.
+func (s Spec) xml() libvirtxml.StorageVolume {
+	x := libvirtxml.StorageVolume{
+		Name:       s.Name,
+		Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(s.Capacity), Unit: "bytes"},
+		Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
+		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: s.Format}},
+	}
+	if s.Preallocation == "falloc" {
+		x.Allocation.Value = x.Capacity.Value
+	}
+	if s.Format == "qcow2" {
+		x.Target.Compat = "1.1" // libvirt's own default is the format of 2010
+		if s.ClusterSize != 0 {
+			x.Target.ClusterSize = &libvirtxml.StorageVolumeTargetClusterSize{Value: uint64(s.ClusterSize), Unit: "B"}
+		}
+	}
+	if s.Mode == volume.CopyOnWrite || s.Mode == volume.CopyOnRead {
+		if below := s.Master.Images[0]; below.Type == "file" || below.Type == "block" {
+			x.BackingStore = &libvirtxml.StorageVolumeBackingStore{
+				Path: below.Name, Format: &libvirtxml.StorageVolumeTargetFormat{Type: below.Format},
+			}
+		}
+	}
+	return x
+}

@@ -1,0 +1,46 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// ErrBacking is the error of removing a volume that others are made on.
+var ErrBacking = errors.New("other volumes are overlays of it, which would be lost with it")
+
+// Remove deletes a volume. One that is gone is what was wanted; one that another volume of the host is an overlay of is
+// ErrBacking, and stays. Whether a machine uses it is to be asked before.
+func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, generation string) error {
+	// First the entry: without the volume, nothing would ever ask for it again.
+	if err := Forget(ctx, h, pool, name, generation); err != nil {
+		return err
+	}
+	v, err := h.Volume(ctx, pool, name)
+	if err == nil {
+		err = refuseBacking(ctx, h, v)
+	}
+	if err == nil {
+		err = h.DeleteVolume(ctx, pool, name)
+	}
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	m.release(Spec{Pool: pool, Name: name}.claimKey(key))
+	return nil
+}
+
+func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
+	overlays, err := h.Overlays(ctx, v.Path)
+	if err != nil || len(overlays) == 0 {
+		return err
+	}
+	names := make([]string, 0, len(overlays))
+	for _, o := range overlays {
+		names = append(names, o.Pool+"/"+o.Name)
+	}
+	return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first", v.Name, v.Pool, ErrBacking, strings.Join(names, ", "))
+}

@@ -1,0 +1,92 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// usagePrefix is what the annotations of a Kubernetes node start with that say where its usage types are: what follows
+// is the usage type, the value a folder. The name is that of KubeVirt's design of storage pools.
+const usagePrefix = "kubevirt.io/storage.usage-type."
+
+// UsageTypes name the storage on a host: usage type by usage type the pool that its volumes are made in.
+type UsageTypes struct {
+	// Host is the host's key.
+	Host string
+	// Pools are those that the user configured; if there are none, the annotations of the host's node hold.
+	Pools map[string]string
+	// Annotations reads those of the host's node; nil when no cluster is configured.
+	Annotations func(ctx context.Context) (map[string]string, error)
+}
+
+// pools is what a host has to do with storage pools.
+type pools interface {
+	PoolOfTarget(ctx context.Context, path string) (string, error)
+	MakeDirPool(ctx context.Context, name, path string) error
+	StartPool(ctx context.Context, name string) error
+}
+
+// Check tells whether the host has a usage type. The error lists those that it has.
+func (u UsageTypes) Check(ctx context.Context, usageType string) error {
+	_, _, err := u.find(ctx, usageType)
+	return err
+}
+
+// Pool is the pool of a usage type. Where only a folder is known, the pool whose target it is, or else a new one, which
+// is never deleted.
+func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string, error) {
+	pool, folder, err := u.find(ctx, usageType)
+	if err != nil || pool != "" {
+		return pool, err
+	}
+	own := "virtclaim-" + usageType
+	pool, err = h.PoolOfTarget(ctx, folder)
+	switch {
+	case errors.Is(err, host.ErrNotFound):
+		return own, h.MakeDirPool(ctx, own, folder)
+	case err == nil && pool == own:
+		return own, h.StartPool(ctx, own) // it may have been left half made
+	}
+	return pool, err
+}
+
+// find is the pool that the configuration names, or the folder that an annotation does.
+func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder string, err error) {
+	if len(u.Pools) > 0 {
+		if pool, ok := u.Pools[usageType]; ok {
+			return pool, "", nil
+		}
+		return "", "", u.unknown(usageType, u.Pools, "in the storage of its configuration")
+	}
+	if u.Annotations == nil {
+		return "", "", fmt.Errorf("host %s has no usage types: add storage = { %s = \"<libvirt storage pool>\" } to it", u.Host, usageType)
+	}
+	annotations, err := u.Annotations(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	folders := map[string]string{}
+	for name, value := range annotations {
+		if t, ok := strings.CutPrefix(name, usagePrefix); ok {
+			folders[t] = value
+		}
+	}
+	if folder, ok := folders[usageType]; ok {
+		return "", folder, nil
+	}
+	return "", "", u.unknown(usageType, folders, "in the annotations "+usagePrefix+"* of its Kubernetes node")
+}
+
+func (u UsageTypes) unknown(usageType string, has map[string]string, where string) error {
+	names := strings.Join(slices.Sorted(maps.Keys(has)), ", ")
+	if names == "" {
+		names = "none"
+	}
+	return fmt.Errorf("host %s has no usage type %q; it has %s, %s", u.Host, usageType, names, where)
+}

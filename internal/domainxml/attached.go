@@ -1,0 +1,102 @@
+package domainxml
+
+import (
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Attached is a device of a domain, of any kind, with what it opens.
+type Attached struct {
+	// Key is virtclaim's name of it, or its target's.
+	Key string
+	// Target is libvirt's name of it, such as vda.
+	Target string
+	// Boots tells that the domain boots from it: it has a boot order; or no device has one, no kernel is given, and it is
+	// the first disk. libvirt's own <boot dev='hd'/> says nothing.
+	Boots bool
+	// Pluggable tells that it can be unplugged from a running guest, and plugged in again.
+	Pluggable bool
+	// Volume is what it opens, top first, with what virtclaim's metadata add to it.
+	Volume volume.Volume
+}
+
+// AttachedTo lists what a domain's XML, stored or live, has, and virtclaim's mark of the domain; a domain that is not
+// virtclaim's has none.
+func AttachedTo(text string) ([]Attached, Mark, error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return nil, Mark{}, err
+	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return nil, Mark{}, err
+	}
+	var all []Attached
+	for i, disk := range d.Devices.Disks {
+		if disk.Source == nil {
+			continue // an empty drive
+		}
+		key := diskKey(disk)
+		a := Attached{
+			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Volume: parseDisk(disk, mark.disk(key)).Volume,
+		}
+		if disk.Target != nil {
+			a.Target = disk.Target.Dev
+		}
+		all = append(all, a)
+	}
+	return all, mark.Mark, nil
+}
+
+// boots tells whether a domain boots from its nth disk.
+func boots(d *libvirtxml.Domain, n int) bool {
+	if d.Devices.Disks[n].Boot != nil {
+		return true
+	}
+	ordered := slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return k.Boot != nil }) ||
+		slices.ContainsFunc(d.Devices.Interfaces, func(i libvirtxml.DomainInterface) bool { return i.Boot != nil })
+	return !ordered && d.OS.Kernel == "" && n == slices.IndexFunc(d.Devices.Disks, isFixed)
+}
+
+// pluggableBuses are those that a running guest can lose a fixed disk from: QEMU refuses it for SATA and IDE.
+var pluggableBuses = []string{"virtio", "scsi", "usb"}
+
+func isPluggable(d libvirtxml.DomainDisk) bool {
+	return d.Device != "cdrom" && d.Device != "floppy" && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
+}
+
+// Without gives the XML of a stored definition without the device of that key, and without what the metadata have of it.
+func Without(stored, key string) (string, error) {
+	d, err := Unmarshal(stored)
+	if err != nil {
+		return "", err
+	}
+	d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
+	mark, err := parseMark(d)
+	if err != nil {
+		return "", err
+	}
+	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return m.Key == key })
+	if err := setMark(d, mark); err != nil {
+		return "", err
+	}
+	return d.Marshal()
+}
+
+// Device is the element of the device of that key, as a domain's XML has it; ok is false when it has none.
+func Device(text, key string) (element string, ok bool, err error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return "", false, err
+	}
+	for _, disk := range d.Devices.Disks {
+		if diskKey(disk) == key {
+			element, err := disk.Marshal()
+			return element, err == nil, err
+		}
+	}
+	return "", false, nil
+}

@@ -1,0 +1,100 @@
+package domainxml
+
+import (
+	"encoding/xml"
+	"fmt"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// CopyTarget is the disk of a journal's domain into which a clone is copied.
+const CopyTarget = "vda"
+
+// Done is the phase of a journal whose volume is finished.
+const Done = "done"
+
+// Journal is a throw-away domain that notes on the host which volume is being made, because storage volumes carry no
+// metadata and a half-copied image looks finished. A clone is copied by the same domain.
+type Journal struct {
+	// Name is the domain's name, which no two can have: it locks the volume, too.
+	Name string
+	UUID string
+	Note Note
+	// Copy is what a clone is copied from, below the volume itself; nil when there is nothing to copy (any more).
+	Copy *volume.Volume
+}
+
+// Note is what a journal tells.
+type Note struct {
+	// Owner is the provider's owner; empty when none is configured.
+	Owner string `xml:"owner,attr,omitempty"`
+	// Phase is Creating or Done.
+	Phase string `xml:"phase,attr"`
+	Pool  string `xml:"pool,attr"`
+	// Volume is the storage volume's name, and Prefix what of it was configured when the rest was made up.
+	Volume string `xml:"volume,attr"`
+	Prefix string `xml:"prefix,attr,omitempty"`
+	// Generation is that of the image.
+	Generation string `xml:"generation,attr"`
+	// Digest is of all that the volume is made from, so that another configuration does not take it for its own.
+	Digest string `xml:"digest,attr"`
+}
+
+type journalMark struct {
+	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 content"`
+	Note
+}
+
+// copierMemory is what a domain without a guest gets, in MiB.
+const copierMemory = 16
+
+// BuildJournal gives the XML of a journal.
+func BuildJournal(j Journal) (string, error) {
+	note, err := xml.Marshal(journalMark{Note: j.Note})
+	if err != nil {
+		return "", fmt.Errorf("write the journal %s: %w", j.Name, err)
+	}
+	d := &libvirtxml.Domain{
+		Type: "qemu", Name: j.Name, UUID: j.UUID,
+		Description: "virtclaim is making the volume " + j.Note.Volume + " in the storage pool " + j.Note.Pool,
+		Metadata:    &libvirtxml.DomainMetadata{XML: string(note)},
+		Memory:      &libvirtxml.DomainMemory{Value: copierMemory, Unit: "MiB"},
+		OS:          &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Type: "hvm"}},
+		Devices: &libvirtxml.DomainDeviceList{
+			Controllers: []libvirtxml.DomainController{{Type: "usb", Model: "none"}},
+			MemBalloon:  &libvirtxml.DomainMemBalloon{Model: "none"},
+		},
+	}
+	if j.Copy != nil {
+		disk := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: CopyTarget, Bus: "virtio"}}
+		applyVolume(&disk, *j.Copy)
+		d.Devices.Disks = []libvirtxml.DomainDisk{disk}
+	}
+	text, err := d.Marshal()
+	if err != nil {
+		return "", fmt.Errorf("write the journal %s: %w", j.Name, err)
+	}
+	return text, nil
+}
+
+// ParseJournal reads what a journal tells; ok is false for a domain that is none.
+func ParseJournal(text string) (note Note, ok bool, err error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return Note{}, false, err
+	}
+	_, ours, err := splitMetadata(d)
+	if err != nil || ours == "" {
+		return Note{}, false, err
+	}
+	var found struct {
+		XMLName xml.Name
+		Note
+	}
+	if err := xml.Unmarshal([]byte(ours), &found); err != nil {
+		return Note{}, false, fmt.Errorf("read virtclaim's metadata of domain %s: %w", d.Name, err)
+	}
+	return found.Note, found.XMLName.Local == "content", nil
+}

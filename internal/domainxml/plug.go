@@ -1,0 +1,186 @@
+package domainxml
+
+import (
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Prefix is that of Namespace where libvirt wants one.
+const Prefix = "virtclaim"
+
+// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
+// that want has not, and those that are another volume or on another bus there. Only what can be unplugged and is not
+// booted from is named; the rest stays until the domain is started anew.
+func Loses(live string, want Machine) ([]string, error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return nil, err
+	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for i, disk := range d.Devices.Disks {
+		key := diskKey(disk)
+		if !isFixed(disk) || !isPluggable(disk) || boots(d, i) {
+			continue
+		}
+		intent, wanted := want.Disks[key]
+		if !wanted || parseDisk(disk, mark.disk(key)).another(intent) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain
+// that is longer on one side is compared as far as both go: of an imported image nobody has said what is below.
+func (is Disk) another(want Disk) bool {
+	n := min(len(is.Volume.Images), len(want.Volume.Images))
+	return is.Bus != want.Bus || !slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
+}
+
+// sameImage is SameStorage for two images that are opened on one host. A portal that moved is the same storage.
+func sameImage(a, b volume.Image) bool {
+	a.Hosts, b.Hosts = nil, nil
+	return volume.SameStorage(a, b)
+}
+
+// Gains are the disks, by key and sorted, that want has and a running domain has not, as far as they can be plugged in. A
+// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for.
+func Gains(live string, want Machine) ([]string, error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		has := slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
+		if !has && canGain(d, want.Disks[key].Bus) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+func canGain(d *libvirtxml.Domain, bus string) bool {
+	return slices.Contains(pluggableBuses, bus) && (bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
+}
+
+// Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
+// on the bus is left to libvirt where another device of the running domain has it.
+func Plug(stored, live, key string) (string, error) {
+	s, err := Unmarshal(stored)
+	if err != nil {
+		return "", err
+	}
+	l, err := Unmarshal(live)
+	if err != nil {
+		return "", err
+	}
+	n := slices.IndexFunc(s.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
+	if n < 0 {
+		return "", fmt.Errorf("the stored definition of domain %s has no disk %s", s.Name, key)
+	}
+	disk := s.Devices.Disks[n]
+	if slices.ContainsFunc(addresses(l), func(a libvirtxml.DomainAddress) bool { return reflect.DeepEqual(&a, disk.Address) }) {
+		disk.Address = nil
+	}
+	disk.Boot = nil // a running domain has booted; and libvirt refuses an order that another device has
+	return disk.Marshal()
+}
+
+// addresses are those of the devices that can be plugged in or that share a bus with them.
+func addresses(d *libvirtxml.Domain) (all []libvirtxml.DomainAddress) {
+	add := func(a *libvirtxml.DomainAddress) {
+		if a != nil {
+			all = append(all, *a)
+		}
+	}
+	for _, k := range d.Devices.Disks {
+		add(k.Address)
+	}
+	for _, k := range d.Devices.Controllers {
+		add(k.Address)
+	}
+	for _, k := range d.Devices.Interfaces {
+		add(k.Address)
+	}
+	return all
+}
+
+// LiveMark is virtclaim's metadata for a running domain that is about to be plugged the disks of those keys: what it has
+// noted of the others stays.
+func LiveMark(live string, want Machine, keys []string) (string, error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return "", err
+	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return "", err
+	}
+	full := newMachineMark(want)
+	mark.Mark, mark.Type = full.Mark, full.Type
+	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return slices.Contains(keys, m.Key) })
+	for _, m := range full.Disks {
+		if slices.Contains(keys, m.Key) {
+			mark.Disks = append(mark.Disks, m)
+		}
+	}
+	text, err := xml.Marshal(mark)
+	if err != nil {
+		return "", fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
+	}
+	return string(text), nil
+}
+
+// Pending tells whether a running domain is otherwise than want says, so that it has to be stopped and started to be so.
+func Pending(live string, want Machine) (bool, error) {
+	is, err := Parse(live)
+	if err != nil {
+		return false, err
+	}
+	if is.VCPUs != want.VCPUs || is.Memory != want.Memory || !reflect.DeepEqual(is.Boot, want.Boot) ||
+		!reflect.DeepEqual(is.Serial, want.Serial) || len(is.Disks) != len(want.Disks) {
+		return true, nil
+	}
+	for key, w := range want.Disks {
+		i, has := is.Disks[key]
+		if !has || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i.Volume, w.Volume) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
+func opens(live, want volume.Volume) bool {
+	if len(live.Images) > len(want.Images) {
+		live.Images = live.Images[:len(want.Images)]
+	}
+	return sameDevice(live, want)
+}
+
+// Target is libvirt's name of the disk of that key in a domain's XML; empty when it has none.
+func Target(text, key string) (string, error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return "", err
+	}
+	for _, disk := range d.Devices.Disks {
+		if diskKey(disk) == key && disk.Target != nil {
+			return disk.Target.Dev, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,114 @@
+// Package guard asks hosts who uses which storage: what really runs or is defined there is the truth. It knows neither
+// Terraform nor Kubernetes.
+package guard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Host is what is needed of a libvirt host.
+type Host interface {
+	Domains(ctx context.Context) ([]host.Domain, error)
+	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
+	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
+	StoredXML(ctx context.Context, uuid string) (string, error)
+	Define(ctx context.Context, xml string) (uuid string, err error)
+}
+
+// Use is a device of a domain, virtclaim's or not, that has an image in its chain.
+type Use struct {
+	// Host is the host's key; Domain and UUID are the domain's.
+	Host, Domain, UUID string
+	// Mark is virtclaim's; none in a domain of others.
+	Mark domainxml.Mark
+	// Device is as the running domain has it, or else as the stored definition does.
+	Device domainxml.Attached
+	// Depth is the image's place in the chain; 0 is the one that the guest sees.
+	Depth int
+	// Live tells that the running domain has it, Stored that the stored definition does.
+	Live, Stored bool
+
+	live string
+	// isCopy tells that the domain is one that makes a clone of the image.
+	isCopy bool
+}
+
+// Users lists who uses an image on a host. The generation is left out of account: what names an image's path would open
+// whatever is there.
+func Users(ctx context.Context, key string, h Host, image volume.Image) ([]Use, error) {
+	image.Generation, image.Hosts = "", []string{key}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Use
+	for _, d := range domains {
+		live, err := usesIn(ctx, key, h, d, d.Live, image)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := usesIn(ctx, key, h, d, d.Stored, image)
+		if err != nil {
+			return nil, err
+		}
+		for i := range live {
+			live[i].Live = true
+		}
+		for _, s := range stored {
+			if i := slices.IndexFunc(live, func(l Use) bool { return l.Device.Key == s.Device.Key }); i >= 0 {
+				live[i].Stored = true
+				continue
+			}
+			s.Stored = true
+			live = append(live, s)
+		}
+		all = append(all, live...)
+	}
+	return all, nil
+}
+
+func usesIn(ctx context.Context, key string, h Host, d host.Domain, text string, image volume.Image) (found []Use, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	attached, mark, err := domainxml.AttachedTo(text)
+	if err != nil {
+		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+	}
+	_, isCopy, err := domainxml.ParseJournal(text)
+	if err != nil {
+		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+	}
+	for _, a := range attached {
+		for depth, i := range a.Volume.Images {
+			if i.Type == "volume" {
+				if i, err = located(ctx, h, i); err != nil {
+					return nil, err
+				}
+			}
+			i.Generation, i.Hosts = "", []string{key}
+			if volume.SameStorage(image, i) {
+				found = append(found, Use{
+					Host: key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, isCopy: isCopy,
+				})
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// located is the file behind a source that names a pool and a volume.
+func located(ctx context.Context, h Host, i volume.Image) (volume.Image, error) {
+	pool, name, _ := strings.Cut(i.Name, "/")
+	v, err := h.Volume(ctx, pool, name)
+	i.Type, i.Name = "file", v.Path
+	return i, err
+}

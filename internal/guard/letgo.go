@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ErrInUse is the error of an image that may not go, because a machine needs it.
+var ErrInUse = errors.New("it is in use")
+
+// LetGo has the machines of an owner let go of an image that is about to go: Terraform destroys what a machine no longer
+// names before it updates the machine. A device that can be unplugged is unplugged from the running guest, and taken out
+// of the stored definition. When one can't go, nothing is touched at all, on any of the hosts, and the error, which is
+// ErrInUse, names the domain and says what to do.
+func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner string) error {
+	var all []Use
+	for key, h := range hosts {
+		uses, err := Users(ctx, key, h, image)
+		if err != nil {
+			return err
+		}
+		all = append(all, uses...)
+	}
+	var refused []error
+	for _, u := range all {
+		refused = append(refused, u.refusal(image, owner))
+	}
+	if err := errors.Join(refused...); err != nil {
+		return err
+	}
+	for _, u := range all {
+		if err := u.end(ctx, hosts[u.Host]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal says why a use can't be ended; nil when it can.
+func (u Use) refusal(image volume.Image, owner string) error {
+	var why string
+	switch {
+	case u.isCopy:
+		why = ": a clone of it is being made. Wait until that is done"
+	case !u.isOurs(image, owner):
+		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (virsh detach-disk %s %s --persistent), or "+
+			"remove the domain", u.Domain, u.Device.Target)
+	case u.Live && u.Device.Boots:
+		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
+			"terraform apply -replace=<the disk> -replace=<the machine>"
+	case u.Live && !u.Device.Pluggable:
+		why = ", which a running guest can't lose. Stop the machine first (running = false)"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: domain %s on host %s has %s as its disk %s%s", ErrInUse, u.Domain, u.Host, image.Name, u.Device.Key, why)
+}
+
+// isOurs tells whether the domain is one of the owner's machines. Without an owner it must be one without an owner, too,
+// that notes this very image at that device.
+func (u Use) isOurs(image volume.Image, owner string) bool {
+	if u.Mark.Phase == "" || u.Mark.Owner != owner {
+		return false
+	}
+	return owner != "" || image.Generation != "" && u.Device.Volume.Images[u.Depth].Generation == image.Generation
+}
+
+// end takes the device out of the running domain, then out of its stored definition.
+func (u Use) end(ctx context.Context, h Host) error {
+	if u.Live {
+		if err := unplug(ctx, h, u.UUID, u.live, u.Device.Key); err != nil {
+			return err
+		}
+	}
+	if !u.Stored {
+		return nil
+	}
+	stored, err := h.StoredXML(ctx, u.UUID)
+	if err != nil {
+		return err
+	}
+	text, err := domainxml.Without(stored, u.Device.Key)
+	if err != nil {
+		return err
+	}
+	_, err = h.Define(ctx, text)
+	return err
+}
+
+func unplug(ctx context.Context, h Host, id, live, key string) error {
+	device, ok, err := domainxml.Device(live, key)
+	if err != nil || !ok {
+		return err
+	}
+	return h.Detach(ctx, id, device, func(live string) (bool, error) {
+		_, has, err := domainxml.Device(live, key)
+		return !has, err
+	})
+}

@@ -1,0 +1,96 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// letGoTime is what a guest gets to let go of a device before it is asked again: while it boots, the request is lost.
+const letGoTime = 5 * time.Second
+
+// Attach plugs a device into a running domain; the stored definition stays as it is.
+func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
+	return tell(ctx, h, "plug a device into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainAttachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive))
+	})
+}
+
+// Detach unplugs a device from a running domain and waits until gone, which is asked with the live XML, says that the
+// guest has let go: libvirt itself reports success when the guest only has been asked. The stored definition stays as it
+// is. A domain that has gone off meanwhile has let go, too.
+func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveXML string) (bool, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- h.await(ctx, id, func(ctx context.Context) (bool, error) { return h.hasLetGo(ctx, id, gone) })
+	}()
+	again := time.NewTicker(letGoTime)
+	defer again.Stop()
+	for {
+		err := tell(ctx, h, "unplug a device from domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+			return l.DomainDetachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive))
+		})
+		if err != nil && ctx.Err() == nil {
+			// It may have let go just now, or go on letting go, or have gone off.
+			if now, e := h.hasLetGo(ctx, id, gone); e != nil || now {
+				return e
+			}
+			if !isCode(err, libvirt.ErrOperationFailed) && !unreachable(err) {
+				return err
+			}
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+func (h *Host) hasLetGo(ctx context.Context, id string, gone func(string) (bool, error)) (bool, error) {
+	state, err := h.State(ctx, id)
+	if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	live, err := h.LiveXML(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return gone(live)
+}
+
+// SetLiveMetadata replaces the element of a namespace in the metadata of a running domain; the stored definition stays
+// as it is.
+func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, element string) error {
+	return tell(ctx, h, "note what is plugged into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainSetMetadata(d, int32(libvirt.DomainMetadataElement), libvirt.OptString{element},
+			libvirt.OptString{prefix}, libvirt.OptString{namespace}, libvirt.DomainAffectLive)
+	})
+}
+
+// DeviceSize is the capacity, in bytes, of a disk of a running domain, as its guest sees it.
+func (h *Host) DeviceSize(ctx context.Context, id, target string) (int64, error) {
+	return onDomain(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (int64, error) {
+		_, capacity, _, err := l.DomainGetBlockInfo(d, target, 0)
+		return int64(capacity), err
+	})
+}
+
+// GrowDevice makes a disk of a running domain larger, to a size in bytes. One that has that size or more is left alone:
+// libvirt would shrink it without asking.
+func (h *Host) GrowDevice(ctx context.Context, id, target string, bytes int64) error {
+	now, err := h.DeviceSize(ctx, id, target)
+	if err != nil || now >= bytes {
+		return err
+	}
+	return tell(ctx, h, "grow disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainBlockResize(d, target, uint64(bytes), libvirt.DomainBlockResizeBytes)
+	})
+}

@@ -1,0 +1,60 @@
+package host
+
+import (
+	"context"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+)
+
+// Domain is all that a host tells of a domain.
+type Domain struct {
+	Name, UUID string
+	// Stored is the stored definition; empty for a transient domain.
+	Stored string
+	// Live is what runs; empty for a domain that is off.
+	Live string
+}
+
+// Domains lists every domain of the host, virtclaim's and others, running or not.
+func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
+	return call(ctx, h, "list the domains", func(l *libvirt.Libvirt) ([]Domain, error) {
+		all, _, err := l.ConnectListAllDomains(1, 0)
+		if err != nil {
+			return nil, err
+		}
+		var found []Domain
+		for _, d := range all {
+			domain, err := show(l, d)
+			if isCode(err, libvirt.ErrNoDomain) {
+				continue // it has just gone
+			}
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, domain)
+		}
+		return found, nil
+	})
+}
+
+func show(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
+	shown = Domain{Name: d.Name, UUID: uuid.UUID(d.UUID).String()}
+	active, err := l.DomainIsActive(d)
+	if err != nil {
+		return shown, err
+	}
+	persistent, err := l.DomainIsPersistent(d)
+	if err != nil {
+		return shown, err
+	}
+	if active != 0 {
+		if shown.Live, err = l.DomainGetXMLDesc(d, 0); err != nil {
+			return shown, err
+		}
+	}
+	if persistent != 0 {
+		shown.Stored, err = l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive)
+	}
+	return shown, err
+}

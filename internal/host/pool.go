@@ -1,0 +1,90 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// onPool is call for a storage pool. One that is missing is an error of its own and never ErrNotFound: its volumes may
+// well exist.
+func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (T, error) {
+	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) {
+		p, err := l.StoragePoolLookupByName(pool)
+		if err != nil {
+			var none T
+			return none, fmt.Errorf("storage pool %s: %w", pool, err)
+		}
+		return f(l, p)
+	})
+}
+
+// PoolFree is how many bytes a pool has left.
+func (h *Host) PoolFree(ctx context.Context, pool string) (int64, error) {
+	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {
+		if err := l.StoragePoolRefresh(p, 0); err != nil {
+			return 0, err
+		}
+		_, _, _, free, err := l.StoragePoolGetInfo(p)
+		return int64(free), err
+	})
+}
+
+// PoolOfTarget is the name of the pool whose target is that path on the host, or ErrNotFound.
+func (h *Host) PoolOfTarget(ctx context.Context, path string) (string, error) {
+	return call(ctx, h, "look for a storage pool at "+path, func(l *libvirt.Libvirt) (string, error) {
+		pools, _, err := l.ConnectListAllStoragePools(1, 0)
+		if err != nil {
+			return "", err
+		}
+		for _, p := range pools {
+			text, err := l.StoragePoolGetXMLDesc(p, 0)
+			if err != nil {
+				return "", err
+			}
+			var xml libvirtxml.StoragePool
+			if err := xml.Unmarshal(text); err != nil {
+				return "", err
+			}
+			if xml.Target != nil && filepath.Clean(xml.Target.Path) == filepath.Clean(path) {
+				return p.Name, nil
+			}
+		}
+		return "", ErrNotFound
+	})
+}
+
+// MakeDirPool defines, builds and starts a pool of files in a folder, also at each start of the host. Another pool of that
+// name is an error.
+func (h *Host) MakeDirPool(ctx context.Context, name, path string) error {
+	pool := libvirtxml.StoragePool{Type: "dir", Name: name, Target: &libvirtxml.StoragePoolTarget{Path: path}}
+	xml, err := pool.Marshal()
+	if err != nil {
+		return err
+	}
+	return do(ctx, h, fmt.Sprintf("make storage pool %s at %s", name, path), func(l *libvirt.Libvirt) error {
+		p, err := l.StoragePoolDefineXML(xml, 0)
+		if err != nil {
+			return err
+		}
+		if err := l.StoragePoolSetAutostart(p, 1); err != nil {
+			return err
+		}
+		return l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+	})
+}
+
+// StartPool starts a pool that is not active.
+func (h *Host) StartPool(ctx context.Context, name string) error {
+	_, err := onPool(ctx, h, "start storage pool "+name, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
+		active, err := l.StoragePoolIsActive(p)
+		if err != nil || active != 0 {
+			return struct{}{}, err
+		}
+		return struct{}{}, l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+	})
+	return err
+}

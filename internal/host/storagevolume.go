@@ -1,0 +1,144 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// StorageVolume is a libvirt storage volume: a file in a pool.
+type StorageVolume struct {
+	Pool, Name string
+	// Path is the file's, on the host.
+	Path string
+	// Format is raw, qcow2 or what else libvirt makes of the file's head.
+	Format string
+	// Capacity is in bytes, as a guest sees it.
+	Capacity int64
+	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
+	Backing string
+}
+
+// onVolume is onPool for a volume, or ErrNotFound.
+func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func(*libvirt.Libvirt, libvirt.StorageVol) (T, error)) (T, error) {
+	op = fmt.Sprintf("%s %s in storage pool %s", op, name, pool)
+	return onPool(ctx, h, op, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (T, error) {
+		v, err := l.StorageVolLookupByName(p, name)
+		if isCode(err, libvirt.ErrNoStorageVol) {
+			// libvirt lists a pool's files at its start only.
+			if err = l.StoragePoolRefresh(p, 0); err == nil {
+				v, err = l.StorageVolLookupByName(p, name)
+			}
+		}
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return f(l, v)
+	})
+}
+
+// CreateVolume makes a volume. One of the same name is ErrExists.
+func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume) error {
+	text, err := xml.Marshal()
+	if err != nil {
+		return err
+	}
+	_, err = onPool(ctx, h, fmt.Sprintf("make volume %s in storage pool %s", xml.Name, pool), pool,
+		func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
+			_, err := l.StorageVolCreateXML(p, text, 0)
+			return struct{}{}, err
+		})
+	return err
+}
+
+// Volume describes a volume, as its file is now, or gives ErrNotFound.
+func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, error) {
+	return onVolume(ctx, h, "look at volume", pool, name, describe)
+}
+
+func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
+	text, err := l.StorageVolGetXMLDesc(v, 0)
+	if err != nil {
+		return StorageVolume{}, err
+	}
+	var xml libvirtxml.StorageVolume
+	if err := xml.Unmarshal(text); err != nil {
+		return StorageVolume{}, err
+	}
+	s := StorageVolume{Pool: v.Pool, Name: v.Name}
+	if xml.Capacity != nil {
+		s.Capacity = int64(xml.Capacity.Value) // libvirt always writes bytes
+	}
+	if xml.Target != nil {
+		s.Path = xml.Target.Path
+		if xml.Target.Format != nil {
+			s.Format = xml.Target.Format.Type
+		}
+	}
+	if xml.BackingStore != nil {
+		s.Backing = xml.BackingStore.Path
+	}
+	return s, nil
+}
+
+// ResizeVolume sets the size, in bytes, of a volume that no machine uses. It is for growing: libvirt refuses to shrink.
+func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes int64) error {
+	_, err := onVolume(ctx, h, "grow volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
+		return struct{}{}, l.StorageVolResize(v, uint64(bytes), 0)
+	})
+	return err
+}
+
+// DeleteVolume deletes a volume and its content, whoever uses it.
+func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
+	_, err := onVolume(ctx, h, "delete volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
+		return struct{}{}, l.StorageVolDelete(v, 0)
+	})
+	return err
+}
+
+// Overlays are the volumes of all the host's pools whose head names a path as their backing image. A pool that is not
+// active can't be looked at, which is an error.
+func (h *Host) Overlays(ctx context.Context, path string) ([]StorageVolume, error) {
+	return call(ctx, h, "look for overlays of "+path, func(l *libvirt.Libvirt) ([]StorageVolume, error) {
+		pools, _, err := l.ConnectListAllStoragePools(1, 0)
+		if err != nil {
+			return nil, err
+		}
+		var found []StorageVolume
+		for _, p := range pools {
+			in, err := overlaysIn(l, p, path)
+			if err != nil {
+				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
+			}
+			found = append(found, in...)
+		}
+		return found, nil
+	})
+}
+
+func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool, path string) (found []StorageVolume, err error) {
+	if err := l.StoragePoolRefresh(p, 0); err != nil {
+		return nil, err
+	}
+	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range volumes {
+		s, err := describe(l, v)
+		if isCode(err, libvirt.ErrNoStorageVol) {
+			continue // it has just gone
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.Backing == path {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,91 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// prepareMaster measures a master of which nobody has said how large it is, and refuses to clone one that a guest of this
+// host writes to: what came of it would be torn.
+func (r *disk) prepareMaster(ctx context.Context, h *host.Host, plan model, spec *content.Spec) error {
+	top := spec.Master.Images[0]
+	if spec.Master.Capacity == nil {
+		xml, err := domainxml.DiskXML(spec.Master)
+		if err != nil {
+			return err
+		}
+		size, err := h.Capacity(ctx, xml)
+		if err != nil {
+			return err
+		}
+		spec.Master.Capacity = &size
+	}
+	if spec.Capacity == 0 {
+		spec.Capacity = *spec.Master.Capacity
+	}
+	if spec.Capacity < *spec.Master.Capacity {
+		return fmt.Errorf("it is to have %d bytes, but its master has %d", spec.Capacity, *spec.Master.Capacity)
+	}
+	if spec.Mode != volume.Clone {
+		return nil
+	}
+	users, err := guard.Users(ctx, plan.Host.ValueString(), h, top)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.Live && u.Depth == 0 && u.Device.Volume.Images[0].AccessMode != volume.ReadShared {
+			return fmt.Errorf("%w: domain %s runs and writes to the master %s. Stop it while the clone is made", guard.ErrInUse, u.Domain, top.Name)
+		}
+	}
+	return nil
+}
+
+// progress writes into the log how a copy gets on.
+func progress(ctx context.Context, plan model) func(host.Progress) {
+	started := time.Now()
+	return func(p host.Progress) {
+		fields := map[string]any{
+			"host": plan.Host.ValueString(), "disk": plan.Name.ValueString(), "bytes": p.Done, "of_bytes": p.All,
+		}
+		if rate := float64(p.Done) / time.Since(started).Seconds(); rate > 0 {
+			fields["bytes_per_second"] = int64(rate)
+			fields["remaining"] = (time.Duration(float64(p.All-p.Done)/rate) * time.Second).String()
+		}
+		tflog.Info(ctx, "Copying the master", fields)
+	}
+}
+
+// grow makes the disk as large as is planned: through the machine that runs on it, whose guest sees it at once, or through
+// the pool.
+func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
+	size := plan.size()
+	own, known := state.made(ctx, diags)
+	if size == 0 || !known {
+		return nil
+	}
+	users, err := guard.Users(ctx, plan.Host.ValueString(), h, own.Images[0])
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.Live && u.Depth == 0 {
+			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
+		}
+	}
+	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
+	if err != nil || is.Capacity >= size {
+		return err // never smaller, whoever has grown it
+	}
+	return h.ResizeVolume(ctx, is.Pool, is.Name, size)
+}

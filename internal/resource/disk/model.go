@@ -1,0 +1,123 @@
+package disk
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+type model struct {
+	ID            types.String     `tfsdk:"id"`
+	Host          types.String     `tfsdk:"host"`
+	Name          types.String     `tfsdk:"name"`
+	NamePrefix    types.String     `tfsdk:"name_prefix"`
+	UsageType     types.String     `tfsdk:"usage_type"`
+	CopyMode      types.String     `tfsdk:"copy_mode"`
+	Size          tfvalue.Quantity `tfsdk:"size"`
+	Format        types.String     `tfsdk:"format"`
+	ClusterSize   tfvalue.Quantity `tfsdk:"cluster_size"`
+	Preallocation types.String     `tfsdk:"preallocation"`
+	Source        types.Object     `tfsdk:"source"`
+	Pool          types.String     `tfsdk:"pool"`
+	Volume        types.Object     `tfsdk:"volume"`
+	Timeouts      timeouts.Value   `tfsdk:"timeouts"`
+}
+
+func (m model) mode() volume.CopyMode { return volume.CopyMode(m.CopyMode.ValueString()) }
+
+// isOver tells whether the disk needs its master to be read.
+func (m model) isOver() bool {
+	return m.mode() == volume.CopyOnWrite || m.mode() == volume.CopyOnRead
+}
+
+// sourceVolume is the master as a value: null for a blank disk, unknown while it is.
+func (m model) sourceVolume() types.Object {
+	if m.Source.IsUnknown() {
+		return tfvalue.UnknownVolume()
+	}
+	if v, ok := m.Source.Attributes()["volume"].(types.Object); ok && !m.Source.IsNull() {
+		return v
+	}
+	return types.ObjectNull(tfvalue.VolumeTypes)
+}
+
+// master is the master as far as it is known.
+func (m model) master(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
+	v, known, d := tfvalue.VolumeFrom(ctx, m.sourceVolume())
+	diags.Append(d...)
+	return v, known && len(v.Images) > 0
+}
+
+// made is the disk's own volume, as state has it.
+func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
+	v, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
+	diags.Append(d...)
+	return v, known && len(v.Images) > 0
+}
+
+// adopted tells whether a disk in state was imported, so that no host knows how it was made: it has no generation.
+func (m model) adopted(ctx context.Context, diags *diag.Diagnostics) bool {
+	v, known := m.made(ctx, diags)
+	return known && v.Images[0].Generation == ""
+}
+
+// top is the disk's own image.
+func (m model) top(v host.StorageVolume, generation string) volume.Image {
+	return volume.Image{
+		Type: "file", Format: v.Format, Name: v.Path, Generation: generation,
+		AccessMode: volume.WriteExclusive, Hosts: []string{m.Host.ValueString()},
+	}
+}
+
+// spec is what a wholly known plan asks for.
+func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) content.Spec {
+	s := content.Spec{
+		Pool: pool, Prefix: m.NamePrefix.ValueString(), Mode: m.mode(), Format: m.Format.ValueString(),
+		Preallocation: m.Preallocation.ValueString(),
+	}
+	if s.Prefix == "" {
+		s.Name = m.Name.ValueString()
+	}
+	s.Master, _ = m.master(ctx, diags)
+	if !m.ClusterSize.IsNull() {
+		s.ClusterSize, _ = m.ClusterSize.Bytes() // validated
+	}
+	s.Capacity = m.size()
+	if s.Capacity == 0 && s.Master.Capacity != nil {
+		s.Capacity = *s.Master.Capacity
+	}
+	return s
+}
+
+// size is the configured size in bytes, 0 when there is none or it is not known.
+func (m model) size() int64 {
+	if m.Size.IsNull() || m.Size.IsUnknown() {
+		return 0
+	}
+	bytes, _ := m.Size.Bytes() // validated
+	return bytes
+}
+
+// read fills the model with what the host has. How the disk was made stays as it is.
+func (m *model) read(ctx context.Context, v host.StorageVolume, diags *diag.Diagnostics) {
+	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
+	m.Pool, m.Name, m.Format = types.StringValue(v.Pool), types.StringValue(v.Name), types.StringValue(v.Format)
+	if !m.Size.IsNull() && m.size() != v.Capacity {
+		m.Size = tfvalue.QuantityOfBytes(v.Capacity)
+	}
+	before, known := m.made(ctx, diags)
+	if !known {
+		before = volume.Volume{Images: []volume.Image{m.top(v, "")}}
+	}
+	capacity := v.Capacity
+	before.Capacity = &capacity
+	before.Images[0].Name, before.Images[0].Format = v.Path, v.Format
+	m.Volume = tfvalue.VolumeObject(before, tfvalue.Unknowns{})
+}

@@ -1,0 +1,227 @@
+package disk_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+const blank = `size = "64Mi"`
+
+// has checks which targets a domain has, live or stored.
+func has(t *testing.T, l *lab.Lab, want ...string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		for _, args := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
+			out := virsh(t, l, args...)
+			if n := strings.Count(out, "\n v") + strings.Count(out, "\n s"); n != len(want) {
+				return fmt.Errorf("%v shows not %d disks:\n%s", args, len(want), out)
+			}
+			for _, target := range want {
+				if !strings.Contains(out, " "+target+" ") {
+					return fmt.Errorf("%v does not show %s:\n%s", args, target, out)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func TestAccDataDisksAreUnpluggedAndDeletedInOneApply(t *testing.T) {
+	for name, lifecycle := range map[string]struct{ disk, machine string }{
+		"by default":                           {},
+		"create_before_destroy on the disk":    {disk: "lifecycle { create_before_destroy = true }"},
+		"create_before_destroy on the machine": {machine: "lifecycle { create_before_destroy = true }"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			console := acctest.NewConsole(t)
+			root, data := disk("root", blank), disk("data", blank+"\n"+lifecycle.disk)
+			config := func(disks string, on ...string) string {
+				return acctest.Provider(l, "disks") + disks + vm(l, console, "", lifecycle.machine, on...)
+			}
+			withBoth := config(root+data, on("root", theDisk, ""), on("vol", "virtclaim_disk.data", ""))
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{
+					{Config: withBoth, Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda", "vdb"))},
+					{
+						Config: config(root, on("root", theDisk, "")),
+						ConfigPlanChecks: pre(planned(theMachine, plancheck.ResourceActionUpdate),
+							planned("virtclaim_disk.data", plancheck.ResourceActionDestroy)),
+						Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda"), gone(file(l, "data"))),
+					},
+					{Config: withBoth, Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda", "vdb"))},
+				},
+			})
+		})
+	}
+}
+
+func gone(path string) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			return fmt.Errorf("%s is still there: %w", path, err)
+		}
+		return nil
+	}
+}
+
+func TestAccADirectlyAttachedBindingIsUnpluggedAndReleasedInOneApply(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, true, "data"))
+	config := func(more string, on ...string) string {
+		return acctest.Provider(l, "disks") + disk("root", blank) + more + vm(l, console, "", "", on...)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config(binding("data", "write-exclusive", "host-a"),
+					on("root", theDisk, ""), on("vol", "virtclaim_volume_binding.data", `, bus = "virtio"`)),
+				Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda", "vdb")),
+			},
+			{
+				Config: config("", on("root", theDisk, "")),
+				Check:  resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda")),
+			},
+		},
+	})
+}
+
+// openFiles are the files that the host's QEMU processes hold open, those deleted among them.
+func openFiles(t *testing.T, l *lab.Lab) (names []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, l.Hosts["host-a"].Dir+"/pools/") {
+			names = append(names, to)
+		}
+	}
+	return names
+}
+
+func TestAccAReplacedDiskIsPluggedInAnew(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("data", blank) +
+		vm(l, console, "", "", on("root", theDisk, ""), on("vol", "virtclaim_disk.data", `, bus = "scsi"`))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config, Check: boots(t, console, 1)},
+			{
+				Taint:  []string{"virtclaim_disk.data"},
+				Config: config,
+				ConfigPlanChecks: pre(planned(theMachine, plancheck.ResourceActionUpdate),
+					planned("virtclaim_disk.data", plancheck.ResourceActionReplace)),
+				Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda", "sda"), func(*terraform.State) error {
+					open := strings.Join(openFiles(t, l), "\n")
+					if strings.Contains(open, "(deleted)") || !strings.Contains(open, file(l, "data")) {
+						return fmt.Errorf("QEMU has open:\n%s", open)
+					}
+					return nil
+				}),
+			},
+		},
+	})
+}
+
+func TestAccWhatAMachineBootsFromIsNotTakenAway(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := func(disks, running string, on ...string) string {
+		return acctest.Provider(l, "disks") + disks + vm(l, console, "", "running = "+running, on...)
+	}
+	root, ordered := disk("root", blank), on("root", theDisk, ", boot_order = 1")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config(root, "true", ordered), Check: boots(t, console, 1)},
+			{
+				Config:      config("", "true"),
+				ExpectError: message("domain web on host host-a has", "as its disk root, which it boots from", "running = false"),
+			},
+			{
+				// Nothing was touched.
+				Config: config(root, "true", ordered), PlanOnly: true,
+				Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda")),
+			},
+			// The remedies work: stop it and take the disk away, or replace both.
+			{Config: config(root, "false", ordered)},
+			{Config: config("", "false"), Check: gone(file(l, "root"))},
+			{Config: config(root, "true", ordered), Check: boots(t, console, 2)},
+			{
+				Taint: []string{theDisk, theMachine}, Config: config(root, "true", ordered), Check: boots(t, console, 3),
+			},
+		},
+	})
+}
+
+func TestAccTheDomainOfAnotherKeepsItsDisk(t *testing.T) {
+	l := acctest.Lab(t)
+	define := func() {
+		xml := fmt.Sprintf(`<domain type='qemu'><name>theirs</name><memory unit='MiB'>64</memory>
+<os><type arch='x86_64'>hvm</type></os><devices><disk type='file' device='disk'><driver name='qemu' type='qcow2'/>
+<source file='%s'/><target dev='vda' bus='virtio'/></disk></devices></domain>`, file(l, "root"))
+		if err := l.Hosts["host-a"].DefineXML(t.Context(), xml); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: acctest.Provider(l, "disks") + disk("root", blank)},
+			{
+				PreConfig:   define,
+				Config:      acctest.Provider(l, "disks"),
+				ExpectError: message("domain theirs on host host-a has", "that domain is not this configuration's"),
+			},
+			{
+				Config: acctest.Provider(l, "disks") + disk("root", blank), PlanOnly: true,
+			},
+			{
+				PreConfig: func() { virsh(t, l, "undefine", "theirs") },
+				Config:    acctest.Provider(l, "disks"), Check: gone(file(l, "root")),
+			},
+		},
+	})
+}
+
+func TestAccAVolumeBelowAnotherStays(t *testing.T) {
+	l := acctest.Lab(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: acctest.Provider(l, "disks") + disk("root", blank) + disk("upper", over("copy-on-write", theDisk)),
+				Check:  resource.TestCheckResourceAttr("virtclaim_disk.upper", "volume.images.#", "2"),
+			},
+			{
+				PreConfig: func() {
+					virsh(t, l, "vol-create-as", "rust", "theirs", "64M", "--format", "qcow2", "--backing-vol", file(l, "root"),
+						"--backing-vol-format", "qcow2")
+				},
+				Config:      acctest.Provider(l, "disks"),
+				ExpectError: message("other volumes are overlays of it, which would be lost with it: rust/theirs"),
+			},
+			{
+				PreConfig: func() { virsh(t, l, "vol-delete", "theirs", "--pool", "rust") },
+				Config:    acctest.Provider(l, "disks"), Check: gone(file(l, "root")),
+			},
+		},
+	})
+}

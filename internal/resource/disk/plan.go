@@ -1,0 +1,253 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+var sourcePath = path.Root("source").AtName("volume")
+
+// ValidateConfig checks what needs no host.
+func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+	diags := &resp.Diagnostics
+	if config.Source.IsNull() {
+		if config.Size.IsNull() {
+			diags.AddAttributeError(path.Root("size"), "A blank disk without a size",
+				"The disk has no source, so it is blank and needs a size. Set size, or source and copy_mode.")
+		}
+		return
+	}
+	if config.CopyMode.IsNull() {
+		diags.AddAttributeError(path.Root("copy_mode"), "A master without a copy mode",
+			"The disk has a source, so say what becomes of it: copy_mode = copy-on-write, copy-on-read or clone.")
+	}
+	if config.Format.ValueString() == "raw" {
+		diags.AddAttributeError(path.Root("format"), "A copy is qcow2",
+			"Overlays and clones are qcow2 images; raw is for blank disks. Leave format out.")
+	}
+	if p := config.Preallocation; !p.IsNull() && !p.IsUnknown() && p.ValueString() != "off" {
+		diags.AddAttributeError(path.Root("preallocation"), "A copy can't be preallocated",
+			"What is allocated in an overlay hides its master, so only blank disks can be preallocated. Leave preallocation out.")
+	}
+}
+
+// checkClusterSize refuses what QEMU would.
+func (m model) checkClusterSize(diags *diag.Diagnostics) {
+	if m.ClusterSize.IsNull() || m.ClusterSize.IsUnknown() {
+		return
+	}
+	bytes, err := m.ClusterSize.Bytes()
+	if err != nil || bytes < 1024 || bytes > 2<<20 || bytes&(bytes-1) != 0 || m.Format.ValueString() == "raw" {
+		diags.AddAttributeError(path.Root("cluster_size"), "Unusable cluster size",
+			"The clusters of a qcow2 image have from 1Ki to 2Mi bytes, a power of two; a raw image has none.")
+	}
+}
+
+// ModifyPlan plans the volume field by field. Nothing that is unknown, and no master that is reached otherwise, replaces
+// a disk.
+func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		warnOfLoss(ctx, req, resp, "Destroying")
+		return
+	}
+	var plan model
+	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+		return
+	}
+	if plan.Format.IsUnknown() {
+		plan.Format = types.StringValue("qcow2")
+	}
+	if r.backend.Ready() {
+		r.checkHost(ctx, plan, &resp.Diagnostics)
+	}
+	plan.checkClusterSize(&resp.Diagnostics)
+	plan.checkMaster(ctx, &resp.Diagnostics)
+	if req.State.Raw.IsNull() {
+		plan.checkSize(ctx, &resp.Diagnostics)
+		plan.planNew(ctx, &resp.Diagnostics)
+	} else {
+		r.planChange(ctx, req, resp, &plan)
+	}
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	}
+}
+
+// checkHost refuses a host that the provider does not know, and a usage type that the host does not have.
+func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
+	if plan.Host.IsUnknown() {
+		return
+	}
+	key := plan.Host.ValueString()
+	if _, err := r.backend.Hosts.Host(key); err != nil {
+		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+		return
+	}
+	if plan.UsageType.IsUnknown() {
+		return
+	}
+	if err := r.backend.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
+		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
+	}
+}
+
+// checkMaster refuses a master that the host can't open, as far as it is known. Apply asks again.
+func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
+	v, known := m.master(ctx, diags)
+	if !m.Source.IsNull() && !m.sourceVolume().IsUnknown() && m.sourceVolume().IsNull() {
+		diags.AddAttributeError(sourcePath, "No volume", "The volume of the source is null. Take it from a virtclaim_volume_binding or virtclaim_disk.")
+	}
+	if !known || m.Host.IsUnknown() {
+		return
+	}
+	for _, i := range v.Images {
+		if !slices.Contains(i.Hosts, m.Host.ValueString()) {
+			diags.AddAttributeError(sourcePath, "Host not in the binding", fmt.Sprintf(
+				"The master %s is there for the hosts %s, not for %s. Add %s to the hosts of its binding; a disk of a host can only be "+
+					"the master of disks of the same host.", i.Name, strings.Join(i.Hosts, ", "), m.Host.ValueString(), m.Host.ValueString()))
+		}
+	}
+}
+
+// checkSize refuses a new disk that is smaller than its master.
+func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
+	v, known := m.master(ctx, diags)
+	if size := m.size(); known && size != 0 && v.Capacity != nil && size < *v.Capacity {
+		diags.AddAttributeError(path.Root("size"), "Smaller than the master",
+			fmt.Sprintf("The disk is to have %d bytes, but its master has %d. Leave size out to have as many, or ask for more.", size, *v.Capacity))
+	}
+}
+
+// planNew is the volume of a disk that is to be made.
+func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
+	master, known := m.master(ctx, diags)
+	if m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() || m.Format.IsUnknown() {
+		m.Volume = tfvalue.UnknownVolume()
+		return
+	}
+	v := volume.Volume{CopyOnRead: m.mode() == volume.CopyOnRead, Images: []volume.Image{{
+		Type: "file", Format: m.Format.ValueString(), AccessMode: volume.WriteExclusive, Hosts: []string{m.Host.ValueString()},
+	}}}
+	if size := m.size(); size != 0 {
+		v.Capacity = &size
+	} else if known {
+		v.Capacity = master.Capacity
+	}
+	m.Volume = m.over(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Local: true})
+}
+
+// over lays the disk's own image over the images of its master, if it needs them.
+func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
+	if m.isOver() {
+		return tfvalue.Over(v, u, m.sourceVolume())
+	}
+	return tfvalue.VolumeObject(v, u)
+}
+
+// planChange plans what becomes of a disk that is there: whether it is replaced, and its volume if it is not.
+func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, plan *model) {
+	var state model
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	if plan.otherMaster(ctx, state, &resp.Diagnostics) {
+		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
+	}
+	if len(resp.RequiresReplace) > 0 {
+		warnOfLoss(ctx, req, resp, "Replacing")
+		return
+	}
+	warnOfNoEffect(*plan, state, &resp.Diagnostics)
+	r.warnOfPool(*plan, state, &resp.Diagnostics)
+	is, known := state.made(ctx, &resp.Diagnostics)
+	if !known {
+		return
+	}
+	if size := plan.size(); size != 0 && size < *is.Capacity {
+		resp.Diagnostics.AddAttributeError(path.Root("size"), "A disk can't shrink",
+			fmt.Sprintf("Disk %s on host %s has %d bytes; %s is less, and what is beyond would be lost. Ask for at least %s, or replace the disk.",
+				state.Name.ValueString(), state.Host.ValueString(), *is.Capacity, plan.Size.ValueString(),
+				tfvalue.QuantityOfBytes(*is.Capacity).ValueString()))
+		return
+	} else if size != 0 {
+		is.Capacity = &size
+	}
+	plan.Size = state.Size.OrSame(plan.Size)
+	is.Images, is.CopyOnRead = is.Images[:1], plan.mode() == volume.CopyOnRead
+	plan.Volume = plan.over(is, tfvalue.Unknowns{})
+}
+
+// otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an
+// imported disk was made is adopted.
+func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnostics) bool {
+	if state.adopted(ctx, diags) && state.Source.IsNull() {
+		return false
+	}
+	if m.Source.IsNull() != state.Source.IsNull() && !m.Source.IsUnknown() {
+		return true
+	}
+	was, ok := state.master(ctx, diags)
+	is, known := m.master(ctx, diags)
+	if !ok || !known || is.Images[0].Name == "" {
+		return false
+	}
+	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
+	if !clear {
+		diags.AddAttributeError(sourcePath, "Is it another master?", fmt.Sprintf(
+			"The master was %s and is %s now, on servers none of which was one of its servers before. If it is the same storage, "+
+				"move it with a server in common. If it is not, make the disk anew: terraform apply -replace=<address of this resource>.",
+			was.Images[0].Name, is.Images[0].Name))
+	}
+	return clear && !same
+}
+
+// warnOfLoss says what a plan loses.
+func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how string) {
+	var state model
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.AddWarning("Content is lost", fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.",
+		how, state.ID.ValueString(), state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString()))
+}
+
+// warnOfNoEffect says what holds for new disks only.
+func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
+	for name, changed := range map[string]bool{
+		"cluster_size":  !plan.ClusterSize.IsUnknown() && !plan.ClusterSize.Equal(state.ClusterSize),
+		"preallocation": !plan.Preallocation.IsUnknown() && !plan.Preallocation.Equal(state.Preallocation),
+	} {
+		if changed {
+			diags.AddAttributeWarning(path.Root(name), "No effect on a disk that is there", fmt.Sprintf(
+				"%s holds when a disk is made. Disk %s stays as it is; to make it anew: terraform apply -replace=<address of this resource>.",
+				name, state.ID.ValueString()))
+		}
+	}
+}
+
+// warnOfPool says that a changed storage map moves no disk.
+func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
+	if !r.backend.Ready() {
+		return
+	}
+	pool, ok := r.backend.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]
+	if ok && pool != state.Pool.ValueString() {
+		diags.AddAttributeWarning(path.Root("usage_type"), "The disk stays in its pool", fmt.Sprintf(
+			"The usage type %s of host %s is the pool %s now. That holds for new disks; disk %s stays in pool %s.",
+			plan.UsageType.ValueString(), plan.Host.ValueString(), pool, state.ID.ValueString(), state.Pool.ValueString()))
+	}
+}

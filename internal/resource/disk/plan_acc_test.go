@@ -1,0 +1,273 @@
+package disk_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// stays expects that a disk is kept, and perhaps updated.
+func stays(update bool) plancheck.PlanCheck {
+	if update {
+		return planned(theDisk, plancheck.ResourceActionUpdate)
+	}
+	return planned(theDisk, plancheck.ResourceActionNoop)
+}
+
+// proxy is another portal of the lab's iSCSI server.
+func portal(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	return strings.Replace(l.Target.Portal, "127.0.0.1", "localhost", 1)
+}
+
+func TestAccADiskStaysWhenItsMasterIsReachedOtherwise(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	lun := acctest.LUN(t, l, true, "the master")
+	untouched(t, lun.Path)
+	config := func(hosts, portal string, version int) string {
+		return acctest.Provider(l, "disks") + fmt.Sprintf(`
+resource "virtclaim_volume_binding" "golden" {
+  name        = "golden"
+  hosts       = [%s]
+  access_mode = "read-shared"
+  source = { iscsi = { portal = %q, iqn = %q, lun = %d, username = %q, password_wo = %q, password_wo_version = %d } }
+}
+`, hosts, portal, lun.IQN, lun.Number, l.Target.Username, l.Target.Password, version) +
+			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
+			vm(l, console, "", "", on("root", theDisk, ""))
+	}
+	sameBoot := boots(t, console, 1)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config(`"host-a"`, l.Target.Portal, 1), Check: sameBoot},
+			{Config: config(`"host-a", "host-b"`, l.Target.Portal, 1), ConfigPlanChecks: pre(stays(true)), Check: sameBoot},
+			{Config: config(`"host-a", "host-b"`, portal(t, l), 1), ConfigPlanChecks: pre(stays(true)), Check: sameBoot},
+			{Config: config(`"host-a", "host-b"`, portal(t, l), 2), ConfigPlanChecks: pre(stays(false)), Check: sameBoot},
+		},
+	})
+}
+
+func TestAccADiskStaysWhenItsClaimMovesOrGrows(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	lun := acctest.LUN(t, l, false, "the master")
+	spec := lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: lun}
+	acctest.AddClaim(t, l, spec)
+	config := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a") +
+		disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) + vm(l, console, "", "", on("root", theDisk, ""))
+	sameBoot := boots(t, console, 1)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config, Check: sameBoot},
+			{
+				PreConfig: func() { remakeVolume(t, l, spec, portal(t, l)) },
+				Config:    config, ConfigPlanChecks: pre(stays(true)), Check: sameBoot,
+			},
+			{
+				PreConfig: func() { growClaim(t, l, spec) },
+				Config:    config, ConfigPlanChecks: pre(stays(true)),
+				Check: resource.ComposeTestCheckFunc(sameBoot,
+					resource.TestCheckResourceAttr("virtclaim_volume_binding.golden", "volume.capacity", "134217728"),
+					resource.TestCheckResourceAttr(theDisk, "volume.capacity", "67108864")),
+			},
+		},
+	})
+}
+
+// remakeVolume makes a claim's PersistentVolume anew, for the same logical unit at another portal.
+func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
+	t.Helper()
+	ctx, volumes := context.Background(), l.Cluster.Client.CoreV1().PersistentVolumes()
+	old, err := volumes.Get(ctx, spec.VolumeName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimRef := old.Spec.ClaimRef
+	old.Finalizers = nil
+	if _, err := volumes.Update(ctx, old, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := volumes.Delete(ctx, spec.VolumeName(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	anew := l.Volume(spec)
+	anew.Spec.ISCSI.TargetPortal, anew.Spec.ClaimRef = portal, claimRef
+	acctest.Eventually(t, "the volume is made anew and bound", func() error {
+		if _, err := volumes.Create(ctx, anew, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		return nil
+	})
+	acctest.Eventually(t, "the volume is bound", func() error {
+		v, err := volumes.Get(ctx, spec.VolumeName(), metav1.GetOptions{})
+		if err == nil && v.Status.Phase != corev1.VolumeBound {
+			err = fmt.Errorf("it is %s", v.Status.Phase)
+		}
+		return err
+	})
+}
+
+// growClaim says that the claim has 128 MiB, as a resizer would.
+func growClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+	t.Helper()
+	ctx, claims := context.Background(), l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace)
+	acctest.Eventually(t, "the claim has grown", func() error {
+		c, err := claims.Get(ctx, spec.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.Status.Capacity = lab.Storage(128 << 20)
+		_, err = claims.UpdateStatus(ctx, c, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func TestAccAnotherClaimReplacesBindingAndDiskAndSaysWhatIsLost(t *testing.T) {
+	l := acctest.Lab(t)
+	for _, name := range []string{"one", "two"} {
+		acctest.Claim(t, l, "disks", name, acctest.LUN(t, l, false, name))
+	}
+	config := func(claim string) string {
+		return strings.ReplaceAll(binding(claim, "read-shared", "host-a"), fmt.Sprintf("%q {", claim), `"golden" {`) +
+			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
+	}
+	named := func(claim string) string { // the binding's own name stays
+		return strings.Replace(config(claim), fmt.Sprintf("name        = %q", claim), `name        = "golden"`, 1)
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("provider.tf", acctest.Provider(l, "disks"))
+	cli.Write("main.tf", named("one"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", named("two"))
+	plan := cli.Must("plan", "-no-color")
+	acctest.Contains(t, plan, "virtclaim_volume_binding.golden must be replaced", "virtclaim_disk.root must be replaced")
+	if !message("Content is lost", "Replacing disk host-a/ssd/root").MatchString(plan) {
+		t.Error("the plan does not say what is lost:", plan)
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Error("a second plan is not empty:", plan)
+	}
+	gone := cli.Must("destroy", "-auto-approve", "-no-color")
+	if !message("Content is lost", "Destroying disk host-a/ssd/root").MatchString(gone) {
+		t.Error("the destroy does not say what is lost:", gone)
+	}
+}
+
+func TestAccDisksGrowAndNeverShrink(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := func(size, running string) string {
+		return acctest.Provider(l, "disks") + disk("root", fmt.Sprintf("size = %q", size)) +
+			vm(l, console, run("while sleep 1; do cat /sys/block/vda/size; done"), "force_stop = true\n  running = "+running, on("root", theDisk, ""))
+	}
+	sized := func(bytes int64) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			out, err := exec.CommandContext(t.Context(), "qemu-img", "info", "-U", file(l, "root")).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), fmt.Sprintf("(%d bytes)", bytes)) {
+				return fmt.Errorf("not %d bytes: %w: %s", bytes, err, out)
+			}
+			return nil
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config("64Mi", "true"), Check: func(*terraform.State) error { console.Await(t, "131072"); return nil }},
+			{
+				Config: config("96Mi", "true"), ConfigPlanChecks: pre(stays(true)),
+				Check: func(s *terraform.State) error {
+					console.Await(t, "196608") // the running guest sees it
+					if console.Boots() != 1 {
+						return fmt.Errorf("the guest was started anew")
+					}
+					return sized(96 << 20)(s)
+				},
+			},
+			{Config: config("98304Ki", "true"), PlanOnly: true},
+			{Config: config("64Mi", "true"), ExpectError: message("A disk can't shrink", "Ask for at least 96Mi")},
+			{Config: config("128Mi", "false"), Check: sized(128 << 20)},
+			{Config: config("160Mi", "false"), Check: sized(160 << 20)},
+			{
+				// Somebody grew it by hand: it is never made smaller again.
+				PreConfig:   func() { virsh(t, l, "vol-resize", "root", "192M", "--pool", "ssd") },
+				Config:      config("160Mi", "false"),
+				ExpectError: message("A disk can't shrink", "Ask for at least 192Mi"),
+			},
+			{Config: config("192Mi", "false"), Check: sized(192 << 20)},
+		},
+	})
+}
+
+func TestAccAnImportedDiskIsAdopted(t *testing.T) {
+	l := acctest.Lab(t)
+	_, source := golden(t, l, "the master")
+	config := acctest.Provider(l, "disks") + source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: acctest.Provider(l, "disks") + source},
+			{
+				PreConfig: func() { virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2") },
+				Config:    config, ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root", ImportStatePersist: true,
+				ImportStateCheck: nil,
+			},
+			{
+				Config: config, ConfigPlanChecks: pre(stays(true)),
+				Check: resource.ComposeTestCheckFunc(
+					resource.TestCheckResourceAttr(theDisk, "volume.images.#", "2"),
+					resource.TestCheckNoResourceAttr(theDisk, "volume.images.0.generation")),
+			},
+			{Config: config, PlanOnly: true},
+		},
+	})
+}
+
+func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
+	l := acctest.Lab(t)
+	_, source := golden(t, l, "the master")
+	const from = "virtclaim_volume_binding.golden"
+	for name, c := range map[string]struct {
+		config string
+		want   *regexp.Regexp
+	}{
+		"blank without a size":      {disk("root", ""), message("A blank disk without a size")},
+		"source without a mode":     {disk("root", "source = { volume = "+from+".volume }"), message("A master without a copy mode")},
+		"mode without a source":     {disk("root", `copy_mode = "clone"`), message("source")},
+		"raw copy":                  {disk("root", over("clone", from)+"\n format = \"raw\""), message("A copy is qcow2")},
+		"preallocated copy":         {disk("root", over("clone", from)+"\n preallocation = \"falloc\""), message("A copy can't be preallocated")},
+		"odd clusters":              {disk("root", blank+"\n cluster_size = \"65Ki\""), message("Unusable cluster size")},
+		"smaller than the master":   {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
+		"name with a slash":         {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},
+		"name and prefix":           {disk("root", blank+"\n name_prefix = \"x\""), message("name_prefix")},
+		"unknown usage type":        {strings.Replace(disk("root", blank), "fast", "faster", 1), message(`host host-a has no usage type "faster"; it has fast, slow`)},
+		"unknown host":              {strings.Replace(disk("root", blank), "host-a", "host-c", 1), message(`no host "host-c"`)},
+		"ephemeral network storage": {vm(l, acctest.NewConsole(t), "", "", on("root", from, ", ephemeral = true")), message("Only a local disk can be ephemeral")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{
+					{Config: acctest.Provider(l, "disks") + source},
+					{Config: acctest.Provider(l, "disks") + source + c.config, PlanOnly: true, ExpectError: c.want},
+					{Config: acctest.Provider(l, "disks")}, // what is wrong can't be destroyed either
+				},
+			})
+		})
+	}
+}

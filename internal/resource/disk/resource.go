@@ -1,0 +1,241 @@
+// Package disk is the resource virtclaim_disk: local content on one host, made of any volume or of nothing.
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// The timeouts when the user sets none. A clone may be large.
+const (
+	createTimeout = 60 * time.Minute
+	readTimeout   = 2 * time.Minute
+	updateTimeout = 10 * time.Minute
+	deleteTimeout = 10 * time.Minute
+)
+
+type disk struct{ backend *backend.Backend }
+
+var (
+	_ resource.ResourceWithConfigure      = &disk{}
+	_ resource.ResourceWithModifyPlan     = &disk{}
+	_ resource.ResourceWithValidateConfig = &disk{}
+	_ resource.ResourceWithImportState    = &disk{}
+)
+
+// New makes the resource.
+func New() resource.Resource { return &disk{} }
+
+func (r *disk) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_disk"
+}
+
+func (r *disk) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// Create makes the volume. When it fails nothing is left; when it is interrupted, the next one goes on.
+func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h := r.host(plan, &resp.Diagnostics)
+	plan.checkMaster(ctx, &resp.Diagnostics)
+	plan.checkSize(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	made, master, err := r.make(ctx, h, plan, &resp.Diagnostics)
+	if err != nil {
+		addError(&resp.Diagnostics, plan, "The disk could not be made", err)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	actual := volume.Over(plan.top(made.StorageVolume, made.Generation), &made.Capacity, plan.mode(), master)
+	plan.ID = types.StringValue(plan.Host.ValueString() + "/" + made.Pool + "/" + made.Name)
+	plan.Name, plan.Pool = types.StringValue(made.Name), types.StringValue(made.Pool)
+	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// make makes the volume in the pool of its usage type.
+func (r *disk) make(ctx context.Context, h *host.Host, plan model, diags *diag.Diagnostics) (made content.Made, master volume.Volume, err error) {
+	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
+	if err != nil {
+		return made, master, err
+	}
+	spec := plan.spec(ctx, pool, diags)
+	if !plan.Source.IsNull() {
+		if err := r.prepareMaster(ctx, h, plan, &spec); err != nil {
+			return made, master, err
+		}
+	}
+	made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), h, spec, progress(ctx, plan))
+	return made, spec.Master, err
+}
+
+// Read reports what the host has. Only a volume that its pool does not have is taken out of state; a pool that is missing
+// or not active is an error.
+func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if !r.backend.Ready() {
+		return
+	}
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h := r.host(state, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	pool, name := state.Pool.ValueString(), state.Name.ValueString()
+	err := content.Forget(ctx, h, pool, name, state.generation(ctx, &resp.Diagnostics))
+	var v host.StorageVolume
+	if err == nil {
+		v, err = h.Volume(ctx, pool, name)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, state, "The disk could not be read", err)
+		return
+	}
+	state.read(ctx, v, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update grows the disk. All else that changes in place concerns what is below it, which the machines are told of.
+func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h := r.host(plan, &resp.Diagnostics)
+	plan.checkMaster(ctx, &resp.Diagnostics)
+	if plan.otherMaster(ctx, state, &resp.Diagnostics) {
+		resp.Diagnostics.AddAttributeError(sourcePath, "The master changed during the apply",
+			fmt.Sprintf("Disk %s was made of another master than the source leads to now. Nothing was changed. Plan and apply again: the "+
+				"plan will say that the disk is replaced.", state.ID.ValueString()))
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := r.grow(ctx, h, plan, state, &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, plan, "The disk could not be grown", err)
+		return
+	}
+	own, _ := state.made(ctx, &resp.Diagnostics)
+	if size := plan.size(); size != 0 {
+		own.Capacity = &size
+	}
+	own.Images = own.Images[:1]
+	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, plan.over(own, tfvalue.Unknowns{}))
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete has machines let go of the disk, and deletes the volume.
+func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h := r.host(state, &resp.Diagnostics)
+	own, known := state.made(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() || !known {
+		return
+	}
+	key, top := state.Host.ValueString(), own.Images[0]
+	err := guard.LetGo(ctx, map[string]guard.Host{key: h}, top, r.backend.Owner)
+	if err == nil {
+		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, state, "The disk could not be removed", err)
+	}
+}
+
+// ImportState takes <host>/<pool>/<volume>.
+func (r *disk) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	parts, err := tfvalue.ImportID(req.ID, "<host>/<pool>/<volume>")
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import id", err.Error())
+		return
+	}
+	h, err := r.backend.Hosts.Host(parts[0])
+	if err != nil {
+		resp.Diagnostics.AddError("Unknown host", err.Error())
+		return
+	}
+	if _, err := h.Volume(ctx, parts[1], parts[2]); err != nil {
+		resp.Diagnostics.AddError("The disk could not be imported", err.Error())
+		return
+	}
+	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "pool": parts[1], "name": parts[2]} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// host is the disk's host.
+func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
+	h, err := r.backend.Hosts.Host(m.Host.ValueString())
+	if err != nil {
+		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+	}
+	return h
+}
+
+// generation is that of the disk's own image; empty for an imported one.
+func (m model) generation(ctx context.Context, diags *diag.Diagnostics) string {
+	own, known := m.made(ctx, diags)
+	if !known {
+		return ""
+	}
+	return own.Images[0].Generation
+}
+
+func addError(diags *diag.Diagnostics, m model, summary string, err error) {
+	name := m.Name.ValueString()
+	if name == "" {
+		name = m.NamePrefix.ValueString() + "*"
+	}
+	diags.AddError(summary, fmt.Sprintf("Disk %s on host %s: %s", name, m.Host.ValueString(), err))
+}

@@ -1,0 +1,100 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// lose unplugs from the running domain what want has no more, or has as another volume.
+func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	keys, err := domainxml.Loses(live, want)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		device, _, err := domainxml.Device(live, key)
+		if err != nil {
+			return err
+		}
+		tflog.Info(ctx, "Unplugging a disk", map[string]any{"machine": want.Name, "disk": key})
+		err = l.host.Detach(ctx, uuid, device, func(live string) (bool, error) {
+			_, has, err := domainxml.Device(live, key)
+			return !has, err
+		})
+		if err != nil {
+			return fmt.Errorf("disk %s: %w. Its stored definition is as it was", key, err)
+		}
+	}
+	return nil
+}
+
+// gain plugs into the running domain what want has and it has not. What it opens is noted in the running domain first:
+// otherwise, after an interruption here, a disk that was made anew under the same name could be taken for the old one.
+func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pending bool, err error) {
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return false, err
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return false, err
+	}
+	keys, err := domainxml.Gains(live, want)
+	if err != nil {
+		return false, err
+	}
+	if len(keys) > 0 {
+		mark, err := domainxml.LiveMark(live, want, keys)
+		if err != nil {
+			return false, err
+		}
+		if err := l.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, mark); err != nil {
+			return false, err
+		}
+	}
+	for _, key := range keys {
+		if live, err = l.plug(ctx, uuid, stored, live, key); err != nil {
+			return false, fmt.Errorf("disk %s is in the stored definition, but could not be plugged into the running machine: %w", key, err)
+		}
+	}
+	l.grow(ctx, uuid, live, want)
+	return domainxml.Pending(live, want)
+}
+
+// plug plugs one disk in and gives the live XML after that.
+func (l life) plug(ctx context.Context, uuid, stored, live, key string) (string, error) {
+	device, err := domainxml.Plug(stored, live, key)
+	if err != nil {
+		return "", err
+	}
+	tflog.Info(ctx, "Plugging a disk in", map[string]any{"domain": uuid, "disk": key})
+	if err := l.host.Attach(ctx, uuid, device); err != nil {
+		return "", err
+	}
+	return l.host.LiveXML(ctx, uuid)
+}
+
+// grow tells the guest of network storage that has grown. Local disks are grown by their own resource. Storage that is
+// smaller than its claim says is no reason to fail: the guest goes on with what there is.
+func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) {
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		v := want.Disks[key].Volume
+		target, err := domainxml.Target(live, key)
+		if err != nil || target == "" || v.Capacity == nil || v.Images[0].Type != "network" {
+			continue
+		}
+		if err := l.host.GrowDevice(ctx, uuid, target, *v.Capacity); err != nil {
+			tflog.Warn(ctx, "The guest was not told of grown storage", map[string]any{"disk": key, "error": err.Error()})
+		}
+	}
+}
