@@ -130,19 +130,21 @@ func providerConfig(t testing.TB, kind tftypes.Type, uri string) *tfprotov6.Dyna
 	object := kind.(tftypes.Object)
 	hosts := object.AttributeTypes["hosts"].(tftypes.Map)
 	host := hosts.ElementType.(tftypes.Object)
-	values := map[string]tftypes.Value{}
-	for name, kind := range object.AttributeTypes {
-		values[name] = tftypes.NewValue(kind, nil)
-	}
-	values["hosts"] = tftypes.NewValue(hosts, map[string]tftypes.Value{
-		"host-a": tftypes.NewValue(host, map[string]tftypes.Value{
-			"uri":             tftypes.NewValue(tftypes.String, uri),
-			"kubernetes_node": tftypes.NewValue(tftypes.String, nil),
-		}),
-	})
+	values, address := nulls(object), nulls(host)
+	address["uri"] = tftypes.NewValue(tftypes.String, uri)
+	values["hosts"] = tftypes.NewValue(hosts, map[string]tftypes.Value{"host-a": tftypes.NewValue(host, address)})
 	config, err := tfprotov6.NewDynamicValue(object, tftypes.NewValue(object, values))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &config
+}
+
+// nulls are the attributes of an object, all of them null.
+func nulls(object tftypes.Object) map[string]tftypes.Value {
+	values := map[string]tftypes.Value{}
+	for name, kind := range object.AttributeTypes {
+		values[name] = tftypes.NewValue(kind, nil)
+	}
+	return values
 }
