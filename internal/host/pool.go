@@ -2,8 +2,11 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
@@ -22,10 +25,29 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 	})
 }
 
+// busyPause is how long a pool that is busy is left alone.
+const busyPause = 200 * time.Millisecond
+
+// refresh has libvirt look at the files of a pool, which it does by itself only when the pool starts. While a volume is
+// being made in the pool libvirt refuses that. It has neither an error code of its own for it nor an event for its end.
+func refresh(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	for {
+		err := l.StoragePoolRefresh(p, 0)
+		if !isCode(err, libvirt.ErrInternalError) || !strings.Contains(err.Error(), "asynchronous jobs running") {
+			return err
+		}
+		select {
+		case <-time.After(busyPause):
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
 // PoolFree is how many bytes a pool has left.
 func (h *Host) PoolFree(ctx context.Context, pool string) (int64, error) {
 	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {
-		if err := l.StoragePoolRefresh(p, 0); err != nil {
+		if err := refresh(ctx, l, p); err != nil {
 			return 0, err
 		}
 		_, _, _, free, err := l.StoragePoolGetInfo(p)

@@ -27,8 +27,8 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 	return onPool(ctx, h, op, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (T, error) {
 		v, err := l.StorageVolLookupByName(p, name)
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			// libvirt lists a pool's files at its start only.
-			if err = l.StoragePoolRefresh(p, 0); err == nil {
+			// Somebody may have made it beside libvirt.
+			if err = refresh(ctx, l, p); err == nil {
 				v, err = l.StorageVolLookupByName(p, name)
 			}
 		}
@@ -110,7 +110,7 @@ func (h *Host) Overlays(ctx context.Context, path string) ([]StorageVolume, erro
 		}
 		var found []StorageVolume
 		for _, p := range pools {
-			in, err := overlaysIn(l, p, path)
+			in, err := overlaysIn(ctx, l, p, path)
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
 			}
@@ -120,8 +120,8 @@ func (h *Host) Overlays(ctx context.Context, path string) ([]StorageVolume, erro
 	})
 }
 
-func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool, path string) (found []StorageVolume, err error) {
-	if err := l.StoragePoolRefresh(p, 0); err != nil {
+func overlaysIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, path string) (found []StorageVolume, err error) {
+	if err := refresh(ctx, l, p); err != nil {
 		return nil, err
 	}
 	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)

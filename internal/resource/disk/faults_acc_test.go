@@ -1,0 +1,123 @@
+package disk_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// scenario is a change of a configuration that is interrupted.
+type scenario struct {
+	name string
+	// before is applied without a fault, then after with one; either may be empty.
+	before, after string
+	// calls are those that the change makes on the host, and how often.
+	calls map[lab.Call]int
+}
+
+func scenarios(l *lab.Lab, source string, console acctest.Console) []scenario {
+	clone := source + disk("root", over("clone", "virtclaim_volume_binding.golden"))
+	overlay := source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
+	machine := vm(l, console, "", "force_stop = true", on("root", theDisk, ""))
+	grown := func(s string) string { return strings.Replace(s, "usage_type", "size = \"96Mi\"\n  usage_type", 1) }
+	return []scenario{
+		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1}},
+		{"create a clone", source, clone, map[lab.Call]int{
+			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
+		}},
+		{"create one whose name is made up", source, strings.Replace(clone, "name       =", "name_prefix =", 1), map[lab.Call]int{
+			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallBlockPull: 1,
+		}},
+		{"grow through the pool", clone, grown(clone), map[lab.Call]int{lab.CallVolumeResize: 1}},
+		{"grow through the machine", overlay + machine, grown(overlay) + machine, map[lab.Call]int{lab.CallBlockResize: 1}},
+		{"delete", overlay, source, map[lab.Call]int{lab.CallVolumeDelete: 1}},
+		{
+			"delete one that is plugged in", overlay + disk("data", blank) + vm(l, console, "", "force_stop = true",
+				on("root", theDisk, ""), on("vol", "virtclaim_disk.data", "")), overlay + machine,
+			map[lab.Call]int{lab.CallDetach: 1, lab.CallDefine: 2, lab.CallVolumeDelete: 1},
+		},
+		{
+			"plug in", overlay + machine, overlay + disk("data", blank) + vm(l, console, "", "force_stop = true",
+				on("root", theDisk, ""), on("vol", "virtclaim_disk.data", "")),
+			map[lab.Call]int{lab.CallDefine: 3, lab.CallSetMetadata: 1, lab.CallAttach: 1},
+		},
+	}
+}
+
+// Whatever interrupts an apply, wherever: after one more everything is as configured, and in the end nothing is left.
+// VIRTCLAIM_FAULTS=all tries every point; otherwise it is each scenario's first and last call, killed and cut.
+func TestAccAnInterruptedApplyIsPutRightByTheNext(t *testing.T) {
+	l := acctest.Lab(t)
+	_, source := golden(t, l, "the master's content")
+	console := acctest.NewConsole(t)
+	for _, s := range scenarios(l, source, console) {
+		for _, f := range faults(s) {
+			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f) })
+		}
+	}
+}
+
+// faults are the points of a scenario, in a fixed order.
+func faults(s scenario) (all []lab.Fault) {
+	for _, call := range []lab.Call{
+		lab.CallDefine, lab.CallVolumeCreate, lab.CallDomainCreateFlags, lab.CallBlockPull, lab.CallDestroy, lab.CallVolumeResize,
+		lab.CallBlockResize, lab.CallDetach, lab.CallSetMetadata, lab.CallAttach, lab.CallVolumeDelete,
+	} {
+		for nth := 1; nth <= s.calls[call]; nth++ {
+			for _, after := range []bool{false, true} {
+				for _, kill := range []bool{false, true} {
+					all = append(all, lab.Fault{Call: call, Nth: nth, After: after, Kill: kill})
+				}
+			}
+		}
+	}
+	if os.Getenv("VIRTCLAIM_FAULTS") == "all" {
+		return all
+	}
+	var some []lab.Fault
+	for i, f := range all {
+		if f.After && f.Kill || i == 0 { // the worst: it is done, and nobody knows
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+func interrupt(t *testing.T, s scenario, f lab.Fault) {
+	l := acctest.Lab(t)
+	dir, err := os.MkdirTemp("", "tap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tap.Close() }()
+	cli := acctest.NewCLI(t)
+	provider := strings.Replace(acctest.Provider(l, "disks"), l.Hosts["host-a"].URI, tap.URI, 1)
+	cli.Write("main.tf", provider+s.before)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	defer cli.Must("destroy", "-auto-approve", "-no-color")
+
+	cli.Write("main.tf", provider+s.after)
+	tap.Arm(f)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if !tap.Fired() {
+		t.Fatalf("the call was never made: %v\n%s", err, out)
+	}
+	if err == nil && f.Kill {
+		t.Errorf("the provider was killed, but the apply succeeded:\n%s", out)
+	}
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err != nil {
+		t.Fatalf("the next apply failed: %v\n%s\n\nafter:\n%s", err, out, fmt.Sprint(err))
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+}
