@@ -30,7 +30,6 @@ type Host interface {
 	Define(ctx context.Context, xml string) (uuid string, err error)
 	StoredXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
-	Destroy(ctx context.Context, uuid string) error
 	Undefine(ctx context.Context, uuid string) error
 	Domains(ctx context.Context) ([]host.Domain, error)
 
@@ -41,6 +40,7 @@ type Host interface {
 	Overlays(ctx context.Context, path string) ([]host.StorageVolume, error)
 
 	StartCopier(ctx context.Context, uuid string) error
+	StopCopier(ctx context.Context, uuid string) error
 	Pull(ctx context.Context, uuid, target string, report func(host.Progress)) error
 	WaitCopied(ctx context.Context, uuid, target string) error
 }

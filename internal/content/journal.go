@@ -84,7 +84,7 @@ func (j *journal) stop(ctx context.Context) error {
 	if err != nil || !state.Active {
 		return err
 	}
-	return j.host.Destroy(ctx, j.UUID)
+	return j.host.StopCopier(ctx, j.UUID)
 }
 
 // discard removes the volume, which nobody can be using yet, and the entry. An entry that is gone was taken over, and the

@@ -47,11 +47,18 @@ func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string
 	}
 	own := "virtclaim-" + usageType
 	pool, err = h.PoolOfTarget(ctx, folder)
-	switch {
-	case errors.Is(err, host.ErrNotFound):
-		return own, h.MakeDirPool(ctx, own, folder)
-	case err == nil && pool == own:
-		return own, h.StartPool(ctx, own) // it may have been left half made
+	if errors.Is(err, host.ErrNotFound) {
+		made := h.MakeDirPool(ctx, own, folder)
+		if made == nil {
+			return own, nil
+		}
+		// Somebody else may just have made it.
+		if pool, err = h.PoolOfTarget(ctx, folder); err != nil {
+			return "", made
+		}
+	}
+	if err == nil && pool == own {
+		err = h.StartPool(ctx, own) // it may be half made
 	}
 	return pool, err
 }

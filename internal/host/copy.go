@@ -26,6 +26,13 @@ func (h *Host) StartCopier(ctx context.Context, id string) error {
 	})
 }
 
+// StopCopier ends such a domain at once: there is no guest to be graceful to, and its storage may not answer.
+func (h *Host) StopCopier(ctx context.Context, id string) error {
+	return tell(ctx, h, "stop domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainDestroyFlags(d, libvirt.DomainDestroyDefault)
+	})
+}
+
 // Pull copies all that a disk of a running domain still has in its backing chain into its top image, and waits for it.
 // report is told every other second how far it is.
 func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress)) error {

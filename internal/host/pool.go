@@ -106,7 +106,11 @@ func (h *Host) StartPool(ctx context.Context, name string) error {
 		if err != nil || active != 0 {
 			return struct{}{}, err
 		}
-		return struct{}{}, l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+		err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+		if active, e := l.StoragePoolIsActive(p); e == nil && active != 0 {
+			err = nil // somebody else was faster
+		}
+		return struct{}{}, err
 	})
 	return err
 }

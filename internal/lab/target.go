@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,6 +31,7 @@ type Target struct {
 
 	mu   sync.Mutex
 	last int
+	luns []LUN
 }
 
 // LUNSpec describes a LUN to make.
@@ -67,15 +69,39 @@ func startTarget(ctx context.Context, lab, dir string) (*Target, error) {
 	if t.sandbox, err = startSandbox(ctx, lab, "target", dir, bind{filepath.Join(dir, "run"), "/var/run/tgtd"}); err != nil {
 		return nil, err
 	}
-	t.daemon = startDaemon(t.sandbox, dir, "tgtd", "tgtd --foreground --iscsi portal="+t.Portal)
-	err = t.daemon.await(ctx, func(ctx context.Context) error {
+	return t, t.Start(ctx)
+}
+
+// Start starts the server, at first or after Stop, with the LUNs that it had.
+func (t *Target) Start(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.daemon = startDaemon(t.sandbox, t.dir, "tgtd", "tgtd --foreground --iscsi portal="+t.Portal)
+	err := t.daemon.await(ctx, func(ctx context.Context) error {
 		return t.tgtadm(ctx, "--mode target --op show")
 	})
 	if err != nil {
-		return t, fmt.Errorf("start the iSCSI server on %s: %w", t.Portal, err)
+		return fmt.Errorf("start the iSCSI server on %s: %w", t.Portal, err)
 	}
-	return t, t.makeTargets(ctx)
+	if err := t.makeTargets(ctx); err != nil {
+		return err
+	}
+	for _, lun := range t.luns {
+		if err := t.serve(ctx, lun); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// Stop ends the server as a crash would: it ignores SIGTERM. What initiators wrote is in the files.
+func (t *Target) Stop(ctx context.Context) error { return t.daemon.end(ctx, "KILL") }
+
+// Freeze has the server answer nobody, until Thaw.
+func (t *Target) Freeze(ctx context.Context) error { return t.daemon.send(ctx, "STOP") }
+
+// Thaw undoes Freeze.
+func (t *Target) Thaw(ctx context.Context) error { return t.daemon.send(ctx, "CONT") }
 
 func (t *Target) makeTargets(ctx context.Context) error {
 	for _, args := range []string{
@@ -106,19 +132,28 @@ func (t *Target) AddLUN(ctx context.Context, spec LUNSpec) (LUN, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last++
-	number := openTarget
-	if spec.CHAP {
-		number = chapTarget
-	}
 	lun := LUN{
-		IQN: iqn(number), Number: t.last, Size: spec.Size, CHAP: spec.CHAP,
-		Path: filepath.Join(t.dir, "luns", fmt.Sprintf("%d.img", t.last)),
+		Number: t.last, Size: spec.Size, CHAP: spec.CHAP, Path: filepath.Join(t.dir, "luns", fmt.Sprintf("%d.img", t.last)),
 	}
+	lun.IQN = iqn(lun.target())
 	if err := makeImage(lun.Path, spec); err != nil {
 		return LUN{}, fmt.Errorf("make the backing file of a LUN: %w", err)
 	}
+	t.luns = append(t.luns, lun)
+	return lun, t.serve(ctx, lun)
+}
+
+func (t *Target) serve(ctx context.Context, lun LUN) error {
 	args := fmt.Sprintf(" --lun %d --backing-store %s", lun.Number, quote(lun.Path))
-	return lun, t.tgtadm(ctx, targetArgs(number, "logicalunit", "new")+args)
+	return t.tgtadm(ctx, targetArgs(lun.target(), "logicalunit", "new")+args)
+}
+
+// target is tgtd's number of the LUN's target.
+func (l LUN) target() int {
+	if l.CHAP {
+		return chapTarget
+	}
+	return openTarget
 }
 
 func makeImage(path string, spec LUNSpec) error {
@@ -128,13 +163,17 @@ func makeImage(path string, spec LUNSpec) error {
 	return os.Truncate(path, spec.Size)
 }
 
+// URL is where a LUN without CHAP is, as QEMU's tools take it.
+func (t *Target) URL(lun LUN) string {
+	return fmt.Sprintf("iscsi://%s/%s/%d", t.Portal, lun.IQN, lun.Number)
+}
+
 // RemoveLUN removes a LUN and its backing file.
 func (t *Target) RemoveLUN(ctx context.Context, lun LUN) error {
-	number := openTarget
-	if lun.CHAP {
-		number = chapTarget
-	}
-	if err := t.tgtadm(ctx, targetArgs(number, "logicalunit", "delete")+fmt.Sprintf(" --lun %d", lun.Number)); err != nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.luns = slices.DeleteFunc(t.luns, func(l LUN) bool { return l.Number == lun.Number })
+	if err := t.tgtadm(ctx, targetArgs(lun.target(), "logicalunit", "delete")+fmt.Sprintf(" --lun %d", lun.Number)); err != nil {
 		return err
 	}
 	return os.Remove(lun.Path)

@@ -1,4 +1,4 @@
-# Two claims, two machines, two hosts: each machine writes to the storage behind its claim.
+# One golden claim, two machines on two hosts: all read the claim, and each writes to a copy-on-write disk of its own.
 
 terraform {
   required_providers {
@@ -9,33 +9,37 @@ terraform {
 provider "virtclaim" {
   owner      = "quickstart"
   kubernetes = { config_path = var.kubeconfig }
-  hosts      = { for key, uri in var.hosts : key => { uri = uri } }
+  hosts      = { for key, uri in var.hosts : key => { uri = uri, storage = { fast = var.pool } } }
 }
 
 locals {
-  machines = {
-    web = { host = "host-a", claim = "data" }
-    db  = { host = "host-b", claim = "chap" } # its storage asks for a password, which the claim's secret has
+  machines = { web = "host-a", db = "host-b" }
+}
+
+resource "virtclaim_volume_binding" "golden" {
+  name        = "golden"
+  hosts       = values(local.machines)
+  access_mode = "read-shared"
+  source = {
+    persistent_volume_claim = { namespace = var.namespace, claim_name = "golden" }
   }
 }
 
-resource "virtclaim_volume_binding" "disk" {
+resource "virtclaim_disk" "root" {
   for_each = local.machines
 
-  name        = each.value.claim
-  hosts       = [each.value.host]
-  access_mode = "write-exclusive"
-  source = {
-    persistent_volume_claim = { namespace = var.namespace, claim_name = each.value.claim }
-  }
+  host       = each.value
+  name       = "${each.key}-root"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.golden.volume }
 }
 
 resource "virtclaim_virtual_machine" "machine" {
-  for_each = local.machines
+  for_each = virtclaim_disk.root
 
   host    = each.value.host
   name    = each.key
-  cpu     = { vcpus = 1 }
   memory  = "128Mi"
   machine = { type = "pc", domain_type = var.domain_type }
   boot = {
@@ -43,8 +47,6 @@ resource "virtclaim_virtual_machine" "machine" {
     initrd  = var.initrd
     cmdline = "console=ttyS0 quiet virtclaim.disks=1 virtclaim.write=vda:written-by-${each.key}"
   }
-  disks = {
-    data = { volume = virtclaim_volume_binding.disk[each.key].volume }
-  }
+  disks  = { root = { volume = each.value.volume } }
   serial = { log_file = "${var.log_dir}/${each.key}.log" }
 }

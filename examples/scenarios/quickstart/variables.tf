@@ -3,13 +3,19 @@ variable "hosts" {
   type        = map(string)
 }
 
+variable "pool" {
+  description = "Name, on each host, of the libvirt storage pool that the machines' disks are made in."
+  type        = string
+  default     = "ssd"
+}
+
 variable "kubeconfig" {
-  description = "Path of the kubeconfig of the cluster that has the claims."
+  description = "Path of the kubeconfig of the cluster that has the claim."
   type        = string
 }
 
 variable "namespace" {
-  description = "Namespace of the claims data and chap."
+  description = "Namespace of the claim golden."
   type        = string
   default     = "lab"
 }

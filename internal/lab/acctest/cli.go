@@ -1,10 +1,12 @@
 package acctest
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
@@ -70,16 +72,50 @@ func (c CLI) Replace(name, before, after string) {
 	c.Write(name, strings.ReplaceAll(string(text), before, after))
 }
 
+// Start runs a command in the background, and gives what it has printed so far whenever that is asked.
+func (c CLI) Start(args ...string) (cmd *exec.Cmd, output func() string) {
+	c.t.Helper()
+	printed := &lockedBuffer{}
+	cmd = c.command(args...)
+	cmd.Stdout, cmd.Stderr = printed, printed
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	return cmd, printed.String
+}
+
+// lockedBuffer is a buffer that is read while it is written to.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
 // Run gives all that the command printed.
 func (c CLI) Run(args ...string) (string, error) {
+	out, err := c.command(args...).CombinedOutput()
+	return string(out), err
+}
+
+func (c CLI) command(args ...string) *exec.Cmd {
 	program := os.Getenv("TF_ACC_TERRAFORM_PATH")
 	if program == "" {
 		program = "terraform"
 	}
 	cmd := exec.CommandContext(c.t.Context(), program, args...)
 	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return cmd
 }
 
 // Must is Run for a command that has to succeed.

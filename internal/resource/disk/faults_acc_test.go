@@ -88,6 +88,7 @@ func faults(s scenario) (all []lab.Fault) {
 }
 
 func interrupt(t *testing.T, s scenario, f lab.Fault) {
+	t.Helper()
 	l := acctest.Lab(t)
 	dir, err := os.MkdirTemp("", "tap")
 	if err != nil {

@@ -85,7 +85,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			},
 			"cluster_size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
-				MarkdownDescription: "Size of the clusters of a qcow2 image, from `512` to `2Mi`, a power of two; QEMU's default of `64Ki` if absent. " +
+				MarkdownDescription: "Size of the clusters of a qcow2 image, from `1Ki` to `2Mi`, a power of two; QEMU's default of `64Ki` if absent. " +
 					"For creation only: a later change has no effect.",
 			},
 			"preallocation": schema.StringAttribute{

@@ -14,6 +14,11 @@ import (
 const (
 	namespace = "lab"
 	lunSize   = 64 << 20
+
+	golden        = "golden"
+	goldenContent = "virtclaim golden image"
+	// pool is that of each host which the quickstart's disks are made in.
+	pool = "ssd"
 )
 
 // scene is a lab with claims to use, and a built provider.
@@ -63,15 +68,15 @@ func (s *scene) makeLogs() error {
 	if err := os.Mkdir(s.logs, 0o700); err != nil {
 		return err
 	}
-	for _, q := range quickstart {
-		if err := os.WriteFile(s.logOf(q.machine), nil, 0o600); err != nil {
+	for _, m := range quickstart {
+		if err := os.WriteFile(s.logOf(m), nil, 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *scene) logOf(machine string) string { return filepath.Join(s.logs, machine+".log") }
+func (s *scene) logOf(m machine) string { return filepath.Join(s.logs, m.name+".log") }
 
 func (s *scene) writeConfig() error {
 	bin := filepath.Join(s.root, ".lab", "bin")
@@ -91,9 +96,9 @@ func (s *scene) writeConfig() error {
 func (s *scene) addClaims(ctx context.Context) error {
 	s.luns = map[string]lab.LUN{}
 	for name, spec := range map[string]lab.LUNSpec{
-		"golden": {Size: lunSize, Content: []byte("virtclaim golden image")},
-		"data":   {Size: lunSize},
-		"chap":   {Size: lunSize, CHAP: true},
+		golden: {Size: lunSize, Content: []byte(goldenContent)},
+		"data": {Size: lunSize},
+		"chap": {Size: lunSize, CHAP: true},
 	} {
 		lun, err := s.Target.AddLUN(ctx, spec)
 		if err != nil {
@@ -117,6 +122,7 @@ func (s *scene) variables() (map[string]string, error) {
 	return map[string]string{
 		"TF_CLI_CONFIG_FILE": s.config,
 		"TF_VAR_hosts":       string(hosts),
+		"TF_VAR_pool":        pool,
 		"TF_VAR_kubeconfig":  s.Cluster.Kubeconfig,
 		"TF_VAR_namespace":   namespace,
 		"TF_VAR_kernel":      s.Guest.Kernel,

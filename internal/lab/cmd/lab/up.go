@@ -42,9 +42,10 @@ The lab is up. In another terminal:
   %[3]s -chdir=%[4]s apply
   tail -F %[5]s/*.log
   virsh -c "$VIRTCLAIM_LAB_HOST_A" list --all
+  virsh -c "$VIRTCLAIM_LAB_HOST_A" vol-list %[6]s
 
 Ctrl-C stops it and removes all of it.
-`, filepath.Join(s.root, ".lab", "env"), namespace, program, filepath.Join(s.Dir, "quickstart"), s.logs)
+`, filepath.Join(s.root, ".lab", "env"), namespace, program, filepath.Join(s.Dir, "quickstart"), s.logs, pool)
 	<-ctx.Done()
 	fmt.Println()
 	return nil

@@ -1,0 +1,148 @@
+package disk_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// While the storage does not answer, a clone reports how far it is, and can be given up: then nothing is left.
+func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
+	l := acctest.Lab(t)
+	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 1 << 30, Content: []byte(strings.Repeat("content.", 64<<20))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Target.RemoveLUN(context.Background(), lun); err != nil {
+			t.Error(err)
+		}
+	})
+	acctest.Claim(t, l, "disks", "golden", lun)
+	cli := acctest.NewCLI(t, "TF_LOG_PROVIDER=INFO")
+	source := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a")
+	cli.Write("main.tf", source)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
+
+	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
+	acctest.Eventually(t, "the copy has begun", func() error {
+		info, err := os.Stat(file(l, "root"))
+		if err == nil && info.Size() < 1<<20 {
+			err = os.ErrNotExist
+		}
+		return err
+	})
+	if err := l.Target.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Eventually(t, "the copy is reported", func() error {
+		if !strings.Contains(output(), "Copying the master") || !strings.Contains(output(), "bytes_per_second") {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Errorf("it succeeded:\n%s", output())
+		}
+	case <-time.After(20 * time.Second):
+		t.Errorf("it did not end:\n%s", output())
+	}
+	if err := l.Target.Thaw(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := gone(file(l, "root"))(nil); err != nil {
+		t.Error(err)
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 1 to add") {
+		t.Errorf("the next plan does not make it anew:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// BenchmarkClone measures a clone of 1 GiB, half of it empty, against qemu-img convert of the same master in the same
+// run: ns/op of the one are to be compared with those of the other. sparse is what of the clone is allocated.
+func BenchmarkClone(b *testing.B) {
+	l := acctest.Lab(b)
+	lun, err := l.Target.AddLUN(b.Context(), lab.LUNSpec{Size: 1 << 30, Content: []byte(strings.Repeat("content.", 64<<20))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("virtclaim", func(b *testing.B) { benchmarkClone(b, l, lun) })
+	b.Run("qemu-img", func(b *testing.B) { benchmarkConvert(b, l, lun) })
+	if err := l.Target.RemoveLUN(context.Background(), lun); err != nil {
+		b.Error(err)
+	}
+}
+
+func benchmarkConvert(b *testing.B, l *lab.Lab, lun lab.LUN) {
+	b.Helper()
+	to := b.TempDir() + "/clone"
+	for b.Loop() {
+		out, err := exec.CommandContext(b.Context(), "qemu-img", "convert", "-O", "qcow2", l.Target.URL(lun), to).CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+	}
+	reportAllocated(b, to)
+}
+
+func reportAllocated(b *testing.B, path string) {
+	b.Helper()
+	out, err := exec.CommandContext(b.Context(), "du", "--block-size=1M", path).Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var mib float64
+	for _, digit := range strings.Fields(string(out))[0] {
+		mib = mib*10 + float64(digit-'0')
+	}
+	b.ReportMetric(mib, "MiB-allocated")
+}
+
+func benchmarkClone(b *testing.B, l *lab.Lab, lun lab.LUN) {
+	b.Helper()
+	f := host.NewFleet(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})
+	defer f.Close()
+	h, err := f.Host("host-a")
+	if err != nil {
+		b.Fatal(err)
+	}
+	maker := &content.Maker{Owner: "benchmark"}
+	portal, err := source.ParsePortal(l.Target.Portal)
+	if err != nil {
+		b.Fatal(err)
+	}
+	master := source.ISCSIVolume(portal, lun.IQN, int64(lun.Number), "", &lun.Size)
+	master.Images[0].AccessMode = volume.ReadShared
+	spec := content.Spec{Pool: "ssd", Name: "clone", Mode: volume.Clone, Format: "qcow2", Master: master, Capacity: lun.Size}
+	for b.Loop() {
+		made, err := maker.Make(b.Context(), "host-a", h, spec, func(host.Progress) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		reportAllocated(b, made.Path)
+		if err := maker.Remove(b.Context(), "host-a", h, "ssd", "clone", made.Generation); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
