@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -30,12 +31,20 @@ type Backend struct {
 	Content *content.Maker
 
 	kubernetes *cluster.Client
+	applies    atomic.Bool
 }
 
 // New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
 func New(owner string, hosts *host.Fleet, client *cluster.Client) *Backend {
 	return &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Maker{Owner: owner}, kubernetes: client}
 }
+
+// Apply notes that this process has begun to apply a plan.
+func (b *Backend) Apply() { b.applies.Store(true) }
+
+// Applies tells whether this process has begun to apply a plan. Terraform plans and applies in processes of their own, so
+// what is planned now is not shown to anybody any more: it may fill in what was unknown, but replace nothing.
+func (b *Backend) Applies() bool { return b != nil && b.applies.Load() }
 
 // Cluster is the Kubernetes client, or ErrNoCluster.
 func (b *Backend) Cluster() (*cluster.Client, error) {

@@ -1,8 +1,9 @@
 package disk_test
 
 import (
-	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,11 +53,12 @@ func scenarios(l *lab.Lab, source string, console acctest.Console) []scenario {
 // VIRTCLAIM_FAULTS=all tries every point; otherwise it is each scenario's first and last call, killed and cut.
 func TestAccAnInterruptedApplyIsPutRightByTheNext(t *testing.T) {
 	l := acctest.Lab(t)
-	_, source := golden(t, l, "the master's content")
+	lun, source := golden(t, l, strings.Repeat("content.", 4<<20))
+	untouched(t, lun.Path)
 	console := acctest.NewConsole(t)
 	for _, s := range scenarios(l, source, console) {
 		for _, f := range faults(s) {
-			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f) })
+			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f, lun) })
 		}
 	}
 }
@@ -87,7 +89,7 @@ func faults(s scenario) (all []lab.Fault) {
 	return some
 }
 
-func interrupt(t *testing.T, s scenario, f lab.Fault) {
+func interrupt(t *testing.T, s scenario, f lab.Fault, master lab.LUN) {
 	t.Helper()
 	l := acctest.Lab(t)
 	dir, err := os.MkdirTemp("", "tap")
@@ -116,9 +118,26 @@ func interrupt(t *testing.T, s scenario, f lab.Fault) {
 		t.Errorf("the provider was killed, but the apply succeeded:\n%s", out)
 	}
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err != nil {
-		t.Fatalf("the next apply failed: %v\n%s\n\nafter:\n%s", err, out, fmt.Sprint(err))
+		t.Fatalf("the next apply failed: %v\n%s", err, out)
+	}
+	if strings.Contains(s.after, `"clone"`) {
+		isWhole(t, l, master)
 	}
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+}
+
+// isWhole fails the test when the only clone on the host is not the same as its master.
+func isWhole(t *testing.T, l *lab.Lab, master lab.LUN) {
+	t.Helper()
+	clones, err := filepath.Glob(file(l, "root*"))
+	if err != nil || len(clones) != 1 {
+		t.Errorf("on the host is not one clone: %v, %v", clones, err)
+		return
+	}
+	out, err := exec.CommandContext(t.Context(), "qemu-img", "compare", "-f", "qcow2", "-F", "raw", clones[0], master.Path).CombinedOutput()
+	if err != nil {
+		t.Errorf("the clone is not whole: %v: %s", err, out)
 	}
 }

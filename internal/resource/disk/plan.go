@@ -165,6 +165,10 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if plan.otherMaster(ctx, state, &resp.Diagnostics) {
+		if r.backend.Applies() {
+			addChangedMaster(&resp.Diagnostics, state)
+			return
+		}
 		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
 	}
 	if len(resp.RequiresReplace) > 0 {
@@ -189,6 +193,13 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	plan.Size = state.Size.OrSame(plan.Size)
 	is.Images, is.CopyOnRead = is.Images[:1], plan.mode() == volume.CopyOnRead
 	plan.Volume = plan.over(is, tfvalue.Unknowns{})
+}
+
+// addChangedMaster is the error of a master that turns out to be another one when nobody can be asked any more.
+func addChangedMaster(diags *diag.Diagnostics, state model) {
+	diags.AddAttributeError(sourcePath, "The master changed during the apply",
+		fmt.Sprintf("Disk %s was made of another master than the source leads to now, which the plan could not know. The disk was not "+
+			"touched. Plan and apply again: the plan will say that the disk is replaced.", state.ID.ValueString()))
 }
 
 // otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an

@@ -3,9 +3,11 @@ package disk_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -167,6 +169,45 @@ func TestAccAnotherClaimReplacesBindingAndDiskAndSaysWhatIsLost(t *testing.T) {
 	if !message("Content is lost", "Destroying disk host-a/ssd/root").MatchString(gone) {
 		t.Error("the destroy does not say what is lost:", gone)
 	}
+}
+
+// A claim that is not there at plan leaves the master open; when it turns out to be another one, that is an error.
+func TestAccAMasterThatChangesDuringTheApplyIsAnError(t *testing.T) {
+	l := acctest.Lab(t)
+	one, two := acctest.LUN(t, l, false, "one"), acctest.LUN(t, l, false, "two")
+	acctest.Claim(t, l, "disks", "one", one)
+	untouched(t, one.Path)
+	untouched(t, two.Path)
+	config := func(claim string) string {
+		return strings.Replace(binding(claim, "read-shared", "host-a"), fmt.Sprintf("%q {", claim), `"golden" {`, 1) +
+			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
+			vm(l, acctest.NewConsole(t), "", "", on("root", theDisk, ""))
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("provider.tf", acctest.Provider(l, "disks"))
+	cli.Write("main.tf", config("one"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	inode := func() uint64 {
+		info, err := os.Stat(file(l, "root"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Sys().(*syscall.Stat_t).Ino
+	}
+	before := inode()
+	cli.Write("main.tf", config("two"))
+	cli.Must("plan", "-out=saved", "-no-color")
+	acctest.Claim(t, l, "disks", "two", two)
+	out, err := cli.Run("apply", "-no-color", "saved")
+	if err == nil || strings.Contains(out, "bug in the provider") || !message("The master changed during the apply").MatchString(out) {
+		t.Errorf("the apply ended with %v:\n%s", err, out)
+	}
+	if inode() != before {
+		t.Error("the disk was made anew")
+	}
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_disk.root must be replaced")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 func TestAccDisksGrowAndNeverShrink(t *testing.T) {

@@ -50,6 +50,7 @@ func (r *disk) Configure(_ context.Context, req resource.ConfigureRequest, resp 
 
 // Create makes the volume. When it fails nothing is left; when it is interrupted, the next one goes on.
 func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.backend.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
@@ -134,6 +135,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 
 // Update grows the disk. All else that changes in place concerns what is below it, which the machines are told of.
 func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.backend.Apply()
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -147,9 +149,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if plan.otherMaster(ctx, state, &resp.Diagnostics) {
-		resp.Diagnostics.AddAttributeError(sourcePath, "The master changed during the apply",
-			fmt.Sprintf("Disk %s was made of another master than the source leads to now. Nothing was changed. Plan and apply again: the "+
-				"plan will say that the disk is replaced.", state.ID.ValueString()))
+		addChangedMaster(&resp.Diagnostics, state)
 	}
 	if resp.Diagnostics.HasError() {
 		return

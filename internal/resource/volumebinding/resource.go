@@ -50,6 +50,7 @@ func (r *binding) Configure(_ context.Context, req resource.ConfigureRequest, re
 // Create resolves the source, puts the credentials on the hosts, and measures what no claim tells the size of. Until
 // all of that is done nothing stays: what was put on a host is taken back.
 func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.backend.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
@@ -116,6 +117,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update puts the new before it takes away the old: the volume as it is to be, credentials where they are missing or
 // out of date, then none on hosts that the binding has left.
 func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.backend.Apply()
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
