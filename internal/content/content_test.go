@@ -1,0 +1,191 @@
+package content_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+func quiet(host.Progress) {}
+
+func size(n int64) *int64 { return &n }
+
+func master() volume.Volume {
+	return volume.Volume{Capacity: size(1 << 20), Images: []volume.Image{{
+		Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared,
+	}}}
+}
+
+func clone(name string) content.Spec {
+	return content.Spec{Pool: "ssd", Name: name, Mode: volume.Clone, Format: "qcow2", Capacity: 1 << 20, Master: master()}
+}
+
+// mustMake makes a volume with a maker of its own, as the next apply would.
+func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Made {
+	t.Helper()
+	h.failAt, h.killed = 0, false
+	made, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, s, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := h.volumes[made.Pool+"/"+made.Name]; v == nil || s.Mode == volume.Clone && !v.whole {
+		t.Fatalf("it is not whole: %+v", v)
+	}
+	return made
+}
+
+// onlyHas fails the test when there is more on the host than that volume.
+func onlyHas(t *testing.T, h *fakeHost, made content.Made) {
+	t.Helper()
+	if err := content.Forget(t.Context(), h, made.Pool, made.Name, made.Generation); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.domains) != 0 || len(h.volumes) != 1 || h.volumes[made.Pool+"/"+made.Name] == nil {
+		t.Errorf("left on the host: %v, %v", h.domains, h.volumes)
+	}
+}
+
+// Every change can fail, or be the last one of a process; afterwards, or after the next creation, all is right.
+func TestMakeFailsAtEachChange(t *testing.T) {
+	specs := map[string]content.Spec{
+		"clone": clone("web"), "clone with a made up name": {
+			Pool: "ssd", Prefix: "web-", Mode: volume.Clone, Format: "qcow2", Capacity: 1 << 20, Master: master(),
+		},
+		"blank": {Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20},
+	}
+	for name, spec := range specs {
+		for n := 1; ; n++ {
+			reached := false
+			for _, dead := range []bool{false, true} {
+				for _, after := range []bool{false, true} {
+					h := newHost()
+					h.failAt, h.dead, h.after = n, dead, after
+					_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+					if h.changes < n {
+						continue
+					}
+					reached = true
+					what := fmt.Sprintf("%s, change %d, dead %t, after %t", name, n, dead, after)
+					if !errors.Is(err, errBroken) {
+						t.Errorf("%s: %v", what, err)
+					}
+					if !dead && len(h.volumes) != 0 {
+						t.Errorf("%s: left are %v", what, h.volumes)
+					}
+					onlyHas(t, h, mustMake(t, h, spec))
+				}
+			}
+			if !reached {
+				break
+			}
+		}
+	}
+}
+
+func TestAFinishedVolumeIsAdoptedOnceAndByItsOwnerOnly(t *testing.T) {
+	h := newHost()
+	made := mustMake(t, h, clone("web"))
+	again := mustMake(t, h, clone("web"))
+	if again != made {
+		t.Errorf("%+v was made beside %+v", again, made)
+	}
+	m := &content.Maker{Owner: "prod"}
+	if _, err := m.Make(t.Context(), "a", h, clone("web"), quiet); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Make(t.Context(), "a", h, clone("web"), quiet); err == nil || !strings.Contains(err.Error(), "another resource of this configuration") {
+		t.Errorf("two resources share a volume: %v", err)
+	}
+	for _, owner := range []string{"", "other"} {
+		_, err := (&content.Maker{Owner: owner}).Make(t.Context(), "a", h, clone("web"), quiet)
+		if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "terraform import") {
+			t.Errorf("owner %q: %v", owner, err)
+		}
+	}
+	larger := clone("web")
+	larger.Capacity *= 2
+	if other := mustMake(t, h, larger); other.Generation == made.Generation || other.Capacity != 2<<20 {
+		t.Errorf("what another configuration made was adopted: %+v", other)
+	}
+}
+
+func TestTwoDisksWithOnePrefixGetTheirOwnVolumes(t *testing.T) {
+	h, m := newHost(), &content.Maker{Owner: "prod"}
+	spec := content.Spec{Pool: "ssd", Prefix: "web-", Format: "qcow2", Capacity: 1 << 20}
+	one, err := m.Make(t.Context(), "a", h, spec, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := m.Make(t.Context(), "a", h, spec, quiet)
+	if err != nil || one.Name == two.Name || !strings.HasPrefix(two.Name, "web-") {
+		t.Errorf("got %+v and %+v, %v", one, two, err)
+	}
+}
+
+func TestForeignVolumesStay(t *testing.T) {
+	theirs := &fakeVolume{host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web"}, true}
+	for _, when := range []string{"before", "meanwhile"} {
+		h := newHost()
+		put := func() { h.volumes["ssd/web"] = theirs }
+		if when == "before" {
+			put()
+		} else {
+			h.meanwhile = put
+		}
+		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		if !errors.Is(err, content.ErrForeign) && !errors.Is(err, host.ErrExists) {
+			t.Errorf("%s: %v", when, err)
+		}
+		if h.volumes["ssd/web"] != theirs || len(h.domains) != 0 {
+			t.Errorf("%s: the host has %v, %v", when, h.volumes, h.domains)
+		}
+	}
+}
+
+func TestACloneNeedsRoom(t *testing.T) {
+	h := newHost()
+	h.free = 1<<20 - 1
+	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	if err == nil || !strings.Contains(err.Error(), "1048575 bytes left") || len(h.volumes)+len(h.domains) != 0 {
+		t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	h, m := newHost(), &content.Maker{Owner: "prod"}
+	made := mustMake(t, h, clone("web"))
+	h.volumes["rust/over"] = &fakeVolume{host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}, true}
+	err := m.Remove(t.Context(), "a", h, "ssd", "web", made.Generation)
+	if !errors.Is(err, content.ErrBacking) || !strings.Contains(err.Error(), "rust/over") || h.volumes["ssd/web"] == nil {
+		t.Errorf("below an overlay: %v, and the host has %v", err, h.volumes)
+	}
+	delete(h.volumes, "rust/over")
+	for range 2 { // once more is no error
+		if err := m.Remove(t.Context(), "a", h, "ssd", "web", made.Generation); err != nil || len(h.volumes)+len(h.domains) != 0 {
+			t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
+		}
+	}
+}
+
+func TestUsageTypes(t *testing.T) {
+	named := content.UsageTypes{Host: "a", Pools: map[string]string{"fast": "ssd", "slow": "rust"}}
+	if pool, err := named.Pool(t.Context(), nil, "fast"); err != nil || pool != "ssd" {
+		t.Errorf("got %s, %v", pool, err)
+	}
+	for _, c := range []struct {
+		u    content.UsageTypes
+		want string
+	}{
+		{named, `host a has no usage type "x"; it has fast, slow, in the storage of its configuration`},
+		{content.UsageTypes{Host: "a"}, `host a has no usage types: add storage = { x = `},
+	} {
+		if err := c.u.Check(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package content_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+var errBroken = errors.New("the connection broke")
+
+// fakeHost is a host in memory that can fail at any of its changes, before or after it is done.
+type fakeHost struct {
+	domains map[string]*fakeDomain // by name
+	volumes map[string]*fakeVolume // by pool/name
+	free    int64
+	// failAt is the change that fails, counted from 1; after tells that it is done all the same. dead fails all that follows,
+	// as for a process that was killed.
+	failAt      int
+	after, dead bool
+	changes     int
+	killed      bool
+	waited      int
+	meanwhile   func() // happens between a look for a volume and its creation
+}
+
+type fakeDomain struct {
+	name, uuid, xml string
+	active          bool
+}
+
+type fakeVolume struct {
+	host.StorageVolume
+	whole bool
+}
+
+func newHost() *fakeHost {
+	return &fakeHost{domains: map[string]*fakeDomain{}, volumes: map[string]*fakeVolume{}, free: 1 << 40}
+}
+
+// change does something, or fails.
+func (h *fakeHost) change(do func()) error {
+	if h.killed {
+		return errBroken
+	}
+	h.changes++
+	fails := h.changes == h.failAt
+	if !fails || h.after {
+		do()
+	}
+	if !fails {
+		return nil
+	}
+	h.killed = h.dead
+	return errBroken
+}
+
+func (h *fakeHost) byUUID(uuid string) (*fakeDomain, error) {
+	for _, d := range h.domains {
+		if d.uuid == uuid {
+			return d, nil
+		}
+	}
+	return nil, host.ErrNotFound
+}
+
+func (h *fakeHost) LookupByName(_ context.Context, name string) (string, error) {
+	if d, ok := h.domains[name]; ok {
+		return d.uuid, nil
+	}
+	return "", host.ErrNotFound
+}
+
+func (h *fakeHost) Define(_ context.Context, text string) (string, error) {
+	var x libvirtxml.Domain
+	if err := x.Unmarshal(text); err != nil {
+		return "", err
+	}
+	if d, ok := h.domains[x.Name]; ok && d.uuid != x.UUID {
+		return "", fmt.Errorf("domain %s already exists", x.Name)
+	}
+	return x.UUID, h.change(func() {
+		active := h.domains[x.Name] != nil && h.domains[x.Name].active
+		h.domains[x.Name] = &fakeDomain{x.Name, x.UUID, text, active}
+	})
+}
+
+func (h *fakeHost) StoredXML(_ context.Context, uuid string) (string, error) {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return "", err
+	}
+	return d.xml, nil
+}
+
+func (h *fakeHost) State(_ context.Context, uuid string) (host.State, error) {
+	if h.killed {
+		return host.State{}, errBroken
+	}
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return host.State{}, err
+	}
+	return host.State{Active: d.active}, nil
+}
+
+func (h *fakeHost) Undefine(_ context.Context, uuid string) error {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return err
+	}
+	return h.change(func() { delete(h.domains, d.name) })
+}
+
+func (h *fakeHost) Domains(context.Context) (all []host.Domain, err error) {
+	for _, d := range h.domains {
+		all = append(all, host.Domain{Name: d.name, UUID: d.uuid, Stored: d.xml})
+	}
+	return all, nil
+}
+
+func (h *fakeHost) PoolFree(context.Context, string) (int64, error) { return h.free, nil }
+
+func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.StorageVolume) error {
+	if h.meanwhile != nil {
+		h.meanwhile()
+	}
+	key := pool + "/" + x.Name
+	if h.volumes[key] != nil {
+		return host.ErrExists
+	}
+	v := host.StorageVolume{Pool: pool, Name: x.Name, Path: "/" + key, Format: x.Target.Format.Type, Capacity: int64(x.Capacity.Value)}
+	if x.BackingStore != nil {
+		v.Backing = x.BackingStore.Path
+	}
+	return h.change(func() { h.volumes[key] = &fakeVolume{v, false} })
+}
+
+func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
+	if v := h.volumes[pool+"/"+name]; v != nil {
+		return v.StorageVolume, nil
+	}
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
+func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
+	if h.volumes[pool+"/"+name] == nil {
+		return host.ErrNotFound
+	}
+	return h.change(func() { delete(h.volumes, pool+"/"+name) })
+}
+
+func (h *fakeHost) Overlays(_ context.Context, path string) (found []host.StorageVolume, err error) {
+	for _, v := range h.volumes {
+		if v.Backing == path {
+			found = append(found, v.StorageVolume)
+		}
+	}
+	return found, nil
+}
+
+func (h *fakeHost) StartCopier(_ context.Context, uuid string) error {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return err
+	}
+	return h.change(func() { d.active = true })
+}
+
+func (h *fakeHost) StopCopier(_ context.Context, uuid string) error {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return err
+	}
+	return h.change(func() { d.active = false })
+}
+
+func (h *fakeHost) Pull(_ context.Context, uuid, _ string, report func(host.Progress)) error {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return err
+	}
+	report(host.Progress{Done: 1, All: 2})
+	return h.change(func() {
+		for _, v := range h.volumes {
+			if strings.Contains(d.xml, `file="`+v.Path+`"`) {
+				v.whole = true
+			}
+		}
+	})
+}
+
+func (h *fakeHost) WaitCopied(_ context.Context, uuid, _ string) error {
+	h.waited++
+	if d, err := h.byUUID(uuid); err == nil && d.active {
+		d.active = false // its maker's connection has ended
+	}
+	return nil
+}

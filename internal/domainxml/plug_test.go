@@ -1,0 +1,223 @@
+package domainxml
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// local is a volume in a pool, as a disk gives it.
+func local(name, generation string) volume.Volume {
+	return volume.Volume{Images: []volume.Image{{
+		Type: "file", Format: "qcow2", Name: "/pools/ssd/" + name, AccessMode: volume.WriteExclusive,
+		Hosts: []string{"node-a"}, Generation: generation,
+	}}}
+}
+
+// running is a machine with disks on each bus, none of which it boots from.
+func running() Machine {
+	return Machine{
+		Name: "web", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "qemu", Boot: &Boot{Kernel: "/boot/vmlinux"},
+		Mark: Mark{Owner: "prod", Phase: Ready},
+		Disks: map[string]Disk{
+			"data": {Volume: local("data", "g1"), Bus: "virtio"},
+			"log":  {Volume: local("log", "g2"), Bus: "scsi"},
+			"old":  {Volume: local("old", "g3"), Bus: "sata"},
+			"net":  {Volume: iscsi(volume.WriteExclusive, false), Bus: "virtio"},
+		},
+	}
+}
+
+func build(t *testing.T, m Machine) string {
+	t.Helper()
+	text, err := Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestLosesAndGains(t *testing.T) {
+	live := build(t, running())
+	for name, c := range map[string]struct {
+		change       func(m *Machine)
+		loses, gains []string
+		pending      bool
+	}{
+		"nothing": {change: func(*Machine) {}},
+		"another generation under the same name": {
+			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", "g9"), Bus: "virtio"} },
+			loses:  []string{"data"},
+		},
+		"a generation that nobody knows": {
+			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", ""), Bus: "virtio"} },
+		},
+		"another file": {
+			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log2", "g4"), Bus: "scsi"} },
+			loses:  []string{"log"}, pending: true,
+		},
+		"another bus": {
+			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log", "g2"), Bus: "virtio"} },
+			loses:  []string{"log"}, pending: true,
+		},
+		"a disk less": {change: func(m *Machine) { delete(m.Disks, "data") }, loses: []string{"data"}, pending: true},
+		"a disk less that can't be unplugged": {
+			change: func(m *Machine) { delete(m.Disks, "old") }, pending: true,
+		},
+		"disks more": {
+			change: func(m *Machine) {
+				m.Disks["b"] = Disk{Volume: local("b", "g5"), Bus: "virtio"}
+				m.Disks["a"] = Disk{Volume: local("a", "g6"), Bus: "scsi"}
+				m.Disks["c"] = Disk{Volume: local("c", "g7"), Bus: "sata"}
+			},
+			gains: []string{"a", "b"}, pending: true,
+		},
+		"another portal": {
+			change: func(m *Machine) {
+				moved := iscsi(volume.WriteExclusive, false)
+				moved.Images[0].Servers = []volume.Server{{Host: "elsewhere", Port: ptr(int64(3260))}}
+				m.Disks["net"] = Disk{Volume: moved, Bus: "virtio"}
+			},
+			pending: true,
+		},
+		"another host in the binding": {
+			change: func(m *Machine) {
+				v := iscsi(volume.WriteExclusive, false)
+				v.Images[0].Hosts = append(v.Images[0].Hosts, "node-c")
+				m.Disks["net"] = Disk{Volume: v, Bus: "virtio"}
+			},
+		},
+		"memory": {change: func(m *Machine) { m.Memory *= 2 }, pending: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := running()
+			c.change(&want)
+			loses, err := Loses(live, want)
+			if err != nil || !slices.Equal(loses, c.loses) {
+				t.Errorf("it loses %v, %v; want %v", loses, err, c.loses)
+			}
+			gains, err := Gains(live, want)
+			if err != nil || !slices.Equal(gains, c.gains) {
+				t.Errorf("it gains %v, %v; want %v", gains, err, c.gains)
+			}
+			if pending, err := Pending(live, want); err != nil || pending != c.pending {
+				t.Errorf("pending is %t, %v; want %t", pending, err, c.pending)
+			}
+		})
+	}
+}
+
+func TestNoSCSIDiskWithoutAController(t *testing.T) {
+	without := running()
+	delete(without.Disks, "log")
+	if gains, err := Gains(build(t, without), running()); err != nil || len(gains) != 0 {
+		t.Errorf("it gains %v, %v", gains, err)
+	}
+}
+
+func TestWhatIsBootedFromStays(t *testing.T) {
+	m := running()
+	m.Boot = nil
+	live := build(t, m)
+	m.Disks = map[string]Disk{}
+	loses, err := Loses(live, m)
+	// data is the first disk, old is on SATA.
+	if err != nil || !slices.Equal(loses, []string{"log", "net"}) {
+		t.Errorf("it loses %v, %v", loses, err)
+	}
+	ordered := running()
+	ordered.Disks["net"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Bus: "virtio", BootOrder: 1}
+	loses, err = Loses(build(t, ordered), m)
+	if err != nil || !slices.Equal(loses, []string{"data", "log"}) {
+		t.Errorf("where one has an order, it loses %v, %v", loses, err)
+	}
+}
+
+func TestPlugTakesTheStoredDeviceWithoutItsOrder(t *testing.T) {
+	m := running()
+	m.Disks["new"] = Disk{Volume: local("new", "g8"), Bus: "virtio", BootOrder: 1}
+	device, err := Plug(build(t, m), build(t, running()), "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(device, "/pools/ssd/new") || !strings.Contains(device, "ua-disk-new") || strings.Contains(device, "<boot") {
+		t.Errorf("got %s", device)
+	}
+	if _, err := Plug(build(t, running()), build(t, running()), "new"); err == nil {
+		t.Error("a disk that is not stored can be plugged in")
+	}
+}
+
+func TestLiveMarkNotesOnlyWhatIsPluggedIn(t *testing.T) {
+	want := running()
+	want.Disks["data"] = Disk{Volume: local("data", "g9"), Bus: "virtio"}
+	want.Disks["log"] = Disk{Volume: local("log", "g9"), Bus: "scsi"}
+	live := build(t, running())
+	mark, err := LiveMark(live, want, []string{"data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for generation, there := range map[string]bool{"g1": false, "g9": true, "g2": true} {
+		if strings.Count(mark, `generation="`+generation+`"`) != map[bool]int{true: 1}[there] {
+			t.Errorf("generation %s in %s", generation, mark)
+		}
+	}
+}
+
+func TestAttachedTo(t *testing.T) {
+	attached, mark, err := AttachedTo(build(t, running()))
+	if err != nil || mark.Owner != "prod" || len(attached) != 4 {
+		t.Fatalf("got %+v, %+v, %v", attached, mark, err)
+	}
+	for _, a := range attached {
+		if a.Boots || a.Pluggable != (a.Key != "old") || len(a.Volume.Images) != 1 {
+			t.Errorf("got %+v", a)
+		}
+	}
+	_, mark, err = AttachedTo("<domain><name>theirs</name><devices><disk device='cdrom'><target dev='sda' bus='sata'/></disk></devices></domain>")
+	if err != nil || mark != (Mark{}) {
+		t.Errorf("a domain of others with an empty drive: %+v, %v", mark, err)
+	}
+}
+
+func TestWithout(t *testing.T) {
+	text, err := Without(build(t, running()), "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Parse(text)
+	if err != nil || len(m.Disks) != 3 || strings.Contains(text, "g1") || !strings.Contains(text, "g2") || m.Mark != running().Mark {
+		t.Errorf("got %+v, %v from %s", m, err, text)
+	}
+}
+
+func TestJournal(t *testing.T) {
+	j := Journal{
+		Name: "virtclaim-0123456789abcdef", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0",
+		Note: Note{
+			Owner: "a & b", Phase: Creating, Pool: "ssd", Volume: "web<1>", Prefix: "web", Generation: "g", Digest: "d",
+		},
+	}
+	chain := overlay()
+	j.Copy = &chain
+	text, err := BuildJournal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, ok, err := ParseJournal(text)
+	if err != nil || !ok || note != j.Note {
+		t.Errorf("read back %+v, %t, %v", note, ok, err)
+	}
+	attached, mark, err := AttachedTo(text)
+	if err != nil || mark != (Mark{}) || len(attached) != 1 || attached[0].Target != CopyTarget || len(attached[0].Volume.Images) != 2 {
+		t.Errorf("a journal that copies has %+v, %+v, %v", attached, mark, err)
+	}
+	if _, ok, err := ParseJournal(build(t, running())); ok || err != nil {
+		t.Errorf("a machine is taken for a journal: %v", err)
+	}
+	if _, ok, err := ParseJournal("<domain><name>x</name></domain>"); ok || err != nil {
+		t.Errorf("a domain of others is taken for a journal: %v", err)
+	}
+}

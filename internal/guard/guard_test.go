@@ -1,0 +1,161 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// fakeHost has domains, and notes what is done to them.
+type fakeHost struct {
+	domains []host.Domain
+	done    []string
+	stuck   bool
+}
+
+func (h *fakeHost) Domains(context.Context) ([]host.Domain, error) { return h.domains, nil }
+
+func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
+	return host.StorageVolume{Path: "/" + pool + "/" + name}, nil
+}
+
+func (h *fakeHost) Detach(_ context.Context, uuid, device string, _ func(string) (bool, error)) error {
+	if h.stuck {
+		return context.DeadlineExceeded
+	}
+	h.done = append(h.done, "detach "+uuid)
+	if !strings.Contains(device, "ua-disk-data") {
+		return errors.New("not the device: " + device)
+	}
+	return nil
+}
+
+func (h *fakeHost) StoredXML(_ context.Context, uuid string) (string, error) {
+	for _, d := range h.domains {
+		if d.UUID == uuid {
+			return d.Stored, nil
+		}
+	}
+	return "", host.ErrNotFound
+}
+
+func (h *fakeHost) Define(_ context.Context, text string) (string, error) {
+	m, err := domainxml.Parse(text)
+	if _, has := m.Disks["data"]; has || err != nil {
+		return "", errors.New("the disk is still there")
+	}
+	h.done = append(h.done, "define "+m.UUID)
+	return m.UUID, nil
+}
+
+func image(name, generation string) volume.Image {
+	return volume.Image{Type: "file", Format: "qcow2", Name: name, Generation: generation, AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
+}
+
+// machine is a domain with the image as its disk data, behind a disk root.
+func machine(t *testing.T, owner, bus string, order uint, images ...volume.Image) host.Domain {
+	t.Helper()
+	m := domainxml.Machine{
+		Name: "web", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", VCPUs: 1, Memory: 1024, DomainType: "qemu",
+		Mark: domainxml.Mark{Owner: owner, Phase: domainxml.Ready},
+		Disks: map[string]domainxml.Disk{
+			"data": {Volume: volume.Volume{Images: images}, Bus: bus, BootOrder: order},
+			"root": {Volume: volume.Volume{Images: []volume.Image{image("/ssd/root", "r")}}, Bus: "virtio", BootOrder: 9},
+		},
+	}
+	text, err := domainxml.Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.Domain{Name: m.Name, UUID: m.UUID, Stored: text, Live: text}
+}
+
+func TestLetGo(t *testing.T) {
+	data := image("/ssd/data", "g")
+	off := func(d host.Domain) host.Domain { d.Live = ""; return d }
+	const id = "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0"
+	for name, c := range map[string]struct {
+		owner  string
+		domain host.Domain
+		done   string
+		refuse string
+	}{
+		"of a running machine":            {"prod", machine(t, "prod", "virtio", 0, data), "detach " + id + ", define " + id, ""},
+		"below an overlay":                {"prod", machine(t, "prod", "scsi", 0, image("/ssd/over", "o"), data), "detach " + id + ", define " + id, ""},
+		"of one that is off":              {"prod", off(machine(t, "prod", "sata", 1, data)), "define " + id, ""},
+		"that it boots from":              {"prod", machine(t, "prod", "virtio", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},
+		"on SATA":                         {"prod", machine(t, "prod", "sata", 0, data), "", "which a running guest can't lose"},
+		"of another owner":                {"prod", machine(t, "other", "virtio", 0, data), "", "that domain is not this configuration's"},
+		"of another owner that is off":    {"prod", off(machine(t, "other", "virtio", 0, data)), "", "that domain is not this configuration's"},
+		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", define " + id, ""},
+		"without owners, made anew since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
+		"that nobody has":                 {"prod", machine(t, "prod", "virtio", 0, image("/ssd/other", "g")), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &fakeHost{domains: []host.Domain{c.domain}}
+			err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, c.owner)
+			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
+				!strings.Contains(err.Error(), "domain web on host a has /ssd/data as its disk data")) {
+				t.Errorf("got %v, want %q", err, c.refuse)
+			}
+			if done := strings.Join(h.done, ", "); done != c.done {
+				t.Errorf("it did %q, want %q", done, c.done)
+			}
+		})
+	}
+}
+
+func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
+	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared}
+	good := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}
+	bad := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 1, data)}}
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, "prod")
+	if !errors.Is(err, guard.ErrInUse) || len(good.done)+len(bad.done) != 0 {
+		t.Errorf("got %v; done was %v, %v", err, good.done, bad.done)
+	}
+}
+
+func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
+	data := image("/ssd/data", "g")
+	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
+	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, "prod"); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
+		t.Errorf("got %v; done was %v", err, h.done)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	byHand := func(disk string) host.Domain {
+		return host.Domain{Name: "theirs", Live: "<domain><name>theirs</name><devices>" + disk + "</devices></domain>"}
+	}
+	journal, err := domainxml.BuildJournal(domainxml.Journal{
+		Name: "virtclaim-0123456789abcdef", Note: domainxml.Note{Phase: domainxml.Creating},
+		Copy: &volume.Volume{Images: []volume.Image{image("/ssd/new", ""), image("/ssd/data", "g")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &fakeHost{domains: []host.Domain{
+		byHand(`<disk type='volume' device='disk'><source pool='ssd' volume='data'/><target dev='vda'/></disk>`),
+		byHand(`<disk type='file' device='cdrom'><source file='/ssd/data'/><target dev='sda'/></disk>`),
+		byHand(`<disk type='file' device='cdrom'><target dev='sda'/></disk>`),
+		byHand(`<disk type='file' device='disk'><source file='/ssd/data2'/><target dev='vda'/></disk>`),
+		{Name: "virtclaim-0123456789abcdef", Stored: journal},
+	}}
+	uses, err := guard.Users(t.Context(), "a", h, image("/ssd/data", "anything"))
+	if err != nil || len(uses) != 3 {
+		t.Fatalf("got %+v, %v", uses, err)
+	}
+	if uses[0].Device.Target != "vda" || !uses[0].Live || uses[0].Stored || uses[2].Depth != 1 || !uses[2].Stored {
+		t.Errorf("got %+v", uses)
+	}
+	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[4:]}}, image("/ssd/data", "g"), "prod")
+	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it is being made. Wait") {
+		t.Errorf("while a clone of it is made: %v", err)
+	}
+}
