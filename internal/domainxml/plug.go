@@ -144,23 +144,33 @@ func LiveMark(live string, want Machine, keys []string) (string, error) {
 	return string(text), nil
 }
 
-// Pending tells whether a running domain is otherwise than want says, so that it has to be stopped and started to be so.
-func Pending(live string, want Machine) (bool, error) {
+// Pending is what of a running domain is otherwise than want says, in the words of the configuration, so that it has to be
+// stopped and started to be so.
+func Pending(live string, want Machine) ([]string, error) {
 	is, err := Parse(live)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if is.VCPUs != want.VCPUs || is.Memory != want.Memory || !reflect.DeepEqual(is.Boot, want.Boot) ||
-		!reflect.DeepEqual(is.Serial, want.Serial) || len(is.Disks) != len(want.Disks) {
-		return true, nil
-	}
-	for key, w := range want.Disks {
-		i, has := is.Disks[key]
-		if !has || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i.Volume, w.Volume) {
-			return true, nil
+	var pending []string
+	differs := func(what string, different bool) {
+		if different {
+			pending = append(pending, what)
 		}
 	}
-	return false, nil
+	differs("cpu", is.VCPUs != want.VCPUs)
+	differs("memory", is.Memory != want.Memory)
+	differs("boot", !reflect.DeepEqual(is.Boot, want.Boot))
+	differs("serial", !reflect.DeepEqual(is.Serial, want.Serial))
+	for _, key := range slices.Sorted(maps.Keys(is.Disks)) {
+		_, wanted := want.Disks[key]
+		differs("disk "+key, !wanted)
+	}
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		w := want.Disks[key]
+		i, has := is.Disks[key]
+		differs("disk "+key, !has || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i.Volume, w.Volume))
+	}
+	return pending, nil
 }
 
 // opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.

@@ -44,7 +44,7 @@ func TestLosesAndGains(t *testing.T) {
 	for name, c := range map[string]struct {
 		change       func(m *Machine)
 		loses, gains []string
-		pending      bool
+		pending      string
 	}{
 		"nothing": {change: func(*Machine) {}},
 		"another generation under the same name": {
@@ -56,15 +56,15 @@ func TestLosesAndGains(t *testing.T) {
 		},
 		"another file": {
 			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log2", "g4"), Bus: "scsi"} },
-			loses:  []string{"log"}, pending: true,
+			loses:  []string{"log"}, pending: "disk log",
 		},
 		"another bus": {
 			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log", "g2"), Bus: "virtio"} },
-			loses:  []string{"log"}, pending: true,
+			loses:  []string{"log"}, pending: "disk log",
 		},
-		"a disk less": {change: func(m *Machine) { delete(m.Disks, "data") }, loses: []string{"data"}, pending: true},
+		"a disk less": {change: func(m *Machine) { delete(m.Disks, "data") }, loses: []string{"data"}, pending: "disk data"},
 		"a disk less that can't be unplugged": {
-			change: func(m *Machine) { delete(m.Disks, "old") }, pending: true,
+			change: func(m *Machine) { delete(m.Disks, "old") }, pending: "disk old",
 		},
 		"disks more": {
 			change: func(m *Machine) {
@@ -72,7 +72,7 @@ func TestLosesAndGains(t *testing.T) {
 				m.Disks["a"] = Disk{Volume: local("a", "g6"), Bus: "scsi"}
 				m.Disks["c"] = Disk{Volume: local("c", "g7"), Bus: "sata"}
 			},
-			gains: []string{"a", "b"}, pending: true,
+			gains: []string{"a", "b"}, pending: "disk a, disk b, disk c",
 		},
 		"another portal": {
 			change: func(m *Machine) {
@@ -80,7 +80,7 @@ func TestLosesAndGains(t *testing.T) {
 				moved.Images[0].Servers = []volume.Server{{Host: "elsewhere", Port: ptr(int64(3260))}}
 				m.Disks["net"] = Disk{Volume: moved, Bus: "virtio"}
 			},
-			pending: true,
+			pending: "disk net",
 		},
 		"another host in the binding": {
 			change: func(m *Machine) {
@@ -89,7 +89,7 @@ func TestLosesAndGains(t *testing.T) {
 				m.Disks["net"] = Disk{Volume: v, Bus: "virtio"}
 			},
 		},
-		"memory": {change: func(m *Machine) { m.Memory *= 2 }, pending: true},
+		"memory": {change: func(m *Machine) { m.Memory *= 2 }, pending: "memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := running()
@@ -102,8 +102,8 @@ func TestLosesAndGains(t *testing.T) {
 			if err != nil || !slices.Equal(gains, c.gains) {
 				t.Errorf("it gains %v, %v; want %v", gains, err, c.gains)
 			}
-			if pending, err := Pending(live, want); err != nil || pending != c.pending {
-				t.Errorf("pending is %t, %v; want %t", pending, err, c.pending)
+			if pending, err := Pending(live, want); err != nil || strings.Join(pending, ", ") != c.pending {
+				t.Errorf("pending is %q, %v; want %q", pending, err, c.pending)
 			}
 		})
 	}

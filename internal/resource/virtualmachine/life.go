@@ -104,16 +104,16 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 }
 
 // change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
-// tells whether the running guest goes on without a part of the change.
-func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, run, force bool) (pending bool, err error) {
+// is what the running guest goes on without.
+func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, run, force bool) (pending []string, err error) {
 	if !run {
 		if err := l.host.Stop(ctx, uuid, force); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	is, active, err := l.look(ctx, uuid)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
 	if is.Mark.Phase != "" {
@@ -121,19 +121,19 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 	}
 	if active {
 		if err := l.lose(ctx, uuid, want); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	if err := l.redefine(ctx, uuid, want); err != nil {
-		return false, err
+		return nil, err
 	}
 	switch {
 	case active:
 		return l.gain(ctx, uuid, want)
 	case run:
-		return false, l.host.Start(ctx, uuid)
+		return nil, l.host.Start(ctx, uuid)
 	}
-	return false, nil
+	return nil, nil
 }
 
 // end stops the domain and undefines it.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -110,7 +111,7 @@ func TestAccMachineLifeCycle(t *testing.T) {
 	})
 }
 
-func TestAccDisksAreAddedAndRemovedInTheStoredDefinition(t *testing.T) {
+func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
 	l := acctest.Lab(t)
 	bindings := acctest.Provider(l, "more")
 	for _, name := range []string{"b", "a"} {
@@ -135,7 +136,13 @@ func TestAccDisksAreAddedAndRemovedInTheStoredDefinition(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config(disk("b", "b", "virtio")), Check: target("b", "vda")},
+			{
+				Config: config(disk("b", "b", "virtio")),
+				Check: resource.ComposeTestCheckFunc(target("b", "vda"), func(*terraform.State) error {
+					console.Await(t, "READY")
+					return nil
+				}),
+			},
 			{
 				// A disk that sorts before the other one leaves it where it is.
 				Config:           config(disk("a", "a", "virtio"), disk("b", "b", "virtio")),
@@ -160,7 +167,7 @@ func TestAccDisksAreAddedAndRemovedInTheStoredDefinition(t *testing.T) {
 				Check:            resource.TestCheckResourceAttr(web, "disks.%", "1"),
 			},
 			{
-				// So is one that only the running machine has, until it is gone from there.
+				// So is one that only the running machine has.
 				PreConfig: func() {
 					scratch := filepath.Join(l.Hosts["host-a"].Dir, "scratch.img")
 					if err := os.WriteFile(scratch, make([]byte, 1<<20), 0o600); err != nil {
@@ -171,7 +178,15 @@ func TestAccDisksAreAddedAndRemovedInTheStoredDefinition(t *testing.T) {
 						t.Fatal(err, out)
 					}
 				},
-				Config: config(disk("a", "a", "virtio")), PlanOnly: true, ExpectNonEmptyPlan: true,
+				Config:           config(disk("a", "a", "virtio")),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check: func(*terraform.State) error {
+					out, err := l.Hosts["host-a"].Virsh(context.Background(), "domblklist", "web")
+					if err != nil || strings.Contains(out, "vdy") {
+						return fmt.Errorf("the disk is still there: %w\n%s", err, out)
+					}
+					return nil
+				},
 			},
 		},
 	})

@@ -40,31 +40,31 @@ func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) err
 
 // gain plugs into the running domain what want has and it has not. What it opens is noted in the running domain first:
 // otherwise, after an interruption here, a disk that was made anew under the same name could be taken for the old one.
-func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pending bool, err error) {
+func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pending []string, err error) {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	live, err := l.host.LiveXML(ctx, uuid)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	keys, err := domainxml.Gains(live, want)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if len(keys) > 0 {
 		mark, err := domainxml.LiveMark(live, want, keys)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if err := l.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, mark); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	for _, key := range keys {
 		if live, err = l.plug(ctx, uuid, stored, live, key); err != nil {
-			return false, fmt.Errorf("disk %s is in the stored definition, but could not be plugged into the running machine: %w", key, err)
+			return nil, fmt.Errorf("disk %s is in the stored definition, but could not be plugged into the running machine: %w", key, err)
 		}
 	}
 	l.grow(ctx, uuid, live, want)

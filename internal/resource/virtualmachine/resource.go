@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -134,8 +135,8 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// Update writes the stored definition and starts or stops the machine. What a running guest does not see before its
-// next start is said in a warning; nothing is ever undefined to be changed.
+// Update plugs and unplugs disks, writes the stored definition, and starts or stops the machine. What a running guest does
+// not see before its next start is said in a warning; nothing is ever undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -159,11 +160,11 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
 	}
-	if pending {
+	if len(pending) > 0 {
 		resp.Diagnostics.AddWarning("The change takes effect at the next start",
-			fmt.Sprintf("Machine %s on host %s runs and goes on as it was. The change is in its stored definition; it takes effect "+
-				"when the machine is shut down and started again. A reboot from inside the guest is not enough.",
-				plan.Name.ValueString(), plan.Host.ValueString()))
+			fmt.Sprintf("Machine %s on host %s runs and can't be given this while it does: %s. It is in its stored definition, and takes "+
+				"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
+				plan.Name.ValueString(), plan.Host.ValueString(), strings.Join(pending, ", ")))
 	}
 	is, _, err := life.look(ctx, plan.UUID.ValueString())
 	if err != nil {
