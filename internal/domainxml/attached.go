@@ -19,6 +19,8 @@ type Attached struct {
 	Boots bool
 	// Pluggable tells that it can be unplugged from a running guest, and plugged in again.
 	Pluggable bool
+	// Ephemeral tells that what the guest writes is discarded when it stops: while it runs, the volume is only read.
+	Ephemeral bool
 	// Volume is what it opens, top first, with what virtclaim's metadata add to it.
 	Volume volume.Volume
 }
@@ -41,7 +43,8 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 		}
 		key := diskKey(disk)
 		a := Attached{
-			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Volume: parseDisk(disk, mark.disk(key)).Volume,
+			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Ephemeral: disk.Transient != nil,
+			Volume: parseDisk(disk, mark.disk(key)).Volume,
 		}
 		if disk.Target != nil {
 			a.Target = disk.Target.Dev

@@ -109,6 +109,29 @@ func TestLosesAndGains(t *testing.T) {
 	}
 }
 
+// While a domain with an ephemeral disk runs, libvirt 9.0 has an image over it.
+func TestAnEphemeralDiskIsItselfWhileItRuns(t *testing.T) {
+	want := running()
+	want.Disks["data"] = Disk{Volume: local("data", "g1"), Bus: "virtio", Ephemeral: true}
+	const source = `<source file="/pools/ssd/data"></source>`
+	stored := build(t, want)
+	live := strings.Replace(stored, source, `<source file="/pools/ssd/data.TRANSIENT-web" index="3"></source>
+      <backingStore type="file" index="1"><format type="qcow2"></format>`+source+`<backingStore></backingStore></backingStore>`, 1)
+	if live == stored {
+		t.Fatal("the disk is not where this test looks for it:", stored)
+	}
+	loses, err := Loses(live, want)
+	if err != nil || len(loses) != 0 {
+		t.Errorf("it loses %v, %v", loses, err)
+	}
+	if pending, err := Pending(live, want); err != nil || len(pending) != 0 {
+		t.Errorf("pending are %v, %v", pending, err)
+	}
+	if attached, _, err := AttachedTo(live); err != nil || !attached[0].Ephemeral || len(attached[0].Volume.Images) != 1 {
+		t.Errorf("attached are %+v, %v", attached, err)
+	}
+}
+
 func TestNoSCSIDiskWithoutAController(t *testing.T) {
 	without := running()
 	delete(without.Disks, "log")

@@ -3,6 +3,7 @@ package domainxml
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -120,7 +121,16 @@ func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
 		image.AccessMode = volume.ReadShared
 		v.Images = append(v.Images, image)
 	}
+	if d.Transient != nil && isDiscarded(v.Images) {
+		v.Images = v.Images[1:]
+		v.Images[0].AccessMode = top.AccessMode
+	}
 	return v
+}
+
+// isDiscarded tells whether the top image is the one that libvirt lays over an ephemeral disk while its domain runs.
+func isDiscarded(images []volume.Image) bool {
+	return len(images) > 1 && strings.HasPrefix(images[0].Name, images[1].Name+".TRANSIENT-")
 }
 
 func parseSource(s *libvirtxml.DomainDiskSource) volume.Image {

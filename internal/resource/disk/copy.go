@@ -79,7 +79,10 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return err
 	}
 	for _, u := range users {
-		if u.Live && u.Depth == 0 {
+		if u.Live && (u.Depth > 0 || u.Device.Ephemeral) {
+			return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, u.Domain)
+		}
+		if u.Live {
 			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
 		}
 	}

@@ -49,18 +49,21 @@ func TestAccAnEphemeralDiskForgets(t *testing.T) {
 	lun, source := golden(t, l, "the master's content")
 	untouched(t, lun.Path)
 	console := acctest.NewConsole(t)
-	config := func(running string) string {
-		return acctest.Provider(l, "disks") + source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
+	config := func(running, size string) string {
+		return acctest.Provider(l, "disks") + source +
+			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")+fmt.Sprintf("\n  size = %q", size)) +
 			vm(l, console, run("show() { echo $1=$(dd if=/dev/vda bs=1M skip=1 count=1 | head -c 14); }; show before; "+writeAt1M+"; show after"),
 				"running = "+running, on("root", theDisk, ", ephemeral = true"))
 	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config("true"), Check: boots(t, console, 1)},
-			{Config: config("false")},
+			{Config: config("true", "64Mi"), Check: boots(t, console, 1)},
+			{Config: config("true", "96Mi"), ExpectError: message("domain web runs on an overlay of it")},
+			{Config: config("false", "64Mi")},
+			{Config: config("false", "96Mi")},
 			{
-				Config: config("true"),
+				Config: config("true", "96Mi"),
 				Check: func(*terraform.State) error {
 					for n := 1; n <= 2; n++ {
 						acctest.Contains(t, console.AwaitN(t, "after=", n), "after=from-the-guest")
