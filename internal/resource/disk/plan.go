@@ -24,6 +24,9 @@ func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRe
 		return
 	}
 	diags := &resp.Diagnostics
+	if config.Source.IsUnknown() {
+		return
+	}
 	if config.Source.IsNull() {
 		if config.Size.IsNull() {
 			diags.AddAttributeError(path.Root("size"), "A blank disk without a size",
