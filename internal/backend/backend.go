@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -32,6 +33,7 @@ type Backend struct {
 
 	kubernetes *cluster.Client
 	applies    atomic.Bool
+	names      sync.Map
 }
 
 // New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
@@ -45,6 +47,15 @@ func (b *Backend) Apply() { b.applies.Store(true) }
 // Applies tells whether this process has begun to apply a plan. Terraform plans and applies in processes of their own, so
 // what is planned now is not shown to anybody any more: it may fill in what was unknown, but replace nothing.
 func (b *Backend) Applies() bool { return b != nil && b.applies.Load() }
+
+// Take takes a name for one resource of this process; false when another one has it. Free gives it back.
+func (b *Backend) Take(name string) bool {
+	_, taken := b.names.LoadOrStore(name, true)
+	return !taken
+}
+
+// Free gives a name back that Take took.
+func (b *Backend) Free(name string) { b.names.Delete(name) }
 
 // Cluster is the Kubernetes client, or ErrNoCluster.
 func (b *Backend) Cluster() (*cluster.Client, error) {

@@ -29,17 +29,19 @@ type Host interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	Define(ctx context.Context, xml string) (uuid string, err error)
 	StoredXML(ctx context.Context, uuid string) (string, error)
+	LiveXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	Undefine(ctx context.Context, uuid string) error
 	Domains(ctx context.Context) ([]host.Domain, error)
 
 	PoolFree(ctx context.Context, pool string) (int64, error)
-	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume) error
+	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	DeleteVolume(ctx context.Context, pool, name string) error
 	Overlays(ctx context.Context, path string) ([]host.StorageVolume, error)
 
-	StartCopier(ctx context.Context, uuid string) error
+	StartCopier(ctx context.Context, uuid string) (release func(), err error)
+	FinishCopier(ctx context.Context, uuid string) error
 	StopCopier(ctx context.Context, uuid string) error
 	Pull(ctx context.Context, uuid, target string, report func(host.Progress)) error
 	WaitCopied(ctx context.Context, uuid, target string) error
@@ -124,8 +126,9 @@ func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report fun
 
 func (s Spec) claimKey(hostKey string) string { return hostKey + "/" + s.Pool + "/" + s.Name }
 
-// nameIt makes a name up, or takes that of a volume that an interrupted creation of the same configuration left: nobody
-// else could ever find that.
+// nameIt makes a name up, or takes that of a volume that an interrupted creation of the same configuration left half made:
+// nobody else could ever find that. A finished one is left alone, since it may well be in the state of another resource
+// that this run has not read.
 func (m *Maker) nameIt(ctx context.Context, key string, h Host, s *Spec) error {
 	left, err := m.leftovers(ctx, h, *s)
 	if err != nil {
@@ -142,7 +145,7 @@ func (m *Maker) nameIt(ctx context.Context, key string, h Host, s *Spec) error {
 	return nil
 }
 
-// leftovers are the volumes that journals of the same owner and configuration name and that no machine uses.
+// leftovers are the volumes that journals of the same owner and configuration name as half made.
 func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, err error) {
 	if m.Owner == "" {
 		return nil, nil
@@ -150,16 +153,6 @@ func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, 
 	domains, err := h.Domains(ctx)
 	if err != nil {
 		return nil, err
-	}
-	used := map[string]bool{}
-	for _, d := range domains {
-		attached, mark, err := domainxml.AttachedTo(d.Stored)
-		if d.Stored == "" || err != nil || mark.Phase == "" {
-			continue // not a machine of virtclaim's
-		}
-		for _, a := range attached {
-			used[a.Volume.Images[0].Generation] = true
-		}
 	}
 	for _, d := range domains {
 		if !isJournal(d.Name) || d.Stored == "" {
@@ -170,8 +163,8 @@ func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, 
 			return nil, err
 		}
 		s.Name = note.Volume
-		if ok && note.Owner == m.Owner && note.Pool == s.Pool && note.Prefix != "" && note.Prefix == s.Prefix &&
-			note.Digest == s.digest() && !used[note.Generation] {
+		if ok && note.Phase == domainxml.Creating && note.Owner == m.Owner && note.Pool == s.Pool &&
+			note.Prefix != "" && note.Prefix == s.Prefix && note.Digest == s.digest() {
 			names = append(names, note.Volume)
 		}
 	}

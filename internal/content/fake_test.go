@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
@@ -24,7 +25,8 @@ type fakeHost struct {
 	after, dead bool
 	changes     int
 	killed      bool
-	waited      int
+	torn        bool // copies break off, and nobody says so
+	waited      func()
 	meanwhile   func() // happens between a look for a volume and its creation
 }
 
@@ -35,7 +37,8 @@ type fakeDomain struct {
 
 type fakeVolume struct {
 	host.StorageVolume
-	whole bool
+	// copied tells that the copy has ended well, whole that all of it is on the storage.
+	copied, whole bool
 }
 
 func newHost() *fakeHost {
@@ -125,7 +128,7 @@ func (h *fakeHost) Domains(context.Context) (all []host.Domain, err error) {
 
 func (h *fakeHost) PoolFree(context.Context, string) (int64, error) { return h.free, nil }
 
-func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.StorageVolume) error {
+func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.StorageVolume, _ bool) error {
 	if h.meanwhile != nil {
 		h.meanwhile()
 	}
@@ -137,7 +140,7 @@ func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.Sto
 	if x.BackingStore != nil {
 		v.Backing = x.BackingStore.Path
 	}
-	return h.change(func() { h.volumes[key] = &fakeVolume{v, false} })
+	return h.change(func() { h.volumes[key] = &fakeVolume{StorageVolume: v} })
 }
 
 func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
@@ -163,12 +166,50 @@ func (h *fakeHost) Overlays(_ context.Context, path string) (found []host.Storag
 	return found, nil
 }
 
-func (h *fakeHost) StartCopier(_ context.Context, uuid string) error {
+func (h *fakeHost) StartCopier(_ context.Context, uuid string) (func(), error) {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return nil, err
+	}
+	return func() { d.active = false }, h.change(func() { d.active = true })
+}
+
+// FinishCopier writes what was copied back to the storage.
+func (h *fakeHost) FinishCopier(_ context.Context, uuid string) error {
 	d, err := h.byUUID(uuid)
 	if err != nil {
 		return err
 	}
-	return h.change(func() { d.active = true })
+	return h.change(func() {
+		d.active = false
+		if v := h.target(d); v != nil {
+			v.whole = v.copied
+		}
+	})
+}
+
+// target is the volume that a copier copies into.
+func (h *fakeHost) target(d *fakeDomain) *fakeVolume {
+	for _, v := range h.volumes {
+		if strings.Contains(d.xml, `file="`+v.Path+`"`) {
+			return v
+		}
+	}
+	return nil
+}
+
+var chain = regexp.MustCompile(`(?s)<backingStore.*</backingStore>`)
+
+// LiveXML has a chain until all is copied.
+func (h *fakeHost) LiveXML(_ context.Context, uuid string) (string, error) {
+	d, err := h.byUUID(uuid)
+	if err != nil {
+		return "", err
+	}
+	if v := h.target(d); v != nil && v.copied {
+		return chain.ReplaceAllString(d.xml, ""), nil
+	}
+	return d.xml, nil
 }
 
 func (h *fakeHost) StopCopier(_ context.Context, uuid string) error {
@@ -186,18 +227,26 @@ func (h *fakeHost) Pull(_ context.Context, uuid, _ string, report func(host.Prog
 	}
 	report(host.Progress{Done: 1, All: 2})
 	return h.change(func() {
-		for _, v := range h.volumes {
-			if strings.Contains(d.xml, `file="`+v.Path+`"`) {
-				v.whole = true
-			}
+		if v := h.target(d); v != nil {
+			v.copied = !h.torn
 		}
 	})
 }
 
 func (h *fakeHost) WaitCopied(_ context.Context, uuid, _ string) error {
-	h.waited++
+	if h.waited != nil {
+		h.waited()
+	}
 	if d, err := h.byUUID(uuid); err == nil && d.active {
 		d.active = false // its maker's connection has ended
 	}
 	return nil
+}
+
+// xmls are the domains' definitions.
+func (h *fakeHost) xmls() (all []string) {
+	for _, d := range h.domains {
+		all = append(all, d.xml)
+	}
+	return all
 }

@@ -103,6 +103,23 @@ func (j *journal) discard(ctx context.Context) error {
 	return err
 }
 
+// Import says that a volume is coming into somebody's state by an import: its entry is removed. One that is half made is
+// an error.
+func Import(ctx context.Context, h Host, pool, name string) error {
+	j, err := open(ctx, h, pool, name)
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if j.Note.Phase != domainxml.Done {
+		return fmt.Errorf("the volume %s in storage pool %s is half made, as the domain %s says: only the creation that was interrupted can "+
+			"make it whole. To remove it: virsh undefine %s; virsh vol-delete %s --pool %s", name, pool, j.Name, j.Name, name, pool)
+	}
+	return h.Undefine(ctx, j.UUID)
+}
+
 // Forget removes the entry of a volume that is in state: it is ours now without it.
 func Forget(ctx context.Context, h Host, pool, name, generation string) error {
 	j, err := open(ctx, h, pool, name)

@@ -46,27 +46,46 @@ func (m *Maker) make(ctx context.Context, h Host, s Spec, report func(host.Progr
 	return Made{v, j.Note.Generation}, nil
 }
 
-// takeOver deals with what a creation left that never came into anybody's state. What is finished and still wanted so is
-// adopted; all else of the same owner's is removed, once nobody works on it any more.
+// takeOver deals with what a creation left that never came into anybody's state. What is finished is adopted, if it is
+// still wanted so, and left alone if not; what is half made, by the same owner, is removed once nobody works on it any more.
 func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made, adopted bool, err error) {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
-		return Made{}, false, fmt.Errorf("the domain %s says that the volume %s in the storage pool %s is being made by %s: %w. If that "+
-			"was a creation of yours that was interrupted, and the volume is whole (phase %s in the domain's metadata), import it: "+
-			"terraform import <address of this resource> <host>/%s/%s. If not, remove both: virsh undefine %s; virsh vol-delete %s --pool %s",
-			left.Name, s.Name, s.Pool, called(left.Note.Owner), ErrForeign, domainxml.Done, s.Pool, s.Name, left.Name, s.Name, s.Pool)
+		return Made{}, false, left.foreign("is being made by " + called(left.Note.Owner))
 	}
-	if left.Note.Phase == domainxml.Done && left.Note.Digest == s.digest() {
-		v, err := left.host.Volume(ctx, s.Pool, s.Name)
-		if !errors.Is(err, host.ErrNotFound) {
-			return Made{v, left.Note.Generation}, err == nil, err
+	if left.Note.Phase != domainxml.Done {
+		// The maker may be alive: while its copy goes on, wait, and look again.
+		if err := left.host.WaitCopied(ctx, left.UUID, domainxml.CopyTarget); err != nil {
+			return Made{}, false, err
 		}
+		now, err := open(ctx, left.host, s.Pool, s.Name)
+		if err == nil && now.UUID == left.UUID && now.Note.Phase != domainxml.Done {
+			return Made{}, false, now.discard(ctx)
+		}
+		if errors.Is(err, host.ErrNotFound) {
+			return Made{}, false, nil
+		}
+		if err != nil {
+			return Made{}, false, err
+		}
+		left = now
 	}
-	// The maker may be alive: while its copy goes on, wait. What has no copy is one of a dead maker, or of one that fails
-	// by itself when the volume goes.
-	if err := left.host.WaitCopied(ctx, left.UUID, domainxml.CopyTarget); err != nil {
-		return Made{}, false, err
+	if left.Note.Digest != s.digest() {
+		return Made{}, false, left.foreign("was made from another configuration")
 	}
-	return Made{}, false, left.discard(ctx)
+	v, err := left.host.Volume(ctx, s.Pool, s.Name)
+	if errors.Is(err, host.ErrNotFound) {
+		return Made{}, false, left.discard(ctx)
+	}
+	return Made{v, left.Note.Generation}, err == nil, err
+}
+
+// foreign is the error of a volume that is not to be touched, and says how it can be had.
+func (j *journal) foreign(why string) error {
+	n := j.Note
+	return fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w. If that was a creation of yours that was "+
+		"interrupted, and the volume is whole (phase %s in the domain's metadata), import it: terraform import <address of this "+
+		"resource> <host>/%s/%s. If not, remove both: virsh undefine %s; virsh vol-delete %s --pool %s",
+		j.Name, n.Volume, n.Pool, why, ErrForeign, domainxml.Done, n.Pool, n.Volume, j.Name, n.Volume, n.Pool)
 }
 
 func called(owner string) string {
@@ -111,7 +130,7 @@ func checkFree(ctx context.Context, h Host, s Spec) error {
 
 // fill makes the volume and, for a clone, copies the master into it.
 func fill(ctx context.Context, h Host, j *journal, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
-	if err := h.CreateVolume(ctx, s.Pool, s.xml()); err != nil {
+	if err := h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
 		return host.StorageVolume{}, err
 	}
 	made, err := h.Volume(ctx, s.Pool, s.Name)
@@ -124,13 +143,39 @@ func fill(ctx context.Context, h Host, j *journal, s Spec, report func(host.Prog
 	if err := j.write(ctx); err != nil {
 		return made, err
 	}
-	if err := h.StartCopier(ctx, j.UUID); err != nil {
-		return made, err
+	return made, j.copy(ctx, report)
+}
+
+// copy has the journal's domain copy the master, and makes sure that all of it is there.
+func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
+	release, err := j.host.StartCopier(ctx, j.UUID)
+	if err != nil {
+		return err
 	}
-	if err := h.Pull(ctx, j.UUID, domainxml.CopyTarget, report); err != nil {
-		return made, err
+	defer release()
+	if err := j.host.Pull(ctx, j.UUID, domainxml.CopyTarget, report); err != nil {
+		return err
 	}
-	return made, j.stop(ctx)
+	live, err := j.host.LiveXML(ctx, j.UUID)
+	if err != nil {
+		return err
+	}
+	attached, _, err := domainxml.AttachedTo(live)
+	if err != nil {
+		return err
+	}
+	if len(attached) != 1 || len(attached[0].Volume.Images) != 1 {
+		return errTorn
+	}
+	return j.host.FinishCopier(ctx, j.UUID)
+}
+
+// errTorn is the error of a copy that QEMU gave up.
+var errTorn = errors.New("the copy broke off: the master can't be read any more, or the storage pool is full. libvirt's log on the host " +
+	"has what QEMU said")
+
+func (s Spec) isPreallocated() bool {
+	return s.Preallocation == "metadata" || s.Preallocation == "falloc"
 }
 
 // undo removes what a failed creation made, also when the operation's time is over.

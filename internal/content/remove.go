@@ -19,18 +19,26 @@ func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, gene
 	if err := Forget(ctx, h, pool, name, generation); err != nil {
 		return err
 	}
-	v, err := h.Volume(ctx, pool, name)
-	if err == nil {
-		err = refuseBacking(ctx, h, v)
+	if err := Removable(ctx, h, pool, name); err != nil {
+		return err
 	}
-	if err == nil {
-		err = h.DeleteVolume(ctx, pool, name)
-	}
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
+	if err := h.DeleteVolume(ctx, pool, name); err != nil && !errors.Is(err, host.ErrNotFound) {
 		return err
 	}
 	m.release(Spec{Pool: pool, Name: name}.claimKey(key))
 	return nil
+}
+
+// Removable is ErrBacking for a volume that Remove would not delete. One that is gone is removable.
+func Removable(ctx context.Context, h Host, pool, name string) error {
+	v, err := h.Volume(ctx, pool, name)
+	if err == nil {
+		err = refuseBacking(ctx, h, v)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {

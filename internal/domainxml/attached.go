@@ -71,24 +71,6 @@ func isPluggable(d libvirtxml.DomainDisk) bool {
 	return d.Device != "cdrom" && d.Device != "floppy" && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
 }
 
-// Without gives the XML of a stored definition without the device of that key, and without what the metadata have of it.
-func Without(stored, key string) (string, error) {
-	d, err := Unmarshal(stored)
-	if err != nil {
-		return "", err
-	}
-	d.Devices.Disks = slices.DeleteFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
-	mark, err := parseMark(d)
-	if err != nil {
-		return "", err
-	}
-	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return m.Key == key })
-	if err := setMark(d, mark); err != nil {
-		return "", err
-	}
-	return d.Marshal()
-}
-
 // Device is the element of the device of that key, as a domain's XML has it; ok is false when it has none.
 func Device(text, key string) (element string, ok bool, err error) {
 	d, err := Unmarshal(text)

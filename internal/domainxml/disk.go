@@ -166,20 +166,29 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	return disks
 }
 
-// AddStrangers adds the disks of a running domain that somebody attached to it by hand, so that they are in no stored
-// definition and have no key of virtclaim's. A disk that has one and is not stored is one that an update took out: the
-// guest keeps it until its next start.
-func (m *Machine) AddStrangers(live string) error {
+// Compare adds to a stored machine what its running domain says otherwise of its disks. A disk that somebody attached to
+// it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
+// could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
+// stored is one that an update took out: the guest keeps it until its next start.
+func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return err
 	}
+	has := map[string]bool{}
 	for _, disk := range d.Devices.Disks {
 		key := diskKey(disk)
+		has[key] = true
 		if _, stored := m.Disks[key]; stored || !isFixed(disk) || hasKey(disk) {
 			continue
 		}
 		m.Disks[key] = parseDisk(disk, diskMark{})
+	}
+	for key, disk := range m.Disks {
+		if !has[key] && m.Mark.Phase != "" && canGain(d, disk.Bus) {
+			disk.Volume = volume.Volume{}
+			m.Disks[key] = disk
+		}
 	}
 	return nil
 }

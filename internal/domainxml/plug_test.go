@@ -205,17 +205,6 @@ func TestAttachedTo(t *testing.T) {
 	}
 }
 
-func TestWithout(t *testing.T) {
-	text, err := Without(build(t, running()), "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := Parse(text)
-	if err != nil || len(m.Disks) != 3 || strings.Contains(text, "g1") || !strings.Contains(text, "g2") || m.Mark != running().Mark {
-		t.Errorf("got %+v, %v from %s", m, err, text)
-	}
-}
-
 func TestJournal(t *testing.T) {
 	j := Journal{
 		Name: "virtclaim-0123456789abcdef", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0",

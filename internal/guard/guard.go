@@ -4,6 +4,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,8 +19,7 @@ type Host interface {
 	Domains(ctx context.Context) ([]host.Domain, error)
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
-	StoredXML(ctx context.Context, uuid string) (string, error)
-	Define(ctx context.Context, xml string) (uuid string, err error)
+	DetachStored(ctx context.Context, uuid, deviceXML string) error
 }
 
 // Use is a device of a domain, virtclaim's or not, that has an image in its chain.
@@ -35,7 +35,8 @@ type Use struct {
 	// Live tells that the running domain has it, Stored that the stored definition does.
 	Live, Stored bool
 
-	live string
+	// live and stored are the domain's XML.
+	live, stored string
 	// isCopy tells that the domain is one that makes a clone of the image.
 	isCopy bool
 }
@@ -89,14 +90,18 @@ func usesIn(ctx context.Context, key string, h Host, d host.Domain, text string,
 	for _, a := range attached {
 		for depth, i := range a.Volume.Images {
 			if i.Type == "volume" {
-				if i, err = located(ctx, h, i); err != nil {
-					return nil, err
+				i, err = located(ctx, h, i)
+				if errors.Is(err, host.ErrNotFound) {
+					continue // there is nothing to be used
+				}
+				if err != nil {
+					return nil, fmt.Errorf("what disk %s of domain %s on host %s is: %w", a.Key, d.Name, key, err)
 				}
 			}
 			i.Generation, i.Hosts = "", []string{key}
 			if volume.SameStorage(image, i) {
 				found = append(found, Use{
-					Host: key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, isCopy: isCopy,
+					Host: key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
 				})
 				break
 			}

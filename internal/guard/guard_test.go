@@ -22,6 +22,9 @@ type fakeHost struct {
 func (h *fakeHost) Domains(context.Context) ([]host.Domain, error) { return h.domains, nil }
 
 func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
+	if pool == "gone" {
+		return host.StorageVolume{}, host.ErrNotFound
+	}
 	return host.StorageVolume{Path: "/" + pool + "/" + name}, nil
 }
 
@@ -36,22 +39,12 @@ func (h *fakeHost) Detach(_ context.Context, uuid, device string, _ func(string)
 	return nil
 }
 
-func (h *fakeHost) StoredXML(_ context.Context, uuid string) (string, error) {
-	for _, d := range h.domains {
-		if d.UUID == uuid {
-			return d.Stored, nil
-		}
+func (h *fakeHost) DetachStored(_ context.Context, uuid, device string) error {
+	h.done = append(h.done, "forget "+uuid)
+	if !strings.Contains(device, "ua-disk-data") {
+		return errors.New("not the device: " + device)
 	}
-	return "", host.ErrNotFound
-}
-
-func (h *fakeHost) Define(_ context.Context, text string) (string, error) {
-	m, err := domainxml.Parse(text)
-	if _, has := m.Disks["data"]; has || err != nil {
-		return "", errors.New("the disk is still there")
-	}
-	h.done = append(h.done, "define "+m.UUID)
-	return m.UUID, nil
+	return nil
 }
 
 func image(name, generation string) volume.Image {
@@ -86,14 +79,14 @@ func TestLetGo(t *testing.T) {
 		done   string
 		refuse string
 	}{
-		"of a running machine":            {"prod", machine(t, "prod", "virtio", 0, data), "detach " + id + ", define " + id, ""},
-		"below an overlay":                {"prod", machine(t, "prod", "scsi", 0, image("/ssd/over", "o"), data), "detach " + id + ", define " + id, ""},
-		"of one that is off":              {"prod", off(machine(t, "prod", "sata", 1, data)), "define " + id, ""},
+		"of a running machine":            {"prod", machine(t, "prod", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
+		"below an overlay":                {"prod", machine(t, "prod", "scsi", 0, image("/ssd/over", "o"), data), "detach " + id + ", forget " + id, ""},
+		"of one that is off":              {"prod", off(machine(t, "prod", "sata", 1, data)), "forget " + id, ""},
 		"that it boots from":              {"prod", machine(t, "prod", "virtio", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},
 		"on SATA":                         {"prod", machine(t, "prod", "sata", 0, data), "", "which a running guest can't lose"},
 		"of another owner":                {"prod", machine(t, "other", "virtio", 0, data), "", "that domain is not this configuration's"},
 		"of another owner that is off":    {"prod", off(machine(t, "other", "virtio", 0, data)), "", "that domain is not this configuration's"},
-		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", define " + id, ""},
+		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
 		"without owners, made anew since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
 		"that nobody has":                 {"prod", machine(t, "prod", "virtio", 0, image("/ssd/other", "g")), "", ""},
 	} {
@@ -144,6 +137,7 @@ func TestUsers(t *testing.T) {
 		byHand(`<disk type='volume' device='disk'><source pool='ssd' volume='data'/><target dev='vda'/></disk>`),
 		byHand(`<disk type='file' device='cdrom'><source file='/ssd/data'/><target dev='sda'/></disk>`),
 		byHand(`<disk type='file' device='cdrom'><target dev='sda'/></disk>`),
+		byHand(`<disk type='volume' device='disk'><source pool='gone' volume='data'/><target dev='vda'/></disk>`),
 		byHand(`<disk type='file' device='disk'><source file='/ssd/data2'/><target dev='vda'/></disk>`),
 		{Name: "virtclaim-0123456789abcdef", Stored: journal},
 	}}
@@ -154,8 +148,8 @@ func TestUsers(t *testing.T) {
 	if uses[0].Device.Target != "vda" || !uses[0].Live || uses[0].Stored || uses[2].Depth != 1 || !uses[2].Stored {
 		t.Errorf("got %+v", uses)
 	}
-	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[4:]}}, image("/ssd/data", "g"), "prod")
-	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it is being made. Wait") {
+	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:]}}, image("/ssd/data", "g"), "prod")
+	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it was begun and never finished") {
 		t.Errorf("while a clone of it is made: %v", err)
 	}
 }

@@ -44,8 +44,11 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 func (u Use) refusal(image volume.Image, owner string) error {
 	var why string
 	switch {
-	case u.isCopy:
+	case u.isCopy && u.Live:
 		why = ": a clone of it is being made. Wait until that is done"
+	case u.isCopy:
+		why = ": a clone of it was begun and never finished. Apply the configuration of that clone again, or give it up: virsh undefine " +
+			u.Domain + ", and delete the volume that its description names"
 	case !u.isOurs(image, owner):
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (virsh detach-disk %s %s --persistent), or "+
 			"remove the domain", u.Domain, u.Device.Target)
@@ -72,26 +75,28 @@ func (u Use) isOurs(image volume.Image, owner string) bool {
 // end takes the device out of the running domain, then out of its stored definition.
 func (u Use) end(ctx context.Context, h Host) error {
 	if u.Live {
-		if err := unplug(ctx, h, u.UUID, u.live, u.Device.Key); err != nil {
-			return err
+		if err := Unplug(ctx, h, u.UUID, u.live, u.Device.Key); err != nil {
+			return fmt.Errorf("domain %s on host %s, disk %s: %w", u.Domain, u.Host, u.Device.Key, err)
 		}
 	}
 	if !u.Stored {
 		return nil
 	}
-	stored, err := h.StoredXML(ctx, u.UUID)
-	if err != nil {
+	device, ok, err := domainxml.Device(u.stored, u.Device.Key)
+	if err != nil || !ok {
 		return err
 	}
-	text, err := domainxml.Without(stored, u.Device.Key)
-	if err != nil {
-		return err
-	}
-	_, err = h.Define(ctx, text)
-	return err
+	return h.DetachStored(ctx, u.UUID, device)
 }
 
-func unplug(ctx context.Context, h Host, id, live, key string) error {
+// Unplugger is what Unplug needs of a host.
+type Unplugger interface {
+	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
+}
+
+// Unplug takes the device of that key out of a running domain, whose live XML is given, and waits until its guest has let
+// go of it. The stored definition stays as it is.
+func Unplug(ctx context.Context, h Unplugger, id, live, key string) error {
 	device, ok, err := domainxml.Device(live, key)
 	if err != nil || !ok {
 		return err

@@ -18,22 +18,53 @@ const progressTime = 2 * time.Second
 // errCopyEnded is the error of a copy whose domain went off under it.
 var errCopyEnded = errors.New("the domain that copied went off")
 
-// StartCopier starts a domain paused, so that no guest runs in it, and so that it ends with this connection.
-func (h *Host) StartCopier(ctx context.Context, id string) error {
-	return tell(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+// StartCopier starts a domain paused, so that no guest runs in it. It ends with release, and with this process: it hangs
+// on a connection of its own, which no other call can take away.
+func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err error) {
+	d, err := domain(id)
+	if err != nil {
+		return nil, h.failed("start domain "+id, err)
+	}
+	l, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error {
 		_, err := l.DomainCreateWithFlags(d, uint32(libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy))
 		return err
 	})
+	if err != nil {
+		return nil, h.failed("start domain "+id, err)
+	}
+	return func() { go l.Disconnect() }, nil //nolint:errcheck // it waits for a libvirtd that may never answer
 }
 
-// StopCopier ends such a domain at once: there is no guest to be graceful to, and its storage may not answer.
+// FinishCopier ends such a domain in good order, so that all that was copied is on the storage, however long that takes:
+// QEMU writes it back when it is asked to end, and not before. A domain that is off already may not have done so, which is
+// an error.
+func (h *Host) FinishCopier(ctx context.Context, id string) error {
+	state, err := h.State(ctx, id)
+	if err == nil && !state.Active {
+		err = h.failed("finish the copy", fmt.Errorf("%w (%s)", errCopyEnded, id))
+	}
+	for err == nil && state.Active {
+		failed := h.Destroy(ctx, id) // it gives QEMU some seconds at a time
+		if state, err = h.State(ctx, id); err == nil && state.Active && ctx.Err() != nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// StopCopier ends such a domain at once: what it copied is not wanted, and its storage may not answer.
 func (h *Host) StopCopier(ctx context.Context, id string) error {
-	return tell(ctx, h, "stop domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	err := tell(ctx, h, "stop domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainDestroyFlags(d, libvirt.DomainDestroyDefault)
 	})
+	if isCode(err, libvirt.ErrOperationInvalid) {
+		return nil // it has just gone off
+	}
+	return err
 }
 
-// Pull copies all that a disk of a running domain still has in its backing chain into its top image, and waits for it.
+// Pull copies all that a disk of a running domain still has in its backing chain into its top image, and waits until that
+// has ended, which it also does when it fails: whether it is whole shows in the live XML, where the chain is gone then.
 // report is told every other second how far it is.
 func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress)) error {
 	err := tell(ctx, h, "copy into disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {

@@ -18,9 +18,12 @@ func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
 	})
 }
 
+// ErrHeld is the error of a guest that does not let go of a device.
+var ErrHeld = errors.New("the guest does not let go of it. Shut the machine down, or try again when its guest has booted and does not use it")
+
 // Detach unplugs a device from a running domain and waits until gone, which is asked with the live XML, says that the
-// guest has let go: libvirt itself reports success when the guest only has been asked. The stored definition stays as it
-// is. A domain that has gone off meanwhile has let go, too.
+// guest has let go: libvirt itself reports success when the guest only has been asked. It is asked again every few
+// seconds. The stored definition stays as it is. A domain that has gone off meanwhile has let go, too.
 func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveXML string) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -30,25 +33,34 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	}()
 	again := time.NewTicker(letGoTime)
 	defer again.Stop()
-	for {
-		err := tell(ctx, h, "unplug a device from domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
-			return l.DomainDetachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive))
-		})
-		if err != nil && ctx.Err() == nil {
-			// It may have let go just now, or go on letting go, or have gone off.
-			if now, e := h.hasLetGo(ctx, id, gone); e != nil || now {
-				return e
-			}
-			if !isCode(err, libvirt.ErrOperationFailed) && !unreachable(err) {
-				return err
+	for first := true; ; first = false {
+		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)
+		if err != nil && ctx.Err() == nil && first && !unreachable(err) {
+			// It may have let go or gone off just now. Later ones may be refused because the first is still under way.
+			if now, e := h.hasLetGo(ctx, id, gone); e != nil || !now {
+				return errors.Join(err, e)
 			}
 		}
 		select {
 		case err := <-ended:
+			if err != nil && ctx.Err() != nil && !unreachable(err) {
+				return h.failed("unplug a device from domain "+id, ErrHeld)
+			}
 			return err
 		case <-again.C:
 		}
 	}
+}
+
+// DetachStored takes a device out of the stored definition of a domain, at one go: others may change it at the same time.
+func (h *Host) DetachStored(ctx context.Context, id, deviceXML string) error {
+	return h.detach(ctx, id, deviceXML, libvirt.DomainAffectConfig)
+}
+
+func (h *Host) detach(ctx context.Context, id, deviceXML string, from libvirt.DomainModificationImpact) error {
+	return tell(ctx, h, "unplug a device from domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainDetachDeviceFlags(d, deviceXML, uint32(from))
+	})
 }
 
 func (h *Host) hasLetGo(ctx context.Context, id string, gone func(string) (bool, error)) (bool, error) {

@@ -21,6 +21,9 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 			var none T
 			return none, fmt.Errorf("storage pool %s: %w", pool, err)
 		}
+		if ctx.Err() != nil {
+			return *new(T), context.Cause(ctx) // the caller has gone on: nothing may be changed behind its back
+		}
 		return f(l, p)
 	})
 }

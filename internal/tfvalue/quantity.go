@@ -3,6 +3,7 @@ package tfvalue
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
@@ -104,6 +105,9 @@ func (q Quantity) KiB() (uint, error) {
 		return 0, fmt.Errorf("%q is not a Kubernetes quantity; write for example 512Mi or 2Gi", q.ValueString())
 	}
 	bytes := parsed.Value() // rounded up
+	if bytes > math.MaxInt64-1024 {
+		return 0, fmt.Errorf("%q is more than anybody can have", q.ValueString())
+	}
 	if bytes <= 0 || parsed.Cmp(*resource.NewQuantity(bytes, resource.BinarySI)) != 0 {
 		return 0, fmt.Errorf("%q is not a whole, positive number of bytes; write for example 512Mi or 2Gi", q.ValueString())
 	}

@@ -23,7 +23,7 @@ func TestQuantityCountsInKiBRoundedUp(t *testing.T) {
 func TestQuantityRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "not a Kubernetes quantity", "2GB": "not a Kubernetes quantity", "2 Gi": "not a Kubernetes quantity",
-		"0": "positive number of bytes", "-1Gi": "positive number of bytes", "100m": "whole",
+		"0": "positive number of bytes", "-1Gi": "positive number of bytes", "100m": "whole", "8Ei": "more than anybody can have",
 	} {
 		var resp xattr.ValidateAttributeResponse
 		tfvalue.NewQuantity(text).ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{Path: path.Root("memory")}, &resp)

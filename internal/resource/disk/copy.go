@@ -15,9 +15,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// prepareMaster measures a master of which nobody has said how large it is, and refuses to clone one that a guest of this
-// host writes to: what came of it would be torn.
-func (r *disk) prepareMaster(ctx context.Context, h *host.Host, plan model, spec *content.Spec) error {
+// prepareMaster measures a master of which nobody has said how large it is, and refuses to clone one that a guest writes
+// to: what came of it would be torn.
+func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
 	top := spec.Master.Images[0]
 	if spec.Master.Capacity == nil {
 		xml, err := domainxml.DiskXML(spec.Master)
@@ -39,13 +39,27 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, plan model, spec
 	if spec.Mode != volume.Clone {
 		return nil
 	}
-	users, err := guard.Users(ctx, plan.Host.ValueString(), h, top)
+	for _, key := range top.Hosts {
+		other, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			return err
+		}
+		if err := refuseWriters(ctx, key, other, top); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refuseWriters(ctx context.Context, key string, h *host.Host, master volume.Image) error {
+	users, err := guard.Users(ctx, key, h, master)
 	if err != nil {
 		return err
 	}
 	for _, u := range users {
-		if u.Live && u.Depth == 0 && u.Device.Volume.Images[0].AccessMode != volume.ReadShared {
-			return fmt.Errorf("%w: domain %s runs and writes to the master %s. Stop it while the clone is made", guard.ErrInUse, u.Domain, top.Name)
+		if u.Live && u.Depth == 0 && !u.Device.Ephemeral && u.Device.Volume.Images[0].AccessMode != volume.ReadShared {
+			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
+				guard.ErrInUse, u.Domain, key, master.Name)
 		}
 	}
 	return nil

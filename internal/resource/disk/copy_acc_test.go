@@ -19,15 +19,7 @@ import (
 // While the storage does not answer, a clone reports how far it is, and can be given up: then nothing is left.
 func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
 	l := acctest.Lab(t)
-	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 1 << 30, Content: []byte(strings.Repeat("content.", 64<<20))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Target.RemoveLUN(context.Background(), lun); err != nil {
-			t.Error(err)
-		}
-	})
+	lun := largeLUN(t, l)
 	acctest.Claim(t, l, "disks", "golden", lun)
 	cli := acctest.NewCLI(t, "TF_LOG_PROVIDER=INFO")
 	source := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a")
@@ -36,13 +28,7 @@ func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
 	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
 
 	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
-	acctest.Eventually(t, "the copy has begun", func() error {
-		info, err := os.Stat(file(l, "root"))
-		if err == nil && info.Size() < 1<<20 {
-			err = os.ErrNotExist
-		}
-		return err
-	})
+	awaitCopy(t, l)
 	if err := l.Target.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +61,57 @@ func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
 		t.Errorf("the next plan does not make it anew:\n%s", plan)
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A master that can't be read any more ends a copy without a word from libvirt: that is no clone.
+func TestAccACopyThatBreaksOffIsNoClone(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := largeLUN(t, l)
+	acctest.Claim(t, l, "disks", "golden", lun)
+	cli := acctest.NewCLI(t)
+	source := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a")
+	cli.Write("main.tf", source)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
+	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
+	awaitCopy(t, l)
+	if err := os.Truncate(lun.Path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || !message("the copy broke off").MatchString(output()) {
+		t.Errorf("got %v:\n%s", err, output())
+	}
+	if err := gone(file(l, "root"))(nil); err != nil {
+		t.Error(err)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// largeLUN takes a second or two to copy.
+func largeLUN(t *testing.T, l *lab.Lab) lab.LUN {
+	t.Helper()
+	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 1 << 30, Content: []byte(strings.Repeat("content.", 64<<20))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Target.RemoveLUN(context.Background(), lun); err != nil {
+			t.Error(err)
+		}
+	})
+	return lun
+}
+
+// awaitCopy waits until a part of the clone is there.
+func awaitCopy(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	acctest.Eventually(t, "the copy has begun", func() error {
+		info, err := os.Stat(file(l, "root"))
+		if err == nil && info.Size() < 1<<20 {
+			err = os.ErrNotExist
+		}
+		return err
+	})
 }
 
 // BenchmarkClone measures a clone of 1 GiB, half of it empty, against qemu-img convert of the same master in the same

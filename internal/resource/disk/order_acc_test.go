@@ -140,6 +140,33 @@ func TestAccAReplacedDiskIsPluggedInAnew(t *testing.T) {
 	})
 }
 
+func TestAccADiskUnpluggedByHandIsPluggedInAgain(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("data", blank) +
+		vm(l, console, "", "", on("root", theDisk, ""), on("vol", "virtclaim_disk.data", ""))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config, Check: boots(t, console, 1)},
+			{
+				PreConfig: func() {
+					acctest.Eventually(t, "the guest lets go", func() error {
+						virsh(t, l, "detach-disk", "web", "vdb", "--live")
+						if strings.Contains(virsh(t, l, "domblklist", "web"), "vdb") {
+							return os.ErrExist
+						}
+						return nil
+					})
+				},
+				Config:           config,
+				ConfigPlanChecks: pre(planned(theMachine, plancheck.ResourceActionUpdate)),
+				Check:            resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda", "vdb")),
+			},
+		},
+	})
+}
+
 func TestAccWhatAMachineBootsFromIsNotTakenAway(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

@@ -32,6 +32,9 @@ func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRe
 			diags.AddAttributeError(path.Root("size"), "A blank disk without a size",
 				"The disk has no source, so it is blank and needs a size. Set size, or source and copy_mode.")
 		}
+		if config.Format.ValueString() == "raw" && config.Preallocation.ValueString() == "metadata" {
+			diags.AddAttributeError(path.Root("preallocation"), "A raw disk has no metadata", "Use off or falloc, or the format qcow2.")
+		}
 		return
 	}
 	if config.CopyMode.IsNull() {
@@ -167,12 +170,10 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
-	if plan.otherMaster(ctx, state, &resp.Diagnostics) {
-		if r.backend.Applies() {
-			addChangedMaster(&resp.Diagnostics, state)
-			return
-		}
-		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
+	resp.RequiresReplace = plan.otherDisk(ctx, state, &resp.Diagnostics)
+	if len(resp.RequiresReplace) > 0 && r.backend.Applies() {
+		addChanged(&resp.Diagnostics, state, resp.RequiresReplace)
+		return
 	}
 	if len(resp.RequiresReplace) > 0 {
 		warnOfLoss(ctx, req, resp, "Replacing")
@@ -195,14 +196,41 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	}
 	plan.Size = state.Size.OrSame(plan.Size)
 	is.Images, is.CopyOnRead = is.Images[:1], plan.mode() == volume.CopyOnRead
-	plan.Volume = plan.over(is, tfvalue.Unknowns{})
+	plan.Volume = plan.over(is, tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 }
 
-// addChangedMaster is the error of a master that turns out to be another one when nobody can be asked any more.
-func addChangedMaster(diags *diag.Diagnostics, state model) {
-	diags.AddAttributeError(sourcePath, "The master changed during the apply",
-		fmt.Sprintf("Disk %s was made of another master than the source leads to now, which the plan could not know. The disk was not "+
-			"touched. Plan and apply again: the plan will say that the disk is replaced.", state.ID.ValueString()))
+// otherDisk are the attributes that make it another disk. What is unknown never does. How an imported one was made nobody
+// knows: what is null in state is adopted from the configuration.
+func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
+	adopted := state.adopted(ctx, diags)
+	for _, a := range []struct {
+		name    string
+		was, is types.String
+	}{
+		{"host", state.Host, m.Host},
+		{"name", state.Name, m.Name},
+		{"name_prefix", state.NamePrefix, m.NamePrefix},
+		{"usage_type", state.UsageType, m.UsageType},
+		{"copy_mode", state.CopyMode, m.CopyMode},
+		{"format", state.Format, m.Format},
+	} {
+		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!a.was.IsNull() || !adopted) {
+			paths = append(paths, path.Root(a.name))
+		}
+	}
+	if m.otherMaster(ctx, state, diags) {
+		paths = append(paths, sourcePath)
+	}
+	return paths
+}
+
+// addChanged is the error of a disk that turns out to be another one when nobody can be asked any more.
+func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
+	for _, p := range by {
+		diags.AddAttributeError(p, "The disk changed during the apply", fmt.Sprintf(
+			"%s of disk %s could not be known by the plan, and turns out to make it another disk. Its content was not touched. Plan and "+
+				"apply again: the plan will say that the disk is replaced.", p, state.ID.ValueString()))
+	}
 }
 
 // otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an

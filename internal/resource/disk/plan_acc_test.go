@@ -199,7 +199,7 @@ func TestAccAMasterThatChangesDuringTheApplyIsAnError(t *testing.T) {
 	cli.Must("plan", "-out=saved", "-no-color")
 	acctest.Claim(t, l, "disks", "two", two)
 	out, err := cli.Run("apply", "-no-color", "saved")
-	if err == nil || strings.Contains(out, "bug in the provider") || !message("The master changed during the apply").MatchString(out) {
+	if err == nil || strings.Contains(out, "bug in the provider") || !message("The disk changed during the apply", "source.volume of disk host-a/ssd/root").MatchString(out) {
 		t.Errorf("the apply ended with %v:\n%s", err, out)
 	}
 	if inode() != before {
@@ -253,6 +253,25 @@ func TestAccDisksGrowAndNeverShrink(t *testing.T) {
 			{Config: config("192Mi", "false"), Check: sized(192 << 20)},
 		},
 	})
+}
+
+func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("provider.tf", acctest.Provider(l, "disks"))
+	cli.Write("main.tf", disk("root", blank))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	for what, change := range map[string][2]string{
+		"usage_type": {`"fast"`, `"slow"`}, "host": {`"host-a"`, `"host-b"`}, "name": {`= "root"`, `= "other"`},
+	} {
+		cli.Write("main.tf", strings.Replace(disk("root", `size = "32Mi"`), change[0], change[1], 1))
+		plan := cli.Must("plan", "-no-color")
+		if !message("virtclaim_disk.root must be replaced", "Content is lost", "Replacing disk host-a/ssd/root").MatchString(plan) {
+			t.Errorf("another %s: %s", what, plan)
+		}
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 func TestAccAnImportedDiskIsAdopted(t *testing.T) {

@@ -88,7 +88,7 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, diags *diag.D
 	}
 	spec := plan.spec(ctx, pool, diags)
 	if !plan.Source.IsNull() {
-		if err := r.prepareMaster(ctx, h, plan, &spec); err != nil {
+		if err := r.prepareMaster(ctx, h, &spec); err != nil {
 			return made, master, err
 		}
 	}
@@ -148,9 +148,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
-	if plan.otherMaster(ctx, state, &resp.Diagnostics) {
-		addChangedMaster(&resp.Diagnostics, state)
-	}
+	addChanged(&resp.Diagnostics, state, plan.otherDisk(ctx, state, &resp.Diagnostics))
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -184,7 +182,10 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		return
 	}
 	key, top := state.Host.ValueString(), own.Images[0]
-	err := guard.LetGo(ctx, map[string]guard.Host{key: h}, top, r.backend.Owner)
+	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
+	if err == nil {
+		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, r.backend.Owner)
+	}
 	if err == nil {
 		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)
 	}
@@ -205,7 +206,10 @@ func (r *disk) ImportState(ctx context.Context, req resource.ImportStateRequest,
 		resp.Diagnostics.AddError("Unknown host", err.Error())
 		return
 	}
-	if _, err := h.Volume(ctx, parts[1], parts[2]); err != nil {
+	if _, err = h.Volume(ctx, parts[1], parts[2]); err == nil {
+		err = content.Import(ctx, h, parts[1], parts[2])
+	}
+	if err != nil {
 		resp.Diagnostics.AddError("The disk could not be imported", err.Error())
 		return
 	}

@@ -36,14 +36,11 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			},
 			"host": schema.StringAttribute{
 				Required: true, MarkdownDescription: "Key of the provider's `hosts` that has the disk.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "Name of the storage volume, unique in its pool. Either this or `name_prefix`.",
-				PlanModifiers: []planmodifier.String{
-					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured(),
-				},
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200),
 					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
@@ -53,20 +50,17 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 				Optional: true,
 				MarkdownDescription: "What the name of the storage volume starts with; the rest is made up. For disks that are replaced with " +
 					"`create_before_destroy`.",
-				PlanModifiers: []planmodifier.String{replaceUnlessAdopted()},
-				Validators:    []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180)},
+				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180)},
 			},
 			"usage_type": schema.StringAttribute{
 				Required: true,
 				MarkdownDescription: "What kind of storage of the host to make the disk on: one of the usage types of the host's `storage`, or " +
 					"of the annotations of its Kubernetes node.",
-				PlanModifiers: []planmodifier.String{replaceUnlessAdopted()},
 			},
 			"copy_mode": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What becomes of the master in `source`, which is never written to: `copy-on-write` keeps what is written in an " +
 					"overlay, `copy-on-read` what is read, too, and `clone` copies all of it, so that it is not needed any more.",
-				PlanModifiers: []planmodifier.String{replaceUnlessAdopted()},
 				Validators: []validator.String{
 					stringvalidator.OneOf(string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)),
 					stringvalidator.AlsoRequires(path.MatchRoot("source")),
@@ -80,7 +74,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"format": schema.StringAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "`qcow2` (default), or `raw` for a blank disk.",
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown(), replaceUnlessAdopted()},
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators:          []validator.String{stringvalidator.OneOf("qcow2", "raw")},
 			},
 			"cluster_size": schema.StringAttribute{
@@ -115,18 +109,4 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
 		},
 	}
-}
-
-// replaceUnlessAdopted replaces the disk, but not an imported one, of which no host knows how it was made: what is null
-// in state is adopted from the configuration.
-func replaceUnlessAdopted() planmodifier.String {
-	const text = "Another value is another disk."
-	return stringplanmodifier.RequiresReplaceIf(
-		func(ctx context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
-			var state model
-			if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
-				return
-			}
-			resp.RequiresReplace = !req.StateValue.IsNull() || !state.adopted(ctx, &resp.Diagnostics)
-		}, text, text)
 }

@@ -56,7 +56,7 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (string, error
 
 // goOn makes what an interrupted creation left what is wanted now.
 func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (string, error) {
-	is, _, err := l.look(ctx, uuid)
+	is, active, err := l.look(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +65,8 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (st
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
 	}
 	if want.Emulates(is) {
-		return uuid, l.redefine(ctx, uuid, want)
+		_, err := l.become(ctx, uuid, want, active)
+		return uuid, err
 	}
 	// The configuration has changed since to what no redefinition can make of it.
 	if err := l.end(ctx, uuid, true); err != nil {
@@ -119,21 +120,24 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 	if is.Mark.Phase != "" {
 		want.Mark.Owner = is.Mark.Owner // a changed owner concerns new machines only
 	}
+	pending, err = l.become(ctx, uuid, want, active)
+	if err == nil && run && !active {
+		err = l.host.Start(ctx, uuid)
+	}
+	return pending, err
+}
+
+// become makes the stored definition, and an active domain, what is wanted.
+func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, active bool) (pending []string, err error) {
 	if active {
 		if err := l.lose(ctx, uuid, want); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.redefine(ctx, uuid, want); err != nil {
+	if err := l.redefine(ctx, uuid, want); err != nil || !active {
 		return nil, err
 	}
-	switch {
-	case active:
-		return l.gain(ctx, uuid, want)
-	case run:
-		return nil, l.host.Start(ctx, uuid)
-	}
-	return nil, nil
+	return l.gain(ctx, uuid, want)
 }
 
 // end stops the domain and undefines it.
@@ -155,8 +159,8 @@ func (l life) takeBack(ctx context.Context, uuid string) error {
 	return l.end(ctx, uuid, true)
 }
 
-// look reads the stored definition, since that is what the configuration describes, with what somebody attached to the
-// running machine alone, and whether the domain is active.
+// look reads the stored definition, since that is what the configuration describes, with how the running machine's disks
+// differ from it, and whether the domain is active.
 func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
 	text, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -173,5 +177,5 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	if err != nil {
 		return is, true, err
 	}
-	return is, true, is.AddStrangers(live)
+	return is, true, is.Compare(live)
 }

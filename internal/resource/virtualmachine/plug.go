@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 )
 
 // lose unplugs from the running domain what want has no more, or has as another volume.
@@ -22,17 +23,9 @@ func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) err
 		return err
 	}
 	for _, key := range keys {
-		device, _, err := domainxml.Device(live, key)
-		if err != nil {
-			return err
-		}
 		tflog.Info(ctx, "Unplugging a disk", map[string]any{"machine": want.Name, "disk": key})
-		err = l.host.Detach(ctx, uuid, device, func(live string) (bool, error) {
-			_, has, err := domainxml.Device(live, key)
-			return !has, err
-		})
-		if err != nil {
-			return fmt.Errorf("disk %s: %w. Its stored definition is as it was", key, err)
+		if err := guard.Unplug(ctx, l.host, uuid, live, key); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
 	return nil

@@ -68,8 +68,15 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	defer cancel()
 
 	life := life{host: h, owner: r.backend.Owner}
+	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
+	if !r.backend.Take(name) {
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
+			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
+		return
+	}
 	uuid, err := life.define(ctx, want)
 	if err != nil {
+		r.backend.Free(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
 		return
 	}
@@ -93,6 +100,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
+			r.backend.Free(name)
 		}
 		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
 	}
@@ -189,6 +197,9 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err == nil {
 		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+	}
+	if err == nil {
+		r.backend.Free(state.Host.ValueString() + "/" + state.Name.ValueString())
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be removed", err)
