@@ -170,7 +170,6 @@ func TestAccWithoutAnOwnerALeftOverIsNotTakenOver(t *testing.T) {
 	cli.Must("import", "virtclaim_disk.root", "host-a/ssd/root")
 	cli.Must("apply", "-auto-approve")
 	cli.Must("destroy", "-auto-approve")
-	virsh(t, l, "undefine", strings.Fields(virsh(t, l, "list", "--all", "--name"))[0])
 }
 
 // A usage type that only an annotation of the host's node names is a folder: the pool that is there, or a new one.
