@@ -25,31 +25,46 @@ func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err 
 	if err != nil {
 		return nil, h.failed("start domain "+id, err)
 	}
-	l, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error {
-		_, err := l.DomainCreateWithFlags(d, uint32(libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy))
-		return err
-	})
+	l, err := dial(ctx, h.uri, func(*libvirt.Libvirt) error { return nil })
 	if err != nil {
 		return nil, h.failed("start domain "+id, err)
 	}
-	return func() { go l.Disconnect() }, nil //nolint:errcheck // it waits for a libvirtd that may never answer
+	release = func() { go l.Disconnect() } //nolint:errcheck // it waits for a libvirtd that may never answer
+	started := make(chan error, 1)
+	go func() {
+		_, err := l.DomainCreateWithFlags(d, uint32(libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy))
+		started <- err
+	}()
+	select {
+	case err = <-started: // storage that is slow to answer takes its time
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		release()
+		return nil, h.failed("start domain "+id, err)
+	}
+	return release, nil
 }
 
 // FinishCopier ends such a domain in good order, so that all that was copied is on the storage, however long that takes:
 // QEMU writes it back when it is asked to end, and not before. A domain that is off already may not have done so, which is
 // an error.
 func (h *Host) FinishCopier(ctx context.Context, id string) error {
-	state, err := h.State(ctx, id)
-	if err == nil && !state.Active {
-		err = h.failed("finish the copy", fmt.Errorf("%w (%s)", errCopyEnded, id))
+	ended := h.Destroy(ctx, id) // it gives QEMU some seconds at a time
+	if isCode(ended, libvirt.ErrOperationInvalid) {
+		return h.failed("finish the copy", fmt.Errorf("%w (%s)", errCopyEnded, id))
 	}
-	for err == nil && state.Active {
-		failed := h.Destroy(ctx, id) // it gives QEMU some seconds at a time
-		if state, err = h.State(ctx, id); err == nil && state.Active && ctx.Err() != nil {
-			err = failed
+	for {
+		state, err := h.State(ctx, id)
+		if err != nil || !state.Active {
+			return err
 		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), ended)
+		}
+		ended = h.Destroy(ctx, id)
 	}
-	return err
 }
 
 // StopCopier ends such a domain at once: what it copied is not wanted, and its storage may not answer.
