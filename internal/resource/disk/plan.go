@@ -263,8 +263,11 @@ func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resou
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
-	resp.Diagnostics.AddWarning("Content is lost", fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.",
-		how, state.ID.ValueString(), state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString()))
+	id := state.ID.ValueString()
+	// Of warnings with one summary Terraform shows the first only.
+	resp.Diagnostics.AddWarning(fmt.Sprintf("The content of disk %s is lost", id), fmt.Sprintf(
+		"%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.",
+		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString()))
 }
 
 // warnOfNoEffect says what holds for new disks only.
@@ -274,7 +277,7 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 		"preallocation": !plan.Preallocation.IsUnknown() && !plan.Preallocation.Equal(state.Preallocation),
 	} {
 		if changed {
-			diags.AddAttributeWarning(path.Root(name), "No effect on a disk that is there", fmt.Sprintf(
+			diags.AddAttributeWarning(path.Root(name), name+" has no effect on a disk that is there", fmt.Sprintf(
 				"%s holds when a disk is made. Disk %s stays as it is; to make it anew: terraform apply -replace=<address of this resource>.",
 				name, state.ID.ValueString()))
 		}

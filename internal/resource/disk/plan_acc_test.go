@@ -158,7 +158,7 @@ func TestAccAnotherClaimReplacesBindingAndDiskAndSaysWhatIsLost(t *testing.T) {
 	cli.Write("main.tf", named("two"))
 	plan := cli.Must("plan", "-no-color")
 	acctest.Contains(t, plan, "virtclaim_volume_binding.golden must be replaced", "virtclaim_disk.root must be replaced")
-	if !message("Content is lost", "Replacing disk host-a/ssd/root").MatchString(plan) {
+	if !message("The content of disk host-a/ssd/root is lost", "Replacing disk host-a/ssd/root").MatchString(plan) {
 		t.Error("the plan does not say what is lost:", plan)
 	}
 	cli.Must("apply", "-auto-approve", "-no-color")
@@ -166,7 +166,7 @@ func TestAccAnotherClaimReplacesBindingAndDiskAndSaysWhatIsLost(t *testing.T) {
 		t.Error("a second plan is not empty:", plan)
 	}
 	gone := cli.Must("destroy", "-auto-approve", "-no-color")
-	if !message("Content is lost", "Destroying disk host-a/ssd/root").MatchString(gone) {
+	if !message("The content of disk host-a/ssd/root is lost", "Destroying disk host-a/ssd/root").MatchString(gone) {
 		t.Error("the destroy does not say what is lost:", gone)
 	}
 }
@@ -255,6 +255,38 @@ func TestAccDisksGrowAndNeverShrink(t *testing.T) {
 	})
 }
 
+func TestAccWhatHoldsForNewDisksOnly(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("provider.tf", acctest.Provider(l, "disks"))
+	tuned := func(clusters, preallocation string) string {
+		return disk("root", blank+fmt.Sprintf("\n  cluster_size = %q\n  preallocation = %q", clusters, preallocation))
+	}
+	cli.Write("main.tf", tuned("128Ki", "falloc"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	out, err := exec.CommandContext(t.Context(), "qemu-img", "info", file(l, "root")).CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	acctest.Contains(t, string(out), "cluster_size: 131072", "compat: 1.1", "disk size: 64")
+	cli.Write("main.tf", tuned("64Ki", "off"))
+	cli.Write("provider.tf", strings.ReplaceAll(acctest.Provider(l, "disks"), `fast = "ssd"`, `fast = "rust"`))
+	plan := cli.Must("plan", "-no-color")
+	for _, warning := range []string{
+		"cluster_size holds when a disk is made", "preallocation holds when a disk is made", "disk host-a/ssd/root stays in pool ssd",
+	} {
+		if !message(warning).MatchString(plan) {
+			t.Errorf("%q is missing in: %s", warning, plan)
+		}
+	}
+	acctest.Contains(t, plan, "Plan: 0 to add, 1 to change, 0 to destroy.")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Error("a second plan is not empty:", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -266,7 +298,7 @@ func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
 	} {
 		cli.Write("main.tf", strings.Replace(disk("root", `size = "32Mi"`), change[0], change[1], 1))
 		plan := cli.Must("plan", "-no-color")
-		if !message("virtclaim_disk.root must be replaced", "Content is lost", "Replacing disk host-a/ssd/root").MatchString(plan) {
+		if !message("virtclaim_disk.root must be replaced", "The content of disk host-a/ssd/root is lost", "Replacing disk host-a/ssd/root").MatchString(plan) {
 			t.Errorf("another %s: %s", what, plan)
 		}
 	}
