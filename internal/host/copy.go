@@ -91,7 +91,7 @@ func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	go h.reportCopy(watched, id, target, report)
-	return h.await(ctx, id, func(ctx context.Context) (bool, error) {
+	return h.Await(ctx, id, func(ctx context.Context) (bool, error) {
 		_, running, err := h.copyProgress(ctx, id, target)
 		return err == nil && !running, err
 	})

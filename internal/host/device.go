@@ -29,7 +29,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- h.await(ctx, id, func(ctx context.Context) (bool, error) { return h.hasLetGo(ctx, id, gone) })
+		ended <- h.Await(ctx, id, func(ctx context.Context) (bool, error) { return h.hasLetGo(ctx, id, gone) })
 	}()
 	again := time.NewTicker(letGoTime)
 	defer again.Stop()

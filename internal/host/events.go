@@ -16,7 +16,7 @@ const redialPause = time.Second
 
 // WaitStopped waits until a domain is off or gone. A restart of libvirtd, which guests survive, does not end the wait.
 func (h *Host) WaitStopped(ctx context.Context, id string) error {
-	return h.await(ctx, id, func(ctx context.Context) (bool, error) {
+	return h.Await(ctx, id, func(ctx context.Context) (bool, error) {
 		state, err := h.State(ctx, id)
 		if errors.Is(err, ErrNotFound) {
 			return true, nil
@@ -25,9 +25,9 @@ func (h *Host) WaitStopped(ctx context.Context, id string) error {
 	})
 }
 
-// await waits until done says so. It asks at first and at every event of the domain; when the connection is lost, it
+// Await waits until done says so. It asks at first and at every event of the domain; when the connection is lost, it
 // dials until ctx ends, and asks again.
-func (h *Host) await(ctx context.Context, id string, done func(context.Context) (bool, error)) error {
+func (h *Host) Await(ctx context.Context, id string, done func(context.Context) (bool, error)) error {
 	for {
 		end, err := h.doneOrChanged(ctx, id, done)
 		if !unreachable(err) {

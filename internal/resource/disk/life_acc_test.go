@@ -253,7 +253,7 @@ func TestAccWhatAGuestWritesIsNotCloned(t *testing.T) {
 			{Config: base, Check: boots(t, console, 1)},
 			{
 				Config:      base + disk("copy", over("clone", "virtclaim_volume_binding.data")),
-				ExpectError: message("domain web runs and writes to the master"),
+				ExpectError: message("domain web on host host-a runs and writes to the master"),
 			},
 		},
 	})

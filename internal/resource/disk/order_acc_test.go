@@ -140,6 +140,38 @@ func TestAccAReplacedDiskIsPluggedInAnew(t *testing.T) {
 	})
 }
 
+// Terraform updates both machines at once.
+func TestAccADiskMovesFromOneRunningMachineToAnother(t *testing.T) {
+	l := acctest.Lab(t)
+	web, db := acctest.NewConsole(t), acctest.NewConsole(t)
+	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, false, "data"))
+	machines := func(webs, dbs string) string {
+		other := strings.NewReplacer(`"web"`, `"db"`, web.Path(), db.Path()).Replace(vm(l, web, "", "", dbs))
+		return acctest.Provider(l, "disks") + binding("data", "write-exclusive", "host-a") + disk("root", blank) + vm(l, web, "", "", webs) + other
+	}
+	both := on("net", "virtclaim_volume_binding.data", `, bus = "virtio"`) + "\n" + on("vol", theDisk, "")
+	ready := resource.ComposeTestCheckFunc(boots(t, web, 1), boots(t, db, 1))
+	holder := func(name string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for domain, want := range map[string]int{"web": 0, "db": 0, name: 2} {
+				if n := strings.Count(virsh(t, l, "domblklist", domain), "\n vd"); n != want {
+					return fmt.Errorf("%s has %d disks, not %d", domain, n, want)
+				}
+			}
+			return nil
+		}
+	}
+	steps := []resource.TestStep{{Config: machines(both, ""), Check: resource.ComposeTestCheckFunc(ready, holder("web"))}}
+	for _, to := range []string{"db", "web", "db"} {
+		config := machines(both, "")
+		if to == "db" {
+			config = machines("", both)
+		}
+		steps = append(steps, resource.TestStep{Config: config, Check: resource.ComposeTestCheckFunc(ready, holder(to))})
+	}
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: acctest.Factories(), Steps: steps})
+}
+
 func TestAccADiskUnpluggedByHandIsPluggedInAgain(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -99,26 +100,29 @@ func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimRef := old.Spec.ClaimRef
-	old.Finalizers = nil
-	if _, err := volumes.Update(ctx, old, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	if err := volumes.Delete(ctx, spec.VolumeName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// Kubernetes protects a volume that is bound.
+	release := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := volumes.Patch(ctx, spec.VolumeName(), types.MergePatchType, release, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	anew := l.Volume(spec)
-	anew.Spec.ISCSI.TargetPortal, anew.Spec.ClaimRef = portal, claimRef
-	acctest.Eventually(t, "the volume is made anew and bound", func() error {
-		if _, err := volumes.Create(ctx, anew, metav1.CreateOptions{}); err != nil {
+	anew.Spec.ISCSI.TargetPortal, anew.Spec.ClaimRef = portal, old.Spec.ClaimRef
+	acctest.Eventually(t, "the volume is made anew", func() error {
+		_, err := volumes.Create(ctx, anew, metav1.CreateOptions{})
+		return err
+	})
+	// Without its volume the claim is lost for a moment.
+	acctest.Eventually(t, "volume and claim are bound", func() error {
+		v, err := volumes.Get(ctx, spec.VolumeName(), metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
-		return nil
-	})
-	acctest.Eventually(t, "the volume is bound", func() error {
-		v, err := volumes.Get(ctx, spec.VolumeName(), metav1.GetOptions{})
-		if err == nil && v.Status.Phase != corev1.VolumeBound {
-			err = fmt.Errorf("it is %s", v.Status.Phase)
+		c, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace).Get(ctx, spec.Name, metav1.GetOptions{})
+		if err == nil && (v.Status.Phase != corev1.VolumeBound || c.Status.Phase != corev1.ClaimBound) {
+			err = fmt.Errorf("they are %s and %s", v.Status.Phase, c.Status.Phase)
 		}
 		return err
 	})

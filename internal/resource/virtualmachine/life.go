@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -24,8 +25,9 @@ type domains interface {
 	Stop(ctx context.Context, uuid string, force bool) error
 	Undefine(ctx context.Context, uuid string) error
 
+	guard.Host
+	Await(ctx context.Context, uuid string, done func(context.Context) (bool, error)) error
 	Attach(ctx context.Context, uuid, deviceXML string) error
-	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 }
@@ -33,6 +35,7 @@ type domains interface {
 // life is a machine's life on one host: from a definition to its end. Terraform's values stay outside.
 type life struct {
 	host  domains
+	key   string // the host's
 	owner string
 }
 

@@ -67,7 +67,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	life := life{host: h, owner: r.backend.Owner}
+	life := life{host: h, key: plan.Host.ValueString(), owner: r.backend.Owner}
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.Take(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
@@ -162,7 +162,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	life := life{host: h, owner: r.backend.Owner}
+	life := life{host: h, key: plan.Host.ValueString(), owner: r.backend.Owner}
 	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.Running.ValueBool(), plan.ForceStop.ValueBool())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
