@@ -151,6 +151,23 @@ func TestAMakerThatFinishesWhileItIsWaitedForKeepsItsVolume(t *testing.T) {
 	}
 }
 
+func TestAnotherMakerThatHasJustBegunIsLeftAlone(t *testing.T) {
+	h := newHost()
+	h.failAt, h.dead, h.after = 5, true, true
+	_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	h.failAt, h.killed = 0, false
+	h.waited = func() {
+		for _, d := range h.domains {
+			other := "5f0c6f1e-58f5-5c80-9b57-0d3a2f6f8a11"
+			d.xml, d.uuid = strings.ReplaceAll(d.xml, d.uuid, other), other
+		}
+	}
+	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	if !errors.Is(err, content.ErrForeign) || len(h.domains) != 1 || len(h.volumes) != 1 {
+		t.Errorf("got %v, and the host has %v, %v", err, h.domains, h.volumes)
+	}
+}
+
 func TestImport(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true

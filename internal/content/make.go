@@ -58,16 +58,18 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 			return Made{}, false, err
 		}
 		now, err := open(ctx, left.host, s.Pool, s.Name)
-		if err == nil && now.UUID == left.UUID && now.Note.Phase != domainxml.Done {
-			return Made{}, false, now.discard(ctx)
-		}
-		if errors.Is(err, host.ErrNotFound) {
+		switch {
+		case errors.Is(err, host.ErrNotFound):
 			return Made{}, false, nil
-		}
-		if err != nil {
+		case err != nil:
 			return Made{}, false, err
+		case now.Note.Phase == domainxml.Done:
+			left = now
+		case now.UUID == left.UUID:
+			return Made{}, false, now.discard(ctx)
+		default:
+			return Made{}, false, now.foreign("has just begun to be made by somebody else")
 		}
-		left = now
 	}
 	if left.Note.Digest != s.digest() {
 		return Made{}, false, left.foreign("was made from another configuration")
