@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
@@ -98,9 +99,16 @@ func (q Quantity) Bytes() (int64, error) {
 // QuantityOfBytes is QuantityOfKiB of so many bytes, rounded up.
 func QuantityOfBytes(bytes int64) Quantity { return QuantityOfKiB(uint((bytes + 1023) / 1024)) }
 
+// sane is what may be given to ParseQuantity, which works out 10^n in full for any exponent n: 1e9999999 takes it minutes.
+var sane = regexp.MustCompile(`^[-+.0-9]{1,40}(([eE][-+]?[0-9]{1,2})|[A-Za-z]{0,2})$`)
+
 // KiB is the size in KiB, rounded up.
 func (q Quantity) KiB() (uint, error) {
-	parsed, err := resource.ParseQuantity(q.ValueString())
+	var parsed resource.Quantity
+	err := resource.ErrFormatWrong
+	if sane.MatchString(q.ValueString()) {
+		parsed, err = resource.ParseQuantity(q.ValueString())
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a Kubernetes quantity; write for example 512Mi or 2Gi", q.ValueString())
 	}
