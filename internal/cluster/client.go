@@ -49,6 +49,18 @@ func (c *Client) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return get(ctx, c, "Node "+name, name, c.objects.CoreV1().Nodes())
 }
 
+// ConfigMap reads a ConfigMap.
+func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	return get(ctx, c, "ConfigMap "+namespace+"/"+name, name, c.objects.CoreV1().ConfigMaps(namespace))
+}
+
+// Endpoints reads an Endpoints object, which is how a GlusterFS volume names its servers.
+//
+//nolint:staticcheck // its successor, EndpointSlice, is not what such volumes refer to
+func (c *Client) Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
+	return get(ctx, c, "Endpoints "+namespace+"/"+name, name, c.objects.CoreV1().Endpoints(namespace))
+}
+
 // Secret reads a Secret with its data.
 func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return get(ctx, c, "Secret "+namespace+"/"+name, name, c.objects.CoreV1().Secrets(namespace))

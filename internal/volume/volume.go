@@ -63,6 +63,8 @@ type AccessMode string
 const (
 	// WriteExclusive is for one machine, which may write; no other one reads or writes meanwhile. It is the default.
 	WriteExclusive AccessMode = "write-exclusive"
+	// WriteShared is for any number of machines, all of which may write: their guests share a cluster filesystem.
+	WriteShared AccessMode = "write-shared"
 	// ReadShared is for any number of machines, none of which may write.
 	ReadShared AccessMode = "read-shared"
 )
