@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 )
@@ -32,6 +33,20 @@ func NewForClients(server string, objects kubernetes.Interface, meta metadata.In
 // Claim reads a PersistentVolumeClaim.
 func (c *Client) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	return get(ctx, c, "PersistentVolumeClaim "+namespace+"/"+name, name, c.objects.CoreV1().PersistentVolumeClaims(namespace))
+}
+
+// PatchClaim changes a PersistentVolumeClaim by a JSON merge patch. One that names metadata.resourceVersion is refused with
+// a conflict when the claim is not that version any more. Finalizers need no subresource.
+func (c *Client) PatchClaim(ctx context.Context, namespace, name string, patch []byte) error {
+	ctx, cancel := c.withAnswerTime(ctx)
+	defer cancel()
+	// The manager's name is in managedFields for ever: it must not come from what the user agent happens to be.
+	as := metav1.PatchOptions{FieldManager: userAgent}
+	_, err := c.objects.CoreV1().PersistentVolumeClaims(namespace).Patch(ctx, name, types.MergePatchType, patch, as)
+	if err != nil {
+		return fmt.Errorf("writing PersistentVolumeClaim %s/%s at the API server %s: %w", namespace, name, c.server, err)
+	}
+	return nil
 }
 
 // Volume reads a PersistentVolume.

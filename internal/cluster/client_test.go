@@ -66,6 +66,27 @@ func TestReadsNameWhatWasAskedAndKeepTheAnswer(t *testing.T) {
 	})
 }
 
+func TestPatchClaimIsAMergePatchUnderItsOwnName(t *testing.T) {
+	const patch = `{"metadata":{"resourceVersion":"7","annotations":{"a":null}}}`
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != http.MethodPatch || r.URL.Path != "/api/v1/namespaces/vms/persistentvolumeclaims/golden" || string(body) != patch {
+			t.Errorf("it asks %s %s with %s", r.Method, r.URL, body)
+		}
+		if manager := r.URL.Query().Get("fieldManager"); manager != "terraform-provider-virtclaim" {
+			t.Errorf("the field manager is %q", manager)
+		}
+		if content := r.Header.Get("Content-Type"); content != "application/merge-patch+json" {
+			t.Errorf("the patch is %s", content)
+		}
+		refuse(w, apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), "golden", errors.New("not that version")))
+	})
+	err := client.PatchClaim(t.Context(), "vms", "golden", []byte(patch))
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "writing PersistentVolumeClaim vms/golden at the API server "+client.server) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSecretVersionAsksForMetadataOnly(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if accept := r.Header.Get("Accept"); !strings.Contains(accept, "as=PartialObjectMetadata") {

@@ -1,4 +1,5 @@
-// Package cluster is the Kubernetes client: its configuration, and the few reads and watches that virtclaim needs.
+// Package cluster is the Kubernetes client: its configuration, the few reads and watches that virtclaim needs, and the
+// one change that it makes, a patch of a claim.
 package cluster
 
 import (
