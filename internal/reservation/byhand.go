@@ -1,0 +1,36 @@
+package reservation
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// byHand is the command that removes records from a claim. Where these are all of them it removes the finalizer, too; that
+// needs the version of the claim, so that it does no harm to a record or finalizer that came later. Other commands don't
+// name it: of several, each must work after the others.
+func byHand(claim *corev1.PersistentVolumeClaim, gone ...Record) string {
+	p := newPatch(claim)
+	for _, r := range gone {
+		p.remove(r.ID)
+	}
+	if len(gone) == len(Look(claim)) {
+		p.removeFinalizer()
+	} else {
+		p.Metadata.ResourceVersion, p.Metadata.UID = "", string(claim.UID)
+	}
+	return strings.Join([]string{
+		"kubectl patch pvc", quote(claim.Name), "-n", quote(claim.Namespace), "--type=merge -p", quote(string(p.json())),
+	}, " ")
+}
+
+// quote makes one word for a shell.
+func quote(word string) string {
+	plain := func(c rune) bool {
+		return c == '-' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z'
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

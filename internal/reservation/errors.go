@@ -1,0 +1,122 @@
+package reservation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// DeletingError is the error of a claim that is being deleted: it can't be held any more.
+type DeletingError struct {
+	Claim Ref
+	Since time.Time
+	// Finalizers are what it still waits for.
+	Finalizers []string
+}
+
+func (e *DeletingError) Error() string {
+	return fmt.Sprintf("the %s can't be reserved: it is being deleted since %s, and waits for its finalizers (%s); "+
+		"name another claim, or create it anew when it is gone",
+		e.Claim, e.Since.UTC().Format(time.RFC3339), strings.Join(e.Finalizers, ", "))
+}
+
+// OtherClaimError is the error of a claim that was created anew since it was resolved.
+type OtherClaimError struct {
+	Claim Ref
+	// Want is the UID that was resolved, Have the one that there is.
+	Want, Have string
+}
+
+func (e *OtherClaimError) Error() string {
+	return fmt.Sprintf("the %s is another one than was resolved (UID %s instead of %s): it was created anew; "+
+		"look what it holds now, and apply again", e.Claim, e.Have, e.Want)
+}
+
+// Holder is a record that stands in the way.
+type Holder struct {
+	Record
+	// Release is the command that releases it by hand.
+	Release string
+}
+
+// HeldError is the error of a claim that other bindings hold.
+type HeldError struct {
+	Claim Ref
+	// Mode is what the claim was wanted for; empty when it was to be released, and its record can't be read.
+	Mode    volume.AccessMode
+	Holders []Holder
+	// ReleaseAll is the command that releases all of them by hand.
+	ReleaseAll string
+}
+
+func heldError(claim *corev1.PersistentVolumeClaim, mode volume.AccessMode, against []Record) error {
+	e := &HeldError{Claim: refOf(claim), Mode: mode, ReleaseAll: byHand(claim, against...)}
+	for _, r := range against {
+		e.Holders = append(e.Holders, Holder{r, byHand(claim, r)})
+	}
+	return e
+}
+
+func (e *HeldError) Error() string {
+	var text strings.Builder
+	if e.Mode == "" {
+		fmt.Fprintf(&text, "the %s can't be released: it is held by", e.Claim)
+	} else {
+		fmt.Fprintf(&text, "the %s can't be reserved %s: it is held by", e.Claim, e.Mode)
+	}
+	for i, h := range e.Holders {
+		if i > 0 {
+			text.WriteString(", and by")
+		}
+		fmt.Fprintf(&text, " %s", h)
+	}
+	text.WriteString(".\n" + rule(e.Mode) + "To release by hand what an interrupted or lost configuration left, " +
+		"first make sure that no machine uses the claim's storage, then run:\n")
+	for _, h := range e.Holders {
+		fmt.Fprintf(&text, "  %s\n", h.Release)
+	}
+	if len(e.Holders) > 1 {
+		fmt.Fprintf(&text, "or for all of them at once:\n  %s\n", e.ReleaseAll)
+	}
+	return text.String() + "(A command is outdated when it is refused because the claim has been modified: apply again for a new one.)"
+}
+
+// rule is what would have to hold.
+func rule(mode volume.AccessMode) string {
+	switch mode {
+	case "":
+		return ""
+	case volume.WriteExclusive:
+		return "Nobody else may hold a claim that is held write-exclusive. "
+	default:
+		return fmt.Sprintf("Only bindings that are %s, too, may hold it beside this one. ", mode)
+	}
+}
+
+// ForeignError is the error of a claim that another binding of the same owner and name holds, while machines that are not
+// the owner's use it.
+type ForeignError struct {
+	Claim  Ref
+	Holder Holder
+	// Users are the machines.
+	Users []string
+}
+
+func foreignError(claim *corev1.PersistentVolumeClaim, holder Record, users []string) error {
+	return &ForeignError{Claim: refOf(claim), Holder: Holder{holder, byHand(claim, holder)}, Users: slices.Clone(users)}
+}
+
+func (e *ForeignError) Error() string {
+	users := "machines that are not this owner's use it"
+	if len(e.Users) > 0 {
+		users += " (" + strings.Join(e.Users, ", ") + ")"
+	}
+	return fmt.Sprintf("the %s can't be taken over from another %s: %s.\n"+
+		"Take the storage away from them and apply again. If they do not use it after all, release it by hand:\n  %s",
+		e.Claim, e.Holder, users, e.Holder.Release)
+}
