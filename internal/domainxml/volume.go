@@ -2,7 +2,6 @@ package domainxml
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
@@ -32,10 +31,31 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	if v.CopyOnRead {
 		d.Driver.CopyOnRead = "on"
 	}
+	applyAccess(d, top.AccessMode)
+}
+
+// applyAccess says who else may use a device. What many machines write must be in no host's cache: the others would not
+// see it.
+func applyAccess(d *libvirtxml.DomainDisk, mode volume.AccessMode) {
 	d.ReadOnly, d.Shareable = nil, nil
-	if top.AccessMode == volume.ReadShared {
+	switch mode {
+	case volume.ReadShared:
 		d.ReadOnly, d.Shareable = &libvirtxml.DomainDiskReadOnly{}, &libvirtxml.DomainDiskShareable{}
+	case volume.WriteShared:
+		d.Shareable = &libvirtxml.DomainDiskShareable{}
+		d.Driver.Cache = "none"
+	case volume.WriteExclusive:
 	}
+}
+
+func parseAccess(d libvirtxml.DomainDisk) volume.AccessMode {
+	switch {
+	case d.ReadOnly != nil:
+		return volume.ReadShared
+	case d.Shareable != nil:
+		return volume.WriteShared
+	}
+	return volume.WriteExclusive
 }
 
 // newDriver has the defaults of a careful operator: a guest stops on an error instead of seeing it, the host caches
@@ -74,29 +94,6 @@ func source(i volume.Image) *libvirtxml.DomainDiskSource {
 	}
 }
 
-func networkSource(i volume.Image) *libvirtxml.DomainDiskSource {
-	n := &libvirtxml.DomainDiskSourceNetwork{Protocol: i.Protocol, Name: i.Name, Query: i.Query}
-	for _, s := range i.Servers {
-		h := libvirtxml.DomainDiskSourceHost{Transport: s.Transport, Name: s.Host, Socket: s.Socket}
-		if s.Port != nil {
-			h.Port = strconv.FormatInt(*s.Port, 10)
-		}
-		n.Hosts = append(n.Hosts, h)
-	}
-	if i.Auth != nil {
-		n.Auth = &libvirtxml.DomainDiskAuth{
-			Username: i.Auth.Username,
-			Secret:   &libvirtxml.DomainDiskSecret{Type: i.Auth.Type, UUID: i.Auth.SecretUUID},
-		}
-	}
-	if i.Initiator != "" {
-		n.Initiator = &libvirtxml.DomainDiskSourceNetworkInitiator{
-			IQN: &libvirtxml.DomainDiskSourceNetworkIQN{Name: i.Initiator},
-		}
-	}
-	return &libvirtxml.DomainDiskSource{Network: n}
-}
-
 // parseVolume reads what the XML of a device tells of its volume; the metadata adds the rest.
 func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
 	top := parseSource(d.Source)
@@ -109,10 +106,7 @@ func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
 		top.Format = cmp.Or(d.Driver.Type, "raw")
 		v.CopyOnRead = d.Driver.CopyOnRead == "on"
 	}
-	top.AccessMode = volume.WriteExclusive
-	if d.ReadOnly != nil {
-		top.AccessMode = volume.ReadShared
-	}
+	top.AccessMode = parseAccess(d)
 	v.Images = append(v.Images, top)
 	// libvirtxml gives an empty <backingStore/> a source, too; only a format tells a real one.
 	for b := d.BackingStore; b != nil && b.Format != nil; b = b.BackingStore {
@@ -138,7 +132,7 @@ func parseSource(s *libvirtxml.DomainDiskSource) volume.Image {
 	case s == nil:
 		return volume.Image{Type: "file"}
 	case s.Network != nil:
-		return parseNetwork(s.Network)
+		return parseNetwork(s)
 	case s.Block != nil:
 		return volume.Image{Type: "block", Name: s.Block.Dev}
 	case s.Volume != nil:
@@ -147,30 +141,4 @@ func parseSource(s *libvirtxml.DomainDiskSource) volume.Image {
 		return volume.Image{Type: "file", Name: s.File.File}
 	}
 	return volume.Image{Type: "file"}
-}
-
-func parseNetwork(n *libvirtxml.DomainDiskSourceNetwork) volume.Image {
-	i := volume.Image{Type: "network", Protocol: n.Protocol, Name: n.Name, Query: n.Query}
-	for _, h := range n.Hosts {
-		s := volume.Server{Host: h.Name, Transport: h.Transport, Socket: h.Socket}
-		if port, err := strconv.ParseInt(h.Port, 10, 64); err == nil {
-			s.Port = &port
-		}
-		i.Servers = append(i.Servers, s)
-	}
-	if n.Auth != nil {
-		i.Auth = parseAuth(n.Auth)
-	}
-	if n.Initiator != nil && n.Initiator.IQN != nil {
-		i.Initiator = n.Initiator.IQN.Name
-	}
-	return i
-}
-
-func parseAuth(a *libvirtxml.DomainDiskAuth) *volume.Auth {
-	auth := &volume.Auth{Username: a.Username}
-	if a.Secret != nil {
-		auth.Type, auth.SecretUUID = a.Secret.Type, a.Secret.UUID
-	}
-	return auth
 }

@@ -14,6 +14,12 @@ type Resolved struct {
 	Volume volume.Volume
 	// Credentials are those of the volume's Auth; nil when it asks for none.
 	Credentials *volume.Credentials
+	// ReadOnly says that the storage can't be written, so that only read-shared will do. A claim is refused for the other
+	// modes already; of a direct source it is for the caller to compare.
+	ReadOnly bool
+	// DiskImage says that the image is the disk.img of a Filesystem volume, 1:1 with the virtual disk. It may be missing
+	// while nobody has put one there; then the binding may make it, raw and of the claim's capacity.
+	DiskImage bool
 	// Warnings are whole sentences for the user.
 	Warnings []string
 }

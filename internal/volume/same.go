@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
-// defaultPorts are those of QEMU's network protocols, for servers that name none.
+// defaultPorts are those of QEMU's network protocols, for servers that name none. Of Ceph it is that of messenger v1.
 var defaultPorts = map[string]int64{
-	"gluster": 24007, "http": 80, "https": 443, "nbd": 10809, "nfs": 2049, "rbd": 6789,
+	"gluster": 24007, "http": 80, "https": 443, "iscsi": 3260, "nbd": 10809, "nfs": 2049, "rbd": 6789,
 }
+
+// DefaultPort is the one that a protocol's servers listen on when they name none; 0 of a protocol that nobody knows.
+func DefaultPort(protocol string) int64 { return defaultPorts[protocol] }
 
 // SameStorage tells whether a and b are the same storage, so that one writing would change the other. It is a relation
 // and not a key: storage that is reached by several servers or from several hosts has no single name. It is symmetric
@@ -20,7 +23,7 @@ func SameStorage(a, b Image) bool {
 	}
 	if a.Type != "network" && b.Type != "network" {
 		// A device is the same whether it is opened as a file or as a block device.
-		return a.Name == b.Name && common(a.Hosts, b.Hosts, func(x, y string) bool { return x == y })
+		return a.Name == b.Name && shareHost(a, b)
 	}
 	if a.Type != b.Type || a.Protocol != b.Protocol {
 		return false
@@ -28,9 +31,14 @@ func SameStorage(a, b Image) bool {
 	if a.Protocol == "iscsi" {
 		return iscsiUnit(a.Name) == iscsiUnit(b.Name)
 	}
-	return a.Name == b.Name && common(a.Servers, b.Servers, func(x, y Server) bool {
-		return x.address(a.Protocol) == y.address(a.Protocol)
+	return a.Name == b.Name && a.Query == b.Query && common(a.Servers, b.Servers, func(x, y Server) bool {
+		// A socket is a file: the same path on another host is another server.
+		return x.address(a.Protocol) == y.address(a.Protocol) && (x.Transport != "unix" || shareHost(a, b))
 	})
+}
+
+func shareHost(a, b Image) bool {
+	return common(a.Hosts, b.Hosts, func(x, y string) bool { return x == y })
 }
 
 // common tells whether two lists share an element. Two empty ones do: nothing says that they differ.
@@ -55,7 +63,7 @@ func (s Server) address(protocol string) string {
 	if s.Transport == "unix" {
 		return s.Socket
 	}
-	port := defaultPorts[protocol]
+	port := DefaultPort(protocol)
 	if s.Port != nil {
 		port = *s.Port
 	}
@@ -69,7 +77,8 @@ func SameMaster(was, is Image) (same, clear bool) {
 	if SameStorage(was, is) {
 		return true, true
 	}
-	network := was.Type == "network" && is.Type == "network" && was.Protocol == is.Protocol && was.Name == is.Name
+	network := was.Type == "network" && is.Type == "network" && was.Protocol == is.Protocol && was.Name == is.Name &&
+		was.Query == is.Query
 	switch {
 	case !network || was.Protocol == "iscsi":
 		return false, true

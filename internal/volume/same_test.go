@@ -12,6 +12,17 @@ func network(protocol, name string, servers ...Server) Image {
 	return Image{Type: "network", Protocol: protocol, Name: name, Servers: servers}
 }
 
+func onHosts(i Image, hosts ...string) Image {
+	i.Hosts = hosts
+	return i
+}
+
+func withQuery(query string) Image {
+	i := network("http", "/a", Server{Host: "h"})
+	i.Query = query
+	return i
+}
+
 func local(kind, path, generation string, hosts ...string) Image {
 	return Image{Type: kind, Name: path, Generation: generation, Hosts: hosts}
 }
@@ -52,9 +63,42 @@ func TestSameStorage(t *testing.T) {
 			network("nbd", "x", Server{Transport: "unix", Socket: "/run/other"}), false,
 		},
 		{
+			"nbd over a socket of another host", onHosts(network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}), "h1"),
+			onHosts(network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}), "h2"), false,
+		},
+		{
+			"nbd over a socket of a common host", onHosts(network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}), "h1"),
+			onHosts(network("nbd", "x", Server{Transport: "unix", Socket: "/run/nbd"}), "h1", "h2"), true,
+		},
+		{
+			"nfs on the same server", network("nfs", "/exports/a/disk.img", Server{Host: "h"}),
+			onHosts(network("nfs", "/exports/a/disk.img", Server{Host: "H", Port: port(2049)}), "h1"), true,
+		},
+		{
+			"nfs with another path", network("nfs", "/exports/a/disk.img", Server{Host: "h"}),
+			network("nfs", "/exports/b/disk.img", Server{Host: "h"}), false,
+		},
+		{
+			"nfs as another user",
+			Image{Type: "network", Protocol: "nfs", Name: "/a", User: "0", Servers: []Server{{Host: "h"}}},
+			Image{Type: "network", Protocol: "nfs", Name: "/a", User: "107", Servers: []Server{{Host: "h"}}},
+			true,
+		},
+		{
+			"gluster through another server of the same volume", network("gluster", "v/disk.img", Server{Host: "h1"}, Server{Host: "h2"}),
+			network("gluster", "v/disk.img", Server{Host: "h2", Port: port(24007)}, Server{Host: "h3"}), true,
+		},
+		{
+			"gluster of another volume", network("gluster", "v/disk.img", Server{Host: "h"}),
+			network("gluster", "w/disk.img", Server{Host: "h"}), false,
+		},
+		{
 			"gluster over another transport", network("gluster", "v/disk.img", Server{Host: "h"}),
 			network("gluster", "v/disk.img", Server{Host: "h", Transport: "rdma"}), true,
 		},
+		{"http with the default port", network("http", "/a", Server{Host: "h"}), network("http", "/a", Server{Host: "h", Port: port(80)}), true},
+		{"http with another query", withQuery("id=1"), withQuery("id=2"), false},
+		{"http with the same query", withQuery("id=1"), withQuery("id=1"), true},
 		{"http against https", network("http", "/a", Server{Host: "h"}), network("https", "/a", Server{Host: "h"}), false},
 		{"a server against none", network("nbd", "x", Server{Host: "h"}), network("nbd", "x"), false},
 

@@ -21,16 +21,20 @@ type Image struct {
 	// Protocol is libvirt's network protocol name, such as iscsi; only for Type network.
 	Protocol string
 	// Name is the name within the protocol (for iSCSI: iqn/lun), or the absolute path of a file or block device.
-	Name    string
+	Name string
+	// Query is that of a URL, as it is written there; only for HTTP and HTTPS.
 	Query   string
 	Servers []Server
 	// Auth names the credentials; nil when the storage asks for none.
 	Auth *Auth
 	// Initiator is the iSCSI initiator name that QEMU logs in with.
 	Initiator string
-	TLS       bool
+	// TLS says that the connection is encrypted: always for HTTPS, where it is asked for for NBD.
+	TLS bool
+	// TLSVerify says that the server must prove who it is. Only HTTPS can do without: for NBD a host's libvirt has the
+	// certificates, and always asks for the server's.
 	TLSVerify bool
-	// User and Group are the numeric identity for NFS.
+	// User and Group are the numeric identity for NFS, in decimal digits.
 	User, Group string
 	AccessMode  AccessMode
 	// Hosts are the keys of the hosts that may use the image, sorted.
@@ -42,7 +46,8 @@ type Image struct {
 // Server is one way to reach network storage.
 type Server struct {
 	Host string
-	// Port is nil when the protocol's default holds.
+	// Port is nil when the protocol's default holds. Sources write the default out, because libvirt adds it to what it
+	// stores; only NFS has none, because libvirt takes none there.
 	Port *int64
 	// Transport is tcp, unix or rdma; empty means tcp.
 	Transport string

@@ -1,0 +1,190 @@
+package domainxml
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+func tcp(host string, number int64) volume.Server { return volume.Server{Host: host, Port: &number} }
+
+func networkImage(protocol, name string, servers ...volume.Server) volume.Image {
+	return volume.Image{Type: "network", Format: "raw", Protocol: protocol, Name: name, Servers: servers, AccessMode: volume.WriteExclusive}
+}
+
+// images are one of each kind, with the source that libvirt is to get.
+func images() map[string]struct {
+	image volume.Image
+	want  string
+} {
+	type c = struct {
+		image volume.Image
+		want  string
+	}
+	with := func(i volume.Image, change func(*volume.Image)) volume.Image {
+		change(&i)
+		return i
+	}
+	web := networkImage("https", "/images/a b.img", tcp("web.example", 443))
+	web.TLS, web.TLSVerify = true, true
+	return map[string]c{
+		"iscsi": {
+			with(networkImage("iscsi", "iqn.2026-01.io.example:disk/1", tcp("2001:db8::1", 3260)), func(i *volume.Image) {
+				i.Initiator, i.Auth = "iqn.2026-01.io.example:node", &volume.Auth{Type: "iscsi", Username: "u", SecretUUID: "5f0c"}
+			}),
+			`<source protocol="iscsi" name="iqn.2026-01.io.example:disk/1"><host name="2001:db8::1" port="3260"></host>` +
+				`<initiator><iqn name="iqn.2026-01.io.example:node"></iqn></initiator>` +
+				`<auth username="u"><secret type="iscsi" uuid="5f0c"></secret></auth></source>`,
+		},
+		"rbd": {
+			with(networkImage("rbd", "pool/namespace/image", tcp("192.0.2.1", 6789), tcp("2001:db8::1", 3300)), func(i *volume.Image) {
+				i.Auth = &volume.Auth{Type: "ceph", Username: "admin", SecretUUID: "5f0c"}
+			}),
+			`<source protocol="rbd" name="pool/namespace/image"><host name="192.0.2.1" port="6789"></host>` +
+				`<host name="2001:db8::1" port="3300"></host>` +
+				`<auth username="admin"><secret type="ceph" uuid="5f0c"></secret></auth></source>`,
+		},
+		"nbd": {
+			networkImage("nbd", "an export", tcp("nbd.example", 10809)),
+			`<source protocol="nbd" name="an export"><host name="nbd.example" port="10809"></host></source>`,
+		},
+		"nbd with TLS": {
+			with(networkImage("nbd", "", tcp("nbd.example", 10809)), func(i *volume.Image) { i.TLS, i.TLSVerify = true, true }),
+			`<source protocol="nbd" tls="yes"><host name="nbd.example" port="10809"></host></source>`,
+		},
+		"nbd over a socket": {
+			networkImage("nbd", "x", volume.Server{Transport: "unix", Socket: "/run/nbd.sock"}),
+			`<source protocol="nbd" name="x"><host transport="unix" socket="/run/nbd.sock"></host></source>`,
+		},
+		"gluster": {
+			networkImage("gluster", "volume/sub/disk.img", tcp("g1", 24007), tcp("g2", 24007)),
+			`<source protocol="gluster" name="volume/sub/disk.img"><host name="g1" port="24007"></host><host name="g2" port="24007"></host></source>`,
+		},
+		"nfs": {
+			with(networkImage("nfs", "/exports/a/disk.img", volume.Server{Host: "nfs.example"}), func(i *volume.Image) { i.User, i.Group = "0", "107" }),
+			`<source protocol="nfs" name="/exports/a/disk.img"><host name="nfs.example"></host><identity user="+0" group="+107"></identity></source>`,
+		},
+		"http": {
+			with(networkImage("http", "/a", tcp("web.example", 8080)), func(i *volume.Image) { i.Query = `id=1&key="<b>"` }),
+			`<source protocol="http" name="/a" query="id=1&amp;key=&#34;&lt;b&gt;&#34;"><host name="web.example" port="8080"></host></source>`,
+		},
+		"https": {
+			web, `<source protocol="https" name="/images/a b.img"><host name="web.example" port="443"></host></source>`,
+		},
+		"https without verification": {
+			with(web, func(i *volume.Image) { i.TLSVerify = false }),
+			`<source protocol="https" name="/images/a b.img"><host name="web.example" port="443"></host><ssl verify="no"></ssl></source>`,
+		},
+		"block": {
+			volume.Image{Type: "block", Format: "raw", Name: "/dev/vg/lv", AccessMode: volume.WriteExclusive},
+			`<source dev="/dev/vg/lv"></source>`,
+		},
+		"file": {
+			volume.Image{Type: "file", Format: "raw", Name: "/mnt/<a>/disk.img", AccessMode: volume.WriteExclusive},
+			`<source file="/mnt/&lt;a&gt;/disk.img"></source>`,
+		},
+	}
+}
+
+// deviceOf is the <disk> that opens an image, on one line.
+func deviceOf(t *testing.T, i volume.Image) (libvirtxml.DomainDisk, string) {
+	t.Helper()
+	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda"}}
+	applyVolume(&d, volume.Volume{Images: []volume.Image{i}})
+	text, err := d.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read libvirtxml.DomainDisk
+	if err := read.Unmarshal(text); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(text, "\n")
+	for n := range lines {
+		lines[n] = strings.TrimSpace(lines[n])
+	}
+	return read, strings.Join(lines, "")
+}
+
+func TestEachImageHasItsSource(t *testing.T) {
+	for name, c := range images() {
+		t.Run(name, func(t *testing.T) {
+			_, text := deviceOf(t, c.image)
+			start, end := strings.Index(text, "<source"), strings.Index(text, "</source>")+len("</source>")
+			if diff := cmp.Diff(c.want, text[start:end]); diff != "" {
+				t.Errorf("the source differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEachImageIsReadBack(t *testing.T) {
+	for name, c := range images() {
+		for _, mode := range []volume.AccessMode{volume.WriteExclusive, volume.WriteShared, volume.ReadShared} {
+			t.Run(name+" "+string(mode), func(t *testing.T) {
+				c.image.AccessMode = mode
+				device, _ := deviceOf(t, c.image)
+				if diff := cmp.Diff(volume.Volume{Images: []volume.Image{c.image}}, parseVolume(device)); diff != "" {
+					t.Errorf("read back differs (-built +read):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestEachImageIsReadBackFromBelowAnOverlay(t *testing.T) {
+	top := volume.Image{Type: "file", Format: "qcow2", Name: "/pools/ssd/web.qcow2", AccessMode: volume.WriteExclusive}
+	for name, c := range images() {
+		t.Run(name, func(t *testing.T) {
+			c.image.AccessMode = volume.ReadShared
+			m := Machine{Name: "m", VCPUs: 1, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
+				"root": {Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{top, c.image}}},
+			}}
+			got, err := Parse(build(t, m))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(m, got); diff != "" {
+				t.Errorf("read back differs (-built +read):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAccessModesInTheDevice(t *testing.T) {
+	for name, c := range map[string]struct {
+		image               volume.Image
+		mode                volume.AccessMode
+		readonly, shareable bool
+		cache               string
+	}{
+		"network, exclusive":    {images()["rbd"].image, volume.WriteExclusive, false, false, "none"},
+		"network, write-shared": {images()["rbd"].image, volume.WriteShared, false, true, "none"},
+		"network, read-shared":  {images()["rbd"].image, volume.ReadShared, true, true, "none"},
+		"file, exclusive":       {images()["file"].image, volume.WriteExclusive, false, false, ""},
+		"file, write-shared":    {images()["file"].image, volume.WriteShared, false, true, "none"},
+		"file, read-shared":     {images()["file"].image, volume.ReadShared, true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.image.AccessMode = c.mode
+			d, _ := deviceOf(t, c.image)
+			if d.ReadOnly != nil != c.readonly || d.Shareable != nil != c.shareable || d.Driver.Cache != c.cache {
+				t.Errorf("readonly %v, shareable %v, cache %q", d.ReadOnly != nil, d.Shareable != nil, d.Driver.Cache)
+			}
+		})
+	}
+}
+
+func TestADeviceThatBecomesWriteSharedLosesItsCache(t *testing.T) {
+	d := libvirtxml.DomainDisk{Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: "raw", Cache: "writeback"}}
+	i := images()["file"].image
+	i.AccessMode = volume.WriteShared
+	applyVolume(&d, volume.Volume{Images: []volume.Image{i}})
+	if d.Driver.Cache != "none" {
+		t.Errorf("the cache is %s", d.Driver.Cache)
+	}
+}
