@@ -223,7 +223,7 @@ type dialled struct{ net.Conn }
 func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
 
 func (h *Host) close(ctx context.Context) error {
-	if h == nil || h.sandbox == nil {
+	if h == nil {
 		return nil
 	}
 	return h.sandbox.close(ctx)

@@ -1,6 +1,6 @@
-// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server and an iSCSI
-// server. They run in sandboxes that end with the process that started them, however it ends, and touch neither the
-// machine's own libvirt nor its user's Kubernetes configuration.
+// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server, an iSCSI
+// server, and other storage servers for those who ask for them. They run in sandboxes that end with the process that
+// started them, however it ends, and touch neither the machine's own libvirt nor its user's Kubernetes configuration.
 package lab
 
 import (
@@ -39,6 +39,7 @@ type Lab struct {
 	Guest artefact.Image
 
 	folder *os.File
+	nbd    onDemand[*NBD]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -135,7 +136,9 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	group.Go(func() error { return l.Target.close(ctx) })
+	for _, server := range []closer{l.Target, &l.nbd} {
+		group.Go(func() error { return server.close(ctx) })
+	}
 	err := group.Wait()
 	if l.folder != nil {
 		err = errors.Join(err, os.RemoveAll(l.Dir), l.folder.Close())

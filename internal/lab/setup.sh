@@ -16,6 +16,7 @@ libvirtd libvirt-daemon
 virsh libvirt-clients
 qemu-system-x86_64 qemu-system-x86
 qemu-img qemu-utils
+qemu-nbd qemu-utils
 /usr/lib/*/qemu/block-iscsi.so qemu-block-extra
 tgtd tgt
 unshare util-linux
