@@ -40,6 +40,7 @@ type Lab struct {
 
 	folder *os.File
 	nbd    onDemand[*NBD]
+	rbd    onDemand[*RBD]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -136,7 +137,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

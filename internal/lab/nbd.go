@@ -53,12 +53,12 @@ func (e NBDExport) URL() string { return "nbd://" + e.Server + "/" + e.Name }
 // NBD gives the lab's NBD server, which the first call starts.
 func (l *Lab) NBD(ctx context.Context) (*NBD, error) {
 	return l.nbd.get(ctx, func(ctx context.Context) (*NBD, error) {
-		n := &NBD{dir: filepath.Join(l.Dir, "nbd"), daemons: map[string]*daemon{}}
-		if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		dir, err := l.serverFolder("nbd")
+		if err != nil {
 			return nil, err
 		}
-		var err error
-		n.sandbox, err = startSandbox(ctx, l.Dir, "nbd", n.dir)
+		n := &NBD{dir: dir, daemons: map[string]*daemon{}}
+		n.sandbox, err = startSandbox(ctx, l.Dir, "nbd", dir)
 		return n, err
 	})
 }

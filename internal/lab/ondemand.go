@@ -3,11 +3,15 @@ package lab
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 )
 
 // closer is what a lab has started and ends. To end nothing, a nil pointer, succeeds.
-type closer interface{ close(ctx context.Context) error }
+type closer interface {
+	close(ctx context.Context) error
+}
 
 // onDemand is a server that starts when it is asked for at first: most tests need few of those that a lab can have.
 type onDemand[T closer] struct {
@@ -42,4 +46,13 @@ func (o *onDemand[T]) close(ctx context.Context) error {
 	}
 	o.running = false
 	return o.server.close(ctx)
+}
+
+// serverFolder makes the folder of a server that starts, anew if an earlier start has failed.
+func (l *Lab) serverFolder(name string) (string, error) {
+	dir := filepath.Join(l.Dir, name)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return dir, os.Mkdir(dir, 0o700)
 }

@@ -19,6 +19,11 @@ qemu-img qemu-utils
 qemu-nbd qemu-utils
 /usr/lib/*/qemu/block-iscsi.so qemu-block-extra
 tgtd tgt
+monmaptool ceph-base
+ceph-mon ceph-mon
+ceph-osd ceph-osd
+ceph ceph-common
+rbd ceph-common
 unshare util-linux
 gcc gcc
 /usr/include/stdlib.h libc6-dev
