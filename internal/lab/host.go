@@ -45,7 +45,7 @@ func startHost(ctx context.Context, lab, dir, name string) (*Host, error) {
 	if err := h.writeConfiguration(); err != nil {
 		return nil, err
 	}
-	var binds []bind
+	binds := []bind{{filepath.Join(lab, "certs"), filepath.Dir(trusted)}}
 	for folder, over := range map[string]string{
 		"etc": "/etc/libvirt", "run": "/run/libvirt",
 		"lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "cache": "/var/cache/libvirt",

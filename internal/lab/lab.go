@@ -38,9 +38,12 @@ type Lab struct {
 	// Guest is what machines can boot; see package artefact for what it does.
 	Guest artefact.Image
 
-	folder *os.File
-	nbd    onDemand[*NBD]
-	rbd    onDemand[*RBD]
+	folder    *os.File
+	authority *authority
+
+	nbd onDemand[*NBD]
+	rbd onDemand[*RBD]
+	web onDemand[*Web]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -101,6 +104,12 @@ func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any))
 		return err
 	}
 	l.Guest = guest
+	if l.authority, err = newAuthority("the lab's authority"); err != nil {
+		return err
+	}
+	if err := l.authority.trustIn(filepath.Join(l.Dir, "certs")); err != nil {
+		return err
+	}
 	log("starting two libvirt hosts, a Kubernetes API server and an iSCSI server")
 	hosts := make(map[string]*hostStart, len(l.Hosts))
 	group, ctx := errgroup.WithContext(ctx)
@@ -137,7 +146,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()
