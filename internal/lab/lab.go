@@ -41,9 +41,10 @@ type Lab struct {
 	folder    *os.File
 	authority *authority
 
-	nbd onDemand[*NBD]
-	rbd onDemand[*RBD]
-	web onDemand[*Web]
+	nbd   onDemand[*NBD]
+	rbd   onDemand[*RBD]
+	web   onDemand[*Web]
+	loops onDemand[*loops]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -146,7 +147,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web, &l.loops} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

@@ -25,6 +25,7 @@ ceph-osd ceph-osd
 ceph ceph-common
 rbd ceph-common
 unshare util-linux
+losetup mount
 gcc gcc
 /usr/include/stdlib.h libc6-dev
 git git
