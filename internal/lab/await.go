@@ -60,6 +60,7 @@ func (l *Lab) await(ctx context.Context, o object, precondition watchtools.Preco
 		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{},
 		"persistentvolumes":      &corev1.PersistentVolume{},
 		"secrets":                &corev1.Secret{},
+		"configmaps":             &corev1.ConfigMap{},
 	}
 	_, err := watchtools.UntilWithSync(ctx, source, kinds[o.resource], precondition, func(e watch.Event) (bool, error) {
 		return done(e), nil

@@ -1,12 +1,11 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -14,7 +13,13 @@ import (
 // ClaimSpec describes a claim and the volume that it is bound to.
 type ClaimSpec struct {
 	Namespace, Name string
-	LUN             LUN
+	// LUN is what the volume is, unless Source tells of another storage.
+	LUN    LUN
+	Source *corev1.PersistentVolumeSource
+	// Size is in bytes; 0 means the LUN's.
+	Size int64
+	// NodeAffinity tells which nodes reach the volume; nil means all.
+	NodeAffinity *corev1.VolumeNodeAffinity
 	// Filesystem makes it volumeMode Filesystem instead of Block.
 	Filesystem bool
 	// AccessModes are both the volume's and the claim's; none means ReadWriteMany and ReadOnlyMany.
@@ -56,6 +61,7 @@ func (l *Lab) AddClaim(ctx context.Context, spec ClaimSpec) error {
 // error.
 func (l *Lab) RemoveClaim(ctx context.Context, spec ClaimSpec) error {
 	core := l.Cluster.Client.CoreV1()
+	// A volume waits for its claim.
 	objects := []object{
 		{"persistentvolumeclaims", spec.Namespace, spec.Name, core.PersistentVolumeClaims(spec.Namespace).Delete},
 		{"persistentvolumes", "", spec.VolumeName(), core.PersistentVolumes().Delete},
@@ -63,59 +69,30 @@ func (l *Lab) RemoveClaim(ctx context.Context, spec ClaimSpec) error {
 	if spec.LUN.CHAP {
 		objects = append(objects, object{"secrets", spec.Namespace, spec.SecretName(), core.Secrets(spec.Namespace).Delete})
 	}
-	// A volume waits for its claim: all are told to go first.
-	for _, o := range objects {
-		if err := o.delete(ctx, o.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("remove %s: %w", o, err)
-		}
-	}
-	for _, o := range objects {
-		if err := l.awaitGone(ctx, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// object is what can be deleted.
-type object struct {
-	resource, namespace, name string
-	delete                    func(context.Context, string, metav1.DeleteOptions) error
-}
-
-// String is as kubectl writes it.
-func (o object) String() string {
-	return o.resource + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
-}
-
-// AddNamespace makes a namespace if it is missing. No controller would remove its content: it stays.
-func (l *Lab) AddNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := l.Cluster.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make namespace %s: %w", name, err)
-	}
-	return nil
-}
-
-// AddCHAPSecret makes a secret with the credentials of the iSCSI server, as Kubernetes' own iSCSI volumes take it.
-func (l *Lab) AddCHAPSecret(ctx context.Context, namespace, name string) error {
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Type:       "kubernetes.io/iscsi-chap",
-		StringData: map[string]string{
-			"node.session.auth.username": l.Target.Username,
-			"node.session.auth.password": l.Target.Password,
-		},
-	}
-	if _, err := l.Cluster.Client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("make secret %s/%s: %w", namespace, name, err)
-	}
-	return nil
+	return l.remove(ctx, objects...)
 }
 
 // Volume is the PersistentVolume for a claim: it lets no other claim be bound to it.
 func (l *Lab) Volume(spec ClaimSpec) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: spec.VolumeName()},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource:        l.volumeSource(spec),
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			Capacity:                      Storage(spec.size()),
+			AccessModes:                   spec.accessModes(),
+			VolumeMode:                    spec.volumeMode(),
+			NodeAffinity:                  spec.NodeAffinity,
+			StorageClassName:              spec.Class,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: spec.Namespace, Name: spec.Name},
+		},
+	}
+}
+
+func (l *Lab) volumeSource(spec ClaimSpec) corev1.PersistentVolumeSource {
+	if spec.Source != nil {
+		return *spec.Source
+	}
 	iscsi := &corev1.ISCSIPersistentVolumeSource{
 		TargetPortal: l.Target.Portal, IQN: spec.LUN.IQN, Lun: int32(spec.LUN.Number),
 	}
@@ -126,18 +103,7 @@ func (l *Lab) Volume(spec ClaimSpec) *corev1.PersistentVolume {
 		iscsi.SessionCHAPAuth = true
 		iscsi.SecretRef = &corev1.SecretReference{Namespace: spec.Namespace, Name: spec.SecretName()}
 	}
-	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: spec.VolumeName()},
-		Spec: corev1.PersistentVolumeSpec{
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{ISCSI: iscsi},
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			Capacity:                      Storage(spec.LUN.Size),
-			AccessModes:                   spec.accessModes(),
-			VolumeMode:                    spec.volumeMode(),
-			StorageClassName:              spec.Class,
-			ClaimRef:                      &corev1.ObjectReference{Namespace: spec.Namespace, Name: spec.Name},
-		},
-	}
+	return corev1.PersistentVolumeSource{ISCSI: iscsi}
 }
 
 // Claim is the PersistentVolumeClaim; it can be bound to no other volume.
@@ -149,10 +115,12 @@ func (l *Lab) Claim(spec ClaimSpec) *corev1.PersistentVolumeClaim {
 			AccessModes:      spec.accessModes(),
 			VolumeMode:       spec.volumeMode(),
 			StorageClassName: &spec.Class,
-			Resources:        corev1.VolumeResourceRequirements{Requests: Storage(spec.LUN.Size)},
+			Resources:        corev1.VolumeResourceRequirements{Requests: Storage(spec.size())},
 		},
 	}
 }
+
+func (s ClaimSpec) size() int64 { return cmp.Or(s.Size, s.LUN.Size) }
 
 func (s ClaimSpec) accessModes() []corev1.PersistentVolumeAccessMode {
 	if len(s.AccessModes) == 0 {

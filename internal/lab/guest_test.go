@@ -32,8 +32,14 @@ func (g guest) xml(l *Lab) string {
 // guestLog makes a file for a guest to log to: one that libvirt makes can be read by root only.
 func guestLog(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "guest.log")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	return writeFile(t, "guest.log", "")
+}
+
+// writeFile makes a file that goes with the test.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -60,15 +66,18 @@ func virsh(t *testing.T, h *Host, args ...string) string {
 // defineSecret gives a host the credentials of the iSCSI server, and returns the element that names them.
 func defineSecret(t *testing.T, l *Lab, h *Host) (id, auth string) {
 	t.Helper()
-	id = uuid.NewString()
-	file := filepath.Join(t.TempDir(), "secret.xml")
-	text := fmt.Sprintf(`<secret private='yes'><uuid>%s</uuid><usage type='iscsi'><target>%[1]s</target></usage></secret>`, id)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	virsh(t, h, "secret-define", file)
-	virsh(t, h, "secret-set-value", id, base64.StdEncoding.EncodeToString([]byte(l.Target.Password)))
+	password := base64.StdEncoding.EncodeToString([]byte(l.Target.Password))
+	id = setSecret(t, h, "<usage type='iscsi'><target>"+l.Target.Username+"</target></usage>", password)
 	return id, fmt.Sprintf(`<auth username='%s'><secret type='iscsi' uuid='%s'/></auth>`, l.Target.Username, id)
+}
+
+// setSecret makes a secret on a host; the value is in Base64.
+func setSecret(t *testing.T, h *Host, usage, value string) (id string) {
+	t.Helper()
+	id = uuid.NewString()
+	virsh(t, h, "secret-define", writeFile(t, "secret.xml", "<secret private='yes'><uuid>"+id+"</uuid>"+usage+"</secret>"))
+	virsh(t, h, "secret-set-value", id, value)
+	return id
 }
 
 func addLUN(t *testing.T, l *Lab, spec LUNSpec) LUN {

@@ -45,10 +45,11 @@ func startHost(ctx context.Context, lab, dir, name string) (*Host, error) {
 	if err := h.writeConfiguration(); err != nil {
 		return nil, err
 	}
-	var binds []bind
+	binds := []bind{{filepath.Join(lab, "certs"), filepath.Dir(trusted)}}
 	for folder, over := range map[string]string{
 		"etc": "/etc/libvirt", "run": "/run/libvirt",
 		"lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "cache": "/var/cache/libvirt",
+		"ceph": "/etc/ceph",
 	} {
 		binds = append(binds, bind{filepath.Join(dir, folder), over})
 	}
@@ -71,14 +72,14 @@ func (h *Host) writeConfiguration() error {
 			longest, len(longest), maxSocketPath)
 	}
 	files := map[string]string{
-		"libvirtd.conf": fmt.Sprintf(`unix_sock_dir = %q
+		"etc/libvirtd.conf": fmt.Sprintf(`unix_sock_dir = %q
 unix_sock_rw_perms = "0777"
 auth_unix_ro = "none"
 auth_unix_rw = "none"
 log_outputs = "3:stderr"
 host_uuid = %q
 `, filepath.Dir(h.socket), uuid.NewString()),
-		"qemu.conf": `user = "root"
+		"etc/qemu.conf": `user = "root"
 group = "root"
 dynamic_ownership = 0
 remember_owner = 0
@@ -87,14 +88,15 @@ namespaces = []
 cgroup_controllers = []
 stdio_handler = "file"
 `,
+		"ceph/ceph.conf": cephClientConfiguration,
 	}
-	for _, folder := range []string{"etc", "sock"} {
+	for _, folder := range []string{"etc", "sock", "ceph"} {
 		if err := os.MkdirAll(filepath.Join(h.Dir, folder), 0o700); err != nil {
 			return err
 		}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(h.Dir, "etc", name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(h.Dir, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
@@ -223,7 +225,7 @@ type dialled struct{ net.Conn }
 func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
 
 func (h *Host) close(ctx context.Context) error {
-	if h == nil || h.sandbox == nil {
+	if h == nil {
 		return nil
 	}
 	return h.sandbox.close(ctx)

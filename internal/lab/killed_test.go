@@ -17,6 +17,9 @@ const killMe = "VIRTCLAIM_LAB_TEST_KILL_ME"
 // startToBeKilled starts a lab, tells its folder, and does not end.
 func startToBeKilled() {
 	l, err := Start(context.Background(), Options{})
+	if err == nil {
+		err = startServers(context.Background(), l)
+	}
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -1,6 +1,6 @@
-// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server and an iSCSI
-// server. They run in sandboxes that end with the process that started them, however it ends, and touch neither the
-// machine's own libvirt nor its user's Kubernetes configuration.
+// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server, an iSCSI
+// server, and other storage servers for those who ask for them. They run in sandboxes that end with the process that
+// started them, however it ends, and touch neither the machine's own libvirt nor its user's Kubernetes configuration.
 package lab
 
 import (
@@ -38,7 +38,13 @@ type Lab struct {
 	// Guest is what machines can boot; see package artefact for what it does.
 	Guest artefact.Image
 
-	folder *os.File
+	folder    *os.File
+	authority *authority
+
+	nbd   onDemand[*NBD]
+	rbd   onDemand[*RBD]
+	web   onDemand[*Web]
+	loops onDemand[*loops]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -99,6 +105,12 @@ func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any))
 		return err
 	}
 	l.Guest = guest
+	if l.authority, err = newAuthority("the lab's authority"); err != nil {
+		return err
+	}
+	if err := l.authority.trustIn(filepath.Join(l.Dir, "certs")); err != nil {
+		return err
+	}
 	log("starting two libvirt hosts, a Kubernetes API server and an iSCSI server")
 	hosts := make(map[string]*hostStart, len(l.Hosts))
 	group, ctx := errgroup.WithContext(ctx)
@@ -135,7 +147,9 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	group.Go(func() error { return l.Target.close(ctx) })
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web, &l.loops} {
+		group.Go(func() error { return server.close(ctx) })
+	}
 	err := group.Wait()
 	if l.folder != nil {
 		err = errors.Join(err, os.RemoveAll(l.Dir), l.folder.Close())

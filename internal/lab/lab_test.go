@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,14 +74,19 @@ func TestTwoLabsAtOnceLeaveNothing(t *testing.T) {
 	var group errgroup.Group
 	for i := range labs {
 		group.Go(func() (err error) {
-			labs[i], err = Start(t.Context(), Options{})
-			return err
+			if labs[i], err = Start(t.Context(), Options{}); err != nil {
+				return err
+			}
+			return startServers(t.Context(), labs[i])
 		})
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	for i, l := range labs {
+		if loopDevices(t, l.Dir) == "" {
+			t.Error("the test does not see the lab's block device, so it proves nothing")
+		}
 		if len(processes(t, l.Dir)) < 5 {
 			t.Errorf("the test sees only %v of a lab that runs, so it proves nothing", processes(t, l.Dir))
 		}
@@ -101,9 +107,21 @@ func TestTwoLabsAtOnceLeaveNothing(t *testing.T) {
 	}
 }
 
-// nothingLeft checks that a lab has left no process, no mount and no file.
+// startServers starts those that a lab has on demand.
+func startServers(ctx context.Context, l *Lab) error {
+	_, nbd := l.NBD(ctx)
+	_, rbd := l.RBD(ctx)
+	_, web := l.Web(ctx)
+	_, block := l.AddBlockDevice(ctx, lunSize, nil)
+	return errors.Join(nbd, rbd, web, block)
+}
+
+// nothingLeft checks that a lab has left no process, no mount, no block device and no file.
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
+	if left := loopDevices(t, dir); left != "" {
+		t.Errorf("block devices are left: %s", left)
+	}
 	if left := processes(t, dir); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
 	}
@@ -155,6 +173,7 @@ func TestKilledLabLeavesNoProcessAndItsFolderGoesAtTheNextStart(t *testing.T) {
 	if left := processes(t, dir); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
 	}
+	await(t, "the killed lab's block device has gone", func() bool { return loopDevices(t, dir) == "" })
 	l, err := Start(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)

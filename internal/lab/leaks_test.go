@@ -51,7 +51,7 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		"cluster: claim leaks/data: finalizer example.org/hold was not there before",
 		"cluster: secret leaks/credentials was not there before",
 		"host-a: domain web (" + uuid + ") was not there before",
-		"host-a: secret " + secret + " (usage " + secret + ") was not there before",
+		"host-a: secret " + secret + " (usage lab) was not there before",
 		"host-a: volume ssd/by-hand.img was not there before",
 	}
 	after := snapshot(t, l)

@@ -10,7 +10,8 @@ import (
 
 // programs are what the lab runs, and what builds its parts.
 var programs = []string{
-	"bash", "flock", "mount", "umount", "unshare", "virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "tgtd", "tgtadm",
+	"bash", "flock", "mount", "umount", "losetup", "unshare", "virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
+	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd",
 	"go", "apt-get", "apt-cache", "dpkg",
 }
 

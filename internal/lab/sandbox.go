@@ -167,6 +167,9 @@ func readAnswer(r *bufio.Reader) (id string, code int, output string, err error)
 
 // close ends everything in the sandbox and waits until it is gone.
 func (s *sandbox) close(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
 	_ = s.commands.Close() // it may be closed already
 	patience := time.NewTimer(closeTime)
 	defer patience.Stop()

@@ -16,9 +16,16 @@ libvirtd libvirt-daemon
 virsh libvirt-clients
 qemu-system-x86_64 qemu-system-x86
 qemu-img qemu-utils
+qemu-nbd qemu-utils
 /usr/lib/*/qemu/block-iscsi.so qemu-block-extra
 tgtd tgt
+monmaptool ceph-base
+ceph-mon ceph-mon
+ceph-osd ceph-osd
+ceph ceph-common
+rbd ceph-common
 unshare util-linux
+losetup mount
 gcc gcc
 /usr/include/stdlib.h libc6-dev
 git git

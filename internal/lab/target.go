@@ -136,7 +136,7 @@ func (t *Target) AddLUN(ctx context.Context, spec LUNSpec) (LUN, error) {
 		Number: t.last, Size: spec.Size, CHAP: spec.CHAP, Path: filepath.Join(t.dir, "luns", fmt.Sprintf("%d.img", t.last)),
 	}
 	lun.IQN = iqn(lun.target())
-	if err := makeImage(lun.Path, spec); err != nil {
+	if err := makeImage(lun.Path, spec.Size, spec.Content); err != nil {
 		return LUN{}, fmt.Errorf("make the backing file of a LUN: %w", err)
 	}
 	t.luns = append(t.luns, lun)
@@ -154,13 +154,6 @@ func (l LUN) target() int {
 		return chapTarget
 	}
 	return openTarget
-}
-
-func makeImage(path string, spec LUNSpec) error {
-	if err := os.WriteFile(path, spec.Content, 0o600); err != nil {
-		return err
-	}
-	return os.Truncate(path, spec.Size)
 }
 
 // URL is where a LUN without CHAP is, as QEMU's tools take it.
@@ -187,7 +180,7 @@ func (t *Target) tgtadm(ctx context.Context, args string) error {
 }
 
 func (t *Target) close(ctx context.Context) error {
-	if t == nil || t.sandbox == nil {
+	if t == nil {
 		return nil
 	}
 	return t.sandbox.close(ctx)

@@ -1,0 +1,131 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// holdLoop makes a loop device and holds it open. To detach a device that is open means to have the kernel do it at the
+// last close: so it goes when this process ends, and when QEMU has let go of it, also when nobody is left to tidy up.
+// Its arguments are the backing file and the file that tells the device's path.
+const holdLoop = `bash -c 'set -eu
+device=$(losetup --find --show "$1")
+exec <"$device"
+losetup --detach "$device"
+echo "$device" >"$2".part
+mv "$2".part "$2"
+exec sleep infinity' hold-loop %s %s`
+
+// BlockDevice is a block device of the machine, which all hosts see.
+type BlockDevice struct {
+	// Path is /dev/loopN.
+	Path string
+	// Backing is the file that has the device's content once it is flushed.
+	Backing string
+	// Size is in bytes.
+	Size int64
+}
+
+// loops holds the lab's loop devices.
+type loops struct {
+	dir     string
+	sandbox *sandbox
+
+	mu      sync.Mutex
+	last    int
+	holders map[string]*daemon // by BlockDevice.Path
+}
+
+func (l *Lab) startLoops(ctx context.Context) (*loops, error) {
+	dir, err := l.serverFolder("loops")
+	if err != nil {
+		return nil, err
+	}
+	s := &loops{dir: dir, holders: map[string]*daemon{}}
+	s.sandbox, err = startSandbox(ctx, l.Dir, "loops", dir)
+	return s, err
+}
+
+// AddBlockDevice makes a block device that starts with content; the rest is zeros.
+func (l *Lab) AddBlockDevice(ctx context.Context, size int64, content []byte) (BlockDevice, error) {
+	s, err := l.loops.get(ctx, l.startLoops)
+	if err != nil {
+		return BlockDevice{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	name := strconv.Itoa(s.last)
+	device := BlockDevice{Backing: filepath.Join(s.dir, name+".img"), Size: size}
+	if err := makeImage(device.Backing, size, content); err != nil {
+		return BlockDevice{}, err
+	}
+	path := filepath.Join(s.dir, name+".device")
+	holder := startDaemon(s.sandbox, s.dir, name, fmt.Sprintf(holdLoop, quote(device.Backing), quote(path)))
+	err = holder.await(ctx, func(context.Context) error {
+		text, err := os.ReadFile(path)
+		device.Path = strings.TrimSpace(string(text))
+		return err
+	})
+	if err != nil {
+		return BlockDevice{}, fmt.Errorf("make a block device: %w", err)
+	}
+	s.holders[device.Path] = holder
+	return device, nil
+}
+
+// RemoveBlockDevice detaches a device and removes its backing file. It is an error if a process has the device open.
+func (l *Lab) RemoveBlockDevice(ctx context.Context, device BlockDevice) error {
+	s, err := l.loops.get(ctx, l.startLoops)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if holder := s.holders[device.Path]; holder != nil {
+		if err := holder.end(ctx, "KILL"); err != nil {
+			return err
+		}
+		delete(s.holders, device.Path)
+	}
+	if err := device.awaitDetached(ctx); err != nil {
+		return err
+	}
+	return os.Remove(device.Backing)
+}
+
+// awaitDetached waits until the kernel has done it, which it does after the holder's end.
+func (d BlockDevice) awaitDetached(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, closeTime, errors.New("a process has it open"))
+	defer cancel()
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for d.attached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not go: %w", d.Path, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// attached tells whether the device has its backing file.
+func (d BlockDevice) attached() bool {
+	text, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(d.Path), "loop", "backing_file"))
+	return err == nil && strings.TrimSpace(string(text)) == d.Backing
+}
+
+func (s *loops) close(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	return s.sandbox.close(ctx)
+}
