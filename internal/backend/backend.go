@@ -26,6 +26,8 @@ type Backend struct {
 	Known bool
 	// Owner names the configuration on hosts and in the cluster; empty when the user set none.
 	Owner string
+	// ReservesClaims tells whether bindings write a reservation on their claims.
+	ReservesClaims bool
 	// Hosts are the libvirt hosts.
 	Hosts *host.Fleet
 	// Content makes local images.
@@ -34,6 +36,7 @@ type Backend struct {
 	kubernetes *cluster.Client
 	applies    atomic.Bool
 	names      sync.Map
+	wishes     wishes
 }
 
 // New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.

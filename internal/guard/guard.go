@@ -14,10 +14,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Host is what is needed of a libvirt host.
-type Host interface {
+// Looker is a host that tells what its domains have.
+type Looker interface {
 	Domains(ctx context.Context) ([]host.Domain, error)
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
+}
+
+// Host is a host that takes devices out of its domains, too.
+type Host interface {
+	Looker
 	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
 	DetachStored(ctx context.Context, uuid, deviceXML string) error
 }
@@ -41,16 +46,25 @@ type Use struct {
 	isCopy bool
 }
 
+// Image is what the domain has of the image that was asked for.
+func (u Use) Image() volume.Image { return u.Device.Volume.Images[u.Depth] }
+
 // Users lists who uses an image on a host. The generation is left out of account: what names an image's path would open
 // whatever is there.
-func Users(ctx context.Context, key string, h Host, image volume.Image) ([]Use, error) {
-	image.Generation, image.Hosts = "", []string{key}
+func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []Use
+	return usersAmong(ctx, key, h, domains, image)
+}
+
+func usersAmong(ctx context.Context, key string, h Looker, domains []host.Domain, image volume.Image) (all []Use, err error) {
+	image.Generation, image.Hosts = "", []string{key}
 	for _, d := range domains {
+		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
+			continue
+		}
 		live, err := usesIn(ctx, key, h, d, d.Live, image)
 		if err != nil {
 			return nil, err
@@ -75,7 +89,7 @@ func Users(ctx context.Context, key string, h Host, image volume.Image) ([]Use, 
 	return all, nil
 }
 
-func usesIn(ctx context.Context, key string, h Host, d host.Domain, text string, image volume.Image) (found []Use, err error) {
+func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text string, image volume.Image) (found []Use, err error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -111,7 +125,7 @@ func usesIn(ctx context.Context, key string, h Host, d host.Domain, text string,
 }
 
 // located is the file behind a source that names a pool and a volume.
-func located(ctx context.Context, h Host, i volume.Image) (volume.Image, error) {
+func located(ctx context.Context, h Looker, i volume.Image) (volume.Image, error) {
 	pool, name, _ := strings.Cut(i.Name, "/")
 	v, err := h.Volume(ctx, pool, name)
 	i.Type, i.Name = "file", v.Path

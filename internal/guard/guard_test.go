@@ -92,7 +92,7 @@ func TestLetGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeHost{domains: []host.Domain{c.domain}}
-			err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, c.owner)
+			err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, c.owner, nil)
 			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
 				!strings.Contains(err.Error(), "domain web on host a has /ssd/data as its disk data")) {
 				t.Errorf("got %v, want %q", err, c.refuse)
@@ -108,7 +108,7 @@ func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared}
 	good := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}
 	bad := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 1, data)}}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, "prod")
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, "prod", nil)
 	if !errors.Is(err, guard.ErrInUse) || len(good.done)+len(bad.done) != 0 {
 		t.Errorf("got %v; done was %v, %v", err, good.done, bad.done)
 	}
@@ -117,7 +117,7 @@ func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
 func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
-	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, "prod"); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
+	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, "prod", nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }
@@ -140,6 +140,7 @@ func TestUsers(t *testing.T) {
 		byHand(`<disk type='volume' device='disk'><source pool='gone' volume='data'/><target dev='vda'/></disk>`),
 		byHand(`<disk type='file' device='disk'><source file='/ssd/data2'/><target dev='vda'/></disk>`),
 		{Name: "virtclaim-0123456789abcdef", Stored: journal},
+		{Name: "virtclaim-measure-01234567", Live: byHand(`<disk type='file' device='disk'><source file='/ssd/data'/><target dev='vda'/></disk>`).Live},
 	}}
 	uses, err := guard.Users(t.Context(), "a", h, image("/ssd/data", "anything"))
 	if err != nil || len(uses) != 3 {
@@ -148,7 +149,7 @@ func TestUsers(t *testing.T) {
 	if uses[0].Device.Target != "vda" || !uses[0].Live || uses[0].Stored || uses[2].Depth != 1 || !uses[2].Stored {
 		t.Errorf("got %+v", uses)
 	}
-	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:]}}, image("/ssd/data", "g"), "prod")
+	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), "prod", nil)
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it was begun and never finished") {
 		t.Errorf("while a clone of it is made: %v", err)
 	}

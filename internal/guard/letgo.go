@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -15,8 +16,9 @@ var ErrInUse = errors.New("it is in use")
 // LetGo has the machines of an owner let go of an image that is about to go: Terraform destroys what a machine no longer
 // names before it updates the machine. A device that can be unplugged is unplugged from the running guest, and taken out
 // of the stored definition. When one can't go, nothing is touched at all, on any of the hosts, and the error, which is
-// ErrInUse, names the domain and says what to do.
-func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner string) error {
+// ErrInUse, names the domain and says what to do. Uses that spares is true of are left as they are: they do not depend on
+// what goes. nil spares none.
+func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner string, spares func(Use) bool) error {
 	var all []Use
 	for key, h := range hosts {
 		uses, err := Users(ctx, key, h, image)
@@ -24,6 +26,9 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 			return err
 		}
 		all = append(all, uses...)
+	}
+	if spares != nil {
+		all = slices.DeleteFunc(all, spares)
 	}
 	var refused []error
 	for _, u := range all {

@@ -9,12 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
+// MeasurePrefix starts the names of the machines that Capacity makes. They read nothing but how large an image is.
+const MeasurePrefix = "virtclaim-measure-"
+
 // Capacity measures, in bytes, the network image that a <disk> element with the target vda opens: a paused, transient
 // machine opens it and dies with this connection. libvirt can't tell the size of an image that nothing has open.
 func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
 	id := uuid.New()
 	xml := fmt.Sprintf(`<domain type='qemu'>
-  <name>virtclaim-measure-%s</name>
+  <name>%s</name>
   <uuid>%s</uuid>
   <memory unit='MiB'>16</memory>
   <os><type>hvm</type></os>
@@ -23,7 +26,7 @@ func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
     <memballoon model='none'/>
     %s
   </devices>
-</domain>`, hex.EncodeToString(id[:4]), id, diskXML)
+</domain>`, MeasurePrefix+hex.EncodeToString(id[:4]), id, diskXML)
 	return call(ctx, h, "open the volume to measure it", func(l *libvirt.Libvirt) (int64, error) {
 		d, err := l.DomainCreateXML(xml, libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy)
 		if err != nil {

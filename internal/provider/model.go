@@ -40,6 +40,7 @@ type kubernetesModel struct {
 	TLSServerName         types.String `tfsdk:"tls_server_name"`
 	Insecure              types.Bool   `tfsdk:"insecure"`
 	ProxyURL              types.String `tfsdk:"proxy_url"`
+	ReserveClaims         types.Bool   `tfsdk:"reserve_claims"`
 	Exec                  *execModel   `tfsdk:"exec"`
 }
 

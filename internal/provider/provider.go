@@ -53,11 +53,13 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 		return
 	}
 	hosts := config.fleet(ctx, &resp.Diagnostics)
-	client := config.cluster(ctx, &resp.Diagnostics)
+	client, reserves := config.cluster(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	resp.ResourceData = backend.New(config.Owner.ValueString(), hosts, client)
+	b := backend.New(config.Owner.ValueString(), hosts, client)
+	b.ReservesClaims = reserves
+	resp.ResourceData = b
 }
 
 // fleet makes the hosts, and blames the attribute of each URI that no libvirt could be reached at.
@@ -78,14 +80,20 @@ func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Fleet {
 	return host.NewFleet(configs)
 }
 
-// cluster makes the Kubernetes client; nil when none is configured.
-func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) *cluster.Client {
+// cluster makes the Kubernetes client, nil when none is configured, and tells whether claims are to be reserved.
+func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cluster.Client, reserves bool) {
 	if m.Kubernetes.IsNull() {
-		return nil
+		return nil, false
 	}
 	var k kubernetesModel
 	if diags.Append(m.Kubernetes.As(ctx, &k, asOptions)...); diags.HasError() {
-		return nil
+		return nil, false
+	}
+	reserves = k.ReserveClaims.IsNull() || k.ReserveClaims.ValueBool()
+	if !reserves {
+		diags.AddAttributeWarning(path.Root("kubernetes").AtName("reserve_claims"), "Claims are not reserved",
+			"Nothing in the cluster tells others that a virtual machine uses a claim: another configuration may take it, too, and it can "+
+				"be deleted. What runs on the hosts of a binding is still looked at.")
 	}
 	client, err := cluster.New(k.config(ctx, diags))
 	if err != nil {
@@ -96,5 +104,5 @@ func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) *cluster.Cl
 		}
 		diags.AddAttributeError(at, "Unusable Kubernetes configuration", err.Error())
 	}
-	return client
+	return client, reserves
 }

@@ -75,8 +75,14 @@ func kubernetesAttributes() map[string]schema.Attribute {
 		"client_key":               secret("The client certificate's key, PEM."),
 		"cluster_ca_certificate":   text("Certificates of the authorities that the API server's certificate may come from, PEM."),
 		"tls_server_name":          text("The name to check the API server's certificate against."),
-		"insecure":                 schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't check the API server's certificate."},
-		"proxy_url":                text("URL of a proxy for all requests."),
+		"reserve_claims": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether a binding writes a reservation on its claim: an annotation and a finalizer, so that no other " +
+				"configuration takes the claim too, and nobody deletes it meanwhile. Needs the permission to patch " +
+				"PersistentVolumeClaims. `true` by default.",
+		},
+		"insecure":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't check the API server's certificate."},
+		"proxy_url": text("URL of a proxy for all requests."),
 		"exec": schema.SingleNestedAttribute{
 			Optional:            true,
 			MarkdownDescription: "A program that gives credentials.",

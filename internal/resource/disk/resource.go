@@ -184,7 +184,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	key, top := state.Host.ValueString(), own.Images[0]
 	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
 	if err == nil {
-		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, r.backend.Owner)
+		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, r.backend.Owner, nil)
 	}
 	if err == nil {
 		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)

@@ -23,6 +23,8 @@ const cleanUpTime = 30 * time.Second
 type holding struct {
 	// Nonce tells this binding's objects from those of another one of the same owner and name.
 	Nonce string `json:"nonce"`
+	// Owner is that of the provider when the binding was made: a changed one concerns new bindings only.
+	Owner string `json:"owner,omitempty"`
 	// Version is that of the source's credentials at the last look.
 	Version string `json:"version"`
 	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
@@ -100,20 +102,6 @@ func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
-}
-
-// takeBack undoes putCredentials, also when the operation's time is over, and says what it could not undo.
-func (r *binding) takeBack(ctx context.Context, id, nonce string, put map[string]string) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
-	defer cancel()
-	var hosts []string
-	for key := range put {
-		hosts = append(hosts, key)
-	}
-	if err := r.removeCredentials(ctx, id, nonce, hosts); err != nil {
-		return fmt.Sprintf("\n\nLeft behind: the libvirt secret %s, because it could not be removed: %s", id, err)
-	}
-	return ""
 }
 
 // stale are the hosts whose credentials are missing or not those of the record.

@@ -27,8 +27,12 @@ type model struct {
 	Source      types.Object   `tfsdk:"source"`
 	Volume      types.Object   `tfsdk:"volume"`
 	Credentials types.Map      `tfsdk:"credentials"`
+	Reserved    types.Bool     `tfsdk:"reserved"`
 	Timeouts    timeouts.Value `tfsdk:"timeouts"`
 }
+
+// claimSource is the attribute of a source that is a claim.
+const claimSource = "persistent_volume_claim"
 
 type claimModel struct {
 	Namespace types.String `tfsdk:"namespace"`
@@ -70,7 +74,7 @@ func (m model) child(name string) (o types.Object, ok bool) {
 
 // claim is the claim that the source names, or nil.
 func (m model) claim(ctx context.Context, diags *diag.Diagnostics) *claimModel {
-	return child[claimModel](ctx, m, "persistent_volume_claim", diags)
+	return child[claimModel](ctx, m, claimSource, diags)
 }
 
 // iscsi is the direct iSCSI source, or nil.

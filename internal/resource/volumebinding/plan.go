@@ -56,6 +56,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	plan.Reserved = r.planReserved(plan)
 	if state == nil {
 		if !plan.Name.IsUnknown() {
 			plan.ID = id(r.backend.Owner, plan.Name.ValueString())
@@ -157,7 +158,7 @@ func (m model) sameBinding(state model) bool {
 
 // needsResolving tells whether an update concerns more than timeouts.
 func (m model) needsResolving(state model) bool {
-	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume)
+	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume) || !m.Reserved.Equal(state.Reserved)
 }
 
 // otherStorage tells whether the source is known to name other storage than state's. An unknown never replaces.

@@ -4,7 +4,10 @@ package volumebinding
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -63,30 +67,56 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())
 	}
-	own := holding{Nonce: uuid.NewString()}
+	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner}
 	found, ok := r.await(ctx, plan, password(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
 	if !ok {
 		return
 	}
-	hosts := plan.hostKeys(ctx, &resp.Diagnostics)
-	actual := plan.held(found.Volume, hosts)
+	own.Version = found.Version()
+	actual := plan.held(found.Volume, plan.hostKeys(ctx, &resp.Diagnostics))
 	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) {
 		return
 	}
-	put, err := r.putCredentials(ctx, plan.record(r.backend.Owner, own, found.Credentials), found.Credentials, hosts)
-	if err == nil && actual.Capacity == nil {
-		actual.Capacity, err = r.measure(ctx, actual, hosts)
-	}
+	put, err := r.take(ctx, plan, own, found, &actual, &resp.Diagnostics)
 	if err != nil {
-		undone := r.takeBack(ctx, plan.ID.ValueString(), own.Nonce, put)
-		resp.Diagnostics.AddError("The volume could not be bound",
-			fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, undone))
-		return
+		undo := r.giveBack(ctx, plan, own, put, &resp.Diagnostics)
+		resp.Diagnostics.AddError("The volume could not be bound", fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
+		if undo == nil {
+			return
+		}
+		// What is left is in state, so that the next apply removes it.
 	}
-	own.Version = found.Version()
 	plan.finish(ctx, actual, put, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// take reserves the claim, gives the hosts the credentials, and measures what no claim tells the size of.
+func (r *binding) take(ctx context.Context, m model, own holding, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put map[string]string, err error) {
+	if err := r.reserve(ctx, m, own, *v, diags); err != nil {
+		return nil, err
+	}
+	hosts := v.Images[0].Hosts
+	put, err = r.putCredentials(ctx, m.record(own.Owner, own, found.Credentials), found.Credentials, hosts)
+	if err == nil && v.Capacity == nil {
+		v.Capacity, err = r.measure(ctx, *v, hosts)
+	}
+	return put, err
+}
+
+// giveBack undoes take, also when the operation's time is over.
+func (r *binding) giveBack(ctx context.Context, m model, own holding, put map[string]string, diags *diag.Diagnostics) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	secrets := r.removeCredentials(ctx, m.ID.ValueString(), own.Nonce, slices.Collect(maps.Keys(put)))
+	return errors.Join(secrets, r.release(ctx, m, own, diags))
+}
+
+func leftBehind(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("\n\nLeft behind, because it could not be removed; the next apply does: %s", err)
 }
 
 // Read refreshes the volume and what the hosts have of the credentials. It never takes the binding out of state: its
@@ -109,6 +139,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	if !r.refreshVolume(ctx, &state, &own, &resp.Diagnostics) {
 		return
 	}
+	r.refreshReservation(ctx, &state, own, &resp.Diagnostics)
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
@@ -144,9 +175,16 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) || !checkIdentity(ctx, state.Volume, actual, &resp.Diagnostics) {
 		return
 	}
-	record := plan.record(r.backend.Owner, own, found.Credentials)
+	record := plan.record(own.Owner, own, found.Credentials)
 	stale := r.stale(ctx, state, hosts, record, &resp.Diagnostics)
-	put, err := r.putCredentials(ctx, record, found.Credentials, stale)
+	var put map[string]string
+	err := r.strengthen(ctx, plan, state, actual)
+	if err == nil {
+		err = r.reserve(ctx, plan, own, actual, &resp.Diagnostics)
+	}
+	if err == nil {
+		put, err = r.putCredentials(ctx, record, found.Credentials, stale)
+	}
 	if err == nil && actual.Capacity == nil {
 		actual.Capacity, err = r.capacity(ctx, state, actual, hosts, &resp.Diagnostics)
 	}
@@ -159,6 +197,9 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		if err = r.letGo(ctx, state, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
 			err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, leftHosts(before, keep))
 		}
+	}
+	if err == nil && !plan.Reserved.ValueBool() {
+		err = r.release(ctx, state, own, &resp.Diagnostics)
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be updated",
@@ -190,13 +231,17 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
-	if !state.hasCredentials(ctx, &resp.Diagnostics) {
-		return
+	if state.hasCredentials(ctx, &resp.Diagnostics) {
+		if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
+			resp.Diagnostics.AddError("The binding could not be removed",
+				fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
+					state.Name.ValueString(), err))
+			return
+		}
 	}
-	if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
+	if err := r.release(ctx, state, own, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed",
-			fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
-				state.Name.ValueString(), err))
+			fmt.Sprintf("%s: its claim could not be released: %s\n\nApply again when this is mended.", state.Name.ValueString(), err))
 	}
 }
 
@@ -214,7 +259,11 @@ func (r *binding) letGo(ctx context.Context, state model, keys []string, diags *
 		}
 		hosts[key] = h
 	}
-	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner)
+	spares, err := r.spares(ctx, state)
+	if err != nil {
+		return err
+	}
+	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner, spares)
 }
 
 // ImportState says why there is nothing to import.

@@ -62,8 +62,8 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				Required:            true,
 				MarkdownDescription: "Where the volume comes from: exactly one of the following. Other storage is another binding.",
 				Attributes: map[string]schema.Attribute{
-					"persistent_volume_claim": claimAttribute(),
-					"iscsi":                   iscsiAttribute(),
+					claimSource: claimAttribute(),
+					"iscsi":     iscsiAttribute(),
 				},
 			},
 			"volume": schema.ObjectAttribute{
@@ -74,6 +74,11 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Version of the credentials on each host; null when the storage asks for none. " +
 					"A secret that vanished from a host, or that is out of date, is put there again by an update.",
+			},
+			"reserved": schema.BoolAttribute{
+				Computed: true,
+				MarkdownDescription: "Whether the claim carries this binding's reservation; null for storage that is no claim's. One that " +
+					"somebody took off the claim is put there again by an update.",
 			},
 			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
 		},
@@ -87,7 +92,7 @@ func claimAttribute() schema.Attribute {
 		MarkdownDescription: "A PersistentVolumeClaim with `volumeMode: Block` on an iSCSI PersistentVolume. A claim that is " +
 			"not there at plan may be made in the same apply; one that is not bound is waited for until the create timeout.",
 		Validators: []validator.Object{objectvalidator.ExactlyOneOf(
-			path.MatchRoot("source").AtName("persistent_volume_claim"), path.MatchRoot("source").AtName("iscsi"))},
+			path.MatchRoot("source").AtName(claimSource), path.MatchRoot("source").AtName("iscsi"))},
 		Attributes: map[string]schema.Attribute{
 			"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
 			"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},

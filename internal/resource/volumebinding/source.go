@@ -44,7 +44,7 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 	var err error
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {
-		at = at.AtName("persistent_volume_claim")
+		at = at.AtName(claimSource)
 		if c.Namespace.IsUnknown() || c.ClaimName.IsUnknown() {
 			return found, false
 		}
@@ -94,7 +94,7 @@ func (r *binding) await(ctx context.Context, m model, password types.String, own
 	var err error
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {
-		at = at.AtName("persistent_volume_claim")
+		at = at.AtName(claimSource)
 		found, err = r.awaitClaim(ctx, m, *c, own, diags)
 	} else if i := m.iscsi(ctx, diags); i != nil {
 		at = at.AtName("iscsi")
@@ -140,15 +140,15 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 	diags.Append(d...)
 	client, err := r.backend.Cluster()
 	if err != nil || !known {
-		addSourceError(diags, "The binding could not be read", sourcePath.AtName("persistent_volume_claim"), err)
+		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
 	}
 	seen, err := claim.Refresh(ctx, client, c.ref(), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
 	if err != nil {
-		addSourceError(diags, "The binding could not be read", sourcePath.AtName("persistent_volume_claim"), err)
+		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return false
 	}
-	addWarnings(diags, sourcePath.AtName("persistent_volume_claim"), seen.Warnings)
+	addWarnings(diags, sourcePath.AtName(claimSource), seen.Warnings)
 	if seen.Version != "" {
 		own.Version = seen.Version
 	}
