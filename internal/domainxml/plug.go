@@ -42,6 +42,27 @@ func Loses(live string, want Machine) ([]string, error) {
 	return keys, nil
 }
 
+// Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the
+// machine has not, has as another volume, or has under another access mode.
+func Takes(was, want Machine) []string {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		before, had := was.Disks[key]
+		after := want.Disks[key]
+		if !had || len(before.Volume.Images) == 0 || before.another(after) || !slices.Equal(modes(before), modes(after)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func modes(d Disk) (all []volume.AccessMode) {
+	for _, i := range d.Volume.Images {
+		all = append(all, i.AccessMode)
+	}
+	return all
+}
+
 // another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain
 // that is longer on one side is compared as far as both go: of an imported image nobody has said what is below.
 func (is Disk) another(want Disk) bool {

@@ -26,7 +26,7 @@ type domains interface {
 	Undefine(ctx context.Context, uuid string) error
 
 	guard.Host
-	Await(ctx context.Context, uuid string, done func(context.Context) (bool, error)) error
+	guard.Waiter
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
@@ -37,6 +37,8 @@ type life struct {
 	host  domains
 	key   string // the host's
 	owner string
+	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
+	hosts func(key string) (guard.Waiter, error)
 }
 
 // define makes the domain, marked as being created. A domain that has the name already is gone on with only when an
@@ -68,7 +70,7 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (st
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
 	}
 	if want.Emulates(is) {
-		_, err := l.become(ctx, uuid, want, active)
+		_, err := l.become(ctx, uuid, want, active, false)
 		return uuid, err
 	}
 	// The configuration has changed since to what no redefinition can make of it.
@@ -123,22 +125,38 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 	if is.Mark.Phase != "" {
 		want.Mark.Owner = is.Mark.Owner // a changed owner concerns new machines only
 	}
-	pending, err = l.become(ctx, uuid, want, active)
-	if err == nil && run && !active {
+	starts := run && !active
+	pending, err = l.become(ctx, uuid, want, active, starts)
+	if err == nil && starts {
 		err = l.host.Start(ctx, uuid)
 	}
 	return pending, err
 }
 
-// become makes the stored definition, and an active domain, what is wanted.
-func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, active bool) (pending []string, err error) {
+// become makes the stored definition, and an active domain, what is wanted. That is also how the machine tells others what
+// it is about to use; when it may not, the stored definition keeps the disks that it had.
+func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, active, starts bool) (pending []string, err error) {
+	was, err := l.stored(ctx, uuid)
+	if err != nil {
+		return nil, err
+	}
 	if active {
 		if err := l.lose(ctx, uuid, want); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.redefine(ctx, uuid, want); err != nil || !active {
+	if err := l.redefine(ctx, uuid, want); err != nil {
 		return nil, err
+	}
+	keys, err := l.takes(ctx, uuid, was, want, active, starts)
+	if err == nil {
+		err = l.enter(ctx, uuid, want, keys)
+	}
+	if err != nil {
+		return nil, l.withdraw(ctx, uuid, was, want, keys, err)
+	}
+	if !active {
+		return nil, nil
 	}
 	return l.gain(ctx, uuid, want)
 }
@@ -165,11 +183,7 @@ func (l life) takeBack(ctx context.Context, uuid string) error {
 // look reads the stored definition, since that is what the configuration describes, with how the running machine's disks
 // differ from it, and whether the domain is active.
 func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
-	text, err := l.host.StoredXML(ctx, uuid)
-	if err != nil {
-		return is, false, err
-	}
-	if is, err = domainxml.Parse(text); err != nil {
+	if is, err = l.stored(ctx, uuid); err != nil {
 		return is, false, err
 	}
 	state, err := l.host.State(ctx, uuid)
@@ -181,4 +195,12 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 		return is, true, err
 	}
 	return is, true, is.Compare(live)
+}
+
+func (l life) stored(ctx context.Context, uuid string) (domainxml.Machine, error) {
+	text, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return domainxml.Machine{}, err
+	}
+	return domainxml.Parse(text)
 }

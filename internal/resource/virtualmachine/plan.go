@@ -59,6 +59,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 			resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		}
 		plan.checkDisks(ctx, &resp.Diagnostics)
+		r.checkOthers(ctx, plan, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {
@@ -103,6 +104,31 @@ func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
 		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
 		checkTwice(key, v, known, diags)
 		known[key] = v
+	}
+}
+
+// checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.
+func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagnostics) {
+	if plan.Name.IsUnknown() || diags.HasError() {
+		return
+	}
+	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
+	disks := plan.disks(ctx, diags)
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
+		diags.Append(found...)
+		for _, i := range v.Images {
+			if i.Name == "" {
+				continue // it is to be made
+			}
+			if other := r.backend.Wish(name, i); other != "" {
+				diags.AddAttributeError(diskPath(key).AtName("volume"), "Two machines on the same storage",
+					fmt.Sprintf("Disk %s of machine %s uses %s, which machine %s of this configuration uses, too. It is %s here, so only one of "+
+						"them can have it. Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk "+
+						"with a copy_mode).", key, name, i.Name, other, i.AccessMode))
+				return
+			}
+		}
 	}
 }
 

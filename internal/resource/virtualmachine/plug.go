@@ -5,17 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
-
-// handoverTime is how long a machine waits for another one of the same owner to let go of a disk.
-const handoverTime = 2 * time.Minute
 
 // lose unplugs from the running domain what want has no more, or has as another volume.
 func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
@@ -61,49 +56,12 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 		}
 	}
 	for _, key := range keys {
-		if err := l.takeOver(ctx, uuid, want, key); err != nil {
-			return nil, fmt.Errorf("disk %s: %w", key, err)
-		}
 		if live, err = l.plug(ctx, uuid, stored, live, key); err != nil {
 			return nil, fmt.Errorf("disk %s is in the stored definition, but could not be plugged into the running machine: %w", key, err)
 		}
 	}
 	l.grow(ctx, uuid, live, want)
 	return domainxml.Pending(live, want)
-}
-
-// takeOver waits until no other running machine has a disk that is to be written to: when a disk moves from one machine to
-// another, Terraform updates both at once. Only a machine of the same owner is waited for.
-func (l life) takeOver(ctx context.Context, uuid string, want domainxml.Machine, key string) error {
-	image := want.Disks[key].Volume.Images[0]
-	if image.AccessMode == volume.ReadShared {
-		return nil
-	}
-	holders := func(ctx context.Context) ([]guard.Use, error) {
-		uses, err := guard.Users(ctx, l.key, l.host, image)
-		return slices.DeleteFunc(uses, func(u guard.Use) bool { return !u.Live || u.UUID == uuid }), err
-	}
-	held, err := holders(ctx)
-	if err != nil {
-		return err
-	}
-	for _, u := range held {
-		err := fmt.Errorf("%w: domain %s runs with %s as its disk %s, so machine %s can't have it. Nothing but this stops two writers",
-			guard.ErrInUse, u.Domain, image.Name, u.Device.Key, want.Name)
-		if u.Mark.Phase == "" || u.Mark.Owner != l.owner {
-			return err
-		}
-		patient, cancel := context.WithTimeout(ctx, handoverTime)
-		waited := l.host.Await(patient, u.UUID, func(ctx context.Context) (bool, error) {
-			held, err := holders(ctx)
-			return !slices.ContainsFunc(held, func(h guard.Use) bool { return h.UUID == u.UUID }), err
-		})
-		cancel()
-		if waited != nil {
-			return fmt.Errorf("%w. Waited for it: %w", err, waited)
-		}
-	}
-	return nil
 }
 
 // plug plugs one disk in and gives the live XML after that.

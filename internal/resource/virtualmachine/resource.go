@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
@@ -67,7 +70,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	life := life{host: h, key: plan.Host.ValueString(), owner: r.backend.Owner}
+	life := r.life(h, plan.Host.ValueString())
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.Take(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
@@ -85,6 +88,10 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if err == nil {
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	}
+	if err == nil {
+		want.Mark.Owner = r.backend.Owner
+		err = life.enter(ctx, uuid, want, slices.Sorted(maps.Keys(want.Disks)))
 	}
 	if err == nil && plan.Running.ValueBool() {
 		err = life.start(ctx, uuid)
@@ -104,6 +111,11 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		}
 		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
 	}
+}
+
+// life is that of a machine on a host.
+func (r *machine) life(h *host.Host, key string) life {
+	return life{host: h, key: key, owner: r.backend.Owner, hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) }}
 }
 
 // Read reports what the host says. Only libvirt's own not-found takes the machine out of state; a domain of its name
@@ -162,7 +174,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	life := life{host: h, key: plan.Host.ValueString(), owner: r.backend.Owner}
+	life := r.life(h, plan.Host.ValueString())
 	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.Running.ValueBool(), plan.ForceStop.ValueBool())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)

@@ -1,0 +1,232 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+const (
+	// Handover is how long a machine waits for others that are about to let go.
+	Handover = 2 * time.Minute
+	// lookAgain is how long an event is waited for: libvirt announces most changes of a domain, but not a device that was
+	// taken out of its stored definition.
+	lookAgain = 3 * time.Second
+	// answerTime is what a host gets to answer on whose answer the machine does not depend.
+	answerTime = 5 * time.Second
+)
+
+// Waiter is a Looker that can wait for what becomes of a domain.
+type Waiter interface {
+	Looker
+	Await(ctx context.Context, uuid string, done func(context.Context) (bool, error)) error
+}
+
+// Entry is a machine that is about to use storage: to be started, or to have a disk plugged in.
+type Entry struct {
+	// Host is the key of the machine's host; Name and UUID are the domain's.
+	Host, Name, UUID string
+	// Owner is the machine's; empty when none is configured.
+	Owner string
+	// Images are those of all its chains. Each says under which access mode and on which hosts it may be used.
+	Images []volume.Image
+	// Hosts gives a host by its key.
+	Hosts func(key string) (Waiter, error)
+}
+
+// Enter returns when the machine may use its images. QEMU stops no second writer on network storage: this is the only
+// guard. The machine must be published before, which is to say that its stored definition has the images: of two that
+// do so at the same time at least one sees the other. Who runs has the right of way. Of two that are only published the
+// one with the lower UUID stays and waits; the other one gets an error, and withdraws. A machine of the same owner is
+// waited for in any case, because Terraform updates the one that loses a disk and the one that gains it at once.
+//
+// All hosts of a write-exclusive image have to answer; for the other modes the machine's own has to. The error that names
+// the other machine is ErrInUse.
+func Enter(ctx context.Context, e Entry) error {
+	patient, cancel := context.WithTimeoutCause(ctx, Handover, fmt.Errorf("it has not let go within %s", Handover))
+	defer cancel()
+	for {
+		found, err := e.look(ctx)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for _, c := range found {
+			if !c.passes() {
+				return c.refusal()
+			}
+		}
+		if err := found[0].await(patient); err != nil {
+			return err
+		}
+	}
+}
+
+// conflict is a use that an entry can't live with.
+type conflict struct {
+	Entry
+	image volume.Image
+	use   Use
+}
+
+// look asks all hosts at once.
+func (e Entry) look(ctx context.Context) (found []conflict, err error) {
+	wanted, needed := e.plan()
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	for key, images := range wanted {
+		group.Go(func() error {
+			ctx := ctx
+			if !needed[key] {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, answerTime)
+				defer cancel()
+			}
+			here, err := e.lookAt(ctx, key, images)
+			if err != nil && needed[key] {
+				return fmt.Errorf("whether machine %s may use its storage is not known: %w", e.Name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, here...)
+			return nil
+		})
+	}
+	err = group.Wait()
+	slices.SortFunc(found, conflict.compare)
+	return found, err
+}
+
+// plan is which images to look for on which host, and which hosts have to answer.
+func (e Entry) plan() (wanted map[string][]volume.Image, needed map[string]bool) {
+	wanted, needed = map[string][]volume.Image{}, map[string]bool{e.Host: true}
+	for _, i := range e.Images {
+		on := map[string]bool{e.Host: true}
+		for _, key := range i.Hosts {
+			on[key] = true
+			needed[key] = needed[key] || i.AccessMode == volume.WriteExclusive
+		}
+		for key := range maps.Keys(on) {
+			wanted[key] = append(wanted[key], i)
+		}
+	}
+	return wanted, needed
+}
+
+func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (found []conflict, err error) {
+	h, err := e.Hosts(key)
+	if err != nil {
+		return nil, err
+	}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range images {
+		uses, err := usersAmong(ctx, key, h, domains, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range uses {
+			if u.UUID != e.UUID && !i.AccessMode.Bears(u.mode()) {
+				found = append(found, conflict{Entry: e, image: i, use: u})
+			}
+		}
+	}
+	return found, nil
+}
+
+// mode is under which access mode a domain has the image: what its binding says, or else what the device does.
+func (u Use) mode() volume.AccessMode { return u.Image().AccessMode }
+
+// isPublished tells whether the use is one that is only about to begin.
+func (u Use) isPublished() bool {
+	running := u.live != ""
+	return !u.Live && (running || u.Mark.Phase == domainxml.Creating)
+}
+
+// passes tells whether it makes sense to wait for the other one.
+func (c conflict) passes() bool {
+	u := c.use
+	switch {
+	case u.isCopy:
+		return false
+	case u.isPublished() && u.Mark.Phase != "" && c.UUID < u.UUID:
+		return true
+	case u.isPublished() && u.Mark.Phase == domainxml.Creating:
+		return false
+	}
+	return u.Mark.Phase != "" && u.Mark.Owner == c.Owner
+}
+
+// compare puts those first that can't be waited for, so that which one is named does not depend on chance.
+func (c conflict) compare(other conflict) int {
+	rank := func(c conflict) string { return fmt.Sprint(c.passes(), c.use.Host, c.use.Domain, c.use.Device.Key) }
+	return strings.Compare(rank(c), rank(other))
+}
+
+// await waits until something of the other one's use has changed, or may have.
+func (c conflict) await(patient context.Context) error {
+	h, err := c.Hosts(c.use.Host)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(patient, lookAgain)
+	defer cancel()
+	before := [2]bool{c.use.Live, c.use.Stored}
+	err = h.Await(ctx, c.use.UUID, func(ctx context.Context) (bool, error) {
+		uses, err := Users(ctx, c.use.Host, h, c.image)
+		n := slices.IndexFunc(uses, func(u Use) bool { return u.UUID == c.use.UUID })
+		return err == nil && (n < 0 || [2]bool{uses[n].Live, uses[n].Stored} != before), err
+	})
+	if patient.Err() != nil {
+		return fmt.Errorf("%w. It was waited for: %w", c.refusal(), context.Cause(patient))
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// refusal says who has it, and what to do.
+func (c conflict) refusal() error {
+	u := c.use
+	has := "has"
+	if u.Live {
+		has = "runs with"
+	}
+	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s it as its disk %s (%s)",
+		c.Name, c.Host, c.image.Name, c.image.AccessMode, u.Domain, u.Host, has, u.Device.Key, u.mode())
+	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
+}
+
+func (c conflict) advice() string {
+	u := c.use
+	switch {
+	case u.isCopy:
+		return "A clone of it is being made there, or was begun and never finished. Wait until it is done, or apply that configuration again"
+	case u.Mark.Phase == "":
+		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (virsh detach-disk %s %s --persistent), or remove the domain",
+			u.Domain, u.Device.Target)
+	case u.Mark.Phase == domainxml.Creating && !u.Live:
+		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
+			ofOwner(u.Mark.Owner))
+	}
+	return fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
+		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Mark.Owner))
+}
+
+func ofOwner(owner string) string {
+	if owner == "" {
+		return ""
+	}
+	return " (the other is of the owner " + owner + ")"
+}

@@ -1,0 +1,251 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// world is hosts whose domains come and go.
+type world struct {
+	mu      sync.Mutex
+	domains map[string][]host.Domain
+	changed chan struct{}
+	down    string
+}
+
+func newWorld() *world {
+	return &world{domains: map[string][]host.Domain{}, changed: make(chan struct{})}
+}
+
+// set makes, changes or, with neither definition, removes a domain.
+func (w *world) set(key string, d host.Domain) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.domains[key] = slices.DeleteFunc(slices.Clone(w.domains[key]), func(o host.Domain) bool { return o.UUID == d.UUID })
+	if d.Stored+d.Live != "" {
+		w.domains[key] = append(w.domains[key], d)
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *world) running() (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, domains := range w.domains {
+		for _, d := range domains {
+			if d.Live != "" {
+				names = append(names, d.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (w *world) host(key string) (guard.Waiter, error) { return place{w, key}, nil }
+
+type place struct {
+	world *world
+	key   string
+}
+
+func (p place) Domains(context.Context) ([]host.Domain, error) {
+	if p.world.down == p.key {
+		return nil, errors.New("no route to host " + p.key)
+	}
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	return p.world.domains[p.key], nil
+}
+
+func (p place) Volume(context.Context, string, string) (host.StorageVolume, error) {
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
+func (p place) Await(ctx context.Context, _ string, done func(context.Context) (bool, error)) error {
+	for {
+		p.world.mu.Lock()
+		changed := p.world.changed
+		p.world.mu.Unlock()
+		if end, err := done(ctx); end || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func shared(mode volume.AccessMode, hosts ...string) volume.Image {
+	return volume.Image{
+		Type: "network", Format: "raw", Protocol: "nbd", Name: "data", Servers: []volume.Server{{Host: "storage"}},
+		AccessMode: mode, Hosts: hosts,
+	}
+}
+
+// user is a domain that has the image as its disk data.
+func user(t *testing.T, name, id, owner, phase string, images ...volume.Image) host.Domain {
+	t.Helper()
+	text, err := domainxml.Build(domainxml.Machine{
+		Name: name, UUID: id, VCPUs: 1, Memory: 1024, DomainType: "qemu", Mark: domainxml.Mark{Owner: owner, Phase: phase},
+		Disks: map[string]domainxml.Disk{"data": {Volume: volume.Volume{Images: images}, Bus: "virtio"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.Domain{Name: name, UUID: id, Stored: text}
+}
+
+func live(d host.Domain) host.Domain { d.Live = d.Stored; return d }
+
+const (
+	low  = "00000000-0000-4000-8000-000000000001"
+	mine = "50000000-0000-4000-8000-000000000000"
+	high = "f0000000-0000-4000-8000-000000000000"
+)
+
+func TestEnter(t *testing.T) {
+	exclusive, reader, writers := shared(volume.WriteExclusive, "a", "b"), shared(volume.ReadShared, "a", "b"), shared(volume.WriteShared, "a", "b")
+	local := image("/ssd/over", "o")
+	theirs := func(device string) host.Domain {
+		return host.Domain{Name: "theirs", UUID: high, Live: "<domain><name>theirs</name><devices><disk type='network' device='disk'>" +
+			"<source protocol='nbd' name='data'><host name='storage' port='10809'/></source><target dev='vdb'/>" + device +
+			"</disk></devices></domain>"}
+	}
+	for name, c := range map[string]struct {
+		want   volume.Image
+		other  host.Domain
+		refuse string
+	}{
+		"nobody else":                                  {exclusive, host.Domain{}, ""},
+		"many readers":                                 {reader, live(user(t, "db", high, "x", "ready", reader)), ""},
+		"many readers through overlays":                {reader, live(user(t, "db", high, "x", "ready", local, reader)), ""},
+		"many writers that share":                      {writers, live(user(t, "db", high, "x", "ready", writers)), ""},
+		"a reader beside a sharing writer":             {reader, live(user(t, "db", high, "x", "ready", writers)), "db on host b runs with it as its disk data (write-shared)"},
+		"a writer beside a reader":                     {exclusive, live(user(t, "db", high, "x", "ready", reader)), "(read-shared). Nothing but this stops two writers"},
+		"a reader beside a writer":                     {reader, live(user(t, "db", high, "x", "ready", exclusive)), "(write-exclusive)"},
+		"two writers":                                  {exclusive, live(user(t, "db", high, "x", "ready", exclusive)), "(the other is of the owner x)"},
+		"overlays of an exclusive master":              {exclusive, live(user(t, "db", high, "x", "ready", local, exclusive)), "(write-exclusive)"},
+		"one that is off":                              {exclusive, user(t, "db", low, "x", "ready", exclusive), "db on host b has it as its disk data"},
+		"one that is being created, with a lower UUID": {exclusive, user(t, "db", low, "x", "creating", exclusive), "just being created (the other is of the owner x)"},
+		"a foreign writer":                             {reader, theirs(""), "virsh detach-disk theirs vdb --persistent"},
+		"a foreign reader":                             {reader, theirs("<readonly/>"), ""},
+		"a foreign writer that shares":                 {writers, theirs("<shareable/>"), ""},
+		"a foreign reader beside a writer":             {exclusive, theirs("<readonly/>"), "That domain is not virtclaim's"},
+		"another export":                               {exclusive, live(user(t, "db", high, "x", "ready", named(exclusive, "other"))), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.set("a", user(t, "web", mine, "me", "creating", c.want))
+			w.set("b", c.other)
+			err := guard.Enter(t.Context(), guard.Entry{
+				Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{c.want}, Hosts: w.host,
+			})
+			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
+				!strings.Contains(err.Error(), "machine web on host a can't use data")) {
+				t.Errorf("got %v, want %q", err, c.refuse)
+			}
+		})
+	}
+}
+
+func named(i volume.Image, name string) volume.Image { i.Name = name; return i }
+
+func TestEnterWaitsFor(t *testing.T) {
+	exclusive := shared(volume.WriteExclusive, "a", "b")
+	for name, c := range map[string]struct{ before, after host.Domain }{
+		"a machine of its owner that lets go":    {live(user(t, "db", low, "me", "ready", exclusive)), host.Domain{UUID: low}},
+		"one with a higher UUID that withdraws":  {user(t, "db", high, "x", "creating", exclusive), host.Domain{UUID: high}},
+		"one that runs and withdraws a disk":     {host.Domain{Name: "db", UUID: high, Live: "<domain/>", Stored: user(t, "db", high, "x", "ready", exclusive).Stored}, host.Domain{Name: "db", UUID: high, Live: "<domain/>", Stored: "<domain/>"}},
+		"one of its owner that is off and loses": {user(t, "db", low, "me", "ready", exclusive), user(t, "db", low, "me", "ready", named(exclusive, "other"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.set("a", user(t, "web", mine, "me", "creating", exclusive))
+			w.set("b", c.before)
+			ended := make(chan error)
+			go func() {
+				ended <- guard.Enter(t.Context(), guard.Entry{
+					Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
+				})
+			}()
+			select {
+			case err := <-ended:
+				t.Fatalf("it did not wait: %v", err)
+			default:
+			}
+			w.set("b", c.after)
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestOnlyAnExclusiveUseNeedsEveryHost(t *testing.T) {
+	for mode, refused := range map[volume.AccessMode]bool{volume.WriteExclusive: true, volume.ReadShared: false, volume.WriteShared: false} {
+		w := newWorld()
+		w.down = "b"
+		err := guard.Enter(t.Context(), guard.Entry{
+			Host: "a", Name: "web", UUID: mine, Images: []volume.Image{shared(mode, "a", "b")}, Hosts: w.host,
+		})
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "is not known: no route to host b") {
+			t.Errorf("%s: %v", mode, err)
+		}
+		w.down = "a"
+		if err := guard.Enter(t.Context(), guard.Entry{
+			Host: "a", Name: "web", UUID: mine, Images: []volume.Image{shared(mode, "a", "b")}, Hosts: w.host,
+		}); err == nil {
+			t.Errorf("%s: its own host did not answer, and it went on", mode)
+		}
+	}
+}
+
+// Machines of different owners on two hosts want the same storage at once: never two of them run, and one does in the end.
+func TestOfManyThatWantTheSameOneRuns(t *testing.T) {
+	exclusive := shared(volume.WriteExclusive, "a", "b")
+	for round := range 25 {
+		w := newWorld()
+		var group sync.WaitGroup
+		for n := range 20 {
+			key := []string{"a", "b"}[n%2]
+			d := user(t, fmt.Sprintf("m%d", n), uuid.NewString(), fmt.Sprintf("o%d", n), domainxml.Creating, exclusive)
+			group.Go(func() {
+				for range rand.IntN(3) {
+					_, _ = place{w, key}.Domains(t.Context()) // some come later
+				}
+				w.set(key, d)
+				err := guard.Enter(t.Context(), guard.Entry{
+					Host: key, Name: d.Name, UUID: d.UUID, Owner: d.Name, Images: []volume.Image{exclusive}, Hosts: w.host,
+				})
+				if err != nil {
+					w.set(key, host.Domain{UUID: d.UUID})
+					return
+				}
+				w.set(key, live(d))
+				if running := w.running(); len(running) > 1 {
+					t.Errorf("round %d: %v run at once", round, running)
+				}
+			})
+		}
+		group.Wait()
+		if running := w.running(); len(running) != 1 {
+			t.Fatalf("round %d: %v run", round, running)
+		}
+	}
+}

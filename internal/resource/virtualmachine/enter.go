@@ -1,0 +1,60 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+)
+
+// takes are the disks that want is about to use and was has not used yet: of a machine that starts, all.
+func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machine, active, starts bool) ([]string, error) {
+	if starts {
+		return slices.Sorted(maps.Keys(want.Disks)), nil
+	}
+	keys := domainxml.Takes(was, want)
+	if !active {
+		return keys, nil
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return keys, err
+	}
+	gains, err := domainxml.Gains(live, want)
+	all := append(keys, gains...)
+	slices.Sort(all)
+	return slices.Compact(all), err
+}
+
+// enter asks all hosts whether the machine, whose stored definition has them already, may use these disks.
+func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts}
+	for _, key := range keys {
+		e.Images = append(e.Images, want.Disks[key].Volume.Images...)
+	}
+	if len(e.Images) == 0 {
+		return nil
+	}
+	return guard.Enter(ctx, e)
+}
+
+// withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is
+// over, so that nobody waits for it.
+func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	want.Disks = maps.Clone(want.Disks)
+	for _, key := range keys {
+		delete(want.Disks, key)
+		if disk, had := was.Disks[key]; had {
+			want.Disks[key] = disk
+		}
+	}
+	if err := l.redefine(ctx, uuid, want); err != nil {
+		return fmt.Errorf("%w\n\nLeft behind: the stored definition has the disk already, and could not be put back: %w", cause, err)
+	}
+	return cause
+}

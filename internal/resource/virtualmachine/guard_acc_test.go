@@ -1,0 +1,163 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// unit binds a logical unit of the lab directly: no claim, and so no reservation, stands between two configurations.
+func unit(l *lab.Lab, lun lab.LUN, mode string) string {
+	return fmt.Sprintf(`
+resource "virtclaim_volume_binding" "data" {
+  name        = "data"
+  hosts       = ["host-a", "host-b"]
+  access_mode = %q
+  source      = { iscsi = { portal = %q, iqn = %q, lun = %d } }
+}
+`, mode, l.Target.Portal, lun.IQN, lun.Number)
+}
+
+func TestAccTwoMachinesOfAConfigurationCannotHaveOneVolume(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "one writer")
+	acctest.Claim(t, l, "guard", "data", lun)
+	config := acctest.Provider(l, "guard") + claimBinding("guard", "data", "write-exclusive", "host-a", "host-b")
+	console := acctest.NewConsole(t)
+	for name, host := range map[string]string{"one": "host-a", "two": "host-b"} {
+		config += machine{name: name, host: host, disks: []string{disk("data", "data", "virtio")}, log: console.Path()}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config:      config,
+			ExpectError: message("Two machines on the same storage", "of this configuration uses, too"),
+		}},
+	})
+}
+
+// byHand is a domain that virtclaim did not make.
+func byHand(l *lab.Lab, lun lab.LUN, more string) string {
+	return fmt.Sprintf(`<domain type='qemu'>
+  <name>theirs</name><memory unit='MiB'>64</memory><os><type>hvm</type></os>
+  <devices>
+    <disk type='network' device='disk'>
+      <driver name='qemu' type='raw'/>
+      <source protocol='iscsi' name='%s/%d'><host name='%s' port='%s'/></source>
+      <target dev='vda' bus='virtio'/>%s
+    </disk>
+  </devices>
+</domain>`, strings.ToUpper(lun.IQN), lun.Number, strings.Split(l.Target.Portal, ":")[0], strings.Split(l.Target.Portal, ":")[1], more)
+}
+
+// A domain that somebody made by hand counts, whether it runs or not, on whichever of the binding's hosts.
+func TestAccTheDomainsOfOthersCount(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "theirs")
+	console := acctest.NewConsole(t)
+	theirs := func(xml string) func() {
+		return func() {
+			if err := l.Hosts["host-b"].DefineXML(t.Context(), xml); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	gone := func() {
+		if _, err := l.Hosts["host-b"].Virsh(context.Background(), "undefine", "theirs"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := func(mode string) string {
+		return acctest.Provider(l, "guard") + unit(l, lun, mode) +
+			machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path()}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			PreConfig:   theirs(byHand(l, lun, "")),
+			Config:      config("write-exclusive"),
+			ExpectError: message("machine web on host host-a can't use", "domain theirs on host host-b has it as its disk vda", "virsh detach-disk theirs vda"),
+		}, {
+			Config:      config("read-shared"),
+			ExpectError: message("(read-shared): domain theirs on host host-b has it as its disk vda (write-exclusive)"),
+		}, {
+			PreConfig: func() { gone(); theirs(byHand(l, lun, "<readonly/>"))() },
+			Config:    config("read-shared"),
+			Check: func(*terraform.State) error {
+				acctest.Contains(t, console.Await(t, "DISK vda "), "ro=1", "first=theirs")
+				gone()
+				return nil
+			},
+		}},
+	})
+}
+
+// Applies of different owners, each a process of its own, want the same storage, which no claim guards: never do two
+// machines run with it, and one does in the end.
+func TestAccOfManyAppliesOneMachineRuns(t *testing.T) {
+	const many = 6
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "contended")
+	console := acctest.NewConsole(t)
+	var group sync.WaitGroup
+	applies, outputs, failed := make([]acctest.CLI, many), make([]string, many), make([]error, many)
+	for n := range many {
+		applies[n] = acctest.NewCLI(t)
+		applies[n].Write("main.tf", acctest.Provider(l, fmt.Sprintf("owner-%d", n))+unit(l, lun, "write-exclusive")+machine{
+			name: fmt.Sprintf("m%d", n), host: []string{"host-a", "host-b"}[n%2],
+			disks: []string{disk("data", "data", "virtio")}, log: console.Path(),
+		}.hcl(l))
+		group.Go(func() { outputs[n], failed[n] = applies[n].Run("apply", "-auto-approve", "-no-color") })
+	}
+	group.Wait()
+	winners := 0
+	for n := range many {
+		if failed[n] == nil {
+			winners++
+			continue
+		}
+		if !message("it is in use: machine", "can't use", "domain m", "as its disk data").MatchString(outputs[n]) {
+			t.Errorf("a loser was told:\n%s", outputs[n])
+		}
+	}
+	if boots := console.Boots(); winners != 1 || boots > 1 {
+		t.Errorf("%d machines run, and %d guests booted", winners, boots)
+	}
+	for _, cli := range applies {
+		cli.Must("destroy", "-auto-approve")
+	}
+}
+
+// Terraform destroys the one machine while it creates the other: the new one waits.
+func TestAccAVolumeGoesFromOneHostToAnother(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "moves")
+	acctest.Claim(t, l, "guard", "data", lun)
+	config := func(name, host string, c acctest.Console) string {
+		return acctest.Provider(l, "guard") + claimBinding("guard", "data", "write-exclusive", "host-a", "host-b") +
+			machine{name: name, host: host, disks: []string{disk("data", "data", "virtio")}, log: c.Path(), more: "force_stop = true"}.hcl(l)
+	}
+	first, second := acctest.NewConsole(t), acctest.NewConsole(t)
+	reads := func(c acctest.Console) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			c.Await(t, "READY")
+			acctest.Contains(t, c.Await(t, "DISK vda "), "first=moves")
+			return nil
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config("one", "host-a", first), Check: reads(first)},
+			{Config: config("two", "host-b", second), Check: reads(second)},
+		},
+	})
+}
