@@ -1,10 +1,8 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,15 +10,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-const defaultPort = 3260
+// maxLUN is the highest logical unit number that flat addressing can hold.
+const maxLUN = 16383
 
-var (
-	portalForm  = regexp.MustCompile(`^(?:\[([^\[\]]*)\]|([^\[\]:]*))(?::([0-9]{1,5}))?$`)
-	hostName    = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
-	numericEnd  = regexp.MustCompile(`(^|\.)[0-9]+\.?$`)
-	iscsiName   = regexp.MustCompile(`^(?i:iqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(:[^,;*&$|/\s[:cntrl:]]+)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
-	errBrackets = errors.New("an IPv6 address needs brackets, because its end could be the port")
-)
+var iscsiName = regexp.MustCompile(`^(?i:iqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(:[^,;*&$|/\s[:cntrl:]]+)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
 
 // Portal is the address of an iSCSI target. Host is a name or an address, without brackets.
 type Portal struct {
@@ -33,62 +26,27 @@ func (p Portal) String() string { return net.JoinHostPort(p.Host, strconv.Format
 
 // ParsePortal reads host, host:port, [IPv6] or [IPv6]:port. The port defaults to iSCSI's own.
 func ParsePortal(s string) (Portal, error) {
-	p, err := splitPortal(s)
+	host, port, err := splitAddress(s, volume.DefaultPort("iscsi"))
 	if err != nil {
 		return Portal{}, fmt.Errorf(
 			"%q is no iSCSI portal: %w; examples are 192.0.2.1, storage.example.com:3260 and [2001:db8::1]:3260", s, err)
 	}
-	return p, nil
+	return Portal{Host: host, Port: port}, nil
 }
 
-func splitPortal(s string) (Portal, error) {
-	if ip, err := netip.ParseAddr(s); err == nil && ip.Is6() {
-		return Portal{}, errBrackets
-	}
-	m := portalForm.FindStringSubmatch(s)
-	if m == nil {
-		return Portal{}, errors.New("it is not of the form host:port")
-	}
-	port, err := parsePort(m[3])
-	if err != nil {
-		return Portal{}, err
-	}
-	if strings.HasPrefix(s, "[") {
-		ip, err := netip.ParseAddr(m[1])
-		if err != nil || !ip.Is6() || ip.Zone() != "" {
-			return Portal{}, fmt.Errorf("%q is no IPv6 address", m[1])
-		}
-		return Portal{Host: ip.String(), Port: port}, nil
-	}
-	return Portal{Host: m[2], Port: port}, checkHost(m[2])
-}
-
-func parsePort(digits string) (int64, error) {
-	if digits == "" {
-		return defaultPort, nil
-	}
-	port, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || port == 0 {
-		return 0, fmt.Errorf("port %s is not between 1 and 65535", digits)
-	}
-	return int64(port), nil
-}
-
-func checkHost(host string) error {
-	if !hostName.MatchString(host) {
-		return fmt.Errorf("%q is no host name", host)
-	}
-	if _, err := netip.ParseAddr(host); err != nil && numericEnd.MatchString(host) {
-		return fmt.Errorf("%q is no IPv4 address", host)
+// CheckLUN checks a logical unit number.
+func CheckLUN(lun int64) error {
+	if lun < 0 || lun > maxLUN {
+		return fmt.Errorf("%d is no logical unit number: they go from 0 to %d", lun, maxLUN)
 	}
 	return nil
 }
 
-// ISCSIName checks the name of an iSCSI target or initiator. It trims one trailing slash, which Kubernetes lets through
+// ISCSIName checks the name of an iSCSI target or initiator, and leaves its case as it is. It trims one trailing slash, which Kubernetes lets through
 // and libvirt refuses: to libvirt a slash ends the name and begins the LUN.
 func ISCSIName(s string) (string, error) {
 	name := strings.TrimSuffix(s, "/")
-	if !iscsiName.MatchString(name) {
+	if !iscsiName.MatchString(name) || !isVisible(name) {
 		return "", fmt.Errorf("%q is no iSCSI name; examples are iqn.2001-04.com.example:storage.disk1, eui.02004567a425678d and "+
 			"naa.52004567ba64678d", s)
 	}

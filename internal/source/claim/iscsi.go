@@ -33,13 +33,13 @@ func locateISCSI(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 	if err != nil {
 		return location{}, source.Errorf("", "initiatorName of the PersistentVolume %s: %w", pv.Name, err)
 	}
-	chap, err := chapSecret(pv, claim)
+	login, err := chapLogin(pv, claim)
 	if err != nil {
 		return location{}, err
 	}
 	return location{
 		volume:   source.ISCSIVolume(portal, iqn, int64(s.Lun), initiator, capacity(claim)),
-		readOnly: s.ReadOnly, chap: chap, warnings: morePortals(pv, portal),
+		readOnly: s.ReadOnly, login: login, warnings: morePortals(pv, portal),
 	}, nil
 }
 
@@ -50,8 +50,8 @@ func initiatorName(s *corev1.ISCSIPersistentVolumeSource) (string, error) {
 	return source.ISCSIName(*s.InitiatorName)
 }
 
-// chapSecret is the secret of the session, by default in the claim's namespace.
-func chapSecret(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*source.SecretRef, error) {
+// chapLogin is that of the session, by default with a secret in the claim's namespace.
+func chapLogin(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*source.Login, error) {
 	s := pv.Spec.ISCSI
 	if !s.SessionCHAPAuth {
 		return nil, nil
@@ -63,7 +63,7 @@ func chapSecret(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	if namespace == "" {
 		namespace = claim.Namespace
 	}
-	return &source.SecretRef{Namespace: namespace, Name: s.SecretRef.Name}, nil
+	return &source.Login{Form: source.CHAP, Secret: source.SecretRef{Namespace: namespace, Name: s.SecretRef.Name}}, nil
 }
 
 // morePortals warns when there is another portal than the one that is used.

@@ -15,8 +15,8 @@ type location struct {
 	volume volume.Volume
 	// readOnly says that the PersistentVolume must not be written.
 	readOnly bool
-	// chap is the secret of the session; nil when there is none.
-	chap     *source.SecretRef
+	// login says where the credentials are; nil when the storage asks for none.
+	login    *source.Login
 	warnings []string
 }
 

@@ -44,8 +44,8 @@ func Refresh(ctx context.Context, r RefreshReader, ref Ref, last Last) (Refreshe
 	if err == nil {
 		found, err = locate(pv, claim)
 	}
-	if err == nil && found.chap != nil && last.Auth == nil {
-		err = source.Errorf("", "the PersistentVolume %s now asks for CHAP; replace the binding to give its hosts the credentials", pv.Name)
+	if err == nil && found.login != nil && last.Auth == nil && !found.login.Optional() {
+		err = source.Errorf("", "the PersistentVolume %s now asks for credentials; replace the binding to give them to its hosts", pv.Name)
 	}
 	if isAnswer(err) {
 		return Refreshed{Warnings: []string{fmt.Sprintf("The volume is kept as it was last seen: %s.", err)}}, nil
@@ -54,11 +54,11 @@ func Refresh(ctx context.Context, r RefreshReader, ref Ref, last Last) (Refreshe
 		return Refreshed{}, err
 	}
 	refreshed := Refreshed{Volume: &found.volume, Warnings: found.warnings}
-	if found.chap == nil {
+	if found.login == nil || last.Auth == nil {
 		return refreshed, nil
 	}
 	found.volume.Images[0].Auth = &volume.Auth{Type: last.Auth.Type, Username: last.Auth.Username}
-	version, warning, err := source.CurrentVersion(ctx, r, *found.chap)
+	version, warning, err := source.CurrentVersion(ctx, r, found.login.Secret)
 	if err != nil {
 		return Refreshed{}, err
 	}

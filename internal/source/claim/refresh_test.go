@@ -70,9 +70,9 @@ func TestRefreshKeepsTheLastVolumeWithAWarningFor(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a volume that now asks for CHAP", func(t *testing.T) {
+	t.Run("a volume that now asks for credentials", func(t *testing.T) {
 		got, err := claim.Refresh(t.Context(), bound().client(t), golden, claim.Last{UID: "claim-uid"})
-		if err != nil || got.Volume != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "now asks for CHAP") {
+		if err != nil || got.Volume != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "now asks for credentials") {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

@@ -66,14 +66,13 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 	if err := need.check(ctx, r, claim, pv, found); err != nil {
 		return source.Resolved{}, Info{}, err
 	}
-	resolved := source.Resolved{Volume: found.volume}
-	if found.chap != nil {
-		credentials, err := source.ReadCHAP(ctx, r, *found.chap, "")
-		if err != nil {
+	var credentials *volume.Credentials
+	if found.login != nil {
+		if credentials, err = found.login.Read(ctx, r, ""); err != nil {
 			return source.Resolved{}, Info{}, err
 		}
-		resolved = source.WithCHAP(found.volume, credentials)
 	}
+	resolved := source.WithCredentials(found.volume, credentials)
 	resolved.Warnings = found.warnings
 	return resolved, Info{UID: string(claim.UID), VolumeName: pv.Name}, nil
 }

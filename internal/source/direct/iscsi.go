@@ -1,4 +1,3 @@
-// Package direct is storage that is named directly, without a claim.
 package direct
 
 import (
@@ -9,9 +8,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
-
-// maxLUN is the highest logical unit number that flat addressing can hold.
-const maxLUN = 16383
 
 // ISCSI is a logical unit of an iSCSI target.
 type ISCSI struct {
@@ -32,73 +28,67 @@ type ISCSI struct {
 	SecretRef *SecretRef
 }
 
-// SecretRef names a Kubernetes secret.
-type SecretRef = source.SecretRef
-
 // Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
 func (i ISCSI) Validate() error {
-	_, err := i.volume()
+	_, err := i.Storage()
 	return err
 }
 
-func (i ISCSI) volume() (volume.Volume, error) {
-	var wrong []error
-	blame := func(attribute string, err error) {
-		if err != nil {
-			wrong = append(wrong, &source.Error{Attribute: attribute, Err: err})
-		}
-	}
+// Storage is the logical unit, without capacity and without credentials.
+func (i ISCSI) Storage() (volume.Volume, error) {
+	var w wrongs
 	portal, err := source.ParsePortal(i.Portal)
-	blame("portal", err)
+	w.blame("portal", err)
 	iqn, err := source.ISCSIName(i.IQN)
-	blame("iqn", err)
-	if i.LUN < 0 || i.LUN > maxLUN {
-		blame("lun", fmt.Errorf("%d is no logical unit number: they go from 0 to %d", i.LUN, maxLUN))
-	}
+	w.blame("iqn", err)
+	w.blame("lun", source.CheckLUN(i.LUN))
 	initiator := ""
 	if i.Initiator != "" {
 		initiator, err = source.ISCSIName(i.Initiator)
-		blame("initiator", err)
+		w.blame("initiator", err)
 	}
-	if err := errors.Join(append(wrong, i.validateCredentials())...); err != nil {
+	i.validateCredentials(&w)
+	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}
 	return source.ISCSIVolume(portal, iqn, i.LUN, initiator, nil), nil
 }
 
-func (i ISCSI) validateCredentials() error {
+func (i ISCSI) validateCredentials(w *wrongs) {
 	hasPassword := len(i.Password) > 0 || i.PasswordUnknown
 	switch {
 	case i.SecretRef != nil && i.Username != "":
-		return source.Errorf("username", "conflicts with secret_ref, which names the user, too: use one of them")
+		w.blame("username", errors.New("conflicts with secret_ref, which names the user, too: use one of them"))
 	case i.SecretRef != nil && hasPassword:
-		return source.Errorf("password_wo", "conflicts with secret_ref, which holds the password, too: use one of them")
-	case i.SecretRef != nil && (i.SecretRef.Namespace == "" || i.SecretRef.Name == ""):
-		return source.Errorf("secret_ref", "needs both namespace and name")
-	case i.Username != "" && !hasPassword:
-		return source.Errorf("password_wo", "is missing or empty, but the CHAP user %q needs a password", i.Username)
-	case i.Username == "" && hasPassword:
-		return source.Errorf("username", "is missing, but password_wo is the password of a CHAP user")
+		w.blame("password_wo", errors.New("conflicts with secret_ref, which holds the password, too: use one of them"))
+	case i.SecretRef != nil:
+		w.blame("secret_ref", checkSecretRef(*i.SecretRef))
+	case i.Username != "":
+		w.blame("username", source.CheckUser(i.Username))
+		if !hasPassword {
+			w.blame("password_wo", fmt.Errorf("is missing or empty, but the CHAP user %q needs a password", i.Username))
+		}
+	case hasPassword:
+		w.blame("username", errors.New("is missing, but password_wo is the password of a CHAP user"))
 	}
-	return nil
 }
 
 // Resolve gives the volume, whose capacity is nil, and its credentials. secrets is only asked when there is a SecretRef.
-// The error is Validate's or source.ReadCHAP's.
+// The error is Validate's or that of reading the secret.
 func (i ISCSI) Resolve(ctx context.Context, secrets source.SecretReader) (source.Resolved, error) {
-	v, err := i.volume()
+	v, err := i.Storage()
 	if err != nil {
 		return source.Resolved{}, err
 	}
 	if i.SecretRef != nil {
-		credentials, err := source.ReadCHAP(ctx, secrets, *i.SecretRef, "secret_ref")
+		credentials, err := source.Login{Form: source.CHAP, Secret: *i.SecretRef}.Read(ctx, secrets, "secret_ref")
 		if err != nil {
 			return source.Resolved{}, err
 		}
-		return source.WithCHAP(v, credentials), nil
+		return source.WithCredentials(v, credentials), nil
 	}
 	if i.Username == "" {
 		return source.Resolved{Volume: v}, nil
 	}
-	return source.WithCHAP(v, source.CHAP(i.Username, i.Password, i.PasswordVersion)), nil
+	return source.WithCredentials(v, source.CHAPCredentials(i.Username, i.Password, i.PasswordVersion)), nil
 }

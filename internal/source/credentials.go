@@ -1,0 +1,172 @@
+package source
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// libvirt's names for the kinds of credentials.
+const (
+	chapAuth = "iscsi"
+	cephAuth = "ceph"
+)
+
+// SecretRef names a Kubernetes secret.
+type SecretRef struct{ Namespace, Name string }
+
+func (r SecretRef) String() string { return r.Namespace + "/" + r.Name }
+
+// SecretReader reads Kubernetes secrets.
+type SecretReader interface {
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// VersionReader reads the versions of Kubernetes secrets, without their data.
+type VersionReader interface {
+	SecretVersion(ctx context.Context, namespace, name string) (string, error)
+}
+
+// Form is how a Kubernetes secret holds credentials: under which keys, and as what.
+type Form struct {
+	auth, what string
+	// user and value are the keys of the user and of the password or key; user is empty where the secret names none.
+	user, value string
+	// method is a key that says CHAP where the secret has credentials at all; empty when it always has.
+	method string
+	// mutual are keys that must not have a value.
+	mutual []string
+}
+
+// The forms that Kubernetes and the CSI drivers use.
+var (
+	// CHAP is that of iSCSI volumes and of csi-driver-iscsi.
+	CHAP = chapForm("", "")
+	// OptionalCHAP is democratic-csi's: settings for the node database of open-iscsi, maybe without credentials.
+	OptionalCHAP = chapForm("node-db.", "node-db.node.session.auth.authmethod")
+	// CephKey is that of in-tree RBD volumes, which name the user themselves.
+	CephKey = Form{auth: cephAuth, what: "key of Ceph", value: "key"}
+	// CephUser is ceph-csi's.
+	CephUser = Form{auth: cephAuth, what: "user and key of Ceph", user: "userID", value: "userKey"}
+)
+
+func chapForm(prefix, method string) Form {
+	prefix += "node.session.auth."
+	return Form{
+		auth: chapAuth, what: "CHAP credentials", user: prefix + "username", value: prefix + "password", method: method,
+		mutual: []string{prefix + "username_in", prefix + "password_in"},
+	}
+}
+
+// Login says where the credentials of a volume are: in which secret, and in which form.
+type Login struct {
+	Form   Form
+	Secret SecretRef
+	// Username is the user where the secret does not name them.
+	Username string
+}
+
+// Optional tells that the secret may have no credentials, and the volume ask for none.
+func (l Login) Optional() bool { return l.Form.method != "" }
+
+// Read reads the credentials; nil when there are none. A missing secret is a NotReady, one without the right keys an
+// Error that blames attribute. No error holds anything of the secret's data.
+func (l Login) Read(ctx context.Context, r SecretReader, attribute string) (*volume.Credentials, error) {
+	s, err := r.Secret(ctx, l.Secret.Namespace, l.Secret.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, NotReadyf("the Secret %s with the %s does not exist: %w", l.Secret, l.Form.what, err)
+	}
+	if err != nil || l.Optional() && string(s.Data[l.Form.method]) != "CHAP" {
+		return nil, err
+	}
+	c, err := l.credentials(s)
+	if err != nil {
+		return nil, Errorf(attribute, "the Secret %s %w", l.Secret, err)
+	}
+	return c, nil
+}
+
+// credentials takes what the form says out of a secret. The errors go on after its name.
+func (l Login) credentials(s *corev1.Secret) (*volume.Credentials, error) {
+	for _, key := range l.Form.mutual {
+		if len(s.Data[key]) > 0 {
+			return nil, fmt.Errorf("asks for mutual CHAP (key %s), which QEMU does not support: "+
+				"give this initiator one-way CHAP at the target and remove the keys that end in _in", key)
+		}
+	}
+	username, value := l.Username, s.Data[l.Form.value]
+	if l.Form.user != "" {
+		username = string(s.Data[l.Form.user])
+		if username == "" || !isVisible(username) {
+			return nil, fmt.Errorf("has no value under the key %s, or no readable one: %s", l.Form.user, l.Form.rule())
+		}
+	}
+	if len(value) == 0 {
+		return nil, fmt.Errorf("has no value under the key %s: %s", l.Form.value, l.Form.rule())
+	}
+	if l.Form.auth == chapAuth {
+		return CHAPCredentials(username, value, s.ResourceVersion), nil
+	}
+	if CheckCephUser(username) != nil {
+		return nil, fmt.Errorf("names no user of Ceph under the key %s: %s", l.Form.user, l.Form.rule())
+	}
+	c, err := CephCredentials(username, value, s.ResourceVersion)
+	if err != nil {
+		return nil, fmt.Errorf("has no key of Ceph under the key %s: %w", l.Form.value, err)
+	}
+	return c, nil
+}
+
+func (f Form) rule() string {
+	switch {
+	case f.auth == chapAuth:
+		return "a CHAP session needs a user under " + f.user + " and a password under " + f.value
+	case f.user == "":
+		return "an RBD volume needs the user's key, as ceph auth get-key prints it, under " + f.value
+	}
+	return "ceph-csi needs the user's name, without client. before it, under " + f.user + " and the key under " + f.value
+}
+
+// CHAPCredentials are those of an iSCSI session.
+func CHAPCredentials(username string, password []byte, version string) *volume.Credentials {
+	return &volume.Credentials{Type: chapAuth, Username: username, Secret: password, Version: version}
+}
+
+// CephCredentials are those of a Ceph user. The key is given as Ceph prints it, in base64; libvirt wants the bytes that
+// this stands for. The error does not show it. A nil key is one that is not known yet.
+func CephCredentials(username string, key []byte, version string) (*volume.Credentials, error) {
+	decoded, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(string(key)))
+	if err != nil || key != nil && len(decoded) == 0 {
+		return nil, errors.New("it must be base64, as ceph auth get-key prints it") // the cause would show a part of it
+	}
+	if key == nil {
+		decoded = nil
+	}
+	return &volume.Credentials{Type: cephAuth, Username: username, Secret: decoded, Version: version}, nil
+}
+
+// WithCredentials is v as one that asks for these credentials; without any it is as it was.
+func WithCredentials(v volume.Volume, c *volume.Credentials) Resolved {
+	if c != nil {
+		v.Images[0].Auth = &volume.Auth{Type: c.Type, Username: c.Username}
+	}
+	return Resolved{Volume: v, Credentials: c}
+}
+
+// CurrentVersion is the version of a secret that is in use already. A secret that is gone or may not be read is no
+// error, because hosts have their copy: then version is empty and warning says why.
+func CurrentVersion(ctx context.Context, r VersionReader, ref SecretRef) (version, warning string, err error) {
+	version, err = r.SecretVersion(ctx, ref.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return "", "Whether the credentials in the Secret " + ref.String() + " have changed is not known; " +
+			"the hosts keep what they have: " + err.Error(), nil
+	}
+	return version, "", err
+}

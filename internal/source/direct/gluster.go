@@ -1,0 +1,59 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Gluster is a raw image on a volume of GlusterFS.
+type Gluster struct {
+	// Servers are any of those that have the volume, as host or host:port; the port defaults to 24007.
+	Servers []string
+	// Volume is the name of the volume.
+	Volume string
+	// Path is that of the image in the volume; it may begin with a slash.
+	Path string
+}
+
+// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+func (g Gluster) Validate() error {
+	_, err := g.Storage()
+	return err
+}
+
+// Storage is the image, without capacity.
+func (g Gluster) Storage() (volume.Volume, error) {
+	var w wrongs
+	servers := g.servers(&w)
+	w.blame("volume", source.CheckName(g.Volume))
+	path, err := source.FilePath("/" + g.Path)
+	w.blame("path", err)
+	if err := w.err(); err != nil {
+		return volume.Volume{}, err
+	}
+	return source.GlusterVolume(servers, g.Volume, path, nil), nil
+}
+
+func (g Gluster) servers(w *wrongs) (servers []volume.Server) {
+	if len(g.Servers) == 0 {
+		w.blame("servers", errors.New("has no server in it"))
+	}
+	var seen []string
+	for _, s := range g.Servers {
+		server, err := source.ParseServer(s, "gluster")
+		w.blame("servers", err)
+		if err == nil && !slices.Contains(seen, s) {
+			servers, seen = append(servers, server), append(seen, s)
+		}
+	}
+	return servers
+}
+
+// Resolve gives the volume. Nothing is asked.
+func (g Gluster) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
+	return resolved(g.Storage())
+}

@@ -1,0 +1,81 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// HTTP is a raw image on a web server, which must answer requests for ranges. It can only be read.
+type HTTP struct {
+	// URL begins with http:// or https://. What it asks for after a question mark is handed on as it is written.
+	URL string
+	// Insecure has QEMU believe any https server. Without it the server must have a certificate that the host trusts; the
+	// volume says so in its TLSVerify, while TLS is always true of https.
+	Insecure bool
+}
+
+// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+func (h HTTP) Validate() error {
+	_, err := h.Storage()
+	return err
+}
+
+// Storage is the image, without capacity.
+func (h HTTP) Storage() (volume.Volume, error) {
+	var w wrongs
+	u, err := parseURL(h.URL)
+	w.blame("url", err)
+	if err == nil && h.Insecure && u.Scheme != "https" {
+		w.blame("insecure", errors.New("is for https: an http server proves nothing that could be doubted"))
+	}
+	if err := w.err(); err != nil {
+		return volume.Volume{}, err
+	}
+	server, err := source.ParseServer(u.Host, u.Scheme)
+	if err != nil {
+		return volume.Volume{}, source.Errorf("url", "%w", err)
+	}
+	secure := u.Scheme == "https"
+	return volume.Volume{Images: []volume.Image{{
+		Type: "network", Format: "raw", Protocol: u.Scheme, Name: u.Path, Query: u.RawQuery,
+		Servers: []volume.Server{server}, TLS: secure, TLSVerify: secure && !h.Insecure,
+	}}}, nil
+}
+
+// parseURL takes what libvirt can hand on without changing it: libvirt wants the path decoded, and encodes it again.
+// No error shows the URL, which may have a password in it.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("is no URL of a file; an example is https://images.example.com/debian.raw")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("begins with %q, but only http:// and https:// can be opened", u.Scheme+"://")
+	case u.User != nil:
+		return nil, errors.New("has a user in it, which would be shown in every plan: serve the image without asking for one")
+	case u.Fragment != "":
+		return nil, errors.New("has a # in it, and what follows that is never sent to a server: write it as %23")
+	case strings.Contains(strings.ToLower(u.EscapedPath()), "%2f"):
+		return nil, errors.New("has an encoded slash (%2F) in its path, which libvirt would send as a plain one")
+	case strings.ContainsFunc(u.RawQuery, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("has a character after the question mark that must be encoded, such as a space as %20")
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u, source.CheckURLPath(u.Path)
+}
+
+// Resolve gives the volume, which is read-only. Nothing is asked.
+func (h HTTP) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
+	found, err := resolved(h.Storage())
+	found.ReadOnly = err == nil
+	return found, err
+}

@@ -1,0 +1,72 @@
+package direct
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// File is a raw image in a file of the hosts.
+type File struct {
+	// Path is absolute, and the same on each host.
+	Path string
+	// Format is raw, or empty for that. There is no other: a header, as qcow2 has it, can name further files of the host,
+	// and is in the hands of the guest.
+	Format string
+}
+
+// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+func (f File) Validate() error {
+	_, err := f.Storage()
+	return err
+}
+
+// Storage is the file, without capacity.
+func (f File) Storage() (volume.Volume, error) {
+	var w wrongs
+	path, err := source.FilePath(f.Path)
+	w.blame("path", err)
+	if f.Format != "" && f.Format != "raw" {
+		w.blame("format", fmt.Errorf("%q can't be bound, only raw can; convert the file (qemu-img convert -O raw), or import it as a "+
+			"volume of a storage pool, as the content of a virtclaim_disk", f.Format))
+	}
+	if err := w.err(); err != nil {
+		return volume.Volume{}, err
+	}
+	return source.FileVolume(path, nil), nil
+}
+
+// Resolve gives the volume. Nothing is asked.
+func (f File) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
+	return resolved(f.Storage())
+}
+
+// Block is a block device of the hosts.
+type Block struct {
+	// Path is absolute, and leads to the same storage on each host: better a link below /dev/disk/by-id than /dev/sdb.
+	Path string
+}
+
+// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+func (b Block) Validate() error {
+	_, err := b.Storage()
+	return err
+}
+
+// Storage is the device, without capacity.
+func (b Block) Storage() (volume.Volume, error) {
+	var w wrongs
+	path, err := source.FilePath(b.Path)
+	w.blame("path", err)
+	if err := w.err(); err != nil {
+		return volume.Volume{}, err
+	}
+	return source.BlockVolume(path, nil), nil
+}
+
+// Resolve gives the volume. Nothing is asked.
+func (b Block) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
+	return resolved(b.Storage())
+}

@@ -1,0 +1,66 @@
+package direct
+
+import (
+	"context"
+	"errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// NBD is an export of an NBD server, which is named by Server or by Socket.
+type NBD struct {
+	// Server is host or host:port; the port defaults to 10809, and IPv6 addresses are in brackets.
+	Server string
+	// Socket is the path of the server's socket on each host.
+	Socket string
+	// Export is the name of the export; empty is the server's default one.
+	Export string
+	// TLS encrypts the connection and has the server prove who it is, with the certificates that each host's libvirt has
+	// for that (nbd_tls_x509_cert_dir in its qemu.conf): an NBD client that does not verify is not to be had.
+	TLS bool
+}
+
+// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+func (n NBD) Validate() error {
+	_, err := n.Storage()
+	return err
+}
+
+// Storage is the export, without capacity.
+func (n NBD) Storage() (volume.Volume, error) {
+	var w wrongs
+	server := n.server(&w)
+	w.blame("export", source.CheckExport(n.Export))
+	if err := w.err(); err != nil {
+		return volume.Volume{}, err
+	}
+	return volume.Volume{Images: []volume.Image{{
+		Type: "network", Format: "raw", Protocol: "nbd", Name: n.Export, Servers: []volume.Server{server}, TLS: n.TLS, TLSVerify: n.TLS,
+	}}}, nil
+}
+
+func (n NBD) server(w *wrongs) volume.Server {
+	switch {
+	case n.Server == "" && n.Socket == "":
+		w.blame("server", errors.New("is missing: name the server as host or host:port, or else its socket"))
+	case n.Server != "" && n.Socket != "":
+		w.blame("socket", errors.New("conflicts with server: a server is reached by one of them"))
+	case n.Server != "":
+		server, err := source.ParseServer(n.Server, "nbd")
+		w.blame("server", err)
+		return server
+	case n.TLS:
+		w.blame("tls", errors.New("is for a server on the network: what goes over a socket does not leave the host"))
+	default:
+		path, err := source.FilePath(n.Socket)
+		w.blame("socket", err)
+		return volume.Server{Transport: "unix", Socket: path}
+	}
+	return volume.Server{}
+}
+
+// Resolve gives the volume. Nothing is asked.
+func (n NBD) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
+	return resolved(n.Storage())
+}
