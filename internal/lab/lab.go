@@ -45,6 +45,7 @@ type Lab struct {
 	rbd   onDemand[*RBD]
 	web   onDemand[*Web]
 	loops onDemand[*loops]
+	nfs   onDemand[*NFS]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -147,7 +148,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web, &l.loops} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web, &l.loops, &l.nfs} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

@@ -24,8 +24,13 @@ ceph-mon ceph-mon
 ceph-osd ceph-osd
 ceph ceph-common
 rbd ceph-common
+rpcbind rpcbind
+ganesha.nfsd nfs-ganesha
+/usr/lib/*/ganesha/libfsalvfs.so nfs-ganesha-vfs
 unshare util-linux
+nsenter util-linux
 losetup mount
+ip iproute2
 gcc gcc
 /usr/include/stdlib.h libc6-dev
 git git

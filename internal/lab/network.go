@@ -1,0 +1,73 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+)
+
+// network is for servers whose clients know no other port than the standard one. It has an address of its own, which
+// only this machine reaches: so several labs can have such servers at once, and the machine, too. It goes with the
+// sandbox.
+type network struct {
+	// Address is that of the servers.
+	Address string
+
+	sandbox *sandbox
+	// file names the network for programs of the sandbox.
+	file string
+}
+
+// networks is where their addresses are from. It is reserved for tests of networks (RFC 2544), so nobody is there.
+var networks = netip.MustParseAddr("198.18.0.0")
+
+// newNetwork makes a network in a sandbox whose files are in home.
+func newNetwork(ctx context.Context, s *sandbox, home string) (*network, error) {
+	n := &network{sandbox: s, file: filepath.Join(home, "network")}
+	file := quote(n.file)
+	if err := s.run(ctx, "touch "+file+" && unshare --net="+file+" ip link set lo up"); err != nil {
+		return nil, fmt.Errorf("make a network: %w", err)
+	}
+	var err error
+	for range 10 {
+		var random [2]byte
+		_, _ = rand.Read(random[:]) // it never fails
+		number := binary.BigEndian.Uint16(random[:]) >> 1
+		// The kernel refuses a name that another lab's network has: then this number is taken.
+		link := fmt.Sprintf("vclab%d", number)
+		if err = s.run(ctx, fmt.Sprintf("ip link add %s type veth peer name eth0 netns %s", link, file)); err == nil {
+			return n, n.connect(ctx, link, number)
+		}
+	}
+	return nil, fmt.Errorf("connect a network: %w", err)
+}
+
+// connect gives both ends of a link their addresses. Each number has four: those of the network, of the machine and of
+// the servers, and the broadcast.
+func (n *network) connect(ctx context.Context, link string, number uint16) error {
+	base := networks.As4()
+	first := binary.BigEndian.Uint32(base[:]) + 4*uint32(number)
+	machine, servers := address(first+1), address(first+2)
+	n.Address = servers.String()
+	for _, command := range []string{
+		fmt.Sprintf("ip address add %s/30 dev %s", machine, link),
+		"ip link set " + link + " up",
+		n.in(fmt.Sprintf("ip address add %s/30 dev eth0", servers)),
+		n.in("ip link set eth0 up"),
+	} {
+		if err := n.sandbox.run(ctx, command); err != nil {
+			return fmt.Errorf("connect a network: %w", err)
+		}
+	}
+	return nil
+}
+
+func address(number uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, number)))
+}
+
+// in is a shell command that runs in the network.
+func (n *network) in(command string) string { return "nsenter --net=" + quote(n.file) + " " + command }

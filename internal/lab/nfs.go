@@ -1,0 +1,120 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// ganeshaConfiguration exports a folder, its first argument, as the second. Whoever says to be root is root. The server
+// believes nothing that it has seen before, as tests change files behind its back.
+const ganeshaConfiguration = `NFS_CORE_PARAM { Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; mount_path_pseudo = true; }
+NFS_KRB5 { Active_krb5 = false; }
+EXPORT_DEFAULTS { Attr_Expiration_Time = 0; }
+NFSv4 { Graceless = true; RecoveryBackend = fs; }
+EXPORT { Export_Id = 1; Path = %q; Pseudo = %q; Access_Type = RW; Squash = No_Root_Squash; SecType = sys; FSAL { Name = VFS; } }
+`
+
+// nfsRoot is the path of what the server exports.
+const nfsRoot = "/export"
+
+// NFS is a server of NFS 3 and 4 on the standard ports: libvirt has no place for another one.
+type NFS struct {
+	// Server is the address.
+	Server string
+
+	dir     string
+	sandbox *sandbox
+	network *network
+}
+
+// NFSDir is a folder that NFS serves.
+type NFSDir struct {
+	Server string
+	// Export is the path for clients, which see all that is in the folder.
+	Export string
+	// Path is the folder.
+	Path string
+}
+
+// URL is where a file of the folder is, as QEMU's tools take it. The server takes its user for root.
+func (d NFSDir) URL(file string) string {
+	return "nfs://" + d.Server + path.Join(d.Export, file) + "?uid=0&gid=0"
+}
+
+// NFS gives the lab's NFS server, which the first call starts.
+func (l *Lab) NFS(ctx context.Context) (*NFS, error) {
+	return l.nfs.get(ctx, func(ctx context.Context) (*NFS, error) {
+		dir, err := l.serverFolder("nfs")
+		if err != nil {
+			return nil, err
+		}
+		n := &NFS{dir: dir}
+		if n.sandbox, err = startSandbox(ctx, l.Dir, "nfs", dir, bind{filepath.Join(dir, "lib"), "/var/lib/nfs"}); err != nil {
+			return nil, err
+		}
+		if n.network, err = newNetwork(ctx, n.sandbox, dir); err != nil {
+			return n, err
+		}
+		n.Server = n.network.Address
+		return n, n.start(ctx)
+	})
+}
+
+// start starts rpcbind, which tells clients the ports, and the server, which tells it to rpcbind.
+func (n *NFS) start(ctx context.Context) error {
+	for _, folder := range []string{"exports", "run/ganesha"} {
+		if err := os.MkdirAll(filepath.Join(n.dir, folder), 0o700); err != nil {
+			return err
+		}
+	}
+	configuration := filepath.Join(n.dir, "ganesha.conf")
+	text := fmt.Sprintf(ganeshaConfiguration, filepath.Join(n.dir, "exports"), nfsRoot)
+	if err := os.WriteFile(configuration, []byte(text), 0o600); err != nil {
+		return err
+	}
+	rpcbind := startDaemon(n.sandbox, n.dir, "rpcbind", n.withRun("rpcbind -f -i"))
+	if err := rpcbind.await(ctx, n.answers("-p %s")); err != nil {
+		return fmt.Errorf("start rpcbind: %w", err)
+	}
+	ganesha := startDaemon(n.sandbox, n.dir, "ganesha", n.withRun("ganesha.nfsd -F -L /dev/stderr -p /run/ganesha.pid -f "+quote(configuration)))
+	for _, service := range []string{"-t %s nfs 3", "-t %s mountd 3"} {
+		if err := ganesha.await(ctx, n.answers(service)); err != nil {
+			return fmt.Errorf("start the NFS server: %w", err)
+		}
+	}
+	return nil
+}
+
+// withRun is a command in the network, with a folder of its own over /run, where rpcbind has its socket. The sandbox
+// itself must see the machine's.
+func (n *NFS) withRun(command string) string {
+	text := "mount --bind " + quote(filepath.Join(n.dir, "run")) + " /run && exec " + command
+	return n.network.in("unshare --mount bash -c " + quote(text))
+}
+
+// answers asks rpcbind, or a service that it knows.
+func (n *NFS) answers(question string) func(context.Context) error {
+	return func(ctx context.Context) error { return n.sandbox.run(ctx, "rpcinfo "+fmt.Sprintf(question, n.Server)) }
+}
+
+// AddDir makes a folder and exports it.
+func (n *NFS) AddDir(name string) (NFSDir, error) {
+	dir := NFSDir{Server: n.Server, Export: path.Join(nfsRoot, name), Path: filepath.Join(n.dir, "exports", name)}
+	if err := os.Mkdir(dir.Path, 0o700); err != nil {
+		return NFSDir{}, fmt.Errorf("make a folder to export: %w", err)
+	}
+	return dir, nil
+}
+
+// RemoveDir removes a folder with all that is in it.
+func (n *NFS) RemoveDir(dir NFSDir) error { return os.RemoveAll(dir.Path) }
+
+func (n *NFS) close(ctx context.Context) error {
+	if n == nil {
+		return nil
+	}
+	return n.sandbox.close(ctx)
+}
