@@ -3,7 +3,6 @@ package volumebinding
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -12,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -37,17 +35,6 @@ const claimSource = "persistent_volume_claim"
 type claimModel struct {
 	Namespace types.String `tfsdk:"namespace"`
 	ClaimName types.String `tfsdk:"claim_name"`
-}
-
-type iscsiModel struct {
-	Portal            types.String `tfsdk:"portal"`
-	IQN               types.String `tfsdk:"iqn"`
-	LUN               types.Int64  `tfsdk:"lun"`
-	Initiator         types.String `tfsdk:"initiator"`
-	Username          types.String `tfsdk:"username"`
-	PasswordWO        types.String `tfsdk:"password_wo"`
-	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
-	SecretRef         types.Object `tfsdk:"secret_ref"`
 }
 
 type secretRefModel struct {
@@ -77,11 +64,6 @@ func (m model) claim(ctx context.Context, diags *diag.Diagnostics) *claimModel {
 	return child[claimModel](ctx, m, claimSource, diags)
 }
 
-// iscsi is the direct iSCSI source, or nil.
-func (m model) iscsi(ctx context.Context, diags *diag.Diagnostics) *iscsiModel {
-	return child[iscsiModel](ctx, m, "iscsi", diags)
-}
-
 func child[T any](ctx context.Context, m model, name string, diags *diag.Diagnostics) *T {
 	o, ok := m.child(name)
 	if !ok {
@@ -96,25 +78,6 @@ func child[T any](ctx context.Context, m model, name string, diags *diag.Diagnos
 
 func (c claimModel) ref() claim.Ref {
 	return claim.Ref{Namespace: c.Namespace.ValueString(), Name: c.ClaimName.ValueString()}
-}
-
-// direct is the source as configured. Write-only values are null in plan and state, so password comes from the
-// configuration.
-func (i iscsiModel) direct(ctx context.Context, password types.String, diags *diag.Diagnostics) direct.ISCSI {
-	d := direct.ISCSI{
-		Portal: i.Portal.ValueString(), IQN: i.IQN.ValueString(), LUN: i.LUN.ValueInt64(),
-		Initiator: i.Initiator.ValueString(), Username: i.Username.ValueString(),
-		PasswordVersion: strconv.FormatInt(i.PasswordWOVersion.ValueInt64(), 10),
-	}
-	if !password.IsNull() {
-		d.Password = []byte(password.ValueString())
-	}
-	if !i.SecretRef.IsNull() {
-		var ref secretRefModel
-		diags.Append(i.SecretRef.As(ctx, &ref, basetypes.ObjectAsOptions{})...)
-		d.SecretRef = &direct.SecretRef{Namespace: ref.Namespace.ValueString(), Name: ref.Name.ValueString()}
-	}
-	return d
 }
 
 // hostKeys are the hosts, sorted.

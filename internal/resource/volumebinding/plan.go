@@ -25,18 +25,13 @@ func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	i := config.iscsi(ctx, &resp.Diagnostics)
-	if i == nil || !i.known() {
+	name, d := config.direct(ctx, &resp.Diagnostics)
+	if d == nil || !config.isKnown(ctx, name) {
 		return
 	}
-	err := i.direct(ctx, i.PasswordWO, &resp.Diagnostics).Validate()
-	addSourceError(&resp.Diagnostics, "Invalid iSCSI source", sourcePath.AtName("iscsi"), err)
-}
-
-// known tells whether all that names the storage is known; the password need not be.
-func (i iscsiModel) known() bool {
-	return !i.Portal.IsUnknown() && !i.IQN.IsUnknown() && !i.LUN.IsUnknown() && !i.Initiator.IsUnknown() &&
-		!i.Username.IsUnknown() && !i.PasswordWO.IsUnknown() && !i.SecretRef.IsUnknown()
+	_, secret := d.login()
+	err := d.source(ctx, given{secret: secret}, &resp.Diagnostics).Validate()
+	addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(name), err)
 }
 
 // ModifyPlan plans the volume field by field, by looking at the source and never waiting for it. What is not there yet
@@ -170,18 +165,33 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	if was != nil && is != nil {
 		return differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
-	before, after := state.iscsi(ctx, diags), m.iscsi(ctx, diags)
-	if before != nil && after != nil {
-		return !after.LUN.IsUnknown() && !after.IQN.IsUnknown() && !volume.SameStorage(before.unit(), after.unit())
+	before, _ := state.direct(ctx, diags)
+	after, _ := m.direct(ctx, diags)
+	if before != "" && before == after {
+		return m.isKnown(ctx, after, writeOnly...) && m.otherUnit(ctx, state, diags)
 	}
-	// A claim became direct storage or the other way round, unless the new one is unknown as a whole.
-	return is != nil || after != nil
+	// A claim became direct storage, or one kind of direct storage another, unless the new one is unknown as a whole.
+	return is != nil || after != ""
 }
 
-// unit is the logical unit, wherever its portal is.
-func (i iscsiModel) unit() volume.Image {
-	name, _ := source.ISCSIName(i.IQN.ValueString()) // validation refuses a wrong one
-	return source.ISCSIVolume(source.Portal{}, name, i.LUN.ValueInt64(), "", nil).Images[0]
+// otherUnit tells whether a direct source names another unit of storage. Where only its servers tell, and they are all
+// others, nobody can know.
+func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnostics) bool {
+	name, after := m.direct(ctx, diags)
+	_, before := state.direct(ctx, diags)
+	is, err := after.source(ctx, given{later: true}, diags).Storage()
+	was, wrong := before.source(ctx, given{later: true}, diags).Storage()
+	if err != nil || wrong != nil {
+		return false // validation has said so
+	}
+	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
+	if !clear {
+		diags.AddAttributeError(sourcePath.AtName(name), "The same storage, or other storage?",
+			fmt.Sprintf("All servers of %s are others now, so virtclaim can't tell whether it moved or is something else of the same name. "+
+				"If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage, give the "+
+				"binding another name, or replace it: terraform apply -replace=<address of this resource>.", is.Images[0].Name))
+	}
+	return clear && !same
 }
 
 func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }

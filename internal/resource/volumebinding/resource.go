@@ -68,7 +68,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 		plan.ID = types.StringValue(uuid.NewString())
 	}
 	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner}
-	found, ok := r.await(ctx, plan, password(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
+	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -166,7 +166,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 		return
 	}
-	found, ok := r.await(ctx, plan, password(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
+	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -278,13 +278,19 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 	if diags.Append(d...); diags.HasError() {
 		return false
 	}
-	if known && !volume.SameStorage(before.Images[0], actual.Images[0]) {
+	if known && !sameUnit(before.Images[0], actual.Images[0]) {
 		diags.AddAttributeError(path.Root("volume"), "The storage changed during the apply",
 			fmt.Sprintf("It was %s in the plan, but the source now leads to %s. Nothing was changed. "+
 				"Plan and apply again if that is what you want.", before.Images[0].Name, actual.Images[0].Name))
 		return false
 	}
 	return true
+}
+
+// sameUnit is SameStorage from wherever it is opened: that its hosts are all others makes it no other storage.
+func sameUnit(a, b volume.Image) bool {
+	a.Hosts, b.Hosts = nil, nil
+	return volume.SameStorage(a, b)
 }
 
 // finish fills in what was computed.

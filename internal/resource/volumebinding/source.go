@@ -17,14 +17,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// password is the write-only password, which only the configuration has.
-func password(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) types.String {
+// secretOf is the write-only secret of a direct source, which only the configuration has.
+func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) types.String {
 	var m model
 	if diags.Append(config.Get(ctx, &m)...); diags.HasError() {
 		return types.StringNull()
 	}
-	if i := m.iscsi(ctx, diags); i != nil {
-		return i.PasswordWO
+	if _, d := m.direct(ctx, diags); d != nil {
+		_, secret := d.login()
+		return secret
 	}
 	return types.StringNull()
 }
@@ -49,11 +50,14 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 			return found, false
 		}
 		found, err = r.resolveClaim(ctx, m, *c, diags)
-	} else if i := m.iscsi(ctx, diags); i != nil && i.known() {
-		at = at.AtName("iscsi")
-		found, err = i.planned(ctx, diags)
+	} else if name, d := m.direct(ctx, diags); d != nil && m.isKnown(ctx, name, writeOnly...) {
+		at = at.AtName(name)
+		found, err = planned(ctx, d, diags)
 	} else {
 		return found, false
+	}
+	if err == nil {
+		err = checkReadOnly(m, found)
 	}
 	var notReady *source.NotReady
 	if errors.As(err, &notReady) {
@@ -77,28 +81,39 @@ func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags
 	return found, err
 }
 
-// planned is a direct source as far as it is known without its password. A Kubernetes secret is not read at plan, so
-// then the user is open, and with it the volume.
-func (i iscsiModel) planned(ctx context.Context, diags *diag.Diagnostics) (source.Resolved, error) {
-	d := i.direct(ctx, types.StringNull(), diags)
-	if d.SecretRef != nil {
-		return source.Resolved{}, source.NotReadyf("The Secret %s with the credentials is read by the apply", *d.SecretRef)
+// planned is a direct source as far as it is known without its secret. A Kubernetes secret is not read at plan, so then the
+// user is open, and with it the volume.
+func planned(ctx context.Context, d directModel, diags *diag.Diagnostics) (source.Resolved, error) {
+	ref, _ := d.login()
+	if ref := secretRef(ctx, ref, diags); ref != nil {
+		return source.Resolved{}, source.NotReadyf("The Secret %s with the credentials is read by the apply", *ref)
 	}
-	d.PasswordUnknown = d.Username != ""
-	return d.Resolve(ctx, nil)
+	return d.source(ctx, given{later: true}, diags).Resolve(ctx, nil)
+}
+
+// checkReadOnly refuses to bind for writing what can't be written.
+func checkReadOnly(m model, found source.Resolved) error {
+	if found.ReadOnly && m.AccessMode.ValueString() != string(volume.ReadShared) {
+		return source.Errorf("", "%s can only be read: set access_mode to read-shared, and put a virtclaim_disk with a copy_mode over it "+
+			"where a machine has to write", found.Volume.Images[0].Name)
+	}
+	return nil
 }
 
 // await resolves the source for an apply, and notes in own which claim it was. It waits for a claim to be bound;
 // everything else is an error.
-func (r *binding) await(ctx context.Context, m model, password types.String, own *holding, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
+func (r *binding) await(ctx context.Context, m model, secret types.String, own *holding, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
 	var err error
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {
 		at = at.AtName(claimSource)
 		found, err = r.awaitClaim(ctx, m, *c, own, diags)
-	} else if i := m.iscsi(ctx, diags); i != nil {
-		at = at.AtName("iscsi")
-		found, err = r.readDirect(ctx, *i, password, diags)
+	} else if name, d := m.direct(ctx, diags); d != nil {
+		at = at.AtName(name)
+		found, err = r.readDirect(ctx, d, secret, diags)
+	}
+	if err == nil {
+		err = checkReadOnly(m, found)
 	}
 	addSourceError(diags, "The volume can't be bound", at, err)
 	addWarnings(diags, at, found.Warnings)
@@ -117,16 +132,16 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *ho
 	return found, err
 }
 
-func (r *binding) readDirect(ctx context.Context, i iscsiModel, password types.String, diags *diag.Diagnostics) (source.Resolved, error) {
-	d := i.direct(ctx, password, diags)
-	if d.SecretRef == nil {
-		return d.Resolve(ctx, nil)
+func (r *binding) readDirect(ctx context.Context, d directModel, secret types.String, diags *diag.Diagnostics) (source.Resolved, error) {
+	from := d.source(ctx, given{secret: secret}, diags)
+	if ref, _ := d.login(); ref.IsNull() {
+		return from.Resolve(ctx, nil)
 	}
 	client, err := r.backend.Cluster()
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	return d.Resolve(ctx, client)
+	return from.Resolve(ctx, client)
 }
 
 // refreshVolume looks what became of the source. The last volume is kept, with a warning, unless there is a better one;
@@ -160,15 +175,20 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 
 // refreshSecretRef looks whether the Kubernetes secret of a direct source has changed.
 func (r *binding) refreshSecretRef(ctx context.Context, state model, own *holding, diags *diag.Diagnostics) bool {
-	i := state.iscsi(ctx, diags)
-	if i == nil || i.SecretRef.IsNull() {
+	name, d := state.direct(ctx, diags)
+	if d == nil {
 		return !diags.HasError()
 	}
-	at := sourcePath.AtName("iscsi").AtName("secret_ref")
+	login, _ := d.login()
+	ref := secretRef(ctx, login, diags)
+	if ref == nil {
+		return !diags.HasError()
+	}
+	at := sourcePath.AtName(name).AtName("secret_ref")
 	client, err := r.backend.Cluster()
 	if err == nil {
 		var version, warning string
-		version, warning, err = source.CurrentVersion(ctx, client, *i.direct(ctx, types.StringNull(), diags).SecretRef)
+		version, warning, err = source.CurrentVersion(ctx, client, *ref)
 		if version != "" {
 			own.Version = version
 		}

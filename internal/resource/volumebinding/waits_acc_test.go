@@ -108,23 +108,37 @@ func TestAccBadBindingsAreRefusedAtPlanTime(t *testing.T) {
 		},
 		{"unknown host", binding(fromClaim("bad", "files"), "", "host-z"), []string{"Unknown host", "hosts = ", "host-z", "host-a"}},
 		{"no host", strings.Replace(binding(fromClaim("bad", "files"), "", ""), `[""]`, "[]", 1), []string{"hosts", "at least 1"}},
-		{"no source", binding("", "", "host-a"), []string{"one (and only one)", "persistent_volume_claim", "iscsi"}},
+		{"no source", binding("", "", "host-a"), []string{"one (and only one)", "iscsi", "persistent_volume_claim", "rbd"}},
 		{
 			"two sources", binding(fromClaim("bad", "files")+"\n"+direct+"}", "", "host-a"),
-			[]string{"one (and only one)", "persistent_volume_claim", "iscsi"},
+			[]string{"one (and only one)", "iscsi", "persistent_volume_claim", "rbd"},
 		},
 		{
-			"access mode that is not there yet", binding(fromClaim("bad", "files"), `access_mode = "write-shared"`, "host-a"),
-			[]string{"access_mode", "write-exclusive", "read-shared"},
+			"no such access mode", binding(fromClaim("bad", "files"), `access_mode = "read-only"`, "host-a"),
+			[]string{"access_mode", "write-exclusive", "write-shared", "read-shared"},
 		},
+		{
+			"writing to a web server", binding(`http = { url = "https://images.example.com/debian.raw" }`, "", "host-a"),
+			[]string{"The volume can't be bound", "/debian.raw can only be read", "access_mode to read-shared"},
+		},
+		{
+			"a password in a URL", binding(`http = { url = "https://u:hidden@images.example.com/debian.raw" }`, `access_mode = "read-shared"`, "host-a"),
+			[]string{"source.http.url", "has a user in it"},
+		},
+		{"an NBD server without an address", binding(`nbd = { export = "x" }`, "", "host-a"), []string{"source.nbd.server", "is missing"}},
+		{
+			"a Ceph key without a user", binding(`rbd = { monitors = ["ceph"], image = "x", key_wo = "AAAA", key_wo_version = 1 }`, "", "host-a"),
+			[]string{"source.rbd.username", "is missing, but key_wo"},
+		},
+		{"a relative path", binding(`file = { path = "disk.img" }`, "", "host-a"), []string{"source.file.path", "disk.img"}},
 		{"bad name of a claim", binding(fromClaim("bad", "Not_A_Name"), "", "host-a"), []string{"claim_name", "a name as Kubernetes accepts it"}},
 		{
 			"bad IQN", binding(strings.Replace(direct, "iqn.2026-01.io.example:a", "disk", 1)+"}", "", "host-a"),
-			[]string{"Invalid iSCSI source", "iqn", "disk"},
+			[]string{"Invalid source", "source.iscsi.iqn", "disk"},
 		},
 		{
 			"bad portal", binding(strings.Replace(direct, "127.0.0.1", "a b", 1)+"}", "", "host-a"),
-			[]string{"Invalid iSCSI source", "a b", "no iSCSI portal"},
+			[]string{"Invalid source", "a b", "no iSCSI portal"},
 		},
 		{"user without a password", binding(direct+`username = "u" }`, "", "host-a"), []string{"source.iscsi.password_wo", "CHAP user"}},
 	} {

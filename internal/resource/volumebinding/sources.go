@@ -1,0 +1,152 @@
+package volumebinding
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// objectName is what Kubernetes accepts as the name of most objects (RFC 1123 subdomain).
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+// sourceAttributes are what a volume can come from, exactly one of which must be set.
+func sourceAttributes() map[string]schema.Attribute {
+	all := map[string]schema.SingleNestedAttribute{
+		claimSource: claimAttribute(), "iscsi": iscsiAttribute(), "rbd": rbdAttribute(),
+		"nbd": object("An export of an NBD server.", map[string]schema.Attribute{
+			"server": optional("Address of the server, `host` or `host:port`; the port defaults to 10809."),
+			"socket": optional("Path of the server's unix socket on the hosts, instead of `server`."),
+			"export": optional("Name of the export; the server's default one if absent."),
+			"tls": schema.BoolAttribute{
+				Optional: true, MarkdownDescription: "Encrypt the connection and verify the server, with the certificates in " +
+					"`nbd_tls_x509_cert_dir` of each host's `qemu.conf`.",
+			},
+		}),
+		"gluster": object("A raw image on a GlusterFS volume.", map[string]schema.Attribute{
+			"servers": texted("Servers that have the volume, as `host` or `host:port`."),
+			"volume":  required("Name of the volume."),
+			"path":    required("Path of the image in the volume."),
+		}),
+		"nfs": object("A raw image on an NFS server, which QEMU opens itself (NFS version 3).", map[string]schema.Attribute{
+			"server": required("Address of the server."),
+			"path":   required("Path of the image on the server, with what it exports."),
+			"uid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "User id to open it as; 0 if absent."},
+			"gid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Group id to open it as; 0 if absent."},
+		}),
+		"http": object("A raw image on a web server that answers requests for ranges. It can only be bound `read-shared`.",
+			map[string]schema.Attribute{
+				"url": required("URL of the image, `http://` or `https://`."),
+				"insecure": schema.BoolAttribute{
+					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Without it, the host must trust the " +
+						"certificate: that of an authority of your own goes among the host's trusted ones.",
+				},
+			}),
+		"file": object("A raw image in a file of the hosts.", map[string]schema.Attribute{
+			"path": required("Absolute path of the file, the same on each host."),
+		}),
+		"block": object("A block device of the hosts.", map[string]schema.Attribute{
+			"path": required("Absolute path of the device, the same on each host: better a link below `/dev/disk/by-id` than `/dev/sdb`."),
+		}),
+	}
+	var one []path.Expression
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		one = append(one, path.MatchRoot("source").AtName(name))
+	}
+	c := all[claimSource]
+	c.Validators = []validator.Object{objectvalidator.ExactlyOneOf(one...)}
+	all[claimSource] = c
+	attributes := map[string]schema.Attribute{}
+	for name, a := range all {
+		attributes[name] = a
+	}
+	return attributes
+}
+
+func object(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
+}
+
+func required(description string) schema.Attribute {
+	return schema.StringAttribute{Required: true, MarkdownDescription: description}
+}
+
+func optional(description string) schema.Attribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
+}
+
+func texted(description string) schema.Attribute {
+	return schema.ListAttribute{
+		Required: true, ElementType: types.StringType, MarkdownDescription: description,
+		Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+	}
+}
+
+func claimAttribute() schema.SingleNestedAttribute {
+	name := []validator.String{stringvalidator.RegexMatches(objectName, "must be a name as Kubernetes accepts it")}
+	return object("A PersistentVolumeClaim. A claim that is not there at plan may be made in the same apply; one that is not bound is "+
+		"waited for until the create timeout.", map[string]schema.Attribute{
+		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
+		"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},
+	})
+}
+
+func iscsiAttribute() schema.SingleNestedAttribute {
+	return object("A logical unit of an iSCSI target.", map[string]schema.Attribute{
+		"portal": required("Address of the target, `host` or `host:port`; the port defaults to 3260."),
+		"iqn":    required("Name of the target."),
+		"lun": schema.Int64Attribute{
+			Required: true, MarkdownDescription: "Number of the logical unit.",
+			Validators: []validator.Int64{int64validator.Between(0, 16383)},
+		},
+		"initiator":           optional("Initiator name to log in with."),
+		"username":            optional("CHAP user. Comes with `password_wo`."),
+		"password_wo":         writeOnlySecret("CHAP password.", "password_wo_version"),
+		"password_wo_version": secretVersion("password_wo"),
+		"secret_ref": secretRefAttribute("A Kubernetes secret with the keys `node.session.auth.username` and " +
+			"`node.session.auth.password`, instead of `username` and `password_wo`."),
+	})
+}
+
+func rbdAttribute() schema.SingleNestedAttribute {
+	return object("An image of a Ceph cluster.", map[string]schema.Attribute{
+		"monitors":       texted("The cluster's monitors, as `host` or `host:port`, where they speak version 1 of the protocol (port 6789)."),
+		"pool":           optional("Name of the pool; `rbd` if absent."),
+		"namespace":      optional("RADOS namespace in the pool; its default one if absent."),
+		"image":          required("Name of the image."),
+		"username":       optional("Ceph user, without `client.` before it. Comes with `key_wo` or `secret_ref`."),
+		"key_wo":         writeOnlySecret("The user's key, as Ceph prints it.", "key_wo_version"),
+		"key_wo_version": secretVersion("key_wo"),
+		"secret_ref": secretRefAttribute("A Kubernetes secret instead of `key_wo`: with the key `key` for `username`, or, without " +
+			"`username`, with `userID` and `userKey` as ceph-csi has them."),
+	})
+}
+
+func writeOnlySecret(description, version string) schema.Attribute {
+	return schema.StringAttribute{
+		Optional: true, WriteOnly: true,
+		MarkdownDescription: description + " Write-only (Terraform 1.11 or newer): never in state or plan. Change `" + version + "` with it.",
+	}
+}
+
+func secretVersion(of string) schema.Attribute {
+	return schema.Int64Attribute{
+		Optional: true, MarkdownDescription: "Any number; a change of it sends the secret to the hosts again.",
+		Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(of))},
+	}
+}
+
+func secretRefAttribute(description string) schema.Attribute {
+	return object(description, map[string]schema.Attribute{
+		"namespace": required("The secret's namespace."),
+		"name":      required("The secret's name."),
+	})
+}
