@@ -16,7 +16,7 @@ const cephEntity = "client."
 type RBDImage struct{ Pool, Namespace, Image string }
 
 // Check refuses names that would lead elsewhere, with one Error for each wrong part: pool, namespace or image.
-func (i RBDImage) Check() (wrong []error) {
+func (i RBDImage) Check() (wrong []*Error) {
 	blame := func(attribute, name string) {
 		if err := CheckName(name); err != nil {
 			wrong = append(wrong, &Error{Attribute: attribute, Err: err})

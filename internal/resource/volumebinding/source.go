@@ -158,7 +158,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
 	}
-	seen, err := claim.Refresh(ctx, client, c.ref(), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
+	seen, err := claim.Refresh(ctx, client, c.ref(), claim.Options{}, claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
 	if err != nil {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return false

@@ -21,15 +21,25 @@ func (n Need) checkAccess(claim *corev1.PersistentVolumeClaim, readOnly bool) er
 		return slices.ContainsFunc(modes, func(m corev1.PersistentVolumeAccessMode) bool { return slices.Contains(have, m) })
 	}
 	refuse := func(why string) error {
-		return source.Errorf("", "the %s with access modes %s can't be used %s: %s", refOf(claim), join(have), n.AccessMode, why)
+		return source.Errorf("", "the %s with access modes %s can't be used %s: %s", refOf(claim), modeNames(have), n.AccessMode, why)
+	}
+	if readOnly && n.AccessMode != volume.ReadShared {
+		return refuse("its PersistentVolume is read-only; use access_mode read-shared")
 	}
 	switch n.AccessMode {
 	case volume.WriteExclusive:
-		if readOnly {
-			return refuse("its PersistentVolume is read-only; use access_mode read-shared")
-		}
 		if !has(corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadWriteMany) {
 			return refuse("it needs ReadWriteOnce, ReadWriteOncePod or ReadWriteMany; use access_mode read-shared, or such a claim")
+		}
+	case volume.WriteShared:
+		if has(corev1.ReadWriteMany) {
+			return nil
+		}
+		if !has(corev1.ReadWriteOnce) {
+			return refuse("many machines that write need ReadWriteMany; use access_mode write-exclusive or read-shared, or such a claim")
+		}
+		if len(n.Nodes) > 1 {
+			return refuse(fmt.Sprintf("on %d hosts it needs ReadWriteMany; this claim allows one host", len(n.Nodes)))
 		}
 	case volume.ReadShared:
 		if has(corev1.ReadOnlyMany, corev1.ReadWriteMany) {
@@ -47,7 +57,7 @@ func (n Need) checkAccess(claim *corev1.PersistentVolumeClaim, readOnly bool) er
 	return nil
 }
 
-func join(modes []corev1.PersistentVolumeAccessMode) string {
+func modeNames(modes []corev1.PersistentVolumeAccessMode) string {
 	if len(modes) == 0 {
 		return "(none)"
 	}

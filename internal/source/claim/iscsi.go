@@ -3,75 +3,77 @@ package claim
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// locateISCSI translates the in-tree type. QEMU opens the target itself and does no discovery, so neither the portal
-// list nor chapAuthDiscovery concerns it.
-func locateISCSI(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (location, error) {
-	s := pv.Spec.ISCSI
-	if mode(pv.Spec.VolumeMode) != corev1.PersistentVolumeBlock {
-		return location{}, source.Errorf("", "the %s has volumeMode Filesystem, so there is a filesystem on the iSCSI device of its "+
-			"PersistentVolume %s: a virtual machine that wrote to the raw device would destroy it; the claim must have volumeMode Block",
-			refOf(claim), pv.Name)
+// target is an iSCSI volume as any of its types names it. names are what the type calls the attributes.
+type target struct {
+	portal    string
+	portals   []string
+	iqn       string
+	lun       int64
+	initiator string
+	iface     string
+	names     struct{ portal, initiator, iface string }
+	login     *source.Login
+}
+
+// inTreeISCSI translates the in-tree type. QEMU opens the target itself and does no discovery, so chapAuthDiscovery does
+// not concern it.
+func (q request) inTreeISCSI() (location, error) {
+	s := q.pv.Spec.ISCSI
+	t := target{portal: s.TargetPortal, portals: s.Portals, iqn: s.IQN, lun: int64(s.Lun), iface: s.ISCSIInterface}
+	t.names.portal, t.names.initiator, t.names.iface = "targetPortal", "initiatorName", "iscsiInterface"
+	if s.InitiatorName != nil {
+		t.initiator = *s.InitiatorName
 	}
-	if s.ISCSIInterface != "" && s.ISCSIInterface != "default" {
-		return location{}, source.Errorf("", "the PersistentVolume %s wants the iSCSI interface %q, but QEMU logs in over plain TCP: "+
-			"only iscsiInterface default works", pv.Name, s.ISCSIInterface)
+	if s.SessionCHAPAuth {
+		if s.SecretRef == nil || s.SecretRef.Name == "" {
+			return location{}, source.Errorf("", "the PersistentVolume %s has chapAuthSession but no secretRef to take the credentials from", q.pv.Name)
+		}
+		t.login = &source.Login{Form: source.CHAP, Secret: q.secretRef(s.SecretRef)}
 	}
-	portal, err := source.ParsePortal(s.TargetPortal)
-	if err != nil {
-		return location{}, source.Errorf("", "targetPortal of the PersistentVolume %s: %w", pv.Name, err)
-	}
-	iqn, err := source.ISCSIName(s.IQN)
-	if err != nil {
-		return location{}, source.Errorf("", "iqn of the PersistentVolume %s: %w", pv.Name, err)
-	}
-	initiator, err := initiatorName(s)
-	if err != nil {
-		return location{}, source.Errorf("", "initiatorName of the PersistentVolume %s: %w", pv.Name, err)
-	}
-	login, err := chapLogin(pv, claim)
+	return q.iscsi(t)
+}
+
+func (q request) iscsi(t target) (location, error) {
+	warnings, err := q.device("iSCSI device")
 	if err != nil {
 		return location{}, err
 	}
+	if t.iface != "" && t.iface != "default" {
+		return location{}, source.Errorf("", "the PersistentVolume %s wants the iSCSI interface %q, but QEMU logs in over plain TCP: "+
+			"only %s default works", q.pv.Name, t.iface, t.names.iface)
+	}
+	portal, err := source.ParsePortal(t.portal)
+	if err != nil {
+		return location{}, q.ofVolume(t.names.portal, err)
+	}
+	iqn, err := source.ISCSIName(t.iqn)
+	if err != nil {
+		return location{}, q.ofVolume("iqn", err)
+	}
+	if err := source.CheckLUN(t.lun); err != nil {
+		return location{}, q.ofVolume("lun", err)
+	}
+	initiator := ""
+	if t.initiator != "" {
+		if initiator, err = source.ISCSIName(t.initiator); err != nil {
+			return location{}, q.ofVolume(t.names.initiator, err)
+		}
+	}
 	return location{
-		volume:   source.ISCSIVolume(portal, iqn, int64(s.Lun), initiator, capacity(claim)),
-		readOnly: s.ReadOnly, login: login, warnings: morePortals(pv, portal),
+		volume: source.ISCSIVolume(portal, iqn, t.lun, initiator, nil), login: t.login,
+		warnings: append(warnings, q.morePortals(t, portal)...),
 	}, nil
 }
 
-func initiatorName(s *corev1.ISCSIPersistentVolumeSource) (string, error) {
-	if s.InitiatorName == nil || *s.InitiatorName == "" {
-		return "", nil
-	}
-	return source.ISCSIName(*s.InitiatorName)
-}
-
-// chapLogin is that of the session, by default with a secret in the claim's namespace.
-func chapLogin(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*source.Login, error) {
-	s := pv.Spec.ISCSI
-	if !s.SessionCHAPAuth {
-		return nil, nil
-	}
-	if s.SecretRef == nil || s.SecretRef.Name == "" {
-		return nil, source.Errorf("", "the PersistentVolume %s has chapAuthSession but no secretRef to take the credentials from", pv.Name)
-	}
-	namespace := s.SecretRef.Namespace
-	if namespace == "" {
-		namespace = claim.Namespace
-	}
-	return &source.Login{Form: source.CHAP, Secret: source.SecretRef{Namespace: namespace, Name: s.SecretRef.Name}}, nil
-}
-
 // morePortals warns when there is another portal than the one that is used.
-func morePortals(pv *corev1.PersistentVolume, used source.Portal) []string {
-	for _, other := range pv.Spec.ISCSI.Portals {
+func (q request) morePortals(t target, used source.Portal) []string {
+	for _, other := range t.portals {
 		if p, err := source.ParsePortal(other); err != nil || p != used {
 			return []string{fmt.Sprintf("The PersistentVolume %s has more than one iSCSI portal. QEMU does no multipathing: "+
-				"only the first one, %s, is used.", pv.Name, used)}
+				"only the first one, %s, is used.", q.pv.Name, used)}
 		}
 	}
 	return nil

@@ -1,7 +1,9 @@
 package claim
 
 import (
+	"context"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,23 +12,82 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
+// request is a PersistentVolume to be translated, the claim that it is bound to, and what the user says about it.
+type request struct {
+	pv      *corev1.PersistentVolume
+	claim   *corev1.PersistentVolumeClaim
+	options Options
+}
+
 // location is what a PersistentVolume says, before any secret is read.
 type location struct {
 	volume volume.Volume
 	// readOnly says that the PersistentVolume must not be written.
 	readOnly bool
+	// diskImage is source.Resolved's.
+	diskImage bool
+	// oneHost says that the volume is another one on each host.
+	oneHost bool
 	// login says where the credentials are; nil when the storage asks for none.
 	login    *source.Login
 	warnings []string
+	// hints are warnings for when a volume is bound. A refresh does not repeat them: it works, or it would not be bound.
+	hints []string
 }
 
-// locate translates pv, which is bound to claim.
-func locate(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (location, error) {
-	if pv.Spec.ISCSI != nil {
-		return locateISCSI(pv, claim)
+// locate translates a PersistentVolume. It reads only what that refers to, and no secret.
+func (q request) locate(ctx context.Context, r ObjectReader) (location, error) {
+	if err := q.check(); err != nil {
+		return location{}, err
 	}
-	return location{}, source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which virtclaim can't give to a "+
-		"virtual machine; what works is iscsi with volumeMode Block", pv.Name, refOf(claim), typeOf(pv))
+	found, err := q.translate(ctx, r)
+	if err != nil {
+		return location{}, err
+	}
+	found.volume.Capacity = capacity(q.claim)
+	found.readOnly = isReadOnly(q.pv)
+	return found, nil
+}
+
+func (q request) translate(ctx context.Context, r ObjectReader) (location, error) {
+	s := q.pv.Spec
+	switch {
+	case q.options.MountPath != "":
+		return q.mounted()
+	case s.ISCSI != nil:
+		return q.inTreeISCSI()
+	case s.RBD != nil:
+		return q.inTreeRBD()
+	case s.NFS != nil:
+		return q.inTreeNFS()
+	case s.Glusterfs != nil:
+		return q.glusterfs(ctx, r)
+	case s.Local != nil:
+		return q.local()
+	case s.HostPath != nil:
+		return q.hostPath()
+	case s.FC != nil:
+		return q.fibreChannel()
+	case s.CSI != nil:
+		return q.csi(ctx, r)
+	}
+	return location{}, q.unsupported()
+}
+
+// unsupported is the error of a type that nobody has taught virtclaim.
+func (q request) unsupported() error {
+	works := "what works is iscsi, rbd, fc, local and the CSI drivers ceph-csi (RBD), democratic-csi (iSCSI), csi-driver-iscsi and " +
+		"OpenEBS LVM; storage that the hosts can reach without the driver can also be named directly"
+	if q.isBlock() && q.pv.Spec.CSI != nil {
+		works += " (an array may hide it from all but the nodes that the driver has attached it to)"
+	}
+	if !q.isBlock() {
+		works = "mount the volume on every host and say where with mount_path; without that, nfs, glusterfs, local, hostPath and " +
+			"csi-driver-nfs work"
+	}
+	return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which virtclaim can't give to a "+
+		"virtual machine with volumeMode %s, because it does not know how a host reaches it: %s",
+		q.pv.Name, refOf(q.claim), typeOf(q.pv), mode(q.pv.Spec.VolumeMode), works)
 }
 
 // typeOf is the type's name in the manifest, and for CSI the driver's.
@@ -34,14 +95,38 @@ func typeOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.CSI != nil {
 		return "csi with the driver " + pv.Spec.CSI.Driver
 	}
-	s := reflect.ValueOf(pv.Spec.PersistentVolumeSource)
-	for i := range s.NumField() {
-		if !s.Field(i).IsNil() {
-			name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
-			return name
-		}
+	if name, _ := sourceOf(pv); name != "" {
+		return name
 	}
 	return "(none)"
+}
+
+// isReadOnly looks for the flag that nearly every type has, under the same name.
+func isReadOnly(pv *corev1.PersistentVolume) bool {
+	if slices.Contains(pv.Spec.MountOptions, "ro") {
+		return true
+	}
+	name, s := sourceOf(pv)
+	if name == "" {
+		return false
+	}
+	flag := s.FieldByName("ReadOnly")
+	if flag.Kind() == reflect.Pointer {
+		flag = flag.Elem()
+	}
+	return flag.Kind() == reflect.Bool && flag.Bool()
+}
+
+// sourceOf is the volume's type by name, and what the manifest says about it; the name is empty when there is none.
+func sourceOf(pv *corev1.PersistentVolume) (name string, s reflect.Value) {
+	sources := reflect.ValueOf(pv.Spec.PersistentVolumeSource)
+	for i := range sources.NumField() {
+		if !sources.Field(i).IsNil() {
+			name, _, _ := strings.Cut(sources.Type().Field(i).Tag.Get("json"), ",")
+			return name, sources.Field(i).Elem()
+		}
+	}
+	return "", reflect.Value{}
 }
 
 // capacity is what the bound claim really got, in bytes; nil when it does not say.

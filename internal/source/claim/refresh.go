@@ -38,11 +38,11 @@ type Refreshed struct {
 
 // Refresh looks at a claim that is in use. Whatever became of it, there are machines and secrets that depend on the last
 // volume, so that is kept, with a warning, when there is no better one. Only a cluster that can't be asked is an error.
-func Refresh(ctx context.Context, r RefreshReader, ref Ref, last Last) (Refreshed, error) {
+func Refresh(ctx context.Context, r RefreshReader, ref Ref, options Options, last Last) (Refreshed, error) {
 	pv, claim, err := inUse(ctx, r, ref, last)
 	var found location
 	if err == nil {
-		found, err = locate(pv, claim)
+		found, err = request{pv, claim, options}.locate(ctx, r)
 	}
 	if err == nil && found.login != nil && last.Auth == nil && !found.login.Optional() {
 		err = source.Errorf("", "the PersistentVolume %s now asks for credentials; replace the binding to give them to its hosts", pv.Name)

@@ -21,7 +21,7 @@ var last = claim.Last{UID: "claim-uid", Auth: &volume.Auth{Type: "iscsi", Userna
 func TestRefreshGivesWhatTheVolumeSaysNow(t *testing.T) {
 	f := bound()
 	f.pv.Spec.ISCSI.TargetPortal = "192.0.2.99"
-	got, err := claim.Refresh(t.Context(), f.client(t), golden, last)
+	got, err := claim.Refresh(t.Context(), f.client(t), golden, claim.Options{}, last)
 	if err != nil || got.Volume == nil || len(got.Warnings) != 0 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -57,21 +57,21 @@ func TestRefreshKeepsTheLastVolumeWithAWarningFor(t *testing.T) {
 		{"a volume of another claim", func(f *fixture) { f.pv.Spec.ClaimRef.UID = "other-uid" }, `belongs to the PersistentVolumeClaim vms/golden with UID "other-uid"`},
 		{"a released volume", func(f *fixture) { f.pv.Status.Phase = corev1.VolumeReleased }, "is Released"},
 		{"a volume of another type", func(f *fixture) {
-			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
-		}, "of the type nfs"},
+			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Flocker: &corev1.FlockerVolumeSource{}}
+		}, "of the type flocker"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := bound()
 			tt.change(f)
-			got, err := claim.Refresh(t.Context(), f.client(t), golden, last)
+			got, err := claim.Refresh(t.Context(), f.client(t), golden, claim.Options{}, last)
 			if err != nil || got.Volume != nil || got.Version != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], tt.want) {
 				t.Errorf("got %+v, %v, want a warning with %q", got, err, tt.want)
 			}
 		})
 	}
 	t.Run("a volume that now asks for credentials", func(t *testing.T) {
-		got, err := claim.Refresh(t.Context(), bound().client(t), golden, claim.Last{UID: "claim-uid"})
+		got, err := claim.Refresh(t.Context(), bound().client(t), golden, claim.Options{}, claim.Last{UID: "claim-uid"})
 		if err != nil || got.Volume != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "now asks for credentials") {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -79,7 +79,7 @@ func TestRefreshKeepsTheLastVolumeWithAWarningFor(t *testing.T) {
 }
 
 func TestRefreshTakesAnyClaimWhenTheLastUIDIsNotKnown(t *testing.T) {
-	got, err := claim.Refresh(t.Context(), bound().client(t), golden, claim.Last{Auth: last.Auth})
+	got, err := claim.Refresh(t.Context(), bound().client(t), golden, claim.Options{}, claim.Last{Auth: last.Auth})
 	if err != nil || got.Volume == nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -97,7 +97,7 @@ func TestRefreshDoesWithoutTheSecret(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			client, secrets := refreshable(t)
 			failGet(secrets, tt.err)
-			got, err := claim.Refresh(t.Context(), client, golden, last)
+			got, err := claim.Refresh(t.Context(), client, golden, claim.Options{}, last)
 			if err != nil || got.Volume == nil || got.Version != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "vms/chap") {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -111,7 +111,7 @@ func TestRefreshFailsWhenTheClusterCanNotAnswer(t *testing.T) {
 			f := bound()
 			client := f.client(t)
 			f.fails(resource, unavailable())
-			if _, err := claim.Refresh(t.Context(), client, golden, last); !apierrors.IsServiceUnavailable(err) {
+			if _, err := claim.Refresh(t.Context(), client, golden, claim.Options{}, last); !apierrors.IsServiceUnavailable(err) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -119,7 +119,7 @@ func TestRefreshFailsWhenTheClusterCanNotAnswer(t *testing.T) {
 	t.Run("secrets", func(t *testing.T) {
 		client, secrets := refreshable(t)
 		failGet(secrets, unavailable())
-		if _, err := claim.Refresh(t.Context(), client, golden, last); !apierrors.IsServiceUnavailable(err) {
+		if _, err := claim.Refresh(t.Context(), client, golden, claim.Options{}, last); !apierrors.IsServiceUnavailable(err) {
 			t.Errorf("got %v", err)
 		}
 	})

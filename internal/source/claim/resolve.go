@@ -4,6 +4,7 @@ package claim
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,10 +14,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ObjectReader reads claims and volumes. Its errors keep what apierrors.IsNotFound and its kin look for.
+// ObjectReader reads claims, volumes, and what volumes refer to beside secrets. Its errors keep what apierrors.IsNotFound
+// and its kin look for.
 type ObjectReader interface {
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	//nolint:staticcheck // GlusterFS volumes refer to Endpoints, not to their successor
+	Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error)
 }
 
 // Reader is what Resolve needs.
@@ -37,6 +42,7 @@ type Need struct {
 	AccessMode volume.AccessMode
 	// Nodes are the names of the Kubernetes nodes that the hosts stand for, one for each host.
 	Nodes []string
+	Options
 }
 
 // Info is what was found out about the claim itself.
@@ -59,7 +65,7 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 	if err != nil {
 		return source.Resolved{}, Info{}, err
 	}
-	found, err := locate(pv, claim)
+	found, err := request{pv, claim, need.Options}.locate(ctx, r)
 	if err != nil {
 		return source.Resolved{}, Info{}, err
 	}
@@ -73,13 +79,18 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 		}
 	}
 	resolved := source.WithCredentials(found.volume, credentials)
-	resolved.Warnings = found.warnings
+	resolved.ReadOnly, resolved.DiskImage = found.readOnly, found.diskImage
+	resolved.Warnings = slices.Concat(found.warnings, found.hints)
 	return resolved, Info{UID: string(claim.UID), VolumeName: pv.Name}, nil
 }
 
 func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, found location) error {
 	if err := n.checkAccess(claim, found.readOnly); err != nil {
 		return err
+	}
+	if found.oneHost && len(n.Nodes) > 1 {
+		return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which is another folder on each host: "+
+			"the binding must name one host only", pv.Name, refOf(claim), typeOf(pv))
 	}
 	return n.checkNodes(ctx, r, pv)
 }

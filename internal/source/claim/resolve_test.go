@@ -67,6 +67,7 @@ func TestResolveRefuses(t *testing.T) {
 	modes := func(m ...corev1.PersistentVolumeAccessMode) func(*fixture) {
 		return func(f *fixture) { f.claim.Status.AccessModes = m }
 	}
+	writeShared := func(nodes ...string) claim.Need { return claim.Need{AccessMode: volume.WriteShared, Nodes: nodes} }
 	shared := func(nodes ...string) claim.Need { return claim.Need{AccessMode: volume.ReadShared, Nodes: nodes} }
 	tests := []struct {
 		name   string
@@ -98,16 +99,23 @@ func TestResolveRefuses(t *testing.T) {
 		{"no modes", modes(), exclusive, "(none) can't be used write-exclusive"},
 		{"RWO for reading on two hosts", modes(corev1.ReadWriteOnce), shared("a", "b"), "ReadWriteOnce can't be used read-shared: on 2 hosts it needs"},
 		{"RWOP for reading on two hosts", modes(corev1.ReadWriteOncePod), shared("a", "b"), "can't be used read-shared: on 2 hosts"},
+		{"RWO for writing on two hosts", modes(corev1.ReadWriteOnce), writeShared("a", "b"), "ReadWriteOnce can't be used write-shared: on 2 hosts it needs ReadWriteMany"},
+		{"RWOP for writing by many", modes(corev1.ReadWriteOncePod), writeShared("a"), "ReadWriteOncePod can't be used write-shared: many machines that write need ReadWriteMany"},
+		{"ROX for writing by many", modes(corev1.ReadOnlyMany), writeShared("a"), "ReadOnlyMany can't be used write-shared"},
+		{"a read-only volume for writing by many", func(f *fixture) {
+			f.claim.Status.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+			f.pv.Spec.ISCSI.ReadOnly = true
+		}, writeShared("a"), "its PersistentVolume is read-only"},
 		{"no modes for reading", modes(), shared("a"), "can't be used read-shared: it needs ReadOnlyMany"},
-		{"an unknown access mode", modes(corev1.ReadWriteMany), claim.Need{AccessMode: "write-shared"}, "no such access mode"},
+		{"an unknown access mode", modes(corev1.ReadWriteMany), claim.Need{AccessMode: "write-some"}, "no such access mode"},
 		{"a read-only volume for writing", func(f *fixture) { f.pv.Spec.ISCSI.ReadOnly = true }, exclusive, "its PersistentVolume is read-only; use access_mode read-shared"},
 
 		{"another in-tree type", func(f *fixture) {
-			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
-		}, exclusive, "is of the type nfs, which"},
+			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Flocker: &corev1.FlockerVolumeSource{}}
+		}, exclusive, "is of the type flocker, which"},
 		{"a CSI driver", func(f *fixture) {
 			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com"}}
-		}, exclusive, "is of the type csi with the driver ebs.csi.aws.com, which virtclaim can't give to a virtual machine; what works is iscsi with volumeMode Block"},
+		}, exclusive, "is of the type csi with the driver ebs.csi.aws.com, which virtclaim can't give to a virtual machine with volumeMode Block, because it does not know how a host reaches it: what works is iscsi, rbd"},
 		{"no type", func(f *fixture) { f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{} }, exclusive, "is of the type (none)"},
 
 		{"another iSCSI interface", func(f *fixture) { f.pv.Spec.ISCSI.ISCSIInterface = "iser" }, exclusive, `wants the iSCSI interface "iser"`},
@@ -148,6 +156,8 @@ func TestResolveAllowsAccess(t *testing.T) {
 		{"write on RWOP", corev1.ReadWriteOncePod, exclusive},
 		{"write on RWX", corev1.ReadWriteMany, exclusive},
 		{"write on RWO from two hosts", corev1.ReadWriteOnce, claim.Need{AccessMode: volume.WriteExclusive, Nodes: []string{"a", "b"}}},
+		{"write from many machines on RWX from two hosts", corev1.ReadWriteMany, claim.Need{AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}}},
+		{"write from many machines on RWO from one host", corev1.ReadWriteOnce, claim.Need{AccessMode: volume.WriteShared, Nodes: []string{"a"}}},
 		{"read on ROX from two hosts", corev1.ReadOnlyMany, claim.Need{AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}}},
 		{"read on RWX from two hosts", corev1.ReadWriteMany, claim.Need{AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}}},
 		{"read on RWO from one host", corev1.ReadWriteOnce, claim.Need{AccessMode: volume.ReadShared, Nodes: []string{"a"}}},

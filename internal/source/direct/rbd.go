@@ -48,7 +48,9 @@ func (r RBD) Storage() (volume.Volume, error) {
 	var w wrongs
 	monitors, err := source.ParseMonitors(r.Monitors)
 	w.blame("monitors", err)
-	w.all = append(w.all, r.image().Check()...)
+	for _, wrong := range r.image().Check() {
+		w.blame(wrong.Attribute, wrong.Err)
+	}
 	r.validateCredentials(&w)
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err

@@ -1,0 +1,71 @@
+package claim
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+)
+
+// diskImage is the only file of a Filesystem volume, at its root: a raw image, 1:1 with the virtual disk.
+const diskImage = "/disk.img"
+
+func (q request) isBlock() bool { return mode(q.pv.Spec.VolumeMode) == corev1.PersistentVolumeBlock }
+
+// device refuses a volume that is a device, such as an iSCSI one, while a filesystem with disk.img in it is on it: a
+// guest that wrote to the device would destroy that. The user can say that there is none.
+func (q request) device(what string) (warnings []string, err error) {
+	switch {
+	case q.isBlock() && q.options.ForceBlock:
+		return nil, source.Errorf(forceBlockAttribute, "the %s has volumeMode Block already: remove force_block", refOf(q.claim))
+	case q.isBlock():
+		return nil, nil
+	case q.options.ForceBlock:
+		return []string{fmt.Sprintf("The %s has volumeMode Filesystem, but force_block gives the raw %s of its PersistentVolume %s to "+
+			"virtual machines. A filesystem on it is destroyed by the first of them that writes.", refOf(q.claim), what, q.pv.Name)}, nil
+	}
+	return nil, source.Errorf("", "the %s has volumeMode Filesystem, so there is a filesystem on the %s of its "+
+		"PersistentVolume %s: a virtual machine that wrote to the raw device would destroy it; the claim must have volumeMode Block, "+
+		"or else every host has the filesystem mounted and mount_path says where; force_block = true is for an old volume that "+
+		"predates volumeMode and has no filesystem", refOf(q.claim), what, q.pv.Name)
+}
+
+// folder refuses a volume that is a folder of a filesystem where a device is asked for.
+func (q request) folder() error {
+	if q.options.ForceBlock {
+		return source.Errorf(forceBlockAttribute, "the PersistentVolume %s is of the type %s, which has no raw device of its own that "+
+			"could be given to a virtual machine: remove force_block", q.pv.Name, typeOf(q.pv))
+	}
+	if q.isBlock() {
+		return source.Errorf("", "the %s has volumeMode Block, but its PersistentVolume %s is of the type %s, which is a folder: "+
+			"the claim and the volume must have volumeMode Filesystem, with the image in disk.img", refOf(q.claim), q.pv.Name, typeOf(q.pv))
+	}
+	return nil
+}
+
+// mounted is the disk.img where every host has the volume mounted, of whatever type it is.
+func (q request) mounted() (location, error) {
+	switch {
+	case q.isBlock():
+		return location{}, source.Errorf(mountPathAttribute, "the %s has volumeMode Block, so there is nothing to mount: remove mount_path",
+			refOf(q.claim))
+	case q.options.ForceBlock:
+		return location{}, source.Errorf(forceBlockAttribute, "conflicts with mount_path: the volume has a filesystem, or it has none")
+	}
+	path, err := source.Path(q.options.MountPath)
+	if err != nil {
+		return location{}, source.Errorf(mountPathAttribute, "%w", err)
+	}
+	return fileIn(path), nil
+}
+
+// fileIn is the disk.img in a folder of the hosts.
+func fileIn(folder string) location {
+	return location{volume: source.FileVolume(join(folder), nil), diskImage: true}
+}
+
+// ofVolume says of what in the PersistentVolume an error is.
+func (q request) ofVolume(what string, err error) error {
+	return source.Errorf("", "%s of the PersistentVolume %s: %w", what, q.pv.Name, err)
+}

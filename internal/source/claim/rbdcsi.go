@@ -1,0 +1,133 @@
+package claim
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+)
+
+// cephCSI translates a volume of ceph-csi (docs/rbd/deploy.md and docs/static-pvc.md have its attributes).
+func (q request) cephCSI(ctx context.Context, r ObjectReader) (location, error) {
+	s := q.pv.Spec.CSI
+	a := s.VolumeAttributes
+	if encrypted := a["encrypted"]; encrypted != "" && encrypted != "false" {
+		return location{}, source.Errorf("", "the image of the PersistentVolume %s is encrypted by ceph-csi, which alone has the key: "+
+			"a virtual machine would read and write over what is encrypted; use a StorageClass without encrypted", q.pv.Name)
+	}
+	ref := named(s.NodeStageSecretRef)
+	if ref == nil {
+		return location{}, source.Errorf("", "the PersistentVolume %s has no nodeStageSecretRef to take the Ceph user and key from", q.pv.Name)
+	}
+	image, err := q.cephImage()
+	if err != nil {
+		return location{}, err
+	}
+	monitors := q.options.Monitors
+	if len(monitors) == 0 || image.Namespace == "" && q.isStatic() {
+		cluster, err := q.cephCluster(ctx, r)
+		// Of a static image nobody but the ConfigMap says whether it is in a namespace; where there is none, it is not.
+		var missing *source.NotReady
+		if err != nil && (len(monitors) == 0 || !errors.As(err, &missing)) {
+			return location{}, err
+		}
+		image.Namespace = cmp.Or(image.Namespace, cluster.RBD.RadosNamespace, cluster.RadosNamespace)
+		if len(monitors) == 0 {
+			monitors = cluster.Monitors
+		}
+	}
+	return q.rbd(monitors, image, source.Login{Form: source.CephUser, Secret: q.secretRef(ref)})
+}
+
+// isStatic tells a volume that somebody made by hand from one that ceph-csi provisioned.
+func (q request) isStatic() bool { return q.pv.Spec.CSI.VolumeAttributes["staticVolume"] == "true" }
+
+func (q request) cephImage() (i source.RBDImage, err error) {
+	if i.Pool, err = q.attribute("pool"); err != nil {
+		return i, err
+	}
+	i.Namespace = q.pv.Spec.CSI.VolumeAttributes["radosNamespace"]
+	if q.isStatic() {
+		i.Image = q.pv.Spec.CSI.VolumeHandle
+		return i, nil
+	}
+	i.Image, err = q.attribute("imageName")
+	return i, err
+}
+
+// cephCluster is what ceph-csi knows of one cluster. Older versions have the namespace outside rbd.
+type cephCluster struct {
+	ClusterID      string   `json:"clusterID"`
+	Monitors       []string `json:"monitors"`
+	RadosNamespace string   `json:"radosNamespace"`
+	RBD            struct {
+		RadosNamespace string `json:"radosNamespace"`
+	} `json:"rbd"`
+}
+
+// cephCluster looks the volume's cluster up in the ConfigMap.
+func (q request) cephCluster(ctx context.Context, r ObjectReader) (cephCluster, error) {
+	id, err := q.attribute("clusterID")
+	if err != nil {
+		return cephCluster{}, err
+	}
+	ref := q.configMap()
+	config, err := r.ConfigMap(ctx, ref.Namespace, ref.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return cephCluster{}, source.NotReadyf("the ConfigMap %s/%s with the monitors of the Ceph cluster %q does not exist: "+
+			"name it with ceph_config_map, or the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
+	case apierrors.IsForbidden(err):
+		return cephCluster{}, source.Errorf(configMapAttribute, "the ConfigMap %s/%s with the monitors of the Ceph cluster %q may not be read: "+
+			"permit it, or name the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
+	case err != nil:
+		return cephCluster{}, err
+	}
+	cluster, err := findCluster(config.Data[ref.Key], id)
+	if err != nil {
+		return cephCluster{}, source.Errorf(configMapAttribute, "the key %s of the ConfigMap %s/%s %w; name another one with ceph_config_map, or the "+
+			"monitors themselves with monitors", ref.Key, ref.Namespace, ref.Name, err)
+	}
+	return cluster, nil
+}
+
+// configMap is the one that the user names, or else the default: of Rook, in the namespace that its drivers' names begin
+// with, or of ceph-csi, where its secret is.
+func (q request) configMap() ConfigMapRef {
+	ref := q.options.ConfigMap
+	byDefault := ConfigMapRef{Name: "ceph-csi-config", Key: "config.json", Namespace: q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace}
+	if rook, ok := strings.CutSuffix(q.pv.Spec.CSI.Driver, "."+cephDriver); ok {
+		byDefault = ConfigMapRef{Name: "rook-ceph-csi-config", Key: "csi-cluster-config-json", Namespace: rook}
+	}
+	return ConfigMapRef{
+		Namespace: cmp.Or(ref.Namespace, byDefault.Namespace),
+		Name:      cmp.Or(ref.Name, byDefault.Name),
+		Key:       cmp.Or(ref.Key, byDefault.Key),
+	}
+}
+
+// findCluster finds a cluster in the text of ceph-csi's configuration. Its errors go on after the name of the key.
+func findCluster(text, id string) (cephCluster, error) {
+	if text == "" {
+		return cephCluster{}, errors.New("is empty or missing")
+	}
+	var clusters []cephCluster
+	if json.Unmarshal([]byte(text), &clusters) != nil {
+		return cephCluster{}, errors.New("is no JSON list of Ceph clusters")
+	}
+	n := slices.IndexFunc(clusters, func(c cephCluster) bool { return c.ClusterID == id })
+	if n < 0 {
+		return cephCluster{}, fmt.Errorf("has no cluster %q", id)
+	}
+	if len(clusters[n].Monitors) == 0 {
+		return cephCluster{}, fmt.Errorf("has no monitors of the cluster %q", id)
+	}
+	return clusters[n], nil
+}
