@@ -17,7 +17,7 @@ const lunSize = 8 << 20
 // guest is a domain that boots the lab's guest.
 type guest struct{ name, disk, cmdline, log string }
 
-func (g guest) xml(l *Lab) string {
+func (g guest) xml(h *Host) string {
 	return fmt.Sprintf(`<domain type='qemu'>
   <name>%s</name>
   <memory unit='MiB'>128</memory>
@@ -26,13 +26,17 @@ func (g guest) xml(l *Lab) string {
   <features><acpi/></features>
   <devices>%s
     <serial type='null'><log file='%s' append='off'/></serial></devices>
-</domain>`, g.name, l.Guest.Kernel, l.Guest.Initrd, g.cmdline, g.disk, g.log)
+</domain>`, g.name, h.Guest.Kernel, h.Guest.Initrd, g.cmdline, g.disk, filepath.Join(h.Consoles, filepath.Base(g.log)))
 }
 
-// guestLog makes a file for a guest to log to: one that libvirt makes can be read by root only.
-func guestLog(t *testing.T) string {
+// guestLog makes the test's console on a host, and gives its path on this machine.
+func guestLog(t *testing.T, h *Host) string {
 	t.Helper()
-	return writeFile(t, "guest.log", "")
+	_, here, err := h.AddConsole(t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return here
 }
 
 // writeFile makes a file that goes with the test.
@@ -90,9 +94,9 @@ func addLUN(t *testing.T, l *Lab, spec LUNSpec) LUN {
 }
 
 // boot starts a guest and waits until it has said that it is ready.
-func boot(t *testing.T, l *Lab, h *Host, g guest) {
+func boot(t *testing.T, h *Host, g guest) {
 	t.Helper()
-	if err := h.DefineXML(t.Context(), g.xml(l)); err != nil {
+	if err := h.DefineXML(t.Context(), g.xml(h)); err != nil {
 		t.Fatal(err)
 	}
 	virsh(t, h, "start", g.name)
@@ -123,16 +127,16 @@ func TestGuestBootsFromStorageThatAsksForAPassword(t *testing.T) {
 		t.Errorf("the host calls itself %s", name)
 	}
 	lun := addLUN(t, l, LUNSpec{Size: lunSize, Content: []byte("content"), CHAP: true})
-	log := guestLog(t)
+	log := guestLog(t, h)
 	without := guest{name: "without", disk: iscsiDisk(l, lun, ""), log: log}
-	if err := h.DefineXML(t.Context(), without.xml(l)); err != nil {
+	if err := h.DefineXML(t.Context(), without.xml(h)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := h.Virsh(t.Context(), "start", "without"); err == nil || !strings.Contains(out, "Authentication") {
 		t.Errorf("a guest without credentials got the LUN, or failed at something else: %v", err)
 	}
 	id, auth := defineSecret(t, l, h)
-	boot(t, l, h, guest{
+	boot(t, h, guest{
 		name: "web", disk: iscsiDisk(l, lun, auth), log: log, cmdline: "virtclaim.disks=1 virtclaim.write=vda:from-the-guest",
 	})
 	text, _ := os.ReadFile(log)
@@ -161,7 +165,7 @@ func TestGuestBootsFromStorageThatAsksForAPassword(t *testing.T) {
 func TestGuestsOutliveLibvirtd(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-b"]
-	boot(t, l, h, guest{name: "db", log: guestLog(t)})
+	boot(t, h, guest{name: "db", log: guestLog(t, h)})
 	for name, end := range map[string]func() error{
 		"stop": func() error { return h.Stop(t.Context()) },
 		"kill": func() error { return h.Kill(t.Context()) },

@@ -12,14 +12,9 @@ import (
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
-	"github.com/google/uuid"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
-
-// pools are the storage pools of each host.
-var pools = []string{"ssd", "rust"}
-
-// maxSocketPath is the kernel's limit, in bytes, for the path of a unix socket.
-const maxSocketPath = 107
 
 // connectTimeout is the longest that libvirtd may take to accept a connection.
 const connectTimeout = 10 * time.Second
@@ -30,20 +25,32 @@ type Host struct {
 	Name string
 	// URI is libvirt's.
 	URI string
-	// Dir has the host's files; the targets of its pools are in the folder pools.
+	// Dir has the host's files; the targets of its pools are in the folder pools, and consoles in the folder consoles.
 	Dir string
+	// Pools and Consoles are the paths of these folders on the host.
+	Pools, Consoles string
+	// Guest is what machines can boot, by its paths on the host.
+	Guest artefact.Image
 
+	// qemu is what the host's qemu.conf has besides what all have.
+	qemu    string
 	socket  string
 	sandbox *sandbox
 	daemon  *daemon
 }
 
-// startHost makes a host in dir and waits until it answers.
-func startHost(ctx context.Context, lab, dir, name string) (*Host, error) {
-	h := &Host{Name: name, Dir: dir, socket: filepath.Join(dir, "sock", "libvirt-sock")}
+// newHost is one that runs QEMU as root and sees the paths of this machine.
+func newHost(dir, name string, guest artefact.Image) *Host {
+	h := &Host{Name: name, Dir: dir, Guest: guest, qemu: asRootQEMU, socket: filepath.Join(dir, "sock", "libvirt-sock")}
+	h.Pools, h.Consoles = filepath.Join(dir, "pools"), filepath.Join(dir, "consoles")
 	h.URI = "qemu:///system?socket=" + strings.ReplaceAll(url.PathEscape(h.socket), "%2F", "/")
+	return h
+}
+
+// run starts a host with more of its folders bound over paths of the machine, and waits until it answers.
+func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	if err := h.writeConfiguration(); err != nil {
-		return nil, err
+		return err
 	}
 	binds := []bind{{filepath.Join(lab, "certs"), filepath.Dir(trusted)}}
 	for folder, over := range map[string]string{
@@ -51,56 +58,16 @@ func startHost(ctx context.Context, lab, dir, name string) (*Host, error) {
 		"lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "cache": "/var/cache/libvirt",
 		"ceph": "/etc/ceph",
 	} {
-		binds = append(binds, bind{filepath.Join(dir, folder), over})
+		binds = append(binds, bind{filepath.Join(h.Dir, folder), over})
 	}
 	var err error
-	if h.sandbox, err = startSandbox(ctx, lab, name, dir, binds...); err != nil {
-		return nil, err
+	if h.sandbox, err = startSandbox(ctx, lab, h.Name, h.Dir, append(binds, more...)...); err != nil {
+		return err
 	}
 	if err := h.Start(ctx); err != nil {
-		return h, err
+		return err
 	}
-	return h, h.definePools(ctx)
-}
-
-// writeConfiguration has libvirt and QEMU leave the owners of files alone, and run without cgroups, namespaces and
-// helpers: the sandbox is all of that.
-func (h *Host) writeConfiguration() error {
-	longest := filepath.Join(filepath.Dir(h.socket), "libvirt-admin-sock")
-	if len(longest) > maxSocketPath {
-		return fmt.Errorf("the path of libvirt's socket %s has %d bytes, %d are allowed: move the checkout to a shorter path",
-			longest, len(longest), maxSocketPath)
-	}
-	files := map[string]string{
-		"etc/libvirtd.conf": fmt.Sprintf(`unix_sock_dir = %q
-unix_sock_rw_perms = "0777"
-auth_unix_ro = "none"
-auth_unix_rw = "none"
-log_outputs = "3:stderr"
-host_uuid = %q
-`, filepath.Dir(h.socket), uuid.NewString()),
-		"etc/qemu.conf": `user = "root"
-group = "root"
-dynamic_ownership = 0
-remember_owner = 0
-security_driver = "none"
-namespaces = []
-cgroup_controllers = []
-stdio_handler = "file"
-`,
-		"ceph/ceph.conf": cephClientConfiguration,
-	}
-	for _, folder := range []string{"etc", "sock", "ceph"} {
-		if err := os.MkdirAll(filepath.Join(h.Dir, folder), 0o700); err != nil {
-			return err
-		}
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(h.Dir, name), []byte(text), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.definePools(ctx)
 }
 
 // Start starts libvirtd, at first or after Stop or Kill, and waits until it answers. Guests that run are taken over.
@@ -160,36 +127,6 @@ func (h *Host) DefineXML(ctx context.Context, xml string) error {
 		return fmt.Errorf("define a domain on %s: %w", h.Name, err)
 	}
 	return nil
-}
-
-func (h *Host) definePools(ctx context.Context) error {
-	l, hangUp, err := h.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer hangUp()
-	for _, name := range pools {
-		target := filepath.Join(h.Dir, "pools", name)
-		if err := os.MkdirAll(target, 0o700); err != nil {
-			return err
-		}
-		if err := definePool(l, name, target); err != nil {
-			return fmt.Errorf("make the pool %s of %s: %w", name, h.Name, err)
-		}
-	}
-	return nil
-}
-
-func definePool(l *libvirt.Libvirt, name, target string) error {
-	xml := fmt.Sprintf("<pool type='dir'><name>%s</name><target><path>%s</path></target></pool>", name, target)
-	pool, err := l.StoragePoolDefineXML(xml, 0)
-	if err != nil {
-		return err
-	}
-	if err := l.StoragePoolSetAutostart(pool, 1); err != nil {
-		return err
-	}
-	return l.StoragePoolCreate(pool, 0)
 }
 
 // connect opens a connection that breaks when ctx ends, for libvirt's calls take no context. While it connects a

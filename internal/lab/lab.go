@@ -35,7 +35,7 @@ type Lab struct {
 	Hosts   map[string]*Host
 	Target  *Target
 	Cluster *Cluster
-	// Guest is what machines can boot; see package artefact for what it does.
+	// Guest is what machines on these hosts can boot; see package artefact for what it does.
 	Guest artefact.Image
 
 	folder    *os.File
@@ -46,6 +46,7 @@ type Lab struct {
 	web   onDemand[*Web]
 	loops onDemand[*loops]
 	nfs   onDemand[*NFS]
+	stock onDemand[*Host]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -113,15 +114,12 @@ func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any))
 		return err
 	}
 	log("starting two libvirt hosts, a Kubernetes API server and an iSCSI server")
-	hosts := make(map[string]*hostStart, len(l.Hosts))
-	group, ctx := errgroup.WithContext(ctx)
 	for name := range l.Hosts {
-		started := &hostStart{}
-		hosts[name] = started
-		group.Go(func() (err error) {
-			started.host, err = startHost(ctx, l.Dir, filepath.Join(l.Dir, name), name)
-			return err
-		})
+		l.Hosts[name] = newHost(filepath.Join(l.Dir, name), name, guest)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, h := range l.Hosts {
+		group.Go(func() error { return h.run(ctx, l.Dir) })
 	}
 	group.Go(func() (err error) {
 		l.Cluster, err = startCluster(ctx, l.folder, filepath.Join(l.Dir, "cluster"), controlPlane)
@@ -131,15 +129,8 @@ func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any))
 		l.Target, err = startTarget(ctx, l.Dir, filepath.Join(l.Dir, "target"))
 		return err
 	})
-	err = group.Wait()
-	for name, started := range hosts {
-		l.Hosts[name] = started.host
-	}
-	return err
+	return group.Wait()
 }
-
-// hostStart is a host that is being started.
-type hostStart struct{ host *Host }
 
 // Stop ends everything that runs in the lab, guests too, and removes its folder.
 func (l *Lab) Stop(ctx context.Context) error {
@@ -148,7 +139,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web, &l.loops, &l.nfs} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.web, &l.loops, &l.nfs, &l.stock} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

@@ -113,8 +113,9 @@ func startServers(ctx context.Context, l *Lab) error {
 	_, rbd := l.RBD(ctx)
 	_, web := l.Web(ctx)
 	_, nfs := l.NFS(ctx)
+	_, stock := l.StockHost(ctx)
 	_, block := l.AddBlockDevice(ctx, lunSize, nil)
-	return errors.Join(nbd, rbd, web, nfs, block)
+	return errors.Join(nbd, rbd, web, nfs, stock, block)
 }
 
 // nothingLeft checks that a lab has left no process, no mount, no block device and no file.

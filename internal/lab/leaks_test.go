@@ -24,8 +24,8 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		t.Errorf("nothing happened, but %q", again)
 	}
 
-	g := guest{name: "web", log: guestLog(t)}
-	if err := h.DefineXML(t.Context(), g.xml(l)); err != nil {
+	g := guest{name: "web", log: guestLog(t, h)}
+	if err := h.DefineXML(t.Context(), g.xml(h)); err != nil {
 		t.Fatal(err)
 	}
 	uuid := strings.TrimSpace(virsh(t, h, "domuuid", "web"))

@@ -27,7 +27,7 @@ func blockDisk(path string) string {
 func TestGuestUsesABlockDevice(t *testing.T) {
 	l := sharedLab(t)
 	device := addBlockDevice(t, l)
-	guestUses(t, l, l.Hosts["host-a"], blockDisk(device.Path), "content", func() {
+	guestUses(t, l.Hosts["host-a"], blockDisk(device.Path), "content", func() {
 		if got := storedAt(t, device.Backing, 4096, len(fromGuest)); got != fromGuest {
 			t.Errorf("the backing file has %q", got)
 		}

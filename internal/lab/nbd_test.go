@@ -24,7 +24,7 @@ func TestGuestUsesNBD(t *testing.T) {
 	l := sharedLab(t)
 	nbd, export := addExport(t, l, NBDSpec{Name: "images/data", Size: lunSize, Content: []byte("content")})
 	disk := networkDisk(t, fmt.Sprintf("protocol='nbd' name='%s'", export.Name), export.Server, "")
-	guestUses(t, l, l.Hosts["host-a"], disk, "content", func() {
+	guestUses(t, l.Hosts["host-a"], disk, "content", func() {
 		if out, err := run(t, "qemu-img", "info", export.URL()); err != nil {
 			t.Errorf("a second client: %v: %s", err, out)
 		}

@@ -27,7 +27,7 @@ func TestGuestUsesNFS(t *testing.T) {
   <source protocol='nfs' name='%s/disk.img'><host name='%s'/><identity user='+0' group='+0'/></source>
   <target dev='vda' bus='virtio'/>
 </disk>`, dir.Export, dir.Server)
-	guestUses(t, l, l.Hosts["host-a"], disk, "content", func() {
+	guestUses(t, l.Hosts["host-a"], disk, "content", func() {
 		if got := storedAt(t, file, 4096, len(fromGuest)); got != fromGuest {
 			t.Errorf("the file has %q", got)
 		}

@@ -37,7 +37,7 @@ func TestGuestUsesRBD(t *testing.T) {
 	h := l.Hosts["host-a"]
 	rbd, image := addRBD(t, l, RBDSpec{Size: lunSize, Content: []byte("content")})
 	secret, auth := defineKey(t, h, rbd, rbd.Key)
-	guestUses(t, l, h, rbdDisk(t, rbd, image, auth), "content", func() {
+	guestUses(t, h, rbdDisk(t, rbd, image, auth), "content", func() {
 		if got, err := rbd.Read(t.Context(), image, 4096, len(fromGuest)); err != nil || string(got) != fromGuest {
 			t.Errorf("the image has %q, %v", got, err)
 		}
@@ -73,8 +73,8 @@ func TestWrongCephKeyIsAnErrorSoon(t *testing.T) {
 	h := l.Hosts["host-a"]
 	rbd, image := addRBD(t, l, RBDSpec{Size: lunSize})
 	secret, auth := defineKey(t, h, rbd, cephKey())
-	g := guest{name: "locked-out", disk: rbdDisk(t, rbd, image, auth), log: guestLog(t)}
-	if err := h.DefineXML(t.Context(), g.xml(l)); err != nil {
+	g := guest{name: "locked-out", disk: rbdDisk(t, rbd, image, auth), log: guestLog(t, h)}
+	if err := h.DefineXML(t.Context(), g.xml(h)); err != nil {
 		t.Fatal(err)
 	}
 	started := time.Now()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
 
 func TestMissingProgramsAreNamed(t *testing.T) {
@@ -15,8 +17,7 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 
 func TestTooLongSocketPathIsAClearError(t *testing.T) {
 	dir := "/" + strings.Repeat("x", 90)
-	h := &Host{Dir: dir, socket: dir + "/sock/libvirt-sock"}
-	err := h.writeConfiguration()
+	err := newHost(dir, "host-a", artefact.Image{}).writeConfiguration()
 	if err == nil || !strings.Contains(err.Error(), "move the checkout to a shorter path") {
 		t.Errorf("the error is %v", err)
 	}

@@ -28,14 +28,14 @@ func networkDisk(t *testing.T, source, server, more string) string {
 
 // guestUses boots a guest with a disk on a host. It checks that the guest reads the content, and has it write unless
 // the disk is read-only. Then it calls meanwhile, and ends the guest.
-func guestUses(t *testing.T, l *Lab, h *Host, disk, content string, meanwhile func()) {
+func guestUses(t *testing.T, h *Host, disk, content string, meanwhile func()) {
 	t.Helper()
 	readOnly, write := strings.Contains(disk, "<readonly/>"), "virtclaim.write=vda:"+fromGuest
 	if readOnly {
 		write = ""
 	}
-	g := guest{name: "storage", disk: disk, log: guestLog(t), cmdline: "virtclaim.disks=1 " + write}
-	boot(t, l, h, g)
+	g := guest{name: "storage", disk: disk, log: guestLog(t, h), cmdline: "virtclaim.disks=1 " + write}
+	boot(t, h, g)
 	text, _ := os.ReadFile(g.log)
 	if want := fmt.Sprintf("DISK vda bytes=%d", lunSize); !strings.Contains(string(text), want) {
 		t.Errorf("%q is missing in:\n%s", want, text)

@@ -33,7 +33,7 @@ func addFile(t *testing.T, l *Lab) (*Web, WebFile) {
 func TestGuestReadsFromTheWeb(t *testing.T) {
 	l := sharedLab(t)
 	web, file := addFile(t, l)
-	guestUses(t, l, l.Hosts["host-a"], webDisk(t, "https", web.HTTPS, file.Name, ""), "content", func() {})
+	guestUses(t, l.Hosts["host-a"], webDisk(t, "https", web.HTTPS, file.Name, ""), "content", func() {})
 }
 
 // TestHostsTrustOneOfTheWebServers has paused guests open the file, which tells as much and takes no time.
@@ -49,8 +49,8 @@ func TestHostsTrustOneOfTheWebServers(t *testing.T) {
 		"HTTPS, unknown by default":           {"https", web.Untrusted, "", "certificate"},
 		"HTTPS, unknown without verification": {"https", web.Untrusted, "<ssl verify='no'/>", ""},
 	} {
-		g := guest{name: "web", disk: webDisk(t, test.protocol, test.server, file.Name, test.more), log: guestLog(t)}
-		if err := h.DefineXML(t.Context(), g.xml(l)); err != nil {
+		g := guest{name: "web", disk: webDisk(t, test.protocol, test.server, file.Name, test.more), log: guestLog(t, h)}
+		if err := h.DefineXML(t.Context(), g.xml(h)); err != nil {
 			t.Fatal(err)
 		}
 		out, err := h.Virsh(t.Context(), "start", "--paused", g.name)
