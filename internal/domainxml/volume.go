@@ -14,6 +14,9 @@ func DiskXML(v volume.Volume) (string, error) {
 	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
 	applyVolume(&d, v)
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	if v.Images[0].Format == "raw" {
+		d.Shareable = &libvirtxml.DomainDiskShareable{} // QEMU locks files: a machine may have it
+	}
 	return d.Marshal()
 }
 

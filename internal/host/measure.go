@@ -3,11 +3,16 @@ package host
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
 )
+
+// giveUpTime is what a machine gets to end that is not wanted any more.
+const giveUpTime = 10 * time.Second
 
 // MeasurePrefix starts the names of the machines that Capacity makes. They read nothing but how large an image is.
 const MeasurePrefix = "virtclaim-measure-"
@@ -27,7 +32,7 @@ func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
     %s
   </devices>
 </domain>`, MeasurePrefix+hex.EncodeToString(id[:4]), id, diskXML)
-	return call(ctx, h, "open the volume to measure it", func(l *libvirt.Libvirt) (int64, error) {
+	size, err := call(ctx, h, "open the volume to measure it", func(l *libvirt.Libvirt) (int64, error) {
 		d, err := l.DomainCreateXML(xml, libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy)
 		if err != nil {
 			return 0, err
@@ -38,4 +43,19 @@ func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
 		}
 		return int64(size), err
 	})
+	if ctx.Err() != nil {
+		err = errors.Join(err, h.giveUp(ctx, id.String()))
+	}
+	return size, err
+}
+
+// giveUp ends a machine that is still about to open its disk: storage that does not answer would keep it for minutes.
+func (h *Host) giveUp(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+	defer cancel()
+	err := h.StopCopier(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }

@@ -59,13 +59,14 @@ func parse(id, description string) (Record, error) {
 	return Record{ID: id, Owner: v.Get("owner"), Name: v.Get("name"), Nonce: v.Get("nonce"), Version: v.Get("version")}, nil
 }
 
-// xml describes the secret without its value. It is private, so that libvirt tells nobody the value, and survives a
+// xml describes the secret, which is for credentials of that type, without its value. It is private, so that libvirt tells nobody the value, and survives a
 // restart of the host, because the machines that need it do.
-func (r Record) xml() (string, error) {
-	s := libvirtxml.Secret{
-		UUID: r.ID, Private: "yes", Ephemeral: "no", Description: r.description(),
-		Usage: &libvirtxml.SecretUsage{Type: "iscsi", Target: "virtclaim-" + r.ID},
+func (r Record) xml(kind string) (string, error) {
+	usage := &libvirtxml.SecretUsage{Type: kind, Target: "virtclaim-" + r.ID}
+	if kind == "ceph" {
+		usage = &libvirtxml.SecretUsage{Type: kind, Name: "virtclaim-" + r.ID}
 	}
+	s := libvirtxml.Secret{UUID: r.ID, Private: "yes", Ephemeral: "no", Description: r.description(), Usage: usage}
 	return s.Marshal()
 }
 
@@ -77,7 +78,7 @@ func Put(ctx context.Context, s Store, r Record, c volume.Credentials) error {
 	if err != nil && !isNew {
 		return err
 	}
-	xml, err := r.xml()
+	xml, err := r.xml(c.Type)
 	if err != nil {
 		return fmt.Errorf("describe secret %s: %w", r.ID, err)
 	}

@@ -33,8 +33,19 @@ type model struct {
 const claimSource = "persistent_volume_claim"
 
 type claimModel struct {
+	Namespace       types.String `tfsdk:"namespace"`
+	ClaimName       types.String `tfsdk:"claim_name"`
+	ForceBlock      types.Bool   `tfsdk:"force_block"`
+	MountPath       types.String `tfsdk:"mount_path"`
+	CreateDiskImage types.Bool   `tfsdk:"create_disk_image"`
+	Monitors        types.List   `tfsdk:"monitors"`
+	CephConfigMap   types.Object `tfsdk:"ceph_config_map"`
+}
+
+type configMapModel struct {
 	Namespace types.String `tfsdk:"namespace"`
-	ClaimName types.String `tfsdk:"claim_name"`
+	Name      types.String `tfsdk:"name"`
+	Key       types.String `tfsdk:"key"`
 }
 
 type secretRefModel struct {
@@ -80,6 +91,19 @@ func (c claimModel) ref() claim.Ref {
 	return claim.Ref{Namespace: c.Namespace.ValueString(), Name: c.ClaimName.ValueString()}
 }
 
+// options are what is said about the claim beside its name.
+func (c claimModel) options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
+	o := claim.Options{
+		ForceBlock: c.ForceBlock.ValueBool(), MountPath: c.MountPath.ValueString(), Monitors: texts(ctx, c.Monitors, diags),
+	}
+	if !c.CephConfigMap.IsNull() {
+		var m configMapModel
+		diags.Append(c.CephConfigMap.As(ctx, &m, basetypes.ObjectAsOptions{})...)
+		o.ConfigMap = claim.ConfigMapRef{Namespace: m.Namespace.ValueString(), Name: m.Name.ValueString(), Key: m.Key.ValueString()}
+	}
+	return o
+}
+
 // hostKeys are the hosts, sorted.
 func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 	var keys []string
@@ -91,6 +115,9 @@ func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 // held is v as this binding holds it.
 func (m model) held(v volume.Volume, hosts []string) volume.Volume {
 	v.Images = slices.Clone(v.Images)
+	if isDiskImage(v) {
+		v.Capacity = nil // the claim tells the size of its filesystem only
+	}
 	top := &v.Images[0]
 	top.AccessMode, top.Hosts = volume.AccessMode(m.AccessMode.ValueString()), hosts
 	if top.Auth != nil {

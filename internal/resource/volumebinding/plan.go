@@ -163,7 +163,8 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	}
 	was, is := state.claim(ctx, diags), m.claim(ctx, diags)
 	if was != nil && is != nil {
-		return differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
+		return differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName) ||
+			differs(was.MountPath, is.MountPath) || differs(was.ForceBlock, is.ForceBlock)
 	}
 	before, _ := state.direct(ctx, diags)
 	after, _ := m.direct(ctx, diags)
@@ -194,7 +195,7 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 	return clear && !same
 }
 
-func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }
+func differs(was, is attr.Value) bool { return !is.IsUnknown() && !is.Equal(was) }
 
 // addSourceError blames the attributes that err names, below at. The text names them, too: Terraform can't show the
 // line of an attribute within another one.

@@ -98,8 +98,8 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 	}
 	hosts := v.Images[0].Hosts
 	put, err = r.putCredentials(ctx, m.record(own.Owner, own, found.Credentials), found.Credentials, hosts)
-	if err == nil && v.Capacity == nil {
-		v.Capacity, err = r.measure(ctx, *v, hosts)
+	if err == nil {
+		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, diags)
 	}
 	return put, err
 }
@@ -186,7 +186,10 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		put, err = r.putCredentials(ctx, record, found.Credentials, stale)
 	}
 	if err == nil && actual.Capacity == nil {
-		actual.Capacity, err = r.capacity(ctx, state, actual, hosts, &resp.Diagnostics)
+		actual.Capacity = state.capacityOf(ctx, actual, &resp.Diagnostics)
+	}
+	if err == nil {
+		err = r.prepare(ctx, plan, &actual, found.Volume.Capacity, stale, &resp.Diagnostics)
 	}
 	if err == nil {
 		keep := hosts

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -31,8 +30,8 @@ func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
 }
 
 // need is what the binding wants of a claim.
-func (r *binding) need(ctx context.Context, m model, diags *diag.Diagnostics) claim.Need {
-	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString())}
+func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) claim.Need {
+	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.options(ctx, diags)}
 	for _, key := range m.hostKeys(ctx, diags) {
 		n.Nodes = append(n.Nodes, r.backend.Hosts.Node(key))
 	}
@@ -46,7 +45,7 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {
 		at = at.AtName(claimSource)
-		if c.Namespace.IsUnknown() || c.ClaimName.IsUnknown() {
+		if !m.isKnown(ctx, claimSource) {
 			return found, false
 		}
 		found, err = r.resolveClaim(ctx, m, *c, diags)
@@ -57,7 +56,7 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 		return found, false
 	}
 	if err == nil {
-		err = checkReadOnly(m, found)
+		err = checkUse(ctx, m, found, diags)
 	}
 	var notReady *source.NotReady
 	if errors.As(err, &notReady) {
@@ -77,7 +76,7 @@ func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	found, _, err := claim.Resolve(ctx, client, c.ref(), r.need(ctx, m, diags))
+	found, _, err := claim.Resolve(ctx, client, c.ref(), r.need(ctx, m, c, diags))
 	return found, err
 }
 
@@ -91,11 +90,22 @@ func planned(ctx context.Context, d directModel, diags *diag.Diagnostics) (sourc
 	return d.source(ctx, given{later: true}, diags).Resolve(ctx, nil)
 }
 
-// checkReadOnly refuses to bind for writing what can't be written.
-func checkReadOnly(m model, found source.Resolved) error {
+// checkUse refuses to bind for writing what can't be written, and to make a disk.img where that can't be done.
+func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.Diagnostics) error {
+	top := found.Volume.Images[0]
 	if found.ReadOnly && m.AccessMode.ValueString() != string(volume.ReadShared) {
 		return source.Errorf("", "%s can only be read: set access_mode to read-shared, and put a virtclaim_disk with a copy_mode over it "+
-			"where a machine has to write", found.Volume.Images[0].Name)
+			"where a machine has to write", top.Name)
+	}
+	c := m.claim(ctx, diags)
+	switch {
+	case c == nil || !c.CreateDiskImage.ValueBool():
+		return nil
+	case !found.DiskImage:
+		return source.Errorf("create_disk_image", "the volume is a device, which needs no disk.img: remove create_disk_image")
+	case top.Type != "file":
+		return source.Errorf("create_disk_image", "QEMU opens %s itself, but can't make it: mount the volume on the hosts and set mount_path, "+
+			"or put a disk.img there by other means", top.Name)
 	}
 	return nil
 }
@@ -113,7 +123,7 @@ func (r *binding) await(ctx context.Context, m model, secret types.String, own *
 		found, err = r.readDirect(ctx, d, secret, diags)
 	}
 	if err == nil {
-		err = checkReadOnly(m, found)
+		err = checkUse(ctx, m, found, diags)
 	}
 	addSourceError(diags, "The volume can't be bound", at, err)
 	addWarnings(diags, at, found.Warnings)
@@ -125,7 +135,7 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *ho
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	found, info, err := claim.Await(ctx, client, c.ref(), r.need(ctx, m, diags))
+	found, info, err := claim.Await(ctx, client, c.ref(), r.need(ctx, m, c, diags))
 	if err == nil {
 		own.ClaimUID = info.UID
 	}
@@ -158,7 +168,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
 	}
-	seen, err := claim.Refresh(ctx, client, c.ref(), claim.Options{}, claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
+	seen, err := claim.Refresh(ctx, client, c.ref(), c.options(ctx, diags), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
 	if err != nil {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return false
@@ -168,7 +178,11 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		own.Version = seen.Version
 	}
 	if seen.Volume != nil {
-		state.Volume = tfvalue.VolumeObject(state.held(*seen.Volume, last.Images[0].Hosts), tfvalue.Unknowns{})
+		now := state.held(*seen.Volume, last.Images[0].Hosts)
+		if now.Capacity == nil {
+			now.Capacity = last.Capacity
+		}
+		state.Volume = tfvalue.VolumeObject(now, tfvalue.Unknowns{})
 	}
 	return !diags.HasError()
 }
@@ -198,34 +212,6 @@ func (r *binding) refreshSecretRef(ctx context.Context, state model, own *holdin
 	}
 	addSourceError(diags, "The binding could not be read", at, err)
 	return err == nil
-}
-
-// measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.
-func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string) (*int64, error) {
-	xml, err := domainxml.DiskXML(v)
-	if err != nil {
-		return nil, err
-	}
-	var failed []error
-	for _, key := range hosts {
-		h, err := r.backend.Hosts.Host(key)
-		if err == nil {
-			var size int64
-			if size, err = h.Capacity(ctx, xml); err == nil {
-				return &size, nil
-			}
-		}
-		failed = append(failed, err)
-	}
-	return nil, fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
-}
-
-// capacity is what state has measured of the same storage, or else is measured now.
-func (r *binding) capacity(ctx context.Context, state model, v volume.Volume, hosts []string, diags *diag.Diagnostics) (*int64, error) {
-	if size := state.capacityOf(ctx, v, diags); size != nil {
-		return size, nil
-	}
-	return r.measure(ctx, v, hosts)
 }
 
 func addWarnings(diags *diag.Diagnostics, at path.Path, warnings []string) {

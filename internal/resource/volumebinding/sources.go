@@ -96,6 +96,27 @@ func claimAttribute() schema.SingleNestedAttribute {
 		"waited for until the create timeout.", map[string]schema.Attribute{
 		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
 		"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},
+		"force_block": schema.BoolAttribute{
+			Optional: true, MarkdownDescription: "Give the raw device of a volume with `volumeMode: Filesystem` to the machine: only for " +
+				"volumes that predate volumeMode and never had a filesystem, because a machine that writes to the device destroys it.",
+		},
+		"mount_path": optional("Where every host of the binding has a Filesystem volume mounted. The machine gets `disk.img` in that folder. " +
+			"Works with every type of PersistentVolume; needed where QEMU can't open the volume itself."),
+		"create_disk_image": schema.BoolAttribute{
+			Optional: true, MarkdownDescription: "Make `disk.img` if a Filesystem volume has none: raw, sparse, of the claim's capacity. A file " +
+				"that is there is never touched. Where QEMU opens the volume itself (NFS, GlusterFS), this needs `mount_path`.",
+		},
+		"monitors": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+			MarkdownDescription: "Monitors of a Ceph volume as the hosts reach them, as `host` or `host:port`, where those that the cluster " +
+				"names can't be reached from outside.",
+		},
+		"ceph_config_map": object("Where ceph-csi has the monitors of its clusters. What is absent is as ceph-csi or Rook have it.",
+			map[string]schema.Attribute{
+				"namespace": optional("Its namespace; that of the driver's secret if absent."),
+				"name":      optional("Its name; `ceph-csi-config` or `rook-ceph-csi-config` if absent."),
+				"key":       optional("The key in it; `config.json` or `csi-cluster-config-json` if absent."),
+			}),
 	})
 }
 

@@ -1,0 +1,104 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// openTime is what storage gets to be opened. Ceph does not refuse a wrong key: whoever has one asks on for five minutes.
+const openTime = 30 * time.Second
+
+// isDiskImage tells whether a volume is the disk.img of a filesystem.
+func isDiskImage(v volume.Volume) bool { return path.Base(v.Images[0].Name) == "disk.img" }
+
+// prepare makes a disk.img that is to be made, and finds out how large the volume is where nobody says. Ceph is asked in
+// any case, on each host that has got a key: when a machine asked with a wrong one it would take minutes to fail.
+func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claimed *int64, fresh []string, diags *diag.Diagnostics) error {
+	hosts := v.Images[0].Hosts
+	if c := m.claim(ctx, diags); c != nil && c.CreateDiskImage.ValueBool() && claimed != nil {
+		h, err := r.backend.Hosts.Host(hosts[0])
+		if err == nil {
+			err = content.MakeDiskImage(ctx, h, v.Images[0].Name, *claimed)
+		}
+		if err != nil {
+			return fmt.Errorf("the disk.img could not be made: %w", err)
+		}
+	}
+	if auth := v.Images[0].Auth; auth != nil && auth.Type == "ceph" {
+		for _, key := range fresh {
+			if _, err := r.open(ctx, key, *v); err != nil {
+				return err
+			}
+		}
+	}
+	if v.Capacity != nil {
+		return nil
+	}
+	size, err := r.measure(ctx, *v, hosts)
+	if err == nil {
+		v.Capacity = &size
+	}
+	return err
+}
+
+// measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.
+func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string) (int64, error) {
+	var failed []error
+	for _, key := range hosts {
+		size, err := r.open(ctx, key, v)
+		if err == nil {
+			return size, nil
+		}
+		failed = append(failed, err)
+	}
+	err := fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
+	if isDiskImage(v) {
+		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there", err)
+	}
+	return 0, err
+}
+
+// open has a host open the volume, and tells its size in bytes.
+func (r *binding) open(ctx context.Context, key string, v volume.Volume) (int64, error) {
+	h, err := r.backend.Hosts.Host(key)
+	if err != nil {
+		return 0, err
+	}
+	xml, err := domainxml.DiskXML(v)
+	if err != nil {
+		return 0, err
+	}
+	patient, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("no answer within %s", openTime))
+	defer cancel()
+	size, err := h.Capacity(patient, xml)
+	if err == nil {
+		return size, nil
+	}
+	top := v.Images[0]
+	err = fmt.Errorf("host %s can't open %s%s: %w", key, top.Name, at(top), err)
+	if top.Auth != nil {
+		err = fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you took "+
+			"them from", err, top.Auth.Username, top.Auth.SecretUUID)
+	}
+	return 0, err
+}
+
+// at names the servers of an image.
+func at(i volume.Image) (text string) {
+	for n, s := range i.Servers {
+		text += []string{" at ", ", "}[min(n, 1)] + s.Host + s.Socket
+		if s.Port != nil {
+			text += fmt.Sprintf(":%d", *s.Port)
+		}
+	}
+	return text
+}
