@@ -22,7 +22,7 @@ func (g guest) xml(h *Host) string {
   <name>%s</name>
   <memory unit='MiB'>128</memory>
   <os><type arch='x86_64' machine='pc'>hvm</type>
-    <kernel>%s</kernel><initrd>%s</initrd><cmdline>console=ttyS0 quiet %s</cmdline></os>
+    <kernel>%s</kernel><initrd>%s</initrd><cmdline>console=ttyS0 quiet no_timer_check %s</cmdline></os>
   <features><acpi/></features>
   <devices>%s
     <serial type='null'><log file='%s' append='off'/></serial></devices>

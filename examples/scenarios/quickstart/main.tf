@@ -45,7 +45,7 @@ resource "virtclaim_virtual_machine" "machine" {
   boot = {
     kernel  = var.kernel
     initrd  = var.initrd
-    cmdline = "console=ttyS0 quiet virtclaim.disks=1 virtclaim.write=vda:written-by-${each.key}"
+    cmdline = "console=ttyS0 quiet no_timer_check virtclaim.disks=1 virtclaim.write=vda:written-by-${each.key}"
   }
   disks  = { root = { volume = each.value.volume } }
   serial = { log_file = "${var.log_dir}/${each.key}.log" }

@@ -61,7 +61,7 @@ resource "virtclaim_virtual_machine" "web" {
   name    = "web"
   memory  = "128Mi"
   machine = { type = "pc", domain_type = "qemu" }
-  boot    = { kernel = %q, initrd = %q, cmdline = "console=ttyS0 %s" }
+  boot    = { kernel = %q, initrd = %q, cmdline = "console=ttyS0 no_timer_check %s" }
   serial  = { log_file = %q }
   disks = {
     %s

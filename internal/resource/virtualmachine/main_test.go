@@ -39,7 +39,7 @@ resource "virtclaim_virtual_machine" %[1]q {
   boot = {
     kernel  = %[5]q
     initrd  = %[6]q
-    cmdline = "console=ttyS0 quiet virtclaim.disks=%[7]d %[8]s"
+    cmdline = "console=ttyS0 quiet no_timer_check virtclaim.disks=%[7]d %[8]s"
   }
   disks = {
     %[9]s
