@@ -75,6 +75,7 @@ func eachManifest(t *testing.T, pattern string, check func(t *testing.T, base st
 // TestGolden compares all that comes out of a claim, and the device that a machine gets of it.
 func TestGolden(t *testing.T) {
 	eachManifest(t, "testdata/*.yaml", func(t *testing.T, base string, need claim.Need, found source.Resolved, err error) {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +91,7 @@ func TestGolden(t *testing.T) {
 // TestRefusedGolden compares the errors of claims that can't be given to a machine.
 func TestRefusedGolden(t *testing.T) {
 	eachManifest(t, "testdata/refused/*.yaml", func(t *testing.T, base string, _ claim.Need, _ source.Resolved, err error) {
+		t.Helper()
 		kind := "not ready"
 		var wrong *source.Error
 		var notReady *source.NotReady
@@ -155,7 +157,7 @@ func deviceXML(v volume.Volume, mode volume.AccessMode) (string, error) {
 	return element, err
 }
 
-func decode(t *testing.T, manifest string) []runtime.Object {
+func decode(t testing.TB, manifest string) []runtime.Object {
 	t.Helper()
 	content, err := os.ReadFile(manifest)
 	if err != nil {
