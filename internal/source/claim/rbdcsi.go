@@ -34,7 +34,7 @@ func (q request) cephCSI(ctx context.Context, r ObjectReader) (cephImage, error)
 		return image, nil // ceph-csi notes the namespace with what it provisions
 	}
 	cluster, err := q.cephCluster(ctx, r)
-	if err != nil && !(len(q.options.Monitors) > 0 && isMissing(err)) {
+	if err != nil && (len(q.options.Monitors) == 0 || !isMissing(err)) {
 		return cephImage{}, err
 	}
 	image.monitors = cluster.Monitors
