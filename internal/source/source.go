@@ -1,5 +1,5 @@
 // Package source finds out where a volume is. Its subpackages are the kinds of sources; what they share is here: the
-// result, the kinds of errors, and iSCSI.
+// result, the kinds of errors, names, addresses and credentials, and what names storage to QEMU.
 package source
 
 import (

@@ -29,7 +29,7 @@ type Image struct {
 	Auth *Auth
 	// Initiator is the iSCSI initiator name that QEMU logs in with.
 	Initiator string
-	// TLS says that the connection is encrypted: always for HTTPS, where it is asked for for NBD.
+	// TLS says that the connection is encrypted. HTTPS always is; NBD is where somebody asks for it.
 	TLS bool
 	// TLSVerify says that the server must prove who it is. Only HTTPS can do without: for NBD a host's libvirt has the
 	// certificates, and always asks for the server's.

@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,11 +16,9 @@ const (
 	nfsDriver   = "nfs.csi.k8s.io"
 )
 
-func (q request) csi(ctx context.Context, r ObjectReader) (location, error) {
+func (q request) csi() (location, error) {
 	s := q.pv.Spec.CSI
 	switch {
-	case isCephCSI(q.pv):
-		return q.cephCSI(ctx, r)
 	case s.Driver == iscsiDriver:
 		return q.csiISCSI()
 	case s.Driver == lvmDriver:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,48 +19,145 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden resolves the claim vms/golden of each manifest and compares all that comes out.
-func TestGolden(t *testing.T) {
-	manifests, err := filepath.Glob("testdata/*.yaml")
+// needs are those of the manifests that are wanted for something else than one machine that writes on one host.
+var needs = map[string]claim.Need{
+	"iscsi-force-block":          {Options: claim.Options{ForceBlock: true}},
+	"rbd-force-block":            {Options: claim.Options{ForceBlock: true}},
+	"design-direct-disks-forced": {Options: claim.Options{ForceBlock: true}},
+	"iscsi-mounted":              {Options: claim.Options{MountPath: "/mnt/golden"}},
+	"nfs-mounted":                {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/golden/"}},
+	"other-csi-mounted":          {AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/golden"}},
+	"nfs":                        {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}},
+	"glusterfs":                  {AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}},
+	"rbd-csi-monitors":           {Options: claim.Options{Monitors: []string{"v1:198.51.100.1", "[2001:db8::9]:6790"}}},
+	"rbd-csi-static-monitors":    {Options: claim.Options{Monitors: []string{"198.51.100.1"}}},
+	"rbd-csi-configmap":          {Options: claim.Options{ConfigMap: claim.ConfigMapRef{Namespace: "storage", Name: "clusters", Key: "list.json"}}},
+	"hostpath-two-hosts":         {Nodes: []string{"a", "b"}},
+}
+
+func needOf(name string) claim.Need {
+	n := needs[name]
+	if n.AccessMode == "" {
+		n.AccessMode = volume.WriteExclusive
+	}
+	if n.Nodes == nil {
+		n.Nodes = []string{"a"}
+	}
+	return n
+}
+
+// eachManifest resolves the claim vms/golden of each manifest.
+func eachManifest(t *testing.T, pattern string, check func(t *testing.T, base string, need claim.Need, found source.Resolved, err error)) {
+	t.Helper()
+	manifests, err := filepath.Glob(pattern)
 	if err != nil || len(manifests) == 0 {
 		t.Fatalf("no manifests: %v", err)
 	}
 	for _, manifest := range manifests {
-		t.Run(strings.TrimSuffix(filepath.Base(manifest), ".yaml"), func(t *testing.T) {
+		base := strings.TrimSuffix(manifest, ".yaml")
+		t.Run(filepath.Base(base), func(t *testing.T) {
 			client := cluster.NewForClients("https://api", fake.NewClientset(decode(t, manifest)...), nil)
-			resolved, _, err := claim.Resolve(t.Context(), client, golden, claim.Need{AccessMode: volume.WriteExclusive, Nodes: []string{"a"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := json.MarshalIndent(resolved, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, '\n')
-			file := strings.TrimSuffix(manifest, ".yaml") + ".golden.json"
-			if *update {
-				if err := os.WriteFile(file, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s differs:\n%s", file, diff)
-			}
+			need := needOf(filepath.Base(base))
+			found, _, err := claim.Resolve(t.Context(), client, golden, need)
+			check(t, base, need, found, err)
 		})
 	}
 }
 
-func decode(t *testing.T, manifest string) []runtime.Object {
+// TestGolden compares all that comes out of a claim, and the device that a machine gets of it.
+func TestGolden(t *testing.T) {
+	eachManifest(t, "testdata/*.yaml", func(t *testing.T, base string, need claim.Need, found source.Resolved, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.MarshalIndent(found, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, base+".golden.json", string(got)+"\n")
+		compare(t, base+".golden.xml", device(t, found.Volume, need.AccessMode))
+	})
+}
+
+// TestRefusedGolden compares the errors of claims that can't be given to a machine.
+func TestRefusedGolden(t *testing.T) {
+	eachManifest(t, "testdata/refused/*.yaml", func(t *testing.T, base string, _ claim.Need, _ source.Resolved, err error) {
+		t.Helper()
+		kind := "not ready"
+		var wrong *source.Error
+		var notReady *source.NotReady
+		switch {
+		case errors.As(err, &wrong):
+			kind = "wrong"
+			if wrong.Attribute != "" {
+				kind += " " + wrong.Attribute
+			}
+		case !errors.As(err, &notReady):
+			t.Fatalf("got %v", err)
+		}
+		if strings.Contains(err.Error(), password) {
+			t.Errorf("the error holds the password: %v", err)
+		}
+		compare(t, base+".golden.txt", fmt.Sprintf("%s: %s\n", kind, err))
+	})
+}
+
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs:\n%s", file, diff)
+	}
+}
+
+// device is what a machine's definition has for a volume that a binding holds.
+func device(t *testing.T, v volume.Volume, mode volume.AccessMode) string {
+	t.Helper()
+	text, err := deviceXML(v, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "\n"
+}
+
+func deviceXML(v volume.Volume, mode volume.AccessMode) (string, error) {
+	v.Images = []volume.Image{v.Images[0]}
+	v.Images[0].AccessMode = mode
+	if auth := v.Images[0].Auth; auth != nil {
+		v.Images[0].Auth = &volume.Auth{Type: auth.Type, Username: auth.Username, SecretUUID: "5f0c6f1e-58f5-5c80-9b57-0d3a2f6f8a11"}
+	}
+	text, err := domainxml.Build(domainxml.Machine{
+		Name: "m", VCPUs: 1, Memory: 1 << 17, DomainType: "kvm",
+		Disks: map[string]domainxml.Disk{"disk": {Volume: v, Bus: "virtio"}},
+	})
+	if err != nil {
+		return "", err
+	}
+	element, ok, err := domainxml.Device(text, "disk")
+	if err == nil && !ok {
+		err = errors.New("there is no device")
+	}
+	return element, err
+}
+
+func decode(t testing.TB, manifest string) []runtime.Object {
 	t.Helper()
 	content, err := os.ReadFile(manifest)
 	if err != nil {

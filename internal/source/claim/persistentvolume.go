@@ -56,8 +56,8 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 		return q.mounted()
 	case s.ISCSI != nil:
 		return q.inTreeISCSI()
-	case s.RBD != nil:
-		return q.inTreeRBD()
+	case isRBD(q.pv):
+		return q.rbd(ctx, r)
 	case s.NFS != nil:
 		return q.inTreeNFS()
 	case s.Glusterfs != nil:
@@ -69,7 +69,7 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 	case s.FC != nil:
 		return q.fibreChannel()
 	case s.CSI != nil:
-		return q.csi(ctx, r)
+		return q.csi()
 	}
 	return location{}, q.unsupported()
 }

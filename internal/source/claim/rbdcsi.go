@@ -14,42 +14,43 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// cephCSI translates a volume of ceph-csi (docs/rbd/deploy.md and docs/static-pvc.md have its attributes).
-func (q request) cephCSI(ctx context.Context, r ObjectReader) (location, error) {
+// cephCSI reads a volume of ceph-csi (docs/rbd/deploy.md and docs/static-pvc.md have its attributes).
+func (q request) cephCSI(ctx context.Context, r ObjectReader) (cephImage, error) {
 	s := q.pv.Spec.CSI
-	a := s.VolumeAttributes
-	if encrypted := a["encrypted"]; encrypted != "" && encrypted != "false" {
-		return location{}, source.Errorf("", "the image of the PersistentVolume %s is encrypted by ceph-csi, which alone has the key: "+
+	if encrypted := s.VolumeAttributes["encrypted"]; encrypted != "" && encrypted != "false" {
+		return cephImage{}, source.Errorf("", "the image of the PersistentVolume %s is encrypted by ceph-csi, which alone has the key: "+
 			"a virtual machine would read and write over what is encrypted; use a StorageClass without encrypted", q.pv.Name)
 	}
 	ref := named(s.NodeStageSecretRef)
 	if ref == nil {
-		return location{}, source.Errorf("", "the PersistentVolume %s has no nodeStageSecretRef to take the Ceph user and key from", q.pv.Name)
+		return cephImage{}, source.Errorf("", "the PersistentVolume %s has no nodeStageSecretRef to take the Ceph user and key from", q.pv.Name)
 	}
-	image, err := q.cephImage()
+	names, err := q.csiImage()
 	if err != nil {
-		return location{}, err
+		return cephImage{}, err
 	}
-	monitors := q.options.Monitors
-	if len(monitors) == 0 || image.Namespace == "" && q.isStatic() {
-		cluster, err := q.cephCluster(ctx, r)
-		// Of a static image nobody but the ConfigMap says whether it is in a namespace; where there is none, it is not.
-		var missing *source.NotReady
-		if err != nil && (len(monitors) == 0 || !errors.As(err, &missing)) {
-			return location{}, err
-		}
-		image.Namespace = cmp.Or(image.Namespace, cluster.RBD.RadosNamespace, cluster.RadosNamespace)
-		if len(monitors) == 0 {
-			monitors = cluster.Monitors
-		}
+	image := cephImage{RBDImage: names, login: source.Login{Form: source.CephUser, Secret: q.secretRef(ref)}}
+	if len(q.options.Monitors) > 0 && !q.isStatic() {
+		return image, nil // ceph-csi notes the namespace with what it provisions
 	}
-	return q.rbd(monitors, image, source.Login{Form: source.CephUser, Secret: q.secretRef(ref)})
+	cluster, err := q.cephCluster(ctx, r)
+	if err != nil && (len(q.options.Monitors) == 0 || !isMissing(err)) {
+		return cephImage{}, err
+	}
+	image.monitors = cluster.Monitors
+	image.Namespace = cmp.Or(image.Namespace, cluster.RBD.RadosNamespace, cluster.RadosNamespace)
+	return image, nil
+}
+
+func isMissing(err error) bool {
+	var missing *source.NotReady
+	return errors.As(err, &missing)
 }
 
 // isStatic tells a volume that somebody made by hand from one that ceph-csi provisioned.
 func (q request) isStatic() bool { return q.pv.Spec.CSI.VolumeAttributes["staticVolume"] == "true" }
 
-func (q request) cephImage() (i source.RBDImage, err error) {
+func (q request) csiImage() (i source.RBDImage, err error) {
 	if i.Pool, err = q.attribute("pool"); err != nil {
 		return i, err
 	}
