@@ -4,11 +4,38 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 )
+
+func (c *Client) allClaims(ctx context.Context, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
+	all := map[string]*corev1.PersistentVolumeClaim{}
+	from := c.objects.CoreV1().PersistentVolumeClaims(namespace)
+	err := listAll(ctx, c, "PersistentVolumeClaims in the namespace "+namespace, from, func(claim *corev1.PersistentVolumeClaim) {
+		all[claim.Name] = claim
+	})
+	return all, err
+}
+
+func (c *Client) allVolumes(ctx context.Context, _ string) (map[string]*corev1.PersistentVolume, error) {
+	all := map[string]*corev1.PersistentVolume{}
+	err := listAll(ctx, c, "PersistentVolumes", c.objects.CoreV1().PersistentVolumes(), func(pv *corev1.PersistentVolume) {
+		all[pv.Name] = pv
+	})
+	return all, err
+}
+
+func (c *Client) allSecretVersions(ctx context.Context, namespace string) (map[string]string, error) {
+	all := map[string]string{}
+	from := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
+	err := listAll(ctx, c, "Secrets in the namespace "+namespace, from, func(s *metav1.PartialObjectMetadata) {
+		all[s.Name] = s.ResourceVersion
+	})
+	return all, err
+}
 
 // lister is a client of one kind, in one namespace where the kind has them.
 type lister[L runtime.Object] interface {

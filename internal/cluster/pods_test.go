@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,9 +95,13 @@ func TestPodsUsing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			client := NewForClients("https://api", fake.NewClientset(podOf(tt.change)), nil)
-			got, err := client.PodsUsing(t.Context(), "vms", "golden")
-			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
-				t.Errorf("%v %s", err, diff)
+			for _, r := range []interface {
+				PodsUsing(ctx context.Context, namespace, claim string) ([]PodUse, error)
+			}{client, client.Cached()} {
+				got, err := r.PodsUsing(t.Context(), "vms", "golden")
+				if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+					t.Errorf("%v %s", err, diff)
+				}
 			}
 		})
 	}
