@@ -108,9 +108,13 @@ func get[T any](ctx context.Context, c *Client, what, name string, from getter[T
 	object, err := from.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		var none T
-		return none, fmt.Errorf("reading %s from the API server %s: %w", what, c.server, err)
+		return none, c.reading(what, err)
 	}
 	return object, nil
+}
+
+func (c *Client) reading(what string, err error) error {
+	return fmt.Errorf("reading %s from the API server %s: %w", what, c.server, err)
 }
 
 // withAnswerTime bounds one request. rest.Config.Timeout would end watches, too.

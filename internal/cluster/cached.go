@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Cached reads for a refresh. It gives an answer again for half a minute, and reads many objects in few lists, so that a
+// refresh of a thousand bindings is not thousands of requests. What an apply relies on is read from the Client itself.
+// Objects that it gives are shared: they must not be changed.
+type Cached struct {
+	claims     *shelves[*corev1.PersistentVolumeClaim]
+	volumes    *shelves[*corev1.PersistentVolume]
+	secrets    *shelves[string]
+	configMaps *shelves[*corev1.ConfigMap]
+	endpoints  *shelves[*corev1.Endpoints] //nolint:staticcheck // see Client.Endpoints
+	pods       *shelves[[]PodUse]
+}
+
+// Cached gives a reader that has read nothing yet. Those who refresh together share one.
+func (c *Client) Cached() *Cached {
+	return &Cached{
+		claims: shelve(c, kind[*corev1.PersistentVolumeClaim]{
+			name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", get: c.Claim, list: c.allClaims,
+		}),
+		volumes: shelve(c, kind[*corev1.PersistentVolume]{
+			name: "PersistentVolume", resource: "persistentvolumes", list: c.allVolumes,
+			get: func(ctx context.Context, _, name string) (*corev1.PersistentVolume, error) {
+				return c.Volume(ctx, name)
+			},
+		}),
+		secrets: shelve(c, kind[string]{name: "Secret", resource: "secrets", get: c.SecretVersion, list: c.allSecretVersions}),
+		// These are few, and many volumes refer to the same one.
+		configMaps: shelve(c, kind[*corev1.ConfigMap]{name: "ConfigMap", get: c.ConfigMap}),
+		endpoints:  shelve(c, kind[*corev1.Endpoints]{name: "Endpoints", get: c.Endpoints}), //nolint:staticcheck // see Client.Endpoints
+		pods:       shelve(c, kind[[]PodUse]{name: "the pods that use PersistentVolumeClaim", list: c.podUses}),
+	}
+}
+
+// Claim is Client.Claim.
+func (r *Cached) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return r.claims.read(ctx, namespace, name)
+}
+
+// Volume is Client.Volume.
+func (r *Cached) Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	return r.volumes.read(ctx, metav1.NamespaceNone, name)
+}
+
+// SecretVersion is Client.SecretVersion.
+func (r *Cached) SecretVersion(ctx context.Context, namespace, name string) (string, error) {
+	return r.secrets.read(ctx, namespace, name)
+}
+
+// ConfigMap is Client.ConfigMap.
+func (r *Cached) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	return r.configMaps.read(ctx, namespace, name)
+}
+
+// Endpoints is Client.Endpoints.
+//
+//nolint:staticcheck // see there
+func (r *Cached) Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
+	return r.endpoints.read(ctx, namespace, name)
+}
+
+// PodsUsing is Client.PodsUsing.
+func (r *Cached) PodsUsing(ctx context.Context, namespace, claim string) ([]PodUse, error) {
+	return r.pods.read(ctx, namespace, claim)
+}
+
+// shelves are those of one kind, by namespace.
+type shelves[T any] struct {
+	client *Client
+	kind   kind[T]
+
+	mu  sync.Mutex
+	all map[string]*shelf[T]
+}
+
+func shelve[T any](c *Client, k kind[T]) *shelves[T] {
+	return &shelves[T]{client: c, kind: k, all: map[string]*shelf[T]{}}
+}
+
+func (s *shelves[T]) read(ctx context.Context, namespace, name string) (T, error) {
+	s.mu.Lock()
+	shelf, ok := s.all[namespace]
+	if !ok {
+		shelf = newShelf(s.client, s.kind, namespace)
+		s.all[namespace] = shelf
+	}
+	s.mu.Unlock()
+	return shelf.read(ctx, name)
+}

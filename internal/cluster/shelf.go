@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// keepTime is how long an answer is given again: less than a user needs to change something and plan once more.
+	keepTime = 30 * time.Second
+	// firstGets is how many objects are read one by one before all are listed: most configurations have a few, and a
+	// cluster may have very many.
+	firstGets = 5
+)
+
+// kind is how objects of one kind are read.
+type kind[T any] struct {
+	// name and resource are for errors. Without a resource, one that is not in the list is none.
+	name, resource string
+	// get reads one object; nil where only the list can tell.
+	get func(ctx context.Context, namespace, name string) (T, error)
+	// list reads all objects of a namespace, by name; nil where that is not worth it.
+	list func(ctx context.Context, namespace string) (map[string]T, error)
+}
+
+// shelf keeps what was read lately of one kind and namespace. Those who ask for the same at the same time share one
+// request. Errors are not kept, but for the one of a list that is forbidden: it stays so.
+type shelf[T any] struct {
+	client    *Client
+	kind      kind[T]
+	namespace string
+
+	flights singleflight.Group
+
+	mu        sync.Mutex
+	ones      map[string]kept[T]
+	all       kept[map[string]T]
+	gets      int
+	forbidden error
+}
+
+func newShelf[T any](c *Client, k kind[T], namespace string) *shelf[T] {
+	return &shelf[T]{client: c, kind: k, namespace: namespace, ones: map[string]kept[T]{}}
+}
+
+// kept is an answer, and how long it holds.
+type kept[T any] struct {
+	value T
+	until time.Time
+}
+
+func keep[T any](value T) kept[T] { return kept[T]{value, time.Now().Add(keepTime)} }
+
+func (k kept[T]) isFresh() bool { return time.Now().Before(k.until) }
+
+// read gives what is kept of an object; otherwise it gets the object, or lists all.
+func (s *shelf[T]) read(ctx context.Context, name string) (T, error) {
+	object, err := s.ask(ctx, name)
+	if err != nil && ctx.Err() != nil {
+		err = s.failed(name, context.Cause(ctx))
+	}
+	return object, err
+}
+
+func (s *shelf[T]) ask(ctx context.Context, name string) (T, error) {
+	one, lists := s.look(name)
+	if one.isFresh() {
+		return one.value, nil
+	}
+	if lists {
+		all, err := share(ctx, &s.flights, "list", s.fetchAll)
+		if err == nil {
+			return s.pick(all, name)
+		}
+		if s.kind.get == nil || !apierrors.IsForbidden(err) {
+			var none T
+			return none, err
+		}
+	}
+	return share(ctx, &s.flights, "get "+name, func(ctx context.Context) (T, error) { return s.fetchOne(ctx, name) })
+}
+
+// look gives what was got of an object, and tells whether the list is to be looked at instead; if not, one more is got.
+func (s *shelf[T]) look(name string) (one kept[T], lists bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one = s.ones[name]
+	lists = s.kind.get == nil || s.kind.list != nil && s.forbidden == nil && (s.gets >= firstGets || s.all.isFresh())
+	if !lists && !one.isFresh() {
+		s.gets++
+	}
+	return one, lists
+}
+
+func (s *shelf[T]) fetchOne(ctx context.Context, name string) (T, error) {
+	object, err := s.kind.get(ctx, s.namespace, name)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ones[name] = keep(object)
+	}
+	return object, err
+}
+
+// fetchAll gives the list that is kept, or lists anew.
+func (s *shelf[T]) fetchAll(ctx context.Context) (map[string]T, error) {
+	s.mu.Lock()
+	all, forbidden := s.all, s.forbidden
+	s.mu.Unlock()
+	if forbidden != nil || all.isFresh() {
+		return all.value, forbidden
+	}
+	objects, err := s.kind.list(ctx, s.namespace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.all = keep(objects)
+	}
+	if apierrors.IsForbidden(err) {
+		s.forbidden = err
+	}
+	return objects, err
+}
+
+func (s *shelf[T]) failed(name string, err error) error {
+	what := s.kind.name + " " + name
+	if s.namespace != "" {
+		what = s.kind.name + " " + s.namespace + "/" + name
+	}
+	return s.client.reading(what, err)
+}
+
+func (s *shelf[T]) pick(all map[string]T, name string) (T, error) {
+	object, ok := all[name]
+	if !ok && s.kind.resource != "" {
+		return object, s.failed(name, apierrors.NewNotFound(corev1.Resource(s.kind.resource), name))
+	}
+	return object, nil
+}
+
+// share fetches once for all who ask for a key meanwhile. One who has no more time leaves without harm to the others.
+func share[T any](ctx context.Context, flights *singleflight.Group, key string, fetch func(context.Context) (T, error)) (T, error) {
+	answer := flights.DoChan(key, func() (any, error) { return fetch(context.WithoutCancel(ctx)) })
+	var none T
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return none, r.Err
+		}
+		return r.Val.(T), nil
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
