@@ -27,6 +27,8 @@ rbd ceph-common
 rpcbind rpcbind
 ganesha.nfsd nfs-ganesha
 /usr/lib/*/ganesha/libfsalvfs.so nfs-ganesha-vfs
+glusterd glusterfs-server
+gluster glusterfs-cli
 unshare util-linux
 nsenter util-linux
 losetup mount
