@@ -165,7 +165,7 @@ func mountPoints() string {
 	for _, path := range []string{
 		"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd",
 		"/etc/ceph", "/var/lib/nfs", "/var/lib/glusterd", "/var/log/glusterfs",
-		"/run/glusterd.socket", "/run/rpcbind.sock", "/run/ganesha",
+		"/run/glusterd.socket", "/run/rpcbind.sock", "/run/ganesha", "/var/log/ceph/ceph.log",
 	} {
 		if _, err := os.Stat(path); err == nil {
 			there = append(there, path)
