@@ -113,9 +113,10 @@ func startServers(ctx context.Context, l *Lab) error {
 	_, rbd := l.RBD(ctx)
 	_, web := l.Web(ctx)
 	_, nfs := l.NFS(ctx)
+	_, gluster := l.Gluster(ctx)
 	_, stock := l.StockHost(ctx)
 	_, block := l.AddBlockDevice(ctx, lunSize, nil)
-	return errors.Join(nbd, rbd, web, nfs, stock, block)
+	return errors.Join(nbd, rbd, web, nfs, gluster, stock, block)
 }
 
 // nothingLeft checks that a lab has left no process, no mount, no block device and no file.
@@ -157,10 +158,15 @@ func processes(t *testing.T, dir string) (found []string) {
 	return found
 }
 
-// mountPoints tells which of the folders that sandboxes mount over are there.
+// mountPoints tells which of the paths are there that sandboxes mount over, or that servers make where nothing is
+// mounted over.
 func mountPoints() string {
 	var there []string
-	for _, path := range []string{"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd"} {
+	for _, path := range []string{
+		"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd",
+		"/etc/ceph", "/var/lib/nfs", "/var/lib/glusterd", "/var/log/glusterfs",
+		"/run/glusterd.socket", "/run/rpcbind.sock", "/run/ganesha", "/var/log/ceph/ceph.log",
+	} {
 		if _, err := os.Stat(path); err == nil {
 			there = append(there, path)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 )
 
@@ -17,8 +18,8 @@ type network struct {
 	Address string
 
 	sandbox *sandbox
-	// file names the network for programs of the sandbox.
-	file string
+	// file names the network for programs of the sandbox, and run is the folder that these have over /run.
+	file, run string
 }
 
 // networks is where their addresses are from. It is reserved for tests of networks (RFC 2544), so nobody is there.
@@ -26,7 +27,10 @@ var networks = netip.MustParseAddr("198.18.0.0")
 
 // newNetwork makes a network in a sandbox whose files are in home.
 func newNetwork(ctx context.Context, s *sandbox, home string) (*network, error) {
-	n := &network{sandbox: s, file: filepath.Join(home, "network")}
+	n := &network{sandbox: s, file: filepath.Join(home, "network"), run: filepath.Join(home, "run")}
+	if err := os.Mkdir(n.run, 0o700); err != nil {
+		return nil, err
+	}
 	file := quote(n.file)
 	if err := s.run(ctx, "touch "+file+" && unshare --net="+file+" ip link set lo up"); err != nil {
 		return nil, fmt.Errorf("make a network: %w", err)
@@ -69,5 +73,9 @@ func address(number uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, number)))
 }
 
-// in is a shell command that runs in the network.
-func (n *network) in(command string) string { return "nsenter --net=" + quote(n.file) + " " + command }
+// in is a shell command that runs in the network, with a folder of its own over /run: there, too, servers and their
+// tools know no other place than the standard one. The sandbox itself must see the machine's.
+func (n *network) in(command string) string {
+	text := "mount --bind " + quote(n.run) + " /run && exec " + command
+	return "nsenter --net=" + quote(n.file) + " unshare --mount bash -c " + quote(text)
+}

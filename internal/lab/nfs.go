@@ -65,8 +65,8 @@ func (l *Lab) NFS(ctx context.Context) (*NFS, error) {
 
 // start starts rpcbind, which tells clients the ports, and the server, which tells it to rpcbind.
 func (n *NFS) start(ctx context.Context) error {
-	for _, folder := range []string{"exports", "run/ganesha"} {
-		if err := os.MkdirAll(filepath.Join(n.dir, folder), 0o700); err != nil {
+	for _, folder := range []string{filepath.Join(n.dir, "exports"), filepath.Join(n.network.run, "ganesha")} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
 			return err
 		}
 	}
@@ -75,24 +75,17 @@ func (n *NFS) start(ctx context.Context) error {
 	if err := os.WriteFile(configuration, []byte(text), 0o600); err != nil {
 		return err
 	}
-	rpcbind := startDaemon(n.sandbox, n.dir, "rpcbind", n.withRun("rpcbind -f -i"))
+	rpcbind := startDaemon(n.sandbox, n.dir, "rpcbind", n.network.in("rpcbind -f -i"))
 	if err := rpcbind.await(ctx, n.answers("-p %s")); err != nil {
 		return fmt.Errorf("start rpcbind: %w", err)
 	}
-	ganesha := startDaemon(n.sandbox, n.dir, "ganesha", n.withRun("ganesha.nfsd -F -L /dev/stderr -p /run/ganesha.pid -f "+quote(configuration)))
+	ganesha := startDaemon(n.sandbox, n.dir, "ganesha", n.network.in("ganesha.nfsd -F -L /dev/stderr -p /run/ganesha.pid -f "+quote(configuration)))
 	for _, service := range []string{"-t %s nfs 3", "-t %s mountd 3"} {
 		if err := ganesha.await(ctx, n.answers(service)); err != nil {
 			return fmt.Errorf("start the NFS server: %w", err)
 		}
 	}
 	return nil
-}
-
-// withRun is a command in the network, with a folder of its own over /run, where rpcbind has its socket. The sandbox
-// itself must see the machine's.
-func (n *NFS) withRun(command string) string {
-	text := "mount --bind " + quote(filepath.Join(n.dir, "run")) + " /run && exec " + command
-	return n.network.in("unshare --mount bash -c " + quote(text))
 }
 
 // answers asks rpcbind, or a service that it knows.

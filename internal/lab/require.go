@@ -11,7 +11,7 @@ import (
 // programs are what the lab runs, and what builds its parts.
 var programs = []string{
 	"bash", "flock", "mount", "umount", "losetup", "unshare", "nsenter", "ip", "virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
-	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd", "rpcbind", "rpcinfo", "ganesha.nfsd",
+	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd", "rpcbind", "rpcinfo", "ganesha.nfsd", "glusterd", "gluster",
 	"go", "apt-get", "apt-cache", "dpkg",
 }
 

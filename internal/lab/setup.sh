@@ -27,6 +27,8 @@ rbd ceph-common
 rpcbind rpcbind
 ganesha.nfsd nfs-ganesha
 /usr/lib/*/ganesha/libfsalvfs.so nfs-ganesha-vfs
+glusterd glusterfs-server
+gluster glusterfs-cli
 unshare util-linux
 nsenter util-linux
 losetup mount
@@ -37,6 +39,17 @@ git git
 dpkg dpkg
 apt-get apt
 "
+# What of these packages systemd would start at the next boot.
+declare -A units=(
+	[libvirt-daemon]="libvirtd.service libvirtd.socket"
+	[tgt]=tgt.service
+	[ceph-mon]=ceph-mon.target
+	[ceph-osd]=ceph-osd.target
+	[rpcbind]="rpcbind.socket rpcbind.service"
+	[nfs-ganesha]=nfs-ganesha.service
+	[glusterfs-server]=glusterd.service
+)
+
 missing=()
 while read -r need package; do
 	case $need in
@@ -55,10 +68,20 @@ if ((${#missing[@]})); then
 	say "installing ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	as_root apt-get update -qq
-	as_root apt-get install -qq -y --no-install-recommends "${missing[@]}"
+	(
+		# No service of the packages may start, now or later: the lab starts its own.
+		policy=/usr/sbin/policy-rc.d
+		if [ ! -e $policy ]; then
+			trap 'as_root rm $policy' EXIT
+			printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
+			as_root chmod +x $policy
+		fi
+		as_root apt-get install -qq -y --no-install-recommends "${missing[@]}"
+	)
 	if [ -d /run/systemd/system ]; then
-		say "the packages may have started services that the lab has no use for; to stop them:" \
-			"systemctl disable --now libvirtd tgt"
+		for package in "${missing[@]}"; do
+			for unit in ${units[$package]-}; do as_root systemctl disable --quiet "$unit" || true; done
+		done
 	fi
 fi
 
