@@ -37,7 +37,7 @@ func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		_, _, size, err := l.DomainGetBlockInfo(d, "vda", 0)
+		_, size, _, err := l.DomainGetBlockInfo(d, "vda", 0)
 		if end := l.DomainDestroy(d); err == nil {
 			err = end
 		}

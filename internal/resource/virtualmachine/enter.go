@@ -24,9 +24,9 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 		return keys, err
 	}
 	gains, err := domainxml.Gains(live, want)
-	all := append(keys, gains...)
-	slices.Sort(all)
-	return slices.Compact(all), err
+	keys = append(keys, gains...)
+	slices.Sort(keys)
+	return slices.Compact(keys), err
 }
 
 // enter asks all hosts whether the machine, whose stored definition has them already, may use these disks.

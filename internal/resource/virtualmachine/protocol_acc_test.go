@@ -50,7 +50,10 @@ func TestAccEachProtocol(t *testing.T) {
 				Config: acctest.Provider(l, "protocols") + bound(s.Source, mode(s), "host-a", "host-b") + machine{
 					disks: []string{disk("data", "data", "virtio")}, log: direct.Path(), cmdline: "virtclaim.write=vda:" + written,
 				}.hcl(l),
-				Check: func(*terraform.State) error { return writes(t, s, direct) },
+				Check: resource.ComposeAggregateTestCheckFunc(
+					resource.TestCheckResourceAttr("virtclaim_volume_binding.data", "volume.capacity", fmt.Sprint(acctest.StorageSize)),
+					func(*terraform.State) error { return writes(t, s, direct) },
+				),
 			}, {
 				Config: acctest.Provider(l, "protocols") + bound(s.Source, "read-shared", "host-a", "host-b") + copyOf("copy-on-write") + copyOf("clone") + machine{
 					disks: []string{
