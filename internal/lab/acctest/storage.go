@@ -41,8 +41,8 @@ var Stores = map[string]func(t *testing.T, l *lab.Lab) Storage{
 	},
 	"nbd": func(t *testing.T, l *lab.Lab) Storage {
 		t.Helper()
-		server := must(l.NBD(t.Context()))(t)
-		export := must(server.AddExport(t.Context(), lab.NBDSpec{Name: "data", Size: StorageSize, Content: []byte(Known)}))(t)
+		server := Must(l.NBD(t.Context()))(t)
+		export := Must(server.AddExport(t.Context(), lab.NBDSpec{Name: "data", Size: StorageSize, Content: []byte(Known)}))(t)
 		Undo(t, func(ctx context.Context) error { return server.RemoveExport(ctx, export) })
 		return Storage{fmt.Sprintf("nbd = { server = %q, export = %q }", export.Server, export.Name), InFile(t, export.Path)}
 	},
@@ -66,7 +66,8 @@ var Stores = map[string]func(t *testing.T, l *lab.Lab) Storage{
 	},
 }
 
-func must[T any](value T, err error) func(*testing.T) T {
+// Must is the value, or fails the test.
+func Must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
 		if err != nil {
@@ -94,14 +95,14 @@ func InFile(t *testing.T, path string) func(int64, int) string {
 // InCeph reads an image of a Ceph cluster.
 func InCeph(t *testing.T, ceph *lab.RBD, image lab.RBDImage) func(int64, int) string {
 	t.Helper()
-	return func(offset int64, n int) string { return string(must(ceph.Read(t.Context(), image, offset, n))(t)) }
+	return func(offset int64, n int) string { return string(Must(ceph.Read(t.Context(), image, offset, n))(t)) }
 }
 
 // Ceph makes an image in a Ceph cluster.
 func Ceph(t *testing.T, l *lab.Lab) (*lab.RBD, lab.RBDImage) {
 	t.Helper()
-	ceph := must(l.RBD(t.Context()))(t)
-	image := must(ceph.AddImage(t.Context(), lab.RBDSpec{Size: StorageSize, Content: []byte(Known)}))(t)
+	ceph := Must(l.RBD(t.Context()))(t)
+	image := Must(ceph.AddImage(t.Context(), lab.RBDSpec{Size: StorageSize, Content: []byte(Known)}))(t)
 	Undo(t, func(ctx context.Context) error { return ceph.RemoveImage(ctx, image) })
 	return ceph, image
 }
@@ -109,8 +110,8 @@ func Ceph(t *testing.T, l *lab.Lab) (*lab.RBD, lab.RBDImage) {
 // NFS makes an exported folder.
 func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 	t.Helper()
-	server := must(l.NFS(t.Context()))(t)
-	dir := must(server.AddDir("data"))(t)
+	server := Must(l.NFS(t.Context()))(t)
+	dir := Must(server.AddDir("data"))(t)
 	Undo(t, func(context.Context) error { return server.RemoveDir(dir) })
 	return dir
 }
@@ -118,17 +119,24 @@ func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 // Loop makes a block device.
 func Loop(t *testing.T, l *lab.Lab) lab.BlockDevice {
 	t.Helper()
-	device := must(l.AddBlockDevice(t.Context(), StorageSize, []byte(Known)))(t)
+	device := Must(l.AddBlockDevice(t.Context(), StorageSize, []byte(Known)))(t)
 	Undo(t, func(ctx context.Context) error { return l.RemoveBlockDevice(ctx, device) })
 	return device
 }
 
 func web(t *testing.T, l *lab.Lab, scheme string) Storage {
 	t.Helper()
-	server := must(l.Web(t.Context()))(t)
-	file := must(server.AddFile("data.raw", StorageSize, []byte(Known)))(t)
-	Undo(t, func(context.Context) error { return server.RemoveFile(file) })
+	server, file := Web(t, l)
 	return Storage{Source: fmt.Sprintf("http = { url = %q }", file.URL(scheme, map[string]string{"http": server.HTTP, "https": server.HTTPS}[scheme]))}
+}
+
+// Web makes a file on a web server.
+func Web(t *testing.T, l *lab.Lab) (*lab.Web, lab.WebFile) {
+	t.Helper()
+	server := Must(l.Web(t.Context()))(t)
+	file := Must(server.AddFile("data.raw", StorageSize, []byte(Known)))(t)
+	Undo(t, func(context.Context) error { return server.RemoveFile(file) })
+	return server, file
 }
 
 // ImageIn makes a raw image in a folder.

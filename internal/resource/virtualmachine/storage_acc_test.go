@@ -1,6 +1,8 @@
 package virtualmachine_test
 
 import (
+	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,14 +20,21 @@ import (
 func TestAccAWrongCephKeyIsSaidAtOnce(t *testing.T) {
 	l := acctest.Lab(t)
 	ceph, image := acctest.Ceph(t, l)
+	wrong := ceph.Key[:20] + strings.Repeat("A", 8) + ceph.Key[28:] // it is of the right form
+	// As on most hosts, nothing bounds how long Ceph's clients ask.
+	impatient := filepath.Join(l.Hosts["host-a"].Dir, "ceph", "ceph.conf")
+	if err := os.Rename(impatient, impatient+".off"); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Undo(t, func(context.Context) error { return os.Rename(impatient+".off", impatient) })
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{{
 			Config: acctest.Provider(l, "storage") + bound(fmt.Sprintf(
-				`rbd = { monitors = [%q], pool = %q, image = %q, username = %q, key_wo = "QUJDREVGR0hJSktMTU5PUA==", key_wo_version = 1 }`,
-				ceph.Monitors[0], image.Pool, image.Image, ceph.User), "write-exclusive", "host-a"),
+				`rbd = { monitors = [%q], pool = %q, image = %q, username = %q, key_wo = %q, key_wo_version = 1 }`,
+				ceph.Monitors[0], image.Pool, image.Image, ceph.User, wrong), "write-exclusive", "host-a"),
 			ExpectError: message("host host-a can't open "+image.Pool+"/"+image.Image+" at "+ceph.Monitors[0],
-				"asks as the user "+ceph.User+" with the libvirt secret"),
+				"no answer within 30s", "asks as the user "+ceph.User+" with the libvirt secret"),
 		}},
 	})
 }
@@ -60,7 +69,7 @@ func TestAccManyMachinesWriteToWhatIsShared(t *testing.T) {
 	first := machine{name: "one", disks: []string{disk("data", "data", "virtio")}, log: one.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l)
 	second := machine{
 		name: "two", host: "host-b", disks: []string{disk("data", "data", "virtio")}, log: two.Path(),
-		cmdline: run("dd if=/dev/vda bs=4096 skip=1 count=1 2>/dev/null | head -c 14; echo; echo second | dd of=/dev/vda bs=4096 seek=2 conv=fsync"),
+		cmdline: "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte("dd if=/dev/vda bs=4096 skip=1 count=1 2>/dev/null | head -c 14; echo; echo second | dd of=/dev/vda bs=4096 seek=2 conv=fsync")),
 	}.hcl(l)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
@@ -87,7 +96,7 @@ func TestAccManyMachinesWriteToWhatIsShared(t *testing.T) {
 // A host as Debian has it: QEMU is no root there, and libvirt makes it the owner of what it opens.
 func TestAccAHostWithUnprivilegedQEMU(t *testing.T) {
 	l := acctest.Lab(t)
-	host := must3(l.StockHost(t.Context()))(t)
+	host := acctest.Must(l.StockHost(t.Context()))(t)
 	folder := filepath.Join(host.Dir, "pools", "mounted")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
@@ -96,16 +105,19 @@ func TestAccAHostWithUnprivilegedQEMU(t *testing.T) {
 	acctest.ImageIn(t, folder, "disk.img")
 	acctest.Claim(t, l, "stock", "golden", acctest.LUN(t, l, true, acctest.Known))
 	acctest.Claim(t, l, "stock", "data", acctest.LUN(t, l, false, acctest.Known))
-	log := filepath.Join(host.Consoles, "stock.log")
+	onHost, here, err := host.AddConsole("stock.log")
+	if err != nil {
+		t.Fatal(err)
+	}
 	provider := strings.Replace(acctest.Provider(l, "stock"), "hosts = {",
 		fmt.Sprintf("hosts = {\n    host-c = { uri = %q, storage = { fast = \"ssd\" } }", host.URI), 1)
 	config := provider + claimBinding("stock", "golden", "read-shared", "host-a", "host-c") + claimBinding("stock", "data", "write-exclusive", "host-c") +
 		strings.Replace(bound(fmt.Sprintf("file = { path = %q }", filepath.Join(host.Pools, "mounted", "disk.img")), "write-exclusive", "host-c"),
 			`"data"`, `"file"`, 2) +
 		strings.NewReplacer(`"host-a"`, `"host-c"`, "binding.data", "binding.golden").Replace(copyOf("copy-on-write")+copyOf("clone"))
-	console := acctest.ConsoleAt(filepath.Join(host.Dir, "consoles", "stock.log"))
+	console := acctest.ConsoleAt(here)
 	vm := machine{
-		host: "host-c", log: log, disks: []string{
+		host: "host-c", log: onHost, disks: []string{
 			"a = { volume = virtclaim_disk.copy-on-write.volume, boot_order = 1 }", "b = { volume = virtclaim_disk.clone.volume, boot_order = 2 }",
 			"c = { volume = virtclaim_volume_binding.data.volume, boot_order = 3 }", "d = { volume = virtclaim_volume_binding.file.volume, boot_order = 4 }",
 		},
