@@ -142,3 +142,23 @@ func TestAccAHostWithUnprivilegedQEMU(t *testing.T) {
 		t.Errorf("the file has %q where the guest wrote", got)
 	}
 }
+
+// GlusterFS has a test of its own, for one protocol of all: each time it lets go of an image it takes ten seconds.
+func TestAccGlusterFS(t *testing.T) {
+	l := acctest.Lab(t)
+	server := acctest.Must(l.Gluster(t.Context()))(t)
+	image := acctest.Must(server.AddImage(acctest.StorageSize, []byte(acctest.Known)))(t)
+	acctest.Undo(t, func(context.Context) error { return server.RemoveImage(image) })
+	console := acctest.NewConsole(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "storage") +
+				bound(fmt.Sprintf("gluster = { servers = [%q], volume = %q, path = %q }", server.Server, image.Volume, image.Image), "write-exclusive", "host-a") +
+				machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
+			Check: func(*terraform.State) error {
+				return writes(t, acctest.Storage{Stored: acctest.InFile(t, image.Path)}, console)
+			},
+		}},
+	})
+}

@@ -134,7 +134,7 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 	if !ok || !state.Reserved.ValueBool() {
 		return
 	}
-	client, err := r.backend.Cluster()
+	client, err := r.backend.Lists()
 	if err != nil {
 		return // refreshVolume has said so
 	}
