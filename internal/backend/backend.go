@@ -34,6 +34,7 @@ type Backend struct {
 	Content *content.Maker
 
 	kubernetes *cluster.Client
+	lists      *cluster.Cached
 	applies    atomic.Bool
 	names      sync.Map
 	wishes     wishes
@@ -41,7 +42,11 @@ type Backend struct {
 
 // New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
 func New(owner string, hosts *host.Fleet, client *cluster.Client) *Backend {
-	return &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Maker{Owner: owner}, kubernetes: client}
+	b := &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Maker{Owner: owner}, kubernetes: client}
+	if client != nil {
+		b.lists = client.Cached()
+	}
+	return b
 }
 
 // Apply notes that this process has begun to apply a plan.
@@ -66,6 +71,14 @@ func (b *Backend) Cluster() (*cluster.Client, error) {
 		return nil, ErrNoCluster
 	}
 	return b.kubernetes, nil
+}
+
+// Lists is the Kubernetes client for refreshes, whose answers may be some seconds old, or ErrNoCluster.
+func (b *Backend) Lists() (*cluster.Cached, error) {
+	if b.lists == nil {
+		return nil, ErrNoCluster
+	}
+	return b.lists, nil
 }
 
 // UsageTypes are those of a host: the configured ones, or those that the annotations of its Kubernetes node name.

@@ -61,7 +61,8 @@ func TestClaimIsOnAnyStorage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := volume.Spec; !reflect.DeepEqual(got.PersistentVolumeSource, source) || got.NodeAffinity == nil || got.Capacity.Storage().Value() != lunSize {
+		got := volume.Spec
+		if !reflect.DeepEqual(got.PersistentVolumeSource, source) || got.NodeAffinity == nil || got.Capacity.Storage().Value() != lunSize {
 			t.Errorf("%s: the volume is %+v", name, got)
 		}
 		if err := l.RemoveClaim(t.Context(), spec); err != nil {

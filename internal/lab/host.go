@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -32,8 +33,9 @@ type Host struct {
 	// Guest is what machines can boot, by its paths on the host.
 	Guest artefact.Image
 
-	// qemu is what the host's qemu.conf has besides what all have.
+	// qemu is what the host's qemu.conf has besides what all have; prepare is a shell command that goes before libvirtd.
 	qemu    string
+	prepare string
 	socket  string
 	sandbox *sandbox
 	daemon  *daemon
@@ -63,6 +65,9 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	var err error
 	if h.sandbox, err = startSandbox(ctx, lab, h.Name, h.Dir, append(binds, more...)...); err != nil {
 		return err
+	}
+	if err := h.sandbox.run(ctx, cmp.Or(h.prepare, "true")); err != nil {
+		return fmt.Errorf("prepare %s: %w", h.Name, err)
 	}
 	if err := h.Start(ctx); err != nil {
 		return err

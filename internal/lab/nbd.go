@@ -14,7 +14,7 @@ import (
 // nbdGreeting is what an NBD server says first.
 const nbdGreeting = "NBDMAGIC"
 
-// NBD is a server of network block devices. Each export has a process and a port of its own.
+// NBD is a server of network block devices. Each export has a process of its own.
 type NBD struct {
 	dir     string
 	sandbox *sandbox
@@ -34,11 +34,13 @@ type NBDSpec struct {
 	Content []byte
 	// ReadOnly refuses writes.
 	ReadOnly bool
+	// Unix has it on a unix socket instead of a port.
+	Unix bool
 }
 
 // NBDExport is a disk that NBD serves, to many clients at once.
 type NBDExport struct {
-	// Server is host:port.
+	// Server is host:port, or the path of a unix socket.
 	Server string
 	Name   string
 	// Path is the backing file.
@@ -48,7 +50,20 @@ type NBDExport struct {
 }
 
 // URL is where the export is, as QEMU's tools take it.
-func (e NBDExport) URL() string { return "nbd://" + e.Server + "/" + e.Name }
+func (e NBDExport) URL() string {
+	if e.network() == "unix" {
+		return "nbd+unix:///" + e.Name + "?socket=" + e.Server
+	}
+	return "nbd://" + e.Server + "/" + e.Name
+}
+
+// network is that of the server, as net.Dial takes it.
+func (e NBDExport) network() string {
+	if filepath.IsAbs(e.Server) {
+		return "unix"
+	}
+	return "tcp"
+}
 
 // NBD gives the lab's NBD server, which the first call starts.
 func (l *Lab) NBD(ctx context.Context) (*NBD, error) {
@@ -77,9 +92,12 @@ func (n *NBD) AddExport(ctx context.Context, spec NBDSpec) (NBDExport, error) {
 	if e.Server, err = freePort(ctx); err != nil {
 		return NBDExport{}, err
 	}
+	if spec.Unix {
+		e.Server = filepath.Join(n.dir, name+".sock")
+	}
 	d := startDaemon(n.sandbox, n.dir, name, serveNBD(e, spec.ReadOnly))
 	n.daemons[e.Server] = d
-	if err := d.await(ctx, func(ctx context.Context) error { return greetsAsNBD(ctx, e.Server) }); err != nil {
+	if err := d.await(ctx, e.greets); err != nil {
 		return NBDExport{}, fmt.Errorf("start an NBD server on %s: %w", e.Server, err)
 	}
 	return e, nil
@@ -87,17 +105,20 @@ func (n *NBD) AddExport(ctx context.Context, spec NBDSpec) (NBDExport, error) {
 
 // serveNBD is the command that serves an export. By default it would serve one client, and end with it.
 func serveNBD(e NBDExport, readOnly bool) string {
-	host, port, _ := net.SplitHostPort(e.Server)
-	command := fmt.Sprintf("qemu-nbd --persistent --shared 20 --bind %s --port %s --export-name %s --format raw --discard unmap",
-		host, port, quote(e.Name))
+	at := "--socket " + quote(e.Server)
+	if host, port, err := net.SplitHostPort(e.Server); err == nil {
+		at = "--bind " + host + " --port " + port
+	}
+	command := fmt.Sprintf("qemu-nbd --persistent --shared 20 %s --export-name %s --format raw --discard unmap", at, quote(e.Name))
 	if readOnly {
 		command += " --read-only"
 	}
 	return command + " " + quote(e.Path)
 }
 
-func greetsAsNBD(ctx context.Context, server string) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+// greets asks for the server's first words.
+func (e NBDExport) greets(ctx context.Context) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, e.network(), e.Server)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,17 @@ func TestGuestUsesNBD(t *testing.T) {
 	}
 }
 
+func TestNBDIsServedOnAUnixSocket(t *testing.T) {
+	l := sharedLab(t)
+	nbd, export := addExport(t, l, NBDSpec{Name: "data", Size: lunSize, Content: []byte("content"), Unix: true})
+	if out, err := run(t, "qemu-io", "-f", "raw", "-c", "read -v 0 512", export.URL()); err != nil || !strings.Contains(out, "content") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := nbd.RemoveExport(t.Context(), export); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadOnlyNBDRefusesWrites(t *testing.T) {
 	l := sharedLab(t)
 	nbd, export := addExport(t, l, NBDSpec{Size: lunSize, ReadOnly: true})

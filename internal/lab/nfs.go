@@ -79,7 +79,8 @@ func (n *NFS) start(ctx context.Context) error {
 	if err := rpcbind.await(ctx, n.answers("-p %s")); err != nil {
 		return fmt.Errorf("start rpcbind: %w", err)
 	}
-	ganesha := startDaemon(n.sandbox, n.dir, "ganesha", n.network.in("ganesha.nfsd -F -L /dev/stderr -p /run/ganesha.pid -f "+quote(configuration)))
+	server := "ganesha.nfsd -F -L /dev/stderr -p /run/ganesha.pid -f " + quote(configuration)
+	ganesha := startDaemon(n.sandbox, n.dir, "ganesha", n.network.in(server))
 	for _, service := range []string{"-t %s nfs 3", "-t %s mountd 3"} {
 		if err := ganesha.await(ctx, n.answers(service)); err != nil {
 			return fmt.Errorf("start the NFS server: %w", err)

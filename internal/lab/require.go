@@ -10,7 +10,8 @@ import (
 
 // programs are what the lab runs, and what builds its parts.
 var programs = []string{
-	"bash", "flock", "mount", "umount", "losetup", "unshare", "nsenter", "ip", "virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
+	"bash", "flock", "mount", "umount", "losetup", "unshare", "nsenter", "ip",
+	"virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
 	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd", "rpcbind", "rpcinfo", "ganesha.nfsd", "glusterd", "gluster",
 	"go", "apt-get", "apt-cache", "dpkg",
 }

@@ -19,6 +19,7 @@ qemu-img qemu-utils
 qemu-nbd qemu-utils
 /usr/lib/*/qemu/block-iscsi.so qemu-block-extra
 tgtd tgt
+kubectl kubernetes-client
 monmaptool ceph-base
 ceph-mon ceph-mon
 ceph-osd ceph-osd

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +16,10 @@ const stockHost = "host-c"
 // stockState is libvirt's folder on hosts. Whatever the lab's own folder lies in, all users get there on host-c.
 const stockState = "/var/lib/libvirt"
 
+// hideKVM puts a file of root's, its argument, over /dev/kvm. Where root may use KVM and QEMU's user may not, libvirt
+// takes what it knows of QEMU for outdated, and asks QEMU again ten times for each definition: seven seconds.
+const hideKVM = "[ ! -e /dev/kvm ] || { touch %[1]s && chmod 600 %[1]s && mount --bind %[1]s /dev/kvm; }"
+
 // StockHost gives host-c, which the first call starts. It leaves to libvirt's defaults who runs QEMU, an unprivileged
 // user, and that this user is made the owner of what a machine has as long as it runs. So what QEMU opens must be where
 // that user gets: in the pools, which are at /var/lib/libvirt/images, or at the host's Guest and Consoles.
@@ -25,7 +30,7 @@ func (l *Lab) StockHost(ctx context.Context) (*Host, error) {
 			return nil, err
 		}
 		h := newHost(dir, stockHost, artefact.Image{})
-		h.qemu = ""
+		h.qemu, h.prepare = "", fmt.Sprintf(hideKVM, quote(filepath.Join(dir, "no-kvm")))
 		// libvirt's own folders, which are mount points for those of the lab.
 		for _, folder := range []string{"run", "lib/images", "lib/consoles", "lib/guest", "lib", "log", "cache", "pools"} {
 			if err := makeFolder(filepath.Join(dir, folder)); err != nil {

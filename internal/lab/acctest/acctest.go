@@ -112,6 +112,9 @@ func NewConsole(t *testing.T) Console {
 	return c
 }
 
+// ConsoleAt is the console that logs to a file that is there.
+func ConsoleAt(path string) Console { return Console{path} }
+
 // Path is the log's path, which is the same on the lab's hosts.
 func (c Console) Path() string { return c.path }
 

@@ -30,43 +30,44 @@ var Stores = map[string]func(t *testing.T, l *lab.Lab) Storage{
 		t.Helper()
 		lun := LUN(t, l, false, Known)
 		return Storage{
-			fmt.Sprintf("iscsi = { portal = %q, iqn = %q, lun = %d }", l.Target.Portal, lun.IQN, lun.Number), inFile(t, lun.Path),
+			fmt.Sprintf("iscsi = { portal = %q, iqn = %q, lun = %d }", l.Target.Portal, lun.IQN, lun.Number), InFile(t, lun.Path),
 		}
 	},
 	"rbd": func(t *testing.T, l *lab.Lab) Storage {
 		t.Helper()
 		ceph, image := Ceph(t, l)
 		return Storage{fmt.Sprintf("rbd = { monitors = [%q], pool = %q, image = %q, username = %q, key_wo = %q, key_wo_version = 1 }",
-			ceph.Monitors[0], image.Pool, image.Image, ceph.User, ceph.Key), inRBD(t, ceph, image)}
+			ceph.Monitors[0], image.Pool, image.Image, ceph.User, ceph.Key), InCeph(t, ceph, image)}
 	},
 	"nbd": func(t *testing.T, l *lab.Lab) Storage {
 		t.Helper()
-		server := must(l.NBD(t.Context()))(t)
-		export := must(server.AddExport(t.Context(), lab.NBDSpec{Name: "data", Size: StorageSize, Content: []byte(Known)}))(t)
-		undo(t, func(ctx context.Context) error { return server.RemoveExport(ctx, export) })
-		return Storage{fmt.Sprintf("nbd = { server = %q, export = %q }", export.Server, export.Name), inFile(t, export.Path)}
+		server := Must(l.NBD(t.Context()))(t)
+		export := Must(server.AddExport(t.Context(), lab.NBDSpec{Name: "data", Size: StorageSize, Content: []byte(Known)}))(t)
+		Undo(t, func(ctx context.Context) error { return server.RemoveExport(ctx, export) })
+		return Storage{fmt.Sprintf("nbd = { server = %q, export = %q }", export.Server, export.Name), InFile(t, export.Path)}
 	},
 	"nfs": func(t *testing.T, l *lab.Lab) Storage {
 		t.Helper()
 		dir := NFS(t, l)
 		image := ImageIn(t, dir.Path, "data.raw")
-		return Storage{fmt.Sprintf("nfs = { server = %q, path = %q }", dir.Server, dir.Export+"/data.raw"), inFile(t, image)}
+		return Storage{fmt.Sprintf("nfs = { server = %q, path = %q }", dir.Server, dir.Export+"/data.raw"), InFile(t, image)}
 	},
 	"http":  func(t *testing.T, l *lab.Lab) Storage { t.Helper(); return web(t, l, "http") },
 	"https": func(t *testing.T, l *lab.Lab) Storage { t.Helper(); return web(t, l, "https") },
 	"file": func(t *testing.T, _ *lab.Lab) Storage {
 		t.Helper()
 		image := ImageIn(t, t.TempDir(), "data.raw")
-		return Storage{fmt.Sprintf("file = { path = %q }", image), inFile(t, image)}
+		return Storage{fmt.Sprintf("file = { path = %q }", image), InFile(t, image)}
 	},
 	"block": func(t *testing.T, l *lab.Lab) Storage {
 		t.Helper()
 		device := Loop(t, l)
-		return Storage{fmt.Sprintf("block = { path = %q }", device.Path), inFile(t, device.Path)}
+		return Storage{fmt.Sprintf("block = { path = %q }", device.Path), InFile(t, device.Path)}
 	},
 }
 
-func must[T any](value T, err error) func(*testing.T) T {
+// Must is the value, or fails the test.
+func Must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
 		if err != nil {
@@ -76,7 +77,7 @@ func must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
-func undo(t *testing.T, f func(context.Context) error) {
+func Undo(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := f(context.Background()); err != nil {
@@ -85,48 +86,57 @@ func undo(t *testing.T, f func(context.Context) error) {
 	})
 }
 
-func inFile(t *testing.T, path string) func(int64, int) string {
+// InFile reads a file that has what the storage has.
+func InFile(t *testing.T, path string) func(int64, int) string {
 	t.Helper()
 	return func(offset int64, n int) string { return StoredAt(t, path, offset, n) }
 }
 
-func inRBD(t *testing.T, ceph *lab.RBD, image lab.RBDImage) func(int64, int) string {
+// InCeph reads an image of a Ceph cluster.
+func InCeph(t *testing.T, ceph *lab.RBD, image lab.RBDImage) func(int64, int) string {
 	t.Helper()
-	return func(offset int64, n int) string { return string(must(ceph.Read(t.Context(), image, offset, n))(t)) }
+	return func(offset int64, n int) string { return string(Must(ceph.Read(t.Context(), image, offset, n))(t)) }
 }
 
 // Ceph makes an image in a Ceph cluster.
 func Ceph(t *testing.T, l *lab.Lab) (*lab.RBD, lab.RBDImage) {
 	t.Helper()
-	ceph := must(l.RBD(t.Context()))(t)
-	image := must(ceph.AddImage(t.Context(), lab.RBDSpec{Size: StorageSize, Content: []byte(Known)}))(t)
-	undo(t, func(ctx context.Context) error { return ceph.RemoveImage(ctx, image) })
+	ceph := Must(l.RBD(t.Context()))(t)
+	image := Must(ceph.AddImage(t.Context(), lab.RBDSpec{Size: StorageSize, Content: []byte(Known)}))(t)
+	Undo(t, func(ctx context.Context) error { return ceph.RemoveImage(ctx, image) })
 	return ceph, image
 }
 
 // NFS makes an exported folder.
 func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 	t.Helper()
-	server := must(l.NFS(t.Context()))(t)
-	dir := must(server.AddDir("data"))(t)
-	undo(t, func(context.Context) error { return server.RemoveDir(dir) })
+	server := Must(l.NFS(t.Context()))(t)
+	dir := Must(server.AddDir("data"))(t)
+	Undo(t, func(context.Context) error { return server.RemoveDir(dir) })
 	return dir
 }
 
 // Loop makes a block device.
 func Loop(t *testing.T, l *lab.Lab) lab.BlockDevice {
 	t.Helper()
-	device := must(l.AddBlockDevice(t.Context(), StorageSize, []byte(Known)))(t)
-	undo(t, func(ctx context.Context) error { return l.RemoveBlockDevice(ctx, device) })
+	device := Must(l.AddBlockDevice(t.Context(), StorageSize, []byte(Known)))(t)
+	Undo(t, func(ctx context.Context) error { return l.RemoveBlockDevice(ctx, device) })
 	return device
 }
 
 func web(t *testing.T, l *lab.Lab, scheme string) Storage {
 	t.Helper()
-	server := must(l.Web(t.Context()))(t)
-	file := must(server.AddFile("data.raw", StorageSize, []byte(Known)))(t)
-	undo(t, func(context.Context) error { return server.RemoveFile(file) })
+	server, file := Web(t, l)
 	return Storage{Source: fmt.Sprintf("http = { url = %q }", file.URL(scheme, map[string]string{"http": server.HTTP, "https": server.HTTPS}[scheme]))}
+}
+
+// Web makes a file on a web server.
+func Web(t *testing.T, l *lab.Lab) (*lab.Web, lab.WebFile) {
+	t.Helper()
+	server := Must(l.Web(t.Context()))(t)
+	file := Must(server.AddFile("data.raw", StorageSize, []byte(Known)))(t)
+	Undo(t, func(context.Context) error { return server.RemoveFile(file) })
+	return server, file
 }
 
 // ImageIn makes a raw image in a folder.

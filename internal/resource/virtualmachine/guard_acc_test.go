@@ -105,13 +105,13 @@ func TestAccTheDomainsOfOthersCount(t *testing.T) {
 func TestAccOfManyAppliesOneMachineRuns(t *testing.T) {
 	const many = 6
 	l := acctest.Lab(t)
-	lun := acctest.LUN(t, l, false, "contended")
+	store := acctest.Stores["nbd"](t, l)
 	console := acctest.NewConsole(t)
 	var group sync.WaitGroup
 	applies, outputs, failed := make([]acctest.CLI, many), make([]string, many), make([]error, many)
 	for n := range many {
 		applies[n] = acctest.NewCLI(t)
-		applies[n].Write("main.tf", acctest.Provider(l, fmt.Sprintf("owner-%d", n))+unit(l, lun, "write-exclusive")+machine{
+		applies[n].Write("main.tf", acctest.Provider(l, fmt.Sprintf("owner-%d", n))+bound(store.Source, "write-exclusive", "host-a", "host-b")+machine{
 			name: fmt.Sprintf("m%d", n), host: []string{"host-a", "host-b"}[n%2],
 			disks: []string{disk("data", "data", "virtio")}, log: console.Path(),
 		}.hcl(l))

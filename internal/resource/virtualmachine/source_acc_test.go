@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Each source ends in a guest that reads what the storage had and whose write the storage has.
-func TestAccMachineBootsFromEachSource(t *testing.T) {
+// Credentials that are given directly let a guest read what the storage had and write to it.
+func TestAccDirectCredentials(t *testing.T) {
 	direct := func(l *lab.Lab, lun lab.LUN, credentials string) string {
 		return fmt.Sprintf(`
 resource "virtclaim_volume_binding" "data" {
@@ -24,27 +24,13 @@ resource "virtclaim_volume_binding" "data" {
 	}
 	for _, c := range []struct {
 		name    string
-		chap    bool
 		binding func(t *testing.T, l *lab.Lab, lun lab.LUN) string
 	}{
-		{"claim", false, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
-			t.Helper()
-			acctest.Claim(t, l, "sources", "data", lun)
-			return claimBinding("sources", "data", "write-exclusive", "host-a")
-		}},
-		{"claim with CHAP", true, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
-			t.Helper()
-			acctest.Claim(t, l, "sources", "data", lun)
-			return claimBinding("sources", "data", "write-exclusive", "host-a")
-		}},
-		{"direct", false, func(_ *testing.T, l *lab.Lab, lun lab.LUN) string {
-			return direct(l, lun, "")
-		}},
-		{"direct with a write-only password", true, func(_ *testing.T, l *lab.Lab, lun lab.LUN) string {
+		{"direct with a write-only password", func(_ *testing.T, l *lab.Lab, lun lab.LUN) string {
 			return direct(l, lun, fmt.Sprintf("username = %q, password_wo = %q, password_wo_version = 1",
 				l.Target.Username, l.Target.Password))
 		}},
-		{"direct with a Kubernetes secret", true, func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
+		{"direct with a Kubernetes secret", func(t *testing.T, l *lab.Lab, lun lab.LUN) string {
 			t.Helper()
 			acctest.CHAPSecret(t, l, "sources", "by-hand")
 			return direct(l, lun, `secret_ref = { namespace = "sources", name = "by-hand" }`)
@@ -52,7 +38,7 @@ resource "virtclaim_volume_binding" "data" {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := acctest.Lab(t)
-			lun := acctest.LUN(t, l, c.chap, "what the storage had")
+			lun := acctest.LUN(t, l, true, "what the storage had")
 			console := acctest.NewConsole(t)
 			resource.Test(t, resource.TestCase{
 				ProtoV6ProviderFactories: acctest.Factories(),

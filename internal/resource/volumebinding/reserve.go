@@ -196,7 +196,7 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 	if !ok || !own.Reserved {
 		return
 	}
-	client, err := r.backend.Cluster()
+	client, err := r.backend.Lists()
 	if err != nil {
 		return // refreshVolume has said so
 	}

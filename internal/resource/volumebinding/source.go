@@ -163,7 +163,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 	}
 	last, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
-	client, err := r.backend.Cluster()
+	client, err := r.backend.Lists()
 	if err != nil || !known {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
@@ -199,7 +199,7 @@ func (r *binding) refreshSecretRef(ctx context.Context, state model, own *holdin
 		return !diags.HasError()
 	}
 	at := sourcePath.AtName(name).AtName("secret_ref")
-	client, err := r.backend.Cluster()
+	client, err := r.backend.Lists()
 	if err == nil {
 		var version, warning string
 		version, warning, err = source.CurrentVersion(ctx, client, *ref)

@@ -1,0 +1,197 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// kind is a claim on a kind of PersistentVolume.
+type kind struct {
+	source     corev1.PersistentVolumeSource
+	filesystem bool
+	// options are HCL for the binding's claim; node is the only one that has the volume, if not all have it.
+	options, node string
+	// stored reads what the storage has.
+	stored func(offset int64, n int) string
+	// blank tells that there is nothing on it yet.
+	blank bool
+}
+
+var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
+	"iscsi": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		return iscsiKind(t, l, acctest.LUN(t, l, false, acctest.Known), nil)
+	},
+	"iscsi with CHAP": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		acctest.CHAPSecret(t, l, "kinds", "chap")
+		return iscsiKind(t, l, acctest.LUN(t, l, true, acctest.Known), &corev1.SecretReference{Namespace: "kinds", Name: "chap"})
+	},
+	"rbd": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		ceph, image := acctest.Ceph(t, l)
+		secret(t, l, map[string]string{"key": ceph.Key})
+		return kind{
+			source: corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{
+				CephMonitors: ceph.Monitors, RBDPool: image.Pool, RBDImage: image.Image, RadosUser: ceph.User,
+				SecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph"},
+			}},
+			stored: acctest.InCeph(t, ceph, image),
+		}
+	},
+	"rbd of ceph-csi": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		ceph, image := acctest.Ceph(t, l)
+		secret(t, l, map[string]string{"userID": ceph.User, "userKey": ceph.Key})
+		clusters := fmt.Sprintf(`[{"clusterID": "lab", "monitors": [%q]}]`, ceph.Monitors[0])
+		config := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: "ceph-csi-config"}, Data: map[string]string{"config.json": clusters},
+		}
+		if err := l.AddConfigMap(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		acctest.Undo(t, func(ctx context.Context) error { return l.RemoveConfigMap(ctx, "kinds", "ceph-csi-config") })
+		return kind{
+			source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: "rbd.csi.ceph.com", VolumeHandle: "0001-0003-lab-0000000000000001-0",
+				VolumeAttributes:   map[string]string{"clusterID": "lab", "pool": image.Pool, "imageName": image.Image},
+				NodeStageSecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph"},
+			}},
+			stored: acctest.InCeph(t, ceph, image),
+		}
+	},
+	"nfs": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		dir := acctest.NFS(t, l)
+		return nfsKind(t, dir, "")
+	},
+	"nfs with mount_path": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		dir := acctest.NFS(t, l)
+		return nfsKind(t, dir, fmt.Sprintf("mount_path = %q", dir.Path))
+	},
+	"local block": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		device := acctest.Loop(t, l)
+		return kind{
+			source: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: device.Path}}, node: "host-a",
+			stored: acctest.InFile(t, device.Path),
+		}
+	},
+	"local filesystem": func(t *testing.T, _ *lab.Lab) kind {
+		t.Helper()
+		dir := t.TempDir()
+		return kind{
+			source: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: dir}}, node: "host-a",
+			filesystem: true, stored: acctest.InFile(t, acctest.ImageIn(t, dir, "disk.img")),
+		}
+	},
+	"hostPath": func(t *testing.T, _ *lab.Lab) kind {
+		t.Helper()
+		dir := t.TempDir()
+		return kind{
+			source:     corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}},
+			filesystem: true, stored: acctest.InFile(t, acctest.ImageIn(t, dir, "disk.img")),
+		}
+	},
+	"any driver with mount_path": func(t *testing.T, _ *lab.Lab) kind {
+		t.Helper()
+		dir := t.TempDir()
+		return kind{
+			source:     corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "files.example.com", VolumeHandle: "1"}},
+			filesystem: true, options: fmt.Sprintf("mount_path = %q, create_disk_image = true", dir), blank: true,
+			stored: acctest.InFile(t, filepath.Join(dir, "disk.img")),
+		}
+	},
+}
+
+func iscsiKind(t *testing.T, l *lab.Lab, lun lab.LUN, secret *corev1.SecretReference) kind {
+	t.Helper()
+	return kind{
+		source: corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{
+			TargetPortal: l.Target.Portal, IQN: lun.IQN, Lun: int32(lun.Number), SessionCHAPAuth: secret != nil, SecretRef: secret,
+		}},
+		stored: acctest.InFile(t, lun.Path),
+	}
+}
+
+func nfsKind(t *testing.T, dir lab.NFSDir, options string) kind {
+	t.Helper()
+	return kind{
+		source:     corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: dir.Server, Path: dir.Export}},
+		filesystem: true, options: options, stored: acctest.InFile(t, acctest.ImageIn(t, dir.Path, "disk.img")),
+	}
+}
+
+func secret(t *testing.T, l *lab.Lab, data map[string]string) {
+	t.Helper()
+	if err := l.AddNamespace(t.Context(), "kinds"); err != nil {
+		t.Fatal(err)
+	}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: "ceph"}, StringData: data}
+	if err := l.AddSecret(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "kinds", "ceph") })
+}
+
+// onNode is the affinity of a volume that only one node has.
+func onNode(name string) *corev1.VolumeNodeAffinity {
+	if name == "" {
+		return nil
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
+		},
+	}}}}
+}
+
+// Whatever a claim is on, a guest reads what was there, and what it writes is in the storage behind the claim.
+func TestAccEachKindOfClaim(t *testing.T) {
+	for name, make := range kinds {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			k := make(t, l)
+			spec := lab.ClaimSpec{
+				Namespace: "kinds", Name: "data", Source: &k.source, Size: acctest.StorageSize, Filesystem: k.filesystem, NodeAffinity: onNode(k.node),
+			}
+			acctest.AddClaim(t, l, spec)
+			console := acctest.NewConsole(t)
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: acctest.Provider(l, "kinds") +
+						bound(fmt.Sprintf(`persistent_volume_claim = { namespace = "kinds", claim_name = "data", %s }`, k.options), "write-exclusive", "host-a") +
+						machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
+					Check: resource.ComposeAggregateTestCheckFunc(
+						resource.TestCheckResourceAttr("virtclaim_volume_binding.data", "volume.capacity", fmt.Sprint(acctest.StorageSize)),
+						func(*terraform.State) error { return k.isWritten(t, console) },
+					),
+				}},
+			})
+		})
+	}
+}
+
+func (k kind) isWritten(t *testing.T, console acctest.Console) error {
+	t.Helper()
+	if !k.blank {
+		return writes(t, acctest.Storage{Stored: k.stored}, console)
+	}
+	console.Await(t, "WROTE vda ")
+	if got := k.stored(4096, len(written)); got != written {
+		return fmt.Errorf("the new disk.img has %q where the guest wrote", got)
+	}
+	return nil
+}
