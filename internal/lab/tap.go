@@ -24,6 +24,7 @@ const (
 	CallDomainCreate      Call = 9
 	CallVolumeCreate      Call = 93
 	CallVolumeDelete      Call = 94
+	CallSecretDefine      Call = 142
 	CallAttach            Call = 160
 	CallDetach            Call = 161
 	CallDomainCreateFlags Call = 196
@@ -40,7 +41,7 @@ var callNames = map[Call]string{
 	CallDomainCreate: "domain-create", CallVolumeCreate: "vol-create", CallVolumeDelete: "vol-delete", CallAttach: "attach",
 	CallDetach: "detach", CallDomainCreateFlags: "domain-create-flags", CallUndefine: "undefine", CallDestroy: "destroy",
 	CallBlockPull: "block-pull", CallBlockResize: "block-resize", CallVolumeResize: "vol-resize", CallSetMetadata: "set-metadata",
-	CallDefine: "define",
+	CallDefine: "define", CallSecretDefine: "secret-define",
 }
 
 // Fault is what goes wrong, and when.

@@ -9,6 +9,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// Read gives the records on a claim; nil when it is gone or is another one by now. It asks until ctx ends, however long the
+// API server does not answer.
+func Read(ctx context.Context, claims Claims, ref Ref, claimUID string) (records []Record, err error) {
+	err = retry(ctx, forever, func(ctx context.Context) (bool, error) {
+		claim, err := claims.Claim(ctx, ref.Namespace, ref.Name)
+		if err == nil && string(claim.UID) == claimUID {
+			records = append([]Record{}, Look(claim)...)
+		}
+		return isTransient(err), err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return records, err
+}
+
 // Release takes a binding's nonce off its claim, the record with the last nonce, and the finalizer with the last record:
 // a claim that is being deleted goes then. A claim that is gone or is another one by now, and a record that is gone or is
 // another's, are fine. It asks until ctx ends, however long the API server does not answer.

@@ -29,6 +29,9 @@ type holding struct {
 	Version string `json:"version"`
 	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
 	ClaimUID string `json:"claimUID,omitempty"`
+	// Reserved tells that the claim has, or may have, the binding's record or finalizer. What a refresh sees of it is in
+	// the state; this one stays true until it was released.
+	Reserved bool `json:"reserved,omitempty"`
 }
 
 const holdingKey = "holding"

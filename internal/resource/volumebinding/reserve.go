@@ -2,6 +2,7 @@ package volumebinding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,17 +10,24 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// planReserved is whether the binding is to have a reservation; null for storage that is no claim's.
+// planReserved is whether the binding is to have a reservation; null for storage that is no claim's, and open while it is
+// not known whether it is one.
 func (r *binding) planReserved(m model) types.Bool {
-	if _, is := m.child(claimSource); !is {
+	if m.Source.IsUnknown() {
+		return types.BoolUnknown()
+	}
+	source, ok := m.Source.Attributes()[claimSource]
+	switch {
+	case !ok || source.IsNull():
 		return types.BoolNull()
+	case source.IsUnknown() && r.backend.ReservesClaims:
+		return types.BoolUnknown()
 	}
 	return types.BoolValue(r.backend.ReservesClaims)
 }
@@ -46,15 +54,50 @@ func (r *binding) reserve(ctx context.Context, m model, own holding, v volume.Vo
 	if err != nil {
 		return err
 	}
-	return reservation.Reserve(ctx, client, ref, wanted, func(ctx context.Context) (reservation.Standing, error) {
-		return r.standing(ctx, m, v)
+	err = reservation.Reserve(ctx, client, ref, wanted, func(ctx context.Context) (reservation.Standing, error) {
+		return r.standing(ctx, m, own, v)
 	})
+	return withCredentials(err, v)
 }
 
-// release takes this binding's record off the claim; one that was never written is fine.
+// withCredentials adds to an error that tells how to release a claim by hand what else there is to remove: the credentials
+// of a binding without an owner, which nobody else will ever find.
+func withCredentials(err error, v volume.Volume) error {
+	var held *reservation.HeldError
+	if v.Images[0].Auth == nil || !errors.As(err, &held) {
+		return err
+	}
+	var commands strings.Builder
+	for _, h := range held.Holders {
+		if h.Unreadable == nil && h.Owner == "" {
+			commands.WriteString("\n  virsh secret-undefine " + h.ID)
+		}
+	}
+	if commands.Len() == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\n\nWhat is released by hand may have left its credentials on hosts. Run there:%s", err, commands.String())
+}
+
+// restore gives the record the mode again that the binding had before an update that failed, also when the update's time is
+// over.
+func (r *binding) restore(ctx context.Context, plan, state model, own holding, v volume.Volume, diags *diag.Diagnostics) error {
+	if plan.AccessMode.Equal(state.AccessMode) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if err := r.reserve(ctx, state, own, v, diags); err != nil {
+		return fmt.Errorf("the reservation stays %s: %w", plan.AccessMode.ValueString(), err)
+	}
+	return nil
+}
+
+// release takes this binding's record off the claim. One that has vanished left a finalizer, perhaps; one that was never
+// written is fine.
 func (r *binding) release(ctx context.Context, m model, own holding, diags *diag.Diagnostics) error {
 	ref, held, ok := m.reservationOf(ctx, own, diags)
-	if !ok || !m.Reserved.ValueBool() {
+	if !ok || !own.Reserved {
 		return nil
 	}
 	client, err := r.backend.Cluster()
@@ -66,8 +109,8 @@ func (r *binding) release(ctx context.Context, m model, own holding, diags *diag
 
 // standing tells who uses the storage of a claim that another binding of the same owner and name has: nobody, after an
 // apply that was interrupted; machines of the same owner, while this one replaces the other; or somebody else.
-func (r *binding) standing(ctx context.Context, m model, v volume.Volume) (s reservation.Standing, err error) {
-	spares, err := r.spares(ctx, m)
+func (r *binding) standing(ctx context.Context, m model, own holding, v volume.Volume) (s reservation.Standing, err error) {
+	others, err := r.others(ctx, m, own)
 	if err != nil {
 		return s, err
 	}
@@ -81,10 +124,14 @@ func (r *binding) standing(ctx context.Context, m model, v volume.Volume) (s res
 		if err != nil {
 			return s, err
 		}
-		for _, u := range slices.DeleteFunc(uses, spares) {
+		for _, u := range uses {
+			isForeign := u.Mark.Phase == ""
+			if !isForeign && r.spares(u, m.ID.ValueString(), others) {
+				continue
+			}
 			s.Users = append(s.Users, fmt.Sprintf("domain %s on host %s", u.Domain, u.Host))
 			switch {
-			case u.Mark.Phase == "" || u.Mark.Owner != r.backend.Owner:
+			case isForeign || u.Mark.Owner != r.backend.Owner:
 				s.Use = reservation.Foreign
 			case s.Use == reservation.Free:
 				s.Use = reservation.Ours
@@ -94,44 +141,59 @@ func (r *binding) standing(ctx context.Context, m model, v volume.Volume) (s res
 	return s, nil
 }
 
-// spares tells which uses of the storage are none of this binding's: they have other credentials, or their owner has
-// another binding of it. Of storage that is no claim's the latter is not known, but expected of every other owner.
-func (r *binding) spares(ctx context.Context, m model) (func(guard.Use) bool, error) {
+// others are whose bindings hold the same claim.
+type others struct {
+	// known is false where nobody keeps a record of that.
+	known bool
+	// owners are those of the other bindings of the claim.
+	owners []string
+	// isJoined tells that there is another binding of the same owner and name, which replaces this one.
+	isJoined bool
+}
+
+// others looks at the claim. A claim that is gone, or is another by now, has no records any more.
+func (r *binding) others(ctx context.Context, m model, own holding) (found others, err error) {
 	var diags diag.Diagnostics
-	id, c := m.ID.ValueString(), m.claim(ctx, &diags)
-	var records []reservation.Record
-	if c != nil && m.Reserved.ValueBool() {
-		client, err := r.backend.Cluster()
-		if err != nil {
-			return nil, err
-		}
-		claim, err := client.Claim(ctx, c.Namespace.ValueString(), c.ClaimName.ValueString())
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		if err == nil {
-			records = reservation.Look(claim)
-		}
+	ref, held, ok := m.reservationOf(ctx, own, &diags)
+	if !ok || !own.Reserved {
+		return found, nil
 	}
-	return func(u guard.Use) bool {
-		if auth := u.Image().Auth; auth != nil {
-			return auth.SecretUUID != id
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return found, err
+	}
+	records, err := reservation.Read(ctx, client, ref, held.ClaimUID)
+	found.known = records != nil
+	for _, record := range records {
+		if record.ID != held.ID {
+			found.owners = append(found.owners, record.Owner)
+			continue
 		}
-		if u.Mark.Phase == "" {
-			return false
-		}
-		if c == nil || !m.Reserved.ValueBool() {
-			return u.Mark.Owner != r.backend.Owner
-		}
-		return slices.ContainsFunc(records, func(other reservation.Record) bool { return other.ID != id && other.Owner == u.Mark.Owner })
-	}, nil
+		found.isJoined = slices.ContainsFunc(record.Nonces, func(nonce string) bool { return nonce != held.Nonce })
+	}
+	return found, err
+}
+
+// spares tells whether a use of the storage is none of this binding's: it has other credentials, or its owner has another
+// binding of it. Where nobody keeps a record the latter is not known, but expected of every other owner.
+func (r *binding) spares(u guard.Use, id string, others others) bool {
+	if auth := u.Image().Auth; auth != nil {
+		return auth.SecretUUID != id
+	}
+	switch {
+	case u.Mark.Phase == "":
+		return false
+	case others.known:
+		return slices.Contains(others.owners, u.Mark.Owner)
+	}
+	return u.Mark.Owner != r.backend.Owner
 }
 
 // refreshReservation looks whether the claim still carries the record. One that vanished is drift: some tools drop
 // annotations that they do not know.
 func (r *binding) refreshReservation(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) {
 	ref, held, ok := state.reservationOf(ctx, own, diags)
-	if !ok || !state.Reserved.ValueBool() {
+	if !ok || !own.Reserved {
 		return
 	}
 	client, err := r.backend.Lists()
@@ -142,8 +204,9 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 	if err != nil || string(claim.UID) != held.ClaimUID || claim.DeletionTimestamp != nil {
 		return // refreshVolume has said so
 	}
-	if !reservation.Has(claim, held.ID, held.Nonce) {
-		state.Reserved = types.BoolValue(false)
+	has := reservation.Has(claim, held.ID, held.Nonce)
+	state.Reserved = types.BoolValue(has)
+	if !has && r.backend.ReservesClaims {
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation has vanished",
 			fmt.Sprintf("The %s no longer carries the reservation of the binding %s: %s. An apply puts it there again. Until then nothing "+
 				"keeps others from taking the claim.", ref, held.Name, reservation.LastWriter(claim, held.ID)))

@@ -67,7 +67,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())
 	}
-	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner}
+	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner, Reserved: plan.Reserved.ValueBool()}
 	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
 	if !ok {
 		return
@@ -79,7 +79,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	put, err := r.take(ctx, plan, own, found, &actual, &resp.Diagnostics)
 	if err != nil {
-		undo := r.giveBack(ctx, plan, own, put, &resp.Diagnostics)
+		undo := r.giveBack(ctx, plan, own, put, actual.Images[0].Hosts, &resp.Diagnostics)
 		resp.Diagnostics.AddError("The volume could not be bound", fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
 		if undo == nil {
 			return
@@ -104,12 +104,15 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 	return put, err
 }
 
-// giveBack undoes take, also when the operation's time is over.
-func (r *binding) giveBack(ctx context.Context, m model, own holding, put map[string]string, diags *diag.Diagnostics) error {
+// giveBack undoes take, also when the operation's time is over. Hosts that are not known to have got the credentials may
+// have got them all the same, when their answer was lost; one that can't be asked has most likely not.
+func (r *binding) giveBack(ctx context.Context, m model, own holding, put map[string]string, hosts []string, diags *diag.Diagnostics) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	secrets := r.removeCredentials(ctx, m.ID.ValueString(), own.Nonce, slices.Collect(maps.Keys(put)))
-	return errors.Join(secrets, r.release(ctx, m, own, diags))
+	has := slices.Sorted(maps.Keys(put))
+	err := r.removeCredentials(ctx, m.ID.ValueString(), own.Nonce, has)
+	_ = r.removeCredentials(ctx, m.ID.ValueString(), own.Nonce, leftHosts(hosts, has))
+	return errors.Join(err, r.release(ctx, m, own, diags))
 }
 
 func leftBehind(err error) string {
@@ -178,9 +181,14 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	record := plan.record(own.Owner, own, found.Credentials)
 	stale := r.stale(ctx, state, hosts, record, &resp.Diagnostics)
 	var put map[string]string
+	undo := func() error { return nil }
 	err := r.strengthen(ctx, plan, state, actual)
 	if err == nil {
-		err = r.reserve(ctx, plan, own, actual, &resp.Diagnostics)
+		own.Reserved = own.Reserved || plan.Reserved.ValueBool()
+		resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+		if err = r.reserve(ctx, plan, own, actual, &resp.Diagnostics); err == nil {
+			undo = func() error { return r.restore(ctx, plan, state, own, actual, &resp.Diagnostics) }
+		}
 	}
 	if err == nil {
 		put, err = r.putCredentials(ctx, record, found.Credentials, stale)
@@ -197,14 +205,16 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 			keep = nil // the storage no longer asks for any
 		}
 		before := state.hostKeys(ctx, &resp.Diagnostics)
-		if err = r.letGo(ctx, state, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
+		if err = r.letGo(ctx, state, own, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
 			err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, leftHosts(before, keep))
 		}
 	}
 	if err == nil && !plan.Reserved.ValueBool() {
 		err = r.release(ctx, state, own, &resp.Diagnostics)
+		own.Reserved = err != nil
 	}
 	if err != nil {
+		err = errors.Join(err, undo())
 		resp.Diagnostics.AddError("The binding could not be updated",
 			fmt.Sprintf("%s: %s\n\nNothing that its machines use has been taken away; apply again when this is mended.",
 				plan.Name.ValueString(), err))
@@ -230,7 +240,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	hosts := state.hostKeys(ctx, &resp.Diagnostics)
-	if err := r.letGo(ctx, state, hosts, &resp.Diagnostics); err != nil {
+	if err := r.letGo(ctx, state, own, hosts, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
@@ -248,10 +258,11 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 }
 
-// letGo has machines on hosts let go of the storage that is about to be released there.
-func (r *binding) letGo(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) error {
+// letGo has machines on hosts let go of the storage that is about to be released there. Where another binding of the same
+// owner and name has joined, the machines are that one's by now.
+func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
-	if diags.Append(d...); !known || len(v.Images) == 0 {
+	if diags.Append(d...); !known || len(v.Images) == 0 || len(keys) == 0 {
 		return nil
 	}
 	hosts := map[string]guard.Host{}
@@ -262,11 +273,13 @@ func (r *binding) letGo(ctx context.Context, state model, keys []string, diags *
 		}
 		hosts[key] = h
 	}
-	spares, err := r.spares(ctx, state)
-	if err != nil {
+	others, err := r.others(ctx, state, own)
+	if err != nil || others.isJoined {
 		return err
 	}
-	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner, spares)
+	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner, func(u guard.Use) bool {
+		return r.spares(u, state.ID.ValueString(), others)
+	})
 }
 
 // ImportState says why there is nothing to import.

@@ -1,0 +1,125 @@
+package volumebinding_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// commands are those that an error prints for the user's shell.
+var commands = regexp.MustCompile(`(?m)^\s*((?:kubectl|virsh) .*)$`)
+
+// printed are the commands in an output.
+func printed(out, program string) (found []string) {
+	for _, m := range commands.FindAllStringSubmatch(out, -1) {
+		if strings.HasPrefix(m[1], program+" ") {
+			found = append(found, m[1])
+		}
+	}
+	return found
+}
+
+// tapped is a folder whose provider talks to host-a through a tap.
+func tapped(t *testing.T, l *lab.Lab, owner, config string) (acctest.CLI, *lab.Tap) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = tap.Close()
+		_ = os.RemoveAll(dir)
+	})
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", strings.Replace(provider(l, owner), l.Hosts["host-a"].URI, tap.URI, 1)+config)
+	return cli, tap
+}
+
+// interrupt applies with a fault, after which the claim is reserved and nothing is in the state.
+func interrupt(t *testing.T, l *lab.Lab, cli acctest.CLI, tap *lab.Tap, f lab.Fault, holder string) {
+	t.Helper()
+	tap.Arm(f)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if !tap.Fired() || err == nil || !isEmpty(t, cli) {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	heldBy(t, l, "interrupted", "data", holder)
+}
+
+// Killed between the reservation and the state, before and after its host got the credentials.
+var killed = []lab.Fault{
+	{Call: lab.CallSecretDefine, Nth: 1, Kill: true},
+	{Call: lab.CallSecretDefine, Nth: 1, Kill: true, After: true},
+}
+
+func TestAccAnInterruptedBindingOfAnOwnerHealsItself(t *testing.T) {
+	for _, f := range killed {
+		t.Run(f.String(), func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+			cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-a"))
+			interrupt(t, l, cli, tap, f, "interrupted/data write-exclusive")
+
+			cli.Must("apply", "-auto-approve")
+			heldBy(t, l, "interrupted", "data", "interrupted/data write-exclusive")
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+		})
+	}
+}
+
+func TestAccAnInterruptedBindingOfNobodyIsReleasedByThePrintedCommands(t *testing.T) {
+	for _, f := range killed {
+		t.Run(f.String(), func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+			cli, tap := tapped(t, l, "", binding(fromClaim("interrupted", "data"), "", "host-a"))
+			interrupt(t, l, cli, tap, f, "/data write-exclusive")
+
+			out, err := cli.Run("apply", "-auto-approve", "-no-color")
+			if err == nil {
+				t.Fatal("what nobody owns was taken over")
+			}
+			says(t, out, `it is held by binding "data" of a configuration without an owner`, "To release by hand")
+			release := printed(out, "kubectl")
+			if len(release) != 1 {
+				t.Fatalf("%d commands are printed:\n%s", len(release), out)
+			}
+			acctest.MustShell(t, l, release[0])
+			heldBy(t, l, "interrupted", "data")
+			if f.After {
+				says(t, out, "may have left its credentials on hosts")
+				remove := printed(out, "virsh")
+				if len(remove) != 1 {
+					t.Fatalf("%d commands are printed:\n%s", len(remove), out)
+				}
+				acctest.MustShell(t, l, strings.Replace(remove[0], "virsh", "virsh -c '"+l.Hosts["host-a"].URI+"'", 1))
+			}
+			cli.Must("apply", "-auto-approve")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+		})
+	}
+}
+
+// A host whose answer is lost may have the credentials already: they are taken back with the reservation.
+func TestAccWhatALostAnswerLeftIsTakenBack(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+	cli, tap := tapped(t, l, "", binding(fromClaim("interrupted", "data"), "", "host-a"))
+	tap.Arm(lab.Fault{Call: lab.CallSecretDefine, Nth: 1, After: true})
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if !tap.Fired() || err == nil || !isEmpty(t, cli) {
+		t.Errorf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	heldBy(t, l, "interrupted", "data")
+}

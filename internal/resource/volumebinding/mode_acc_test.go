@@ -1,0 +1,128 @@
+package volumebinding_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// unreserved has the provider reserve no claims.
+func unreserved(config string) string {
+	return strings.Replace(config, "kubernetes = { ", "kubernetes = { reserve_claims = false, ", 1)
+}
+
+func TestAccAModeThatOthersDoNotAllowIsRefusedAndNothingChanges(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
+	config := binding(fromClaim("modes", "data"), `access_mode = "read-shared"`, "host-a")
+	one, two := configured(t, l, "one", config), configured(t, l, "two", config)
+	one.Must("apply", "-auto-approve")
+	two.Must("apply", "-auto-approve")
+	heldBy(t, l, "modes", "data", "one/data read-shared", "two/data read-shared")
+
+	one.Replace("main.tf", "read-shared", "write-exclusive")
+	out, err := one.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("it became write-exclusive")
+	}
+	says(t, out, "The binding could not be updated", "can't be reserved write-exclusive", `it is held by binding "data" of owner "two" (read-shared`)
+	heldBy(t, l, "modes", "data", "one/data read-shared", "two/data read-shared")
+	one.Replace("main.tf", "write-exclusive", "read-shared")
+	says(t, one.Must("plan", "-no-color"), "No changes.")
+
+	two.Must("destroy", "-auto-approve")
+	one.Replace("main.tf", "read-shared", "write-exclusive")
+	one.Must("apply", "-auto-approve")
+	heldBy(t, l, "modes", "data", "one/data write-exclusive")
+	out, err = two.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("it is shared with a writer")
+	}
+	says(t, out, "The volume could not be bound", "can't be reserved read-shared", `it is held by binding "data" of owner "one" (write-exclusive`)
+
+	one.Replace("main.tf", "write-exclusive", "read-shared")
+	one.Must("apply", "-auto-approve")
+	two.Must("apply", "-auto-approve")
+	heldBy(t, l, "modes", "data", "one/data read-shared", "two/data read-shared")
+	one.Must("destroy", "-auto-approve")
+	two.Must("destroy", "-auto-approve")
+	heldBy(t, l, "modes", "data")
+}
+
+// An update that fails after the new mode was reserved gives the old one back.
+func TestAccAModeWhoseUpdateFailsIsGivenBack(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+	config := binding(fromClaim("interrupted", "data"), "", "host-b")
+	cli, tap := tapped(t, l, "modes", config)
+	cli.Must("apply", "-auto-approve")
+	cli.Replace("main.tf", `hosts  = ["host-b"]`, `hosts  = ["host-b", "host-a"]
+  access_mode = "read-shared"`)
+	tap.Arm(lab.Fault{Call: lab.CallSecretDefine, Nth: 1})
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if !tap.Fired() || err == nil {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	heldBy(t, l, "interrupted", "data", "modes/data write-exclusive")
+	cli.Must("apply", "-auto-approve")
+	heldBy(t, l, "interrupted", "data", "modes/data read-shared")
+	cli.Must("destroy", "-auto-approve")
+	heldBy(t, l, "interrupted", "data")
+}
+
+func TestAccReserveClaimsIsSwitchedOffAndOn(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
+	config := acctest.Provider(l, "modes") + binding(fromClaim("modes", "data"), "", "host-a")
+	held := func(reserved string, want ...string) resource.TestCheckFunc {
+		return resource.ComposeTestCheckFunc(resource.TestCheckResourceAttr(data, "reserved", reserved), func(*terraform.State) error {
+			heldBy(t, l, "modes", "data", want...)
+			return nil
+		})
+	}
+	update := planned(plancheck.ResourceActionUpdate)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config, Check: held("true", "modes/data write-exclusive")},
+			{Config: unreserved(config), ConfigPlanChecks: update, Check: held("false")},
+			{Config: config, ConfigPlanChecks: update, Check: held("true", "modes/data write-exclusive")},
+			{Config: unreserved(config), ConfigPlanChecks: update, Check: held("false")},
+		},
+	})
+	heldBy(t, l, "modes", "data")
+}
+
+// While it is not known what the source is, it is not known either whether there is a claim to reserve.
+func TestAccASourceThatOnlyTheApplyKnowsIsReserved(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "unknown", "data", acctest.LUN(t, l, true, ""))
+	claim := `{ namespace = "unknown", claim_name = "data" }`
+	given := func(value string) string {
+		return "resource \"terraform_data\" \"given\" {\n  input = " + value + "\n}\n"
+	}
+	for name, config := range map[string]string{
+		"claim": given(claim) + binding("persistent_volume_claim = terraform_data.given.output", "", "host-a"),
+		"source": given("{ persistent_volume_claim = "+claim+" }") +
+			strings.Replace(binding("", "", "host-a"), "{  }", "terraform_data.given.output", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: acctest.Provider(l, "unknown") + config,
+					Check: resource.ComposeTestCheckFunc(resource.TestCheckResourceAttr(data, "reserved", "true"), func(*terraform.State) error {
+						heldBy(t, l, "unknown", "data", "unknown/data write-exclusive")
+						return nil
+					}),
+				}},
+			})
+		})
+	}
+}

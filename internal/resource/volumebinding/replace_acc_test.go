@@ -1,0 +1,107 @@
+package volumebinding_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+const createFirst = "lifecycle { create_before_destroy = true }"
+
+// booted fails the test when a guest was restarted.
+func booted(t *testing.T, console acctest.Console) {
+	t.Helper()
+	if boots := console.Boots(); boots != 1 {
+		t.Errorf("the machine booted %d times", boots)
+	}
+}
+
+// plugged fails the test when the machine web does not have that unit as its only disk, now and in its stored definition.
+func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
+	t.Helper()
+	for _, args := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
+		out, err := l.Hosts["host-a"].Virsh(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("%s/%d\n", lun.IQN, lun.Number)
+		if strings.Count(out, lun.IQN) != 1 || !strings.Contains(out, name) {
+			t.Errorf("%v: the machine has not %s alone:\n%s", args, name, out)
+		}
+	}
+}
+
+// Another claim is another binding under the same id. The new one is there before the old one goes, and the machine changes
+// from one to the other while it runs.
+func TestAccABindingIsReplacedByOneOfAnotherClaimThatIsMadeFirst(t *testing.T) {
+	l := acctest.Lab(t)
+	first, second := acctest.LUN(t, l, true, "first"), acctest.LUN(t, l, true, "second")
+	acctest.Claim(t, l, "replaced", "first", first)
+	acctest.Claim(t, l, "replaced", "second", second)
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "replaced", binding(fromClaim("replaced", "first"), createFirst, "host-a")+web(l, console))
+	cli.Must("apply", "-auto-approve")
+	console.Await(t, "READY")
+	cli.Replace("main.tf", `claim_name = "first"`, `claim_name = "second"`)
+	cli.Must("apply", "-auto-approve")
+	heldBy(t, l, "replaced", "first")
+	heldBy(t, l, "replaced", "second", "replaced/data write-exclusive")
+	if err := secretsOn(l, map[string]int{"host-a": 1})(nil); err != nil {
+		t.Error(err)
+	}
+	plugged(t, l, second)
+	booted(t, console)
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve")
+	heldBy(t, l, "replaced", "second")
+}
+
+// A binding that replaces one of the same claim joins its reservation, and the machine does not notice.
+func TestAccABindingIsReplacedByOneOfTheSameClaimThatIsMadeFirst(t *testing.T) {
+	for name, chap := range map[string]bool{"with credentials": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			lun := acctest.LUN(t, l, chap, "")
+			acctest.Claim(t, l, "replaced", "data", lun)
+			console := acctest.NewConsole(t)
+			cli := configured(t, l, "replaced", binding(fromClaim("replaced", "data"), createFirst, "host-a")+web(l, console))
+			cli.Must("apply", "-auto-approve")
+			console.Await(t, "READY")
+			cli.Must("apply", "-auto-approve", "-replace="+data)
+			heldBy(t, l, "replaced", "data", "replaced/data write-exclusive")
+			if err := secretsOn(l, map[string]int{"host-a": map[bool]int{true: 1, false: 0}[chap]})(nil); err != nil {
+				t.Error(err)
+			}
+			plugged(t, l, lun)
+			booted(t, console)
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "replaced", "data")
+		})
+	}
+}
+
+// Another name is another binding: the claim can't be held by both.
+func TestAccABindingIsRenamed(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "replaced", "data", acctest.LUN(t, l, true, ""))
+	cli := configured(t, l, "replaced", binding(fromClaim("replaced", "data"), "", "host-a"))
+	cli.Must("apply", "-auto-approve")
+	cli.Replace("main.tf", `name   = "data"`, `name   = "renamed"`)
+	cli.Must("apply", "-auto-approve")
+	heldBy(t, l, "replaced", "data", "replaced/renamed write-exclusive")
+
+	cli.Replace("main.tf", `name   = "renamed"`, `name   = "again"
+  `+createFirst)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("two bindings have a claim for themselves")
+	}
+	says(t, out, "The volume could not be bound", `it is held by binding "renamed" of owner "replaced"`)
+	heldBy(t, l, "replaced", "data", "replaced/renamed write-exclusive")
+	cli.Must("destroy", "-auto-approve")
+	heldBy(t, l, "replaced", "data")
+}
