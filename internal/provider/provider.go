@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/persistentvolumeclaim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
@@ -39,12 +40,14 @@ func (p *virtclaim) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{volumebinding.New, disk.New, virtualmachine.New}
 }
 
-func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{persistentvolumeclaim.New}
+}
 
 // Configure checks all that can be checked without dialling anything.
 func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	if !req.Config.Raw.IsFullyKnown() {
-		resp.ResourceData = &backend.Backend{}
+		resp.ResourceData, resp.DataSourceData = &backend.Backend{}, &backend.Backend{}
 		return
 	}
 	var config model
@@ -59,7 +62,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 	}
 	b := backend.New(config.Owner.ValueString(), hosts, client)
 	b.ReservesClaims = reserves
-	resp.ResourceData = b
+	resp.ResourceData, resp.DataSourceData = b, b
 }
 
 // fleet makes the hosts, and blames the attribute of each URI that no libvirt could be reached at.

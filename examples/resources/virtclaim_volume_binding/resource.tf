@@ -7,24 +7,12 @@ resource "virtclaim_volume_binding" "data" {
   }
 }
 
-# Storage without Kubernetes. The password is in no state and no plan; raise its version when you change it.
-resource "virtclaim_volume_binding" "library" {
-  name        = "library"
-  hosts       = ["node-a"]
+# A golden image that many machines read, each through a virtclaim_disk of its own.
+resource "virtclaim_volume_binding" "golden" {
+  name        = "golden"
+  hosts       = ["node-a", "node-b"]
   access_mode = "read-shared"
   source = {
-    iscsi = {
-      portal              = "storage.example:3260"
-      iqn                 = "iqn.2026-01.io.example:library"
-      lun                 = 1
-      username            = "reader"
-      password_wo         = var.library_password
-      password_wo_version = 1
-    }
+    persistent_volume_claim = { namespace = "vms", claim_name = "golden" }
   }
-}
-
-variable "library_password" {
-  type      = string
-  ephemeral = true
 }

@@ -2,6 +2,7 @@ package acctest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,11 +108,11 @@ func Ceph(t *testing.T, l *lab.Lab) (*lab.RBD, lab.RBDImage) {
 	return ceph, image
 }
 
-// NFS makes an exported folder.
+// NFS makes an exported folder, each time under another name: the server remembers for a while what a folder had not.
 func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 	t.Helper()
 	server := Must(l.NFS(t.Context()))(t)
-	dir := Must(server.AddDir("data"))(t)
+	dir := Must(server.AddDir(rand.Text()))(t)
 	Undo(t, func(context.Context) error { return server.RemoveDir(dir) })
 	return dir
 }

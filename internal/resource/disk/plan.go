@@ -126,6 +126,11 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 				"The master %s is there for the hosts %s, not for %s. Add %s to the hosts of its binding; a disk of a host can only be "+
 					"the master of disks of the same host.", i.Name, strings.Join(i.Hosts, ", "), m.Host.ValueString(), m.Host.ValueString()))
 		}
+		if i.AccessMode == volume.WriteShared && m.mode() != volume.Clone {
+			diags.AddAttributeError(path.Root("copy_mode"), "An overlay of what others write", fmt.Sprintf(
+				"The master %s is write-shared: machines change it under the overlay, whose content would be torn. Use copy_mode = "+
+					"\"clone\" while none of them runs, or bind it read-shared.", i.Name))
+		}
 	}
 }
 

@@ -342,17 +342,21 @@ func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 		config string
 		want   *regexp.Regexp
 	}{
-		"blank without a size":      {disk("root", ""), message("A blank disk without a size")},
-		"source without a mode":     {disk("root", "source = { volume = "+from+".volume }"), message("A master without a copy mode")},
-		"mode without a source":     {disk("root", `copy_mode = "clone"`), message("source")},
-		"raw copy":                  {disk("root", over("clone", from)+"\n format = \"raw\""), message("A copy is qcow2")},
-		"preallocated copy":         {disk("root", over("clone", from)+"\n preallocation = \"falloc\""), message("A copy can't be preallocated")},
-		"odd clusters":              {disk("root", blank+"\n cluster_size = \"65Ki\""), message("Unusable cluster size")},
-		"smaller than the master":   {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
-		"name with a slash":         {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},
-		"name and prefix":           {disk("root", blank+"\n name_prefix = \"x\""), message("name_prefix")},
-		"unknown usage type":        {strings.Replace(disk("root", blank), "fast", "faster", 1), message(`host host-a has no usage type "faster"; it has fast, slow`)},
-		"unknown host":              {strings.Replace(disk("root", blank), "host-a", "host-c", 1), message(`no host "host-c"`)},
+		"blank without a size":    {disk("root", ""), message("A blank disk without a size")},
+		"source without a mode":   {disk("root", "source = { volume = "+from+".volume }"), message("A master without a copy mode")},
+		"mode without a source":   {disk("root", `copy_mode = "clone"`), message("source")},
+		"raw copy":                {disk("root", over("clone", from)+"\n format = \"raw\""), message("A copy is qcow2")},
+		"preallocated copy":       {disk("root", over("clone", from)+"\n preallocation = \"falloc\""), message("A copy can't be preallocated")},
+		"odd clusters":            {disk("root", blank+"\n cluster_size = \"65Ki\""), message("Unusable cluster size")},
+		"smaller than the master": {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
+		"name with a slash":       {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},
+		"name and prefix":         {disk("root", blank+"\n name_prefix = \"x\""), message("name_prefix")},
+		"unknown usage type":      {strings.Replace(disk("root", blank), "fast", "faster", 1), message(`host host-a has no usage type "faster"; it has fast, slow`)},
+		"unknown host":            {strings.Replace(disk("root", blank), "host-a", "host-c", 1), message(`no host "host-c"`)},
+		"overlay of what others write": {
+			strings.NewReplacer(`"golden" {`, `"torn" {`, `name        = "golden"`, `name = "torn"`, "read-shared", "write-shared").Replace(source) +
+				disk("root", over("copy-on-write", "virtclaim_volume_binding.torn")), message("An overlay of what others write"),
+		},
 		"ephemeral network storage": {vm(l, acctest.NewConsole(t), "", "", on("root", from, ", ephemeral = true")), message("Only a local disk can be ephemeral")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,6 +100,7 @@ func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
 			continue
 		}
 		checkHost(key, m.Host.ValueString(), v, diags)
+		checkShared(key, v, diags)
 		checkReadOnly(key, disks[key].Bus.ValueString(), v, diags)
 		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
 		checkTwice(key, v, known, diags)
@@ -138,6 +139,18 @@ func checkHost(key, host string, v volume.Volume, diags *diag.Diagnostics) {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "Host not in the binding",
 				fmt.Sprintf("Disk %s uses %s, which is bound for the hosts %s, not for %s. Add %s to the hosts of the binding.",
 					key, i.Name, strings.Join(i.Hosts, ", "), host, host))
+		}
+	}
+}
+
+// checkShared refuses what many machines write where their writes would not go together: below an overlay, whose content
+// would be torn, and in an image with a header, which each would keep a copy of.
+func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
+	for depth, i := range v.Images {
+		if i.AccessMode == volume.WriteShared && (depth > 0 || i.Format != "raw") {
+			diags.AddAttributeError(diskPath(key).AtName("volume"), "Not to be shared for writing",
+				fmt.Sprintf("Disk %s uses %s write-shared, which only a raw volume can be that the machine uses directly, not through an overlay. "+
+					"Bind it read-shared, or give the machine a clone.", key, i.Name))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func isPending(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // pending is the error of a claim that is not bound, and says what is missing where that can be told.
-func pending(ctx context.Context, r Reader, claim *corev1.PersistentVolumeClaim) error {
+func pending(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
 	if err := checkConsumer(ctx, r, claim); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func ofClass(claim *corev1.PersistentVolumeClaim) string {
 
 // checkConsumer refuses a pending claim that Kubernetes binds only once a pod uses it, while none does. A class that
 // does not exist, or that may not be read, asks for no consumer that anybody knows of.
-func checkConsumer(ctx context.Context, r Reader, claim *corev1.PersistentVolumeClaim) error {
+func checkConsumer(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
 	name := storagehelpers.GetPersistentVolumeClaimClass(claim)
 	if name == "" || claim.Spec.VolumeName != "" || storagehelpers.IsDelayBindingProvisioning(claim) {
 		return nil

@@ -24,11 +24,16 @@ type ObjectReader interface {
 	Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error)
 }
 
+// ClassReader reads the classes of claims.
+type ClassReader interface {
+	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
+}
+
 // Reader is what Resolve needs.
 type Reader interface {
 	ObjectReader
 	source.SecretReader
-	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
+	ClassReader
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 }
 
@@ -104,13 +109,18 @@ func read(ctx context.Context, r ObjectReader, ref Ref) (*corev1.PersistentVolum
 	if err != nil {
 		return nil, err
 	}
+	return claim, checkStays(claim)
+}
+
+func checkStays(claim *corev1.PersistentVolumeClaim) error {
+	ref := refOf(claim)
 	if claim.DeletionTimestamp != nil {
-		return nil, source.NotReadyf("the %s is being deleted (since %s), so nothing new may use it: "+
+		return source.NotReadyf("the %s is being deleted (since %s), so nothing new may use it: "+
 			"wait until it is gone and create it anew, or name another one", ref, claim.DeletionTimestamp)
 	}
 	if claim.Status.Phase == corev1.ClaimLost {
-		return nil, source.Errorf("", "the %s is Lost: its PersistentVolume %s is gone or belongs to another claim; "+
+		return source.Errorf("", "the %s is Lost: its PersistentVolume %s is gone or belongs to another claim; "+
 			"delete the claim and create it anew, or name another one", ref, claim.Spec.VolumeName)
 	}
-	return claim, nil
+	return nil
 }

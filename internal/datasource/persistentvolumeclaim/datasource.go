@@ -1,0 +1,97 @@
+// Package persistentvolumeclaim is the data source virtclaim_persistent_volume_claim: what a claim is, who uses it, and
+// what a binding of it would lead to.
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+)
+
+// readTimeout is the timeout when the user sets none.
+const readTimeout = 2 * time.Minute
+
+// unreadable is the summary of all errors.
+const unreadable = "The claim could not be read"
+
+type persistentVolumeClaim struct{ backend *backend.Backend }
+
+var _ datasource.DataSourceWithConfigure = &persistentVolumeClaim{}
+
+// New makes the data source.
+func New() datasource.DataSource { return &persistentVolumeClaim{} }
+
+func (d *persistentVolumeClaim) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_persistent_volume_claim"
+}
+
+func (d *persistentVolumeClaim) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// Read asks the API server each time: what was made in the same apply must be seen.
+func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	if !d.backend.Ready() {
+		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so the cluster can't be "+
+			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
+		return
+	}
+	var m model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	timeout, diags := m.Timeouts.Read(ctx, readTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	client, err := d.backend.Cluster()
+	if err != nil {
+		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.ref(), err))
+		return
+	}
+	look(ctx, client, &m, &resp.Diagnostics)
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+	}
+}
+
+func look(ctx context.Context, client *cluster.Client, m *model, diags *diag.Diagnostics) {
+	ref := m.ref()
+	seen, err := claim.Preview(ctx, client, ref, m.options(ctx, diags))
+	if apierrors.IsNotFound(err) {
+		diags.AddAttributeError(path.Root("claim_name"), "No such claim",
+			fmt.Sprintf("The %s does not exist: create it, or name another one. Where this configuration makes it, let the data source depend "+
+				"on that (depends_on). %s.", ref, err))
+		return
+	}
+	if err == nil {
+		err = m.show(seen)
+	}
+	if err != nil {
+		diags.AddError(unreadable, err.Error())
+		return
+	}
+	for _, w := range seen.Warnings {
+		diags.AddWarning("About the volume of the claim", w)
+	}
+	pods, err := client.PodsUsing(ctx, ref.Namespace, ref.Name)
+	switch {
+	case apierrors.IsForbidden(err):
+		diags.AddWarning("The pods of the claim are not known", fmt.Sprintf("Which pods mount the %s can't be told, and pods is null: %s. "+
+			"Permit to list pods in that namespace.", ref, err))
+	case err != nil:
+		diags.AddError(unreadable, err.Error())
+	default:
+		m.showPods(pods)
+	}
+}

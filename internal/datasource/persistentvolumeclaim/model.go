@@ -1,0 +1,148 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	corev1 "k8s.io/api/core/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+type model struct {
+	Namespace     types.String    `tfsdk:"namespace"`
+	ClaimName     types.String    `tfsdk:"claim_name"`
+	ForceBlock    types.Bool      `tfsdk:"force_block"`
+	MountPath     types.String    `tfsdk:"mount_path"`
+	Monitors      types.List      `tfsdk:"monitors"`
+	CephConfigMap *configMapModel `tfsdk:"ceph_config_map"`
+
+	UID          types.String    `tfsdk:"uid"`
+	Phase        types.String    `tfsdk:"phase"`
+	VolumeName   types.String    `tfsdk:"volume_name"`
+	StorageClass types.String    `tfsdk:"storage_class"`
+	VolumeMode   types.String    `tfsdk:"volume_mode"`
+	Capacity     types.Int64     `tfsdk:"capacity"`
+	AccessModes  []string        `tfsdk:"access_modes"`
+	Pods         []podModel      `tfsdk:"pods"`
+	Bindings     []bindingModel  `tfsdk:"bindings"`
+	VolumeError  types.String    `tfsdk:"volume_error"`
+	DiskXML      types.String    `tfsdk:"disk_xml"`
+	SecretRef    *secretRefModel `tfsdk:"secret_ref"`
+	Timeouts     timeouts.Value  `tfsdk:"timeouts"`
+}
+
+type configMapModel struct {
+	Namespace types.String `tfsdk:"namespace"`
+	Name      types.String `tfsdk:"name"`
+	Key       types.String `tfsdk:"key"`
+}
+
+type podModel struct {
+	Name     string       `tfsdk:"name"`
+	ReadOnly bool         `tfsdk:"read_only"`
+	Node     types.String `tfsdk:"node"`
+	Phase    string       `tfsdk:"phase"`
+}
+
+type bindingModel struct {
+	ID         string       `tfsdk:"id"`
+	Owner      types.String `tfsdk:"owner"`
+	Name       types.String `tfsdk:"name"`
+	AccessMode types.String `tfsdk:"access_mode"`
+}
+
+type secretRefModel struct {
+	Namespace string `tfsdk:"namespace"`
+	Name      string `tfsdk:"name"`
+}
+
+func (m model) ref() claim.Ref {
+	return claim.Ref{Namespace: m.Namespace.ValueString(), Name: m.ClaimName.ValueString()}
+}
+
+func (m model) options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
+	o := claim.Options{ForceBlock: m.ForceBlock.ValueBool(), MountPath: m.MountPath.ValueString()}
+	if !m.Monitors.IsNull() {
+		diags.Append(m.Monitors.ElementsAs(ctx, &o.Monitors, false)...)
+	}
+	if c := m.CephConfigMap; c != nil {
+		o.ConfigMap = claim.ConfigMapRef{Namespace: c.Namespace.ValueString(), Name: c.Name.ValueString(), Key: c.Key.ValueString()}
+	}
+	return o
+}
+
+// show fills in what was seen of the claim and its volume.
+func (m *model) show(seen claim.Previewed) error {
+	m.showClaim(seen.Claim)
+	if seen.Wrong != nil {
+		m.VolumeError = types.StringValue(reason(seen.Wrong))
+		return nil
+	}
+	v := *seen.Volume
+	v.Images[0].AccessMode = volume.ReadShared
+	xml, err := domainxml.DiskXML(v)
+	if err != nil {
+		return err
+	}
+	m.DiskXML = types.StringValue(xml)
+	if s := seen.Secret; s != nil {
+		m.SecretRef = &secretRefModel{Namespace: s.Namespace, Name: s.Name}
+	}
+	return nil
+}
+
+func (m *model) showClaim(c *corev1.PersistentVolumeClaim) {
+	m.UID = types.StringValue(string(c.UID))
+	m.Phase = types.StringValue(string(corev1.ClaimPending)) // until a controller has seen it
+	if c.Status.Phase != "" {
+		m.Phase = types.StringValue(string(c.Status.Phase))
+	}
+	m.VolumeName = tfvalue.OrNull(c.Spec.VolumeName)
+	m.StorageClass = tfvalue.OrNull(storagehelpers.GetPersistentVolumeClaimClass(c))
+	m.VolumeMode = types.StringValue(string(corev1.PersistentVolumeFilesystem)) // Kubernetes' default
+	if c.Spec.VolumeMode != nil {
+		m.VolumeMode = types.StringValue(string(*c.Spec.VolumeMode))
+	}
+	m.Capacity = types.Int64Null()
+	if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {
+		m.Capacity = types.Int64Value(size.Value())
+	}
+	m.AccessModes = []string{}
+	for _, mode := range c.Status.AccessModes {
+		m.AccessModes = append(m.AccessModes, string(mode))
+	}
+	m.Bindings = []bindingModel{}
+	for _, r := range reservation.Look(c) {
+		m.Bindings = append(m.Bindings, bindingModel{
+			ID: r.ID, Owner: tfvalue.OrNull(r.Owner), Name: tfvalue.OrNull(r.Name), AccessMode: tfvalue.OrNull(string(r.Mode)),
+		})
+	}
+}
+
+func (m *model) showPods(uses []cluster.PodUse) {
+	m.Pods = []podModel{}
+	for _, u := range uses {
+		m.Pods = append(m.Pods, podModel{Name: u.Name, ReadOnly: u.ReadOnly, Node: tfvalue.OrNull(u.Node), Phase: string(u.Phase)})
+	}
+}
+
+// reason names the attribute that is to blame, where there is one. It can stand after a colon.
+func reason(err error) string {
+	var blamed *source.Error
+	if errors.As(err, &blamed) && blamed.Attribute != "" {
+		return fmt.Sprintf("%s: %s", blamed.Attribute, err)
+	}
+	return err.Error()
+}

@@ -1,0 +1,122 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"maps"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// objectName is what Kubernetes accepts as the name of most objects (RFC 1123 subdomain).
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+func (d *persistentVolumeClaim) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Looks at a PersistentVolumeClaim without holding it: what it is, who uses it, and what a " +
+			"`virtclaim_volume_binding` of it would lead to. It changes nothing and reads no secret.\n\n" +
+			"It has no `volume` that a machine could take: only a binding gives one, because only a binding sees to it that nobody else " +
+			"writes there.\n\n" +
+			"A claim that is not bound, or whose volume no virtual machine can have, is an answer: `volume_error` says why, and nothing fails. " +
+			"Use it in a `precondition` or a `check` where that matters. A claim that does not exist is an error.",
+		Attributes: merge(arguments(), results(), map[string]schema.Attribute{"timeouts": timeouts.Attributes(ctx)}),
+	}
+}
+
+// arguments are those of a binding's source, but for what it makes.
+func arguments() map[string]schema.Attribute {
+	name := []validator.String{stringvalidator.RegexMatches(objectName, "must be a name as Kubernetes accepts it")}
+	return map[string]schema.Attribute{
+		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
+		"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},
+		"force_block": schema.BoolAttribute{
+			Optional: true, MarkdownDescription: "As in a binding's source: the raw device of a volume with `volumeMode: Filesystem`.",
+		},
+		"mount_path": optional("As in a binding's source: where every host has a Filesystem volume mounted."),
+		"monitors": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+			MarkdownDescription: "As in a binding's source: monitors of a Ceph volume as the hosts reach them.",
+		},
+		"ceph_config_map": schema.SingleNestedAttribute{
+			Optional: true, MarkdownDescription: "As in a binding's source: where ceph-csi has the monitors of its clusters.",
+			Attributes: map[string]schema.Attribute{
+				"namespace": optional("Its namespace; that of the driver's secret if absent."),
+				"name":      optional("Its name; `ceph-csi-config` or `rook-ceph-csi-config` if absent."),
+				"key":       optional("The key in it; `config.json` or `csi-cluster-config-json` if absent."),
+			},
+		},
+	}
+}
+
+func results() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"uid":           computed("UID of the claim; one that was created anew under the same name has another."),
+		"phase":         computed("`Pending`, `Bound` or `Lost`. A claim that is being deleted is still `Bound`: `volume_error` says so."),
+		"volume_name":   computed("Name of the PersistentVolume that the claim names; null while it names none."),
+		"storage_class": computed("Name of the claim's StorageClass; null if it has none."),
+		"volume_mode":   computed("`Block` or `Filesystem`."),
+		"capacity": schema.Int64Attribute{
+			Computed: true, MarkdownDescription: "What the claim really got, in bytes; null while it is not bound.",
+		},
+		"access_modes": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "The Kubernetes access modes that the claim really got, such as `ReadWriteMany`; none while it is not bound. " +
+				"The guide on access modes tells which access mode of a binding needs which of them.",
+		},
+		"pods": schema.ListNestedAttribute{
+			Computed: true, MarkdownDescription: "The pods that mount the claim and are not finished. Null, with a warning, when the " +
+				"provider's credentials may not list the pods of the namespace.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name": computed("Name of the pod."),
+				"read_only": schema.BoolAttribute{
+					Computed: true, MarkdownDescription: "Whether no container of the pod can write to the claim.",
+				},
+				"node":  computed("Name of its node; null while it waits for one."),
+				"phase": computed("Phase of the pod."),
+			}},
+		},
+		"bindings": schema.ListNestedAttribute{
+			Computed: true, MarkdownDescription: "The volume bindings that have reserved the claim, of this configuration or any other.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"id":          computed("`id` of the binding."),
+				"owner":       computed("`owner` of the configuration that has it; null if that has none."),
+				"name":        computed("`name` of the binding."),
+				"access_mode": computed("`access_mode` of the binding. Null, like owner and name, when the record can't be read."),
+			}},
+		},
+		"volume_error": computed("Why the claim can't be bound, now or for good; null if it can. Whether the claim allows the access mode " +
+			"and the hosts of a binding, and whether its secret holds what it should, is for the binding to check."),
+		"disk_xml": computed("The libvirt `<disk>` that would open the volume, as a preview: that of a `read-shared` binding, as target vda. " +
+			"It has no `<auth>`, because a binding makes the libvirt secret that this names. Null when `volume_error` is not."),
+		"secret_ref": schema.SingleNestedAttribute{
+			Computed: true, MarkdownDescription: "The Kubernetes secret that a binding takes the credentials from, and must be allowed to " +
+				"read; null if the storage asks for none.",
+			Attributes: map[string]schema.Attribute{
+				"namespace": computed("Its namespace."),
+				"name":      computed("Its name."),
+			},
+		},
+	}
+}
+
+func optional(description string) schema.Attribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
+}
+
+func computed(description string) schema.Attribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+func merge(parts ...map[string]schema.Attribute) map[string]schema.Attribute {
+	all := map[string]schema.Attribute{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
+}
