@@ -72,6 +72,25 @@ func TestAccABindingWhoseReservationVanishedIsDestroyed(t *testing.T) {
 	}
 }
 
+func TestAccAReservationThatVanishedMayHaveBeenTaken(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "drift", "data", acctest.LUN(t, l, true, ""))
+	config := binding(fromClaim("drift", "data"), "", "host-a")
+	first, second := configured(t, l, "first", config), configured(t, l, "second", config)
+	first.Must("apply", "-auto-approve")
+	dropMarks(t, l, "drift", "data", true)
+	second.Must("apply", "-auto-approve")
+	out, err := first.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("both have it")
+	}
+	says(t, out, "The binding could not be updated", `it is held by binding "data" of owner "second"`)
+	first.Must("destroy", "-auto-approve")
+	heldBy(t, l, "drift", "data", "second/data write-exclusive")
+	second.Must("destroy", "-auto-approve")
+	heldBy(t, l, "drift", "data")
+}
+
 // Whatever became of the claim: a refresh warns and keeps the binding, whose credentials are still on hosts, and a destroy
 // removes them.
 func TestAccABindingOutlivesItsClaim(t *testing.T) {
@@ -80,10 +99,12 @@ func TestAccABindingOutlivesItsClaim(t *testing.T) {
 		happens       func(*testing.T, *lab.Lab, lab.ClaimSpec)
 	}{
 		{"that is being deleted", "outlived/data is being deleted", func(t *testing.T, l *lab.Lab, _ lab.ClaimSpec) {
+			t.Helper()
 			acctest.MustShell(t, l, "kubectl delete pvc data -n outlived --wait=false")
 		}},
 		{"that is gone", "outlived/data is gone", vanish},
 		{"that is Lost", "outlived/data is Lost", func(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+			t.Helper()
 			removeVolume(t, l, spec)
 			acctest.Eventually(t, "the claim is Lost", func() error {
 				if phase := acctest.ClaimNow(t, l, "outlived", "data").Status.Phase; phase != corev1.ClaimLost {
@@ -93,6 +114,7 @@ func TestAccABindingOutlivesItsClaim(t *testing.T) {
 			})
 		}},
 		{"that was made anew", "outlived/data is another one than was bound", func(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+			t.Helper()
 			vanish(t, l, spec)
 			if _, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims("outlived").Create(t.Context(), l.Claim(spec), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
@@ -185,5 +207,35 @@ func TestAccARestoredClaimIsHeldByNobody(t *testing.T) {
 	after.Must("apply", "-auto-approve")
 	heldBy(t, l, "restored", "data", "after/data write-exclusive")
 	after.Must("destroy", "-auto-approve")
+	heldBy(t, l, "restored", "data")
+}
+
+// A claim that was made anew over the same storage is taken by the binding's next change.
+func TestAccABindingGoesOnWithAClaimThatWasRestored(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "restored", Name: "data", LUN: acctest.LUN(t, l, true, "")}
+	acctest.AddClaim(t, l, spec)
+	cli := configured(t, l, "restored", binding(fromClaim("restored", "data"), "", "host-a"))
+	cli.Must("apply", "-auto-approve")
+	vanish(t, l, spec)
+	removeVolume(t, l, spec)
+	core := l.Cluster.Client.CoreV1()
+	if _, err := core.PersistentVolumes().Create(t.Context(), l.Volume(spec), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.PersistentVolumeClaims("restored").Create(t.Context(), l.Claim(spec), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AwaitBound(t.Context(), "restored", "data"); err != nil {
+		t.Fatal(err)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.", "restored/data is another one than was bound")
+	cli.Replace("main.tf", `["host-a"]`, `["host-a", "host-b"]`)
+	cli.Must("apply", "-auto-approve")
+	heldBy(t, l, "restored", "data", "restored/data write-exclusive")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
+		t.Errorf("it is not the binding of the restored claim:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "restored", "data")
 }

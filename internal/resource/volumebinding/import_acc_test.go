@@ -88,6 +88,40 @@ func TestAccALostStateIsReleased(t *testing.T) {
 	next.Must("destroy", "-auto-approve")
 }
 
+// Who applies instead has two bindings of one name, and releases the old one by the command that an import prints.
+func TestAccALostStateThatWasAppliedOver(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, true, "")
+	acctest.Claim(t, l, "lost", "data", lun)
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "lost", binding(fromClaim("lost", "data"), "", "host-a")+web(l, console))
+	cli.Must("apply", "-auto-approve")
+	console.Await(t, "READY")
+	lose(t, cli)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Fatal("the machine was made twice")
+	}
+	says(t, out, "terraform import")
+	cli.Must("import", "virtclaim_virtual_machine.web", "host-a/web")
+	cli.Must("apply", "-auto-approve")
+	plugged(t, l, lun)
+	booted(t, console)
+	cli.Must("destroy", "-auto-approve")
+	heldBy(t, l, "lost", "data", "lost/data write-exclusive")
+
+	out, err = cli.Run("import", "-no-color", data, "lost/data/nothing")
+	if err == nil {
+		t.Error("nothing was imported")
+	}
+	release := printed(out, "kubectl")
+	if len(release) != 1 {
+		t.Fatalf("%d commands are printed:\n%s", len(release), out)
+	}
+	acctest.MustShell(t, l, release[0])
+	heldBy(t, l, "lost", "data")
+}
+
 // An import knows no hosts: the hosts that the configuration no longer names lose the credentials all the same, and a
 // destroy looks everywhere.
 func TestAccAnImportedBindingLeavesNothingOnAnyHost(t *testing.T) {

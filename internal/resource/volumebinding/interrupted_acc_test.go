@@ -1,6 +1,7 @@
 package volumebinding_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -121,5 +122,42 @@ func TestAccWhatALostAnswerLeftIsTakenBack(t *testing.T) {
 	if !tap.Fired() || err == nil || !isEmpty(t, cli) {
 		t.Errorf("the apply was not interrupted: %v\n%s", err, out)
 	}
+	heldBy(t, l, "interrupted", "data")
+}
+
+// Somebody's domain has the storage, with credentials of its own: what was interrupted is not simply gone.
+func TestAccAnInterruptedBindingIsNotTakenOverWhileOthersUseItsStorage(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, true, "")
+	acctest.Claim(t, l, "interrupted", "data", lun)
+	cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-a"))
+	interrupt(t, l, cli, tap, killed[0], "interrupted/data write-exclusive")
+	theirs := fmt.Sprintf(`<domain type='qemu'>
+  <name>theirs</name><memory unit='MiB'>64</memory><os><type>hvm</type></os>
+  <devices>
+    <disk type='network' device='disk'>
+      <driver name='qemu' type='raw'/>
+      <source protocol='iscsi' name='%s/%d'>
+        <host name='127.0.0.1'/>
+        <auth username='them'><secret type='iscsi' uuid='0d0f2f9c-7f9f-4f4e-9d0a-3c1f4a0b6a11'/></auth>
+      </source>
+      <target dev='vda' bus='virtio'/>
+    </disk>
+  </devices>
+</domain>`, lun.IQN, lun.Number)
+	if err := l.Hosts["host-a"].DefineXML(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("it was taken over")
+	}
+	says(t, out, "interrupted/data can't be taken over from another", "domain theirs on host host-a", "release it by hand")
+	heldBy(t, l, "interrupted", "data", "interrupted/data write-exclusive")
+	if _, err := l.Hosts["host-a"].Virsh(t.Context(), "undefine", "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	cli.Must("apply", "-auto-approve")
+	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "interrupted", "data")
 }

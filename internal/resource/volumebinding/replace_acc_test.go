@@ -105,3 +105,20 @@ func TestAccABindingIsRenamed(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "replaced", "data")
 }
+
+// Two bindings of one name have the same id, and would overwrite each other's credentials.
+func TestAccTwoBindingsOfOneNameAreRefused(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "replaced", "first", acctest.LUN(t, l, true, ""))
+	acctest.Claim(t, l, "replaced", "second", acctest.LUN(t, l, true, ""))
+	both := strings.Replace(binding(fromClaim("replaced", "each.key"), `for_each = toset(["first", "second"])`, "host-a"), `"each.key"`, "each.key", 1)
+	cli := configured(t, l, "replaced", both)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("both were made")
+	}
+	says(t, out, "Error: Two bindings of one name", "Give each its own name")
+	cli.Must("destroy", "-auto-approve")
+	heldBy(t, l, "replaced", "first")
+	heldBy(t, l, "replaced", "second")
+}

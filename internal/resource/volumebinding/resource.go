@@ -67,6 +67,12 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())
 	}
+	if !r.backend.Take("binding " + plan.ID.ValueString()) {
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two bindings of one name",
+			fmt.Sprintf("Another resource of this configuration makes the binding %s, too: they would have each other's credentials. "+
+				"Give each its own name.", plan.Name.ValueString()))
+		return
+	}
 	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner, Reserved: plan.Reserved.ValueBool()}
 	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
 	if !ok {
