@@ -44,6 +44,14 @@ type Holder struct {
 	Release string
 }
 
+// Holders are the records on a claim, sorted by id.
+func Holders(claim *corev1.PersistentVolumeClaim) (holders []Holder) {
+	for _, r := range Look(claim) {
+		holders = append(holders, Holder{r, byHand(claim, r)})
+	}
+	return holders
+}
+
 // HeldError is the error of a claim that other bindings hold.
 type HeldError struct {
 	Claim Ref

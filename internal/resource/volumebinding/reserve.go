@@ -61,7 +61,7 @@ func (r *binding) reserve(ctx context.Context, m model, own holding, v volume.Vo
 }
 
 // withCredentials adds to an error that tells how to release a claim by hand what else there is to remove: the credentials
-// of a binding without an owner, which nobody else will ever find.
+// on hosts, which nobody may ever find again.
 func withCredentials(err error, v volume.Volume) error {
 	var held *reservation.HeldError
 	if v.Images[0].Auth == nil || !errors.As(err, &held) {
@@ -69,14 +69,14 @@ func withCredentials(err error, v volume.Volume) error {
 	}
 	var commands strings.Builder
 	for _, h := range held.Holders {
-		if h.Unreadable == nil && h.Owner == "" {
+		if h.Unreadable == nil {
 			commands.WriteString("\n  virsh secret-undefine " + h.ID)
 		}
 	}
 	if commands.Len() == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\n\nWhat is released by hand may have left its credentials on hosts. Run there:%s", err, commands.String())
+	return fmt.Errorf("%w\n\nWhat is released by hand may have left its credentials on hosts. Then run there:%s", err, commands.String())
 }
 
 // restore gives the record the mode again that the binding had before an update that failed, also when the update's time is
@@ -147,8 +147,8 @@ type others struct {
 	known bool
 	// owners are those of the other bindings of the claim.
 	owners []string
-	// isJoined tells that there is another binding of the same owner and name, which replaces this one.
-	isJoined bool
+	// isReplaced tells that another binding of the same owner and name came after this one, and has its place.
+	isReplaced bool
 }
 
 // others looks at the claim. A claim that is gone, or is another by now, has no records any more.
@@ -169,7 +169,7 @@ func (r *binding) others(ctx context.Context, m model, own holding) (found other
 			found.owners = append(found.owners, record.Owner)
 			continue
 		}
-		found.isJoined = slices.ContainsFunc(record.Nonces, func(nonce string) bool { return nonce != held.Nonce })
+		found.isReplaced = record.Unreadable == nil && record.Nonces[len(record.Nonces)-1] != held.Nonce
 	}
 	return found, err
 }

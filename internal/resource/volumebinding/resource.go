@@ -139,7 +139,9 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	if !r.refreshVolume(ctx, &state, &own, &resp.Diagnostics) {
+	if !state.isAdopted() {
+		r.fillVolume(ctx, &state, &own, &resp.Diagnostics)
+	} else if !r.refreshVolume(ctx, &state, &own, &resp.Diagnostics) {
 		return
 	}
 	r.refreshReservation(ctx, &state, own, &resp.Diagnostics)
@@ -175,7 +177,9 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	}
 	hosts := plan.hostKeys(ctx, &resp.Diagnostics)
 	actual := plan.held(found.Volume, hosts)
-	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) || !checkIdentity(ctx, state.Volume, actual, &resp.Diagnostics) {
+	// What an import has found is where the volume would be without the options that the configuration adds.
+	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) ||
+		state.isAdopted() && !checkIdentity(ctx, state.Volume, actual, &resp.Diagnostics) {
 		return
 	}
 	record := plan.record(own.Owner, own, found.Credentials)
@@ -204,7 +208,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		if found.Credentials == nil {
 			keep = nil // the storage no longer asks for any
 		}
-		before := state.hostKeys(ctx, &resp.Diagnostics)
+		before := r.hostsBefore(ctx, state, own, &resp.Diagnostics)
 		if err = r.letGo(ctx, state, own, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
 			err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, leftHosts(before, keep))
 		}
@@ -239,12 +243,12 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	hosts := state.hostKeys(ctx, &resp.Diagnostics)
+	hosts := r.hostsOf(ctx, state, &resp.Diagnostics)
 	if err := r.letGo(ctx, state, own, hosts, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
-	if state.hasCredentials(ctx, &resp.Diagnostics) {
+	if state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted() {
 		if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
 			resp.Diagnostics.AddError("The binding could not be removed",
 				fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
@@ -259,10 +263,15 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 }
 
 // letGo has machines on hosts let go of the storage that is about to be released there. Where another binding of the same
-// owner and name has joined, the machines are that one's by now.
+// owner and name has come after this one, the machines are that one's by now.
 func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
-	if diags.Append(d...); !known || len(v.Images) == 0 || len(keys) == 0 {
+	diags.Append(d...)
+	if !known && !state.isAdopted() {
+		diags.AddWarning("Nobody has looked who uses the storage", fmt.Sprintf("The binding %s was imported, and where its volume is was "+
+			"never found out. See to it yourself that no machine uses it.", state.Name.ValueString()))
+	}
+	if !known || len(v.Images) == 0 || len(keys) == 0 {
 		return nil
 	}
 	hosts := map[string]guard.Host{}
@@ -274,18 +283,12 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		hosts[key] = h
 	}
 	others, err := r.others(ctx, state, own)
-	if err != nil || others.isJoined {
+	if err != nil || others.isReplaced {
 		return err
 	}
 	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner, func(u guard.Use) bool {
 		return r.spares(u, state.ID.ValueString(), others)
 	})
-}
-
-// ImportState says why there is nothing to import.
-func (r *binding) ImportState(_ context.Context, _ resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resp.Diagnostics.AddError("A volume binding can't be imported",
-		"A binding changes nothing in its storage, so create it anew: it takes over what one of the same owner and name left.")
 }
 
 // checkIdentity refuses to bind other storage than the plan showed.

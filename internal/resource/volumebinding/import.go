@@ -1,0 +1,169 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// ImportState takes <namespace>/<claim>/<name>, and finds the binding in the claim's reservation. Its hosts are not written
+// there: they are null until the configuration tells.
+func (r *binding) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	ref, name, err := importID(req.ID)
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import id", fmt.Sprintf("%q: %s. Only bindings of claims can be imported. A binding of "+
+			"storage that is named directly changes nothing in it: create it anew.", req.ID, err))
+		return
+	}
+	if !r.backend.Ready() {
+		resp.Diagnostics.AddError("The binding could not be imported", "The provider's configuration is not known yet.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	record, err := r.lookUp(ctx, ref, name)
+	if err != nil {
+		resp.Diagnostics.AddError("The binding could not be imported", err.Error())
+		return
+	}
+	claim := path.Root("source").AtName(claimSource)
+	for _, a := range []struct {
+		at    path.Path
+		value any
+	}{
+		{path.Root("id"), record.ID},
+		{path.Root("name"), record.Name},
+		{path.Root("access_mode"), string(record.Mode)},
+		{claim.AtName("namespace"), ref.Namespace},
+		{claim.AtName("claim_name"), ref.Name},
+		{path.Root("reserved"), true},
+	} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, a.at, a.value)...)
+	}
+	own := holding{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Reserved: true}
+	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+}
+
+// importID splits <namespace>/<claim>/<name>. Names may have slashes in them.
+func importID(id string) (ref reservation.Ref, name string, err error) {
+	ref.Namespace, id, _ = strings.Cut(id, "/")
+	ref.Name, name, _ = strings.Cut(id, "/")
+	if ref.Namespace == "" || ref.Name == "" || name == "" {
+		return ref, name, errors.New("it is not of the shape <namespace>/<claim>/<name>")
+	}
+	return ref, name, nil
+}
+
+// lookUp finds the record of a binding on its claim: this owner's, or that of whoever it is when no owner is set.
+func (r *binding) lookUp(ctx context.Context, ref reservation.Ref, name string) (reservation.Record, error) {
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return reservation.Record{}, err
+	}
+	claim, err := client.Claim(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return reservation.Record{}, err
+	}
+	var found []reservation.Record
+	for _, record := range reservation.Look(claim) {
+		if record.Unreadable == nil && record.Name == name && (r.backend.Owner == "" || record.Owner == r.backend.Owner) {
+			found = append(found, record)
+		}
+	}
+	wanted := fmt.Sprintf("binding %q", name)
+	if r.backend.Owner != "" {
+		wanted += fmt.Sprintf(" of owner %q", r.backend.Owner)
+	}
+	switch {
+	case len(found) == 0:
+		return reservation.Record{}, fmt.Errorf("the %s is not reserved for a %s. %s\n\nThere is nothing to import: create the binding, "+
+			"which changes nothing on the claim's storage", ref, wanted, listed(claim))
+	case len(found) > 1:
+		return reservation.Record{}, fmt.Errorf("the %s is reserved for more than one %s. %s\n\nSet the provider's owner to that of "+
+			"the one to import, or release the others by hand", ref, wanted, listed(claim))
+	case claim.DeletionTimestamp != nil:
+		return reservation.Record{}, fmt.Errorf("the %s is being deleted, so nothing can be bound to it any more. %s", ref, listed(claim))
+	}
+	return found[0], nil
+}
+
+// listed says who holds a claim, and how that is released by hand.
+func listed(claim *corev1.PersistentVolumeClaim) string {
+	holders := reservation.Holders(claim)
+	if len(holders) == 0 {
+		return "Nobody holds it."
+	}
+	text := "It is held by:"
+	for _, h := range holders {
+		text += fmt.Sprintf("\n- %s, which is released by hand, once no machine uses it, with:\n  %s", h, h.Release)
+	}
+	return text
+}
+
+// isAdopted tells whether the configuration has told the hosts; after an import they are not known.
+func (m model) isAdopted() bool { return !m.Hosts.IsNull() }
+
+// fillVolume resolves the claim of a binding that has just been imported. What stands against it is a warning, as in any
+// refresh.
+func (r *binding) fillVolume(ctx context.Context, state *model, own *holding, diags *diag.Diagnostics) {
+	c := state.claim(ctx, diags)
+	if c == nil {
+		return
+	}
+	found, err := r.resolveClaim(ctx, *state, *c, diags)
+	if err != nil {
+		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The volume of the imported binding is not known yet",
+			fmt.Sprintf("An apply finds it, once what stands against it is mended: %s.", err))
+		return
+	}
+	addWarnings(diags, sourcePath.AtName(claimSource), found.Warnings)
+	own.Version = found.Version()
+	state.Volume = tfvalue.VolumeObject(state.held(found.Volume, []string{}), tfvalue.Unknowns{})
+	if found.Volume.Images[0].Auth != nil {
+		state.Credentials = types.MapValueMust(types.StringType, nil)
+	}
+}
+
+// hostsOf are the hosts that a binding may have something on: those in state, or, as long as an import has not been
+// followed by an apply, all hosts.
+func (r *binding) hostsOf(ctx context.Context, state model, diags *diag.Diagnostics) []string {
+	if state.isAdopted() {
+		return state.hostKeys(ctx, diags)
+	}
+	return r.backend.Hosts.Keys()
+}
+
+// hostsBefore are the hosts that an update may take the binding away from. Of one that was imported these are the hosts that
+// have its credentials; one that does not answer is a warning, for most likely it has nothing to do with the binding.
+func (r *binding) hostsBefore(ctx context.Context, state model, own holding, diags *diag.Diagnostics) (keys []string) {
+	if state.isAdopted() {
+		return state.hostKeys(ctx, diags)
+	}
+	for _, key := range r.backend.Hosts.Keys() {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			continue
+		}
+		record, err := secret.Get(ctx, h, state.ID.ValueString())
+		switch {
+		case err == nil && record.Nonce == own.Nonce:
+			keys = append(keys, key)
+		case err != nil && !errors.Is(err, host.ErrNotFound) && !errors.Is(err, secret.ErrForeign):
+			diags.AddWarning("A host could not be asked",
+				fmt.Sprintf("Whether it has the credentials of the imported binding %s is not known: %s", state.Name.ValueString(), err))
+		}
+	}
+	return keys
+}

@@ -1,0 +1,182 @@
+package volumebinding_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// lose removes a folder's state, and gives the id that its binding had.
+func lose(t *testing.T, cli acctest.CLI) (id string) {
+	t.Helper()
+	id = strings.TrimSpace(uuid.FindString(cli.Must("state", "show", "-no-color", data)))
+	for _, file := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
+		if err := os.Remove(filepath.Join(cli.Dir, file)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	return id
+}
+
+// secretIs fails the test when a host does not have exactly the secret of that binding.
+func secretIs(t *testing.T, l *lab.Lab, host, id string) {
+	t.Helper()
+	out, err := l.Hosts[host].Virsh(t.Context(), "secret-list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out, "virtclaim-") != 1 || !strings.Contains(out, "virtclaim-"+id) {
+		t.Errorf("%s has not the secret of %s alone:\n%s", host, id, out)
+	}
+}
+
+// What a lost state had is imported, with the machine that runs, and goes on as if nothing had happened.
+func TestAccALostStateIsTakenOver(t *testing.T) {
+	for _, owner := range []string{"lost", ""} {
+		t.Run("owner "+owner, func(t *testing.T) {
+			l := acctest.Lab(t)
+			lun := acctest.LUN(t, l, true, "")
+			acctest.Claim(t, l, "lost", "data", lun)
+			console := acctest.NewConsole(t)
+			cli := configured(t, l, owner, binding(fromClaim("lost", "data"), "", "host-a")+web(l, console))
+			cli.Must("apply", "-auto-approve")
+			console.Await(t, "READY")
+			id := lose(t, cli)
+
+			cli.Must("import", data, "lost/data/data")
+			cli.Must("import", "virtclaim_virtual_machine.web", "host-a/web")
+			cli.Must("apply", "-auto-approve")
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			heldBy(t, l, "lost", "data", owner+"/data write-exclusive")
+			secretIs(t, l, "host-a", id)
+			plugged(t, l, lun)
+			booted(t, console)
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "lost", "data")
+		})
+	}
+}
+
+// What a lost state had is released by the commands that are printed for whoever wants the claim next.
+func TestAccALostStateIsReleased(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
+	config := binding(fromClaim("lost", "data"), "", "host-a")
+	cli := configured(t, l, "lost", config)
+	cli.Must("apply", "-auto-approve")
+	lose(t, cli)
+	next := configured(t, l, "next", config)
+	out, err := next.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("what is somebody else's was taken")
+	}
+	for _, command := range append(printed(out, "kubectl"), printed(out, "virsh")...) {
+		acctest.MustShell(t, l, strings.Replace(command, "virsh", "virsh -c '"+l.Hosts["host-a"].URI+"'", 1))
+	}
+	if err := secretsOn(l, map[string]int{"host-a": 0})(nil); err != nil {
+		t.Error(err)
+	}
+	heldBy(t, l, "lost", "data")
+	next.Must("apply", "-auto-approve")
+	heldBy(t, l, "lost", "data", "next/data write-exclusive")
+	next.Must("destroy", "-auto-approve")
+}
+
+// An import knows no hosts: the hosts that the configuration no longer names lose the credentials all the same, and a
+// destroy looks everywhere.
+func TestAccAnImportedBindingLeavesNothingOnAnyHost(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
+	cli := configured(t, l, "lost", binding(fromClaim("lost", "data"), "", "host-a", "host-b"))
+	cli.Must("apply", "-auto-approve")
+	id := lose(t, cli)
+	cli.Replace("main.tf", `["host-a", "host-b"]`, `["host-a"]`)
+	cli.Must("import", data, "lost/data/data")
+	plan := cli.Must("plan", "-no-color")
+	says(t, plan, "virtclaim_volume_binding.data will be updated in-place", "0 to add, 1 to change, 0 to destroy")
+	cli.Must("apply", "-auto-approve")
+	secretIs(t, l, "host-a", id)
+	if err := secretsOn(l, map[string]int{"host-b": 0})(nil); err != nil {
+		t.Error(err)
+	}
+
+	cli.Replace("main.tf", `["host-a"]`, `["host-a", "host-b"]`)
+	cli.Must("apply", "-auto-approve")
+	lose(t, cli)
+	cli.Must("import", data, "lost/data/data")
+	cli.Must("destroy", "-auto-approve")
+	if err := secretsOn(l, map[string]int{"host-a": 0, "host-b": 0})(nil); err != nil {
+		t.Error(err)
+	}
+	heldBy(t, l, "lost", "data")
+}
+
+func TestAccWhatCannotBeImported(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "imports", "data", acctest.LUN(t, l, false, ""))
+	acctest.Claim(t, l, "imports", "free", acctest.LUN(t, l, false, ""))
+	shared := binding(fromClaim("imports", "data"), `access_mode = "read-shared"`, "host-a")
+	one, two := configured(t, l, "one", shared), configured(t, l, "two", shared)
+	one.Must("apply", "-auto-approve")
+	two.Must("apply", "-auto-approve")
+	direct := binding(`iscsi = { portal = "127.0.0.1", iqn = "iqn.2026-01.io.example:a", lun = 1 }`, "", "host-a")
+	for _, c := range []struct {
+		name, owner, config, id string
+		want                    []string
+	}{
+		{"no path", "one", shared, "data", []string{"Invalid import id", "not of the shape <namespace>/<claim>/<name>"}},
+		{"direct storage", "one", direct, "iscsi", []string{"Invalid import id", "named directly", "create it anew"}},
+		{"no claim", "one", shared, "imports/none/data", []string{"could not be imported", `"none" not found`}},
+		{
+			"another name", "one", shared, "imports/data/other",
+			[]string{
+				`imports/data is not reserved for a binding "other" of owner "one"`, `binding "data" of owner "one"`,
+				"kubectl patch pvc data -n imports", "There is nothing to import: create the binding",
+			},
+		},
+		{
+			"another owner", "three", shared, "imports/data/data",
+			[]string{`not reserved for a binding "data" of owner "three"`, `binding "data" of owner "one"`, "There is nothing to import"},
+		},
+		{
+			"two of one name", "", shared, "imports/data/data",
+			[]string{`reserved for more than one binding "data"`, `of owner "one"`, `of owner "two"`, "Set the provider's owner"},
+		},
+		{"a free claim", "one", shared, "imports/free/data", []string{"imports/free is not reserved", "Nobody holds it", "create the binding"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cli := configured(t, l, c.owner, c.config)
+			out, err := cli.Run("import", "-no-color", data, c.id)
+			if err == nil || !isEmpty(t, cli) {
+				t.Error("it was imported")
+			}
+			for _, want := range c.want {
+				says(t, out, want)
+			}
+		})
+	}
+	one.Must("destroy", "-auto-approve")
+	two.Must("destroy", "-auto-approve")
+}
+
+// The mode that was reserved is taken over, and the configuration's is an update in place.
+func TestAccAnImportTakesTheModeOfTheReservation(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "imports", "data", acctest.LUN(t, l, true, ""))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: acctest.Provider(l, "imports") + binding(fromClaim("imports", "data"), `access_mode = "read-shared"`, "host-a")},
+			{
+				ResourceName: data, ImportState: true, ImportStateId: "imports/data/data", ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"hosts", "volume.images.0.hosts", "credentials"},
+			},
+		},
+	})
+}
