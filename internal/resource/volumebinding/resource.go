@@ -96,6 +96,9 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 	if err := r.reserve(ctx, m, own, *v, diags); err != nil {
 		return nil, err
 	}
+	if err := r.checkPods(ctx, m, diags); err != nil {
+		return nil, err
+	}
 	hosts := v.Images[0].Hosts
 	put, err = r.putCredentials(ctx, m.record(own.Owner, own, found.Credentials), found.Credentials, hosts)
 	if err == nil {
@@ -145,6 +148,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	r.refreshReservation(ctx, &state, own, &resp.Diagnostics)
+	r.refreshPods(ctx, state, &resp.Diagnostics)
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
@@ -193,6 +197,9 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		if err = r.reserve(ctx, plan, own, actual, &resp.Diagnostics); err == nil {
 			undo = func() error { return r.restore(ctx, plan, state, own, actual, &resp.Diagnostics) }
 		}
+	}
+	if err == nil && !plan.sameBinding(state) {
+		err = r.checkPods(ctx, plan, &resp.Diagnostics)
 	}
 	if err == nil {
 		put, err = r.putCredentials(ctx, record, found.Credentials, stale)

@@ -1,8 +1,10 @@
 package volumebinding_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,14 +15,25 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// as is a provider's configuration with the rights of a manifest (reader or reserver) for the test.
-func as(t *testing.T, l *lab.Lab, config, manifest string) string {
+// as is a provider's configuration with the rights of a manifest (reader or reserver), but for those to some resources, for
+// the test.
+func as(t *testing.T, l *lab.Lab, config, manifest string, without ...string) string {
 	t.Helper()
 	root, err := lab.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(root, "internal", "cluster", "rbac", manifest+".yaml")
+	text, err := os.ReadFile(filepath.Join(root, "internal", "cluster", "rbac", manifest+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range without {
+		text = bytes.ReplaceAll(text, []byte("resources: ["+kind+"]"), []byte("resources: [nothing]"))
+	}
+	file := filepath.Join(t.TempDir(), manifest+".yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.AddNamespace(t.Context(), "virtclaim"); err != nil {
 		t.Fatal(err)
 	}

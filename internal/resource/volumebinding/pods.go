@@ -1,0 +1,148 @@
+package volumebinding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// podReader tells which pods mount a claim.
+type podReader interface {
+	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
+	PodsUsing(ctx context.Context, namespace, claim string) ([]cluster.PodUse, error)
+}
+
+// mounts are the unfinished pods that mount a claim which is held under a mode.
+type mounts struct {
+	ref  claim.Ref
+	mode volume.AccessMode
+	// against are those that can't be borne, beside are the others.
+	against, beside []cluster.PodUse
+}
+
+// mountsOf asks who mounts a claim. Kubernetes keeps pods on several nodes off a claim that is for one node, but not off
+// machines that it knows nothing of.
+func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.AccessMode) (m mounts, err error) {
+	m = mounts{ref: ref, mode: mode}
+	pods, err := r.PodsUsing(ctx, ref.Namespace, ref.Name)
+	if err != nil || len(pods) == 0 {
+		return m, err
+	}
+	isBorne := func(cluster.PodUse) bool { return mode != volume.WriteExclusive }
+	if mode == volume.ReadShared {
+		c, err := r.Claim(ctx, ref.Namespace, ref.Name)
+		if err != nil {
+			return m, err
+		}
+		shares := slices.ContainsFunc(c.Status.AccessModes, func(a corev1.PersistentVolumeAccessMode) bool {
+			return a == corev1.ReadOnlyMany || a == corev1.ReadWriteMany
+		})
+		isBorne = func(p cluster.PodUse) bool { return shares || p.ReadOnly }
+	}
+	for _, p := range pods {
+		if isBorne(p) {
+			m.beside = append(m.beside, p)
+		} else {
+			m.against = append(m.against, p)
+		}
+	}
+	return m, nil
+}
+
+// checkPods refuses a claim whose pods and machines would write over one another. It comes after the reservation, so that
+// whoever looks for one before he starts a pod finds it.
+func (r *binding) checkPods(ctx context.Context, m model, diags *diag.Diagnostics) error {
+	c := m.claim(ctx, diags)
+	if c == nil {
+		return nil
+	}
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return err
+	}
+	found, err := mountsOf(ctx, client, c.ref(), volume.AccessMode(m.AccessMode.ValueString()))
+	switch {
+	case apierrors.IsForbidden(err):
+		warnOfUnknownPods(diags, c.ref(), err)
+		return nil
+	case err != nil:
+		return err
+	case len(found.against) > 0:
+		return found.refusal()
+	}
+	found.warn(diags)
+	return nil
+}
+
+// refreshPods warns of pods that have come to mount the claim: nothing prevents them.
+func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diagnostics) {
+	c := state.claim(ctx, diags)
+	if c == nil {
+		return
+	}
+	lists, err := r.backend.Lists()
+	if err != nil {
+		return // refreshVolume has said so
+	}
+	found, err := mountsOf(ctx, lists, c.ref(), volume.AccessMode(state.AccessMode.ValueString()))
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		warnOfUnknownPods(diags, c.ref(), err)
+	case len(found.against) > 0:
+		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Pods use what machines use",
+			fmt.Sprintf("%s: %s.", state.Name.ValueString(), found.refusal()))
+	}
+	found.warn(diags)
+}
+
+func (m mounts) refusal() error {
+	mount := "mount it"
+	if m.mode == volume.ReadShared {
+		mount = "mount it for writing"
+	}
+	return fmt.Errorf("the %s can't be used %s while pods %s: %s. What they and a machine do destroys the data. Wait until they are "+
+		"finished, or stop them and what starts them again", m.ref, m.mode, mount, podNames(m.against))
+}
+
+func (m mounts) warn(diags *diag.Diagnostics) {
+	if len(m.beside) == 0 {
+		return
+	}
+	diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Pods mount the claim, too",
+		fmt.Sprintf("The %s is used %s, and mounted by: %s. Pods can't be prevented from that, nor from writing: see to it yourself that "+
+			"they agree with the machines.", m.ref, m.mode, podNames(m.beside)))
+}
+
+func warnOfUnknownPods(diags *diag.Diagnostics, ref claim.Ref, err error) {
+	text := fmt.Sprintf("Whether pods mount the %s is not known: %s.", ref, err)
+	if apierrors.IsForbidden(err) {
+		text += " Allow these credentials to list pods, or see to it yourself that no pod writes to what machines use."
+	}
+	diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Pods could not be asked", text)
+}
+
+func podNames(pods []cluster.PodUse) string {
+	names := make([]string, 0, len(pods))
+	for _, p := range pods {
+		name := fmt.Sprintf("pod %s (%s", p.Name, p.Phase)
+		if p.Node != "" {
+			name += " on " + p.Node
+		}
+		if p.ReadOnly {
+			name += ", reads"
+		}
+		names = append(names, name+")")
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
