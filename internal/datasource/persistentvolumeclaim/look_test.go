@@ -30,27 +30,29 @@ func TestSchemaIsValidAndHasNoVolume(t *testing.T) {
 	}
 }
 
-// objects are a bound claim on iSCSI with CHAP, and what belongs to it.
+// objects are a bound claim on iSCSI with CHAP, and its volume.
 func objects() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	block := corev1.PersistentVolumeBlock
-	return &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: "data", UID: "claim-uid"},
-			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-data", VolumeMode: &block},
-			Status: corev1.PersistentVolumeClaimStatus{
-				Phase: corev1.ClaimBound, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
-				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			},
-		}, &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "pv-data"},
-			Spec: corev1.PersistentVolumeSpec{
-				VolumeMode: &block, ClaimRef: &corev1.ObjectReference{Namespace: "vms", Name: "data", UID: "claim-uid"},
-				PersistentVolumeSource: corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{
-					TargetPortal: "192.0.2.10", IQN: "iqn.2001-04.com.example:data", Lun: 1,
-					SessionCHAPAuth: true, SecretRef: &corev1.SecretReference{Name: "chap"},
-				}},
-			},
-			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
-		}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: "data", UID: "claim-uid"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-data", VolumeMode: &block},
+		Status: corev1.PersistentVolumeClaimStatus{
+			Phase: corev1.ClaimBound, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		},
+	}
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-data"},
+		Spec: corev1.PersistentVolumeSpec{
+			VolumeMode: &block, ClaimRef: &corev1.ObjectReference{Namespace: "vms", Name: "data", UID: "claim-uid"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{
+				TargetPortal: "192.0.2.10", IQN: "iqn.2001-04.com.example:data", Lun: 1,
+				SessionCHAPAuth: true, SecretRef: &corev1.SecretReference{Name: "chap"},
+			}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+	}
+	return claim, pv
 }
 
 // lookAt reads the claim vms/data of a cluster that has these objects, and answers as react says.

@@ -86,8 +86,8 @@ func (m model) options(ctx context.Context, diags *diag.Diagnostics) claim.Optio
 // show fills in what was seen of the claim and its volume.
 func (m *model) show(seen claim.Previewed) error {
 	m.showClaim(seen.Claim)
-	if seen.Wrong != nil {
-		m.VolumeError = types.StringValue(reason(seen.Wrong))
+	m.VolumeError = reason(seen.Wrong)
+	if seen.Volume == nil {
 		return nil
 	}
 	v := *seen.Volume
@@ -138,11 +138,14 @@ func (m *model) showPods(uses []cluster.PodUse) {
 	}
 }
 
-// reason names the attribute that is to blame, where there is one. It can stand after a colon.
-func reason(err error) string {
+// reason names the attribute that is to blame, where there is one, and can stand after a colon; null without an error.
+func reason(err error) types.String {
 	var blamed *source.Error
-	if errors.As(err, &blamed) && blamed.Attribute != "" {
-		return fmt.Sprintf("%s: %s", blamed.Attribute, err)
+	switch {
+	case err == nil:
+		return types.StringNull()
+	case errors.As(err, &blamed) && blamed.Attribute != "":
+		return types.StringValue(fmt.Sprintf("%s: %s", blamed.Attribute, err))
 	}
-	return err.Error()
+	return types.StringValue(err.Error())
 }

@@ -43,7 +43,9 @@ resource "virtclaim_volume_binding" "reader" {
 }
 `
 	here := acctest.Provider(l, "looking")
-	is := func(key, value string) resource.TestCheckFunc { return resource.TestCheckResourceAttr(claim, key, value) }
+	is := func(key, value string) resource.TestCheckFunc {
+		return resource.TestCheckResourceAttr(claim, key, value)
+	}
 	none := func(key string) resource.TestCheckFunc { return resource.TestCheckNoResourceAttr(claim, key) }
 	has := func(key, part string) resource.TestCheckFunc {
 		return resource.TestMatchResourceAttr(claim, key, regexp.MustCompile(regexp.QuoteMeta(part)))

@@ -78,6 +78,7 @@ func Must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
+// Undo runs f at the end of the test, which its error fails.
 func Undo(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	t.Cleanup(func() {
