@@ -54,8 +54,21 @@ func startCluster(ctx context.Context, lab *os.File, dir, program string) (*Clus
 	return c, err
 }
 
+// startAttempts is how often the API server is started that ends at once: while it was stopped somebody else may have had
+// its port for a moment.
+const startAttempts = 3
+
 // Start starts the API server, at first or after Stop, on the same port and data, and waits until it can be used.
-func (c *Cluster) Start(ctx context.Context) error {
+func (c *Cluster) Start(ctx context.Context) (err error) {
+	for range startAttempts {
+		if err = c.start(ctx); !errors.Is(err, errEnded) {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *Cluster) start(ctx context.Context) error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -97,6 +110,8 @@ func watchOutput(stdout io.Reader, ready chan<- struct{}) {
 	_, _ = io.Copy(io.Discard, stdout)
 }
 
+var errEnded = errors.New("it ended at once")
+
 func (c *Cluster) await(ctx context.Context, ready <-chan struct{}) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it is not ready after %s", readyTime))
 	defer cancel()
@@ -105,7 +120,7 @@ func (c *Cluster) await(ctx context.Context, ready <-chan struct{}) error {
 	case <-ready:
 		return nil
 	case <-c.ended:
-		err = errors.New("it ended at once")
+		err = errEnded
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}

@@ -163,8 +163,9 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	}
 	was, is := state.claim(ctx, diags), m.claim(ctx, diags)
 	if was != nil && is != nil {
-		return differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName) ||
-			differs(was.MountPath, is.MountPath) || differs(was.ForceBlock, is.ForceBlock)
+		// An imported binding has no hosts yet, and nothing beside the claim's name: both are adopted.
+		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.ForceBlock, is.ForceBlock))
+		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
 	before, _ := state.direct(ctx, diags)
 	after, _ := m.direct(ctx, diags)
