@@ -196,7 +196,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	stale := r.stale(ctx, state, hosts, record, &resp.Diagnostics)
 	var put map[string]string
 	undo := func() error { return nil }
-	err := r.strengthen(ctx, plan, state, actual)
+	err := r.checkMode(ctx, plan, state, actual)
 	if err == nil {
 		own.Reserved = own.Reserved || plan.Reserved.ValueBool()
 		resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
@@ -299,8 +299,8 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	if err != nil || others.isReplaced {
 		return err
 	}
-	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner, func(u guard.Use) bool {
-		return r.spares(u, state.ID.ValueString(), others)
+	return guard.LetGo(ctx, hosts, v.Images[0], own.Owner, func(u guard.Use) bool {
+		return own.spares(u, state.ID.ValueString(), others)
 	})
 }
 
