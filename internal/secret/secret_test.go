@@ -16,7 +16,7 @@ const id = "3f1f4a3e-5d0c-5b8e-9c5a-2f6d3c1b7a90"
 
 var (
 	record      = Record{ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "7"}
-	credentials = volume.Credentials{Secret: []byte("top-secret")}
+	credentials = volume.Credentials{Type: "iscsi", Secret: []byte("top-secret")}
 )
 
 // hostStub is a host's secrets, and the errors that it is told to give.
@@ -85,6 +85,18 @@ func TestPutAndGet(t *testing.T) {
 	}
 	if strings.Contains(s.xml[id], "top-secret") {
 		t.Error("the description tells the value")
+	}
+}
+
+func TestASecretOfCephIsFoundByItsName(t *testing.T) {
+	s := newStub()
+	if err := Put(t.Context(), s, record, volume.Credentials{Type: "ceph", Secret: []byte("key")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`<usage type="ceph">`, "<name>virtclaim-" + id + "</name>"} {
+		if !strings.Contains(s.xml[id], part) {
+			t.Errorf("%s is missing in %s", part, s.xml[id])
+		}
 	}
 }
 
