@@ -214,7 +214,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		actual.Capacity = state.capacityOf(ctx, actual, &resp.Diagnostics)
 	}
 	if err == nil {
-		err = r.prepare(ctx, plan, &actual, found.Volume.Capacity, stale, &resp.Diagnostics)
+		err = r.prepare(ctx, plan, &actual, newImage(ctx, plan, state, found, &resp.Diagnostics), stale, &resp.Diagnostics)
 	}
 	if err == nil {
 		keep := hosts
@@ -319,10 +319,12 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 	return true
 }
 
-// sameUnit is SameStorage from wherever it is opened: that its hosts are all others makes it no other storage.
+// sameUnit tells whether two images are known to be the same storage, from wherever it is opened: that its hosts or its
+// monitors are all others makes it no other storage.
 func sameUnit(a, b volume.Image) bool {
 	a.Hosts, b.Hosts = nil, nil
-	return volume.SameStorage(a, b)
+	same, known := volume.SameMaster(a, b)
+	return same && known
 }
 
 // finish fills in what was computed.
