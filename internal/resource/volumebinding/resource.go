@@ -192,6 +192,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		state.isAdopted() && !checkIdentity(ctx, state.Volume, actual, &resp.Diagnostics) {
 		return
 	}
+	before := r.present(state, r.hostsBefore(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics)
 	record := plan.record(own.Owner, own, found.Credentials)
 	stale := r.stale(ctx, state, hosts, record, &resp.Diagnostics)
 	var put map[string]string
@@ -221,7 +222,6 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		if found.Credentials == nil {
 			keep = nil // the storage no longer asks for any
 		}
-		before := r.hostsBefore(ctx, state, own, &resp.Diagnostics)
 		if err = r.letGo(ctx, state, own, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
 			err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, leftHosts(before, keep))
 		}
@@ -231,10 +231,10 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		own.Reserved = err != nil
 	}
 	if err != nil {
-		err = errors.Join(err, undo())
+		added := leftHosts(slices.Collect(maps.Keys(put)), before)
+		err = errors.Join(err, r.takeBack(ctx, plan.ID.ValueString(), own.Nonce, added), undo())
 		resp.Diagnostics.AddError("The binding could not be updated",
-			fmt.Sprintf("%s: %s\n\nNothing that its machines use has been taken away; apply again when this is mended.",
-				plan.Name.ValueString(), err))
+			fmt.Sprintf("%s: %s\n\nApply again when this is mended.", plan.Name.ValueString(), err))
 		return
 	}
 	own.Version = found.Version()
@@ -256,7 +256,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	hosts := r.hostsOf(ctx, state, &resp.Diagnostics)
+	hosts := r.present(state, r.hostsOf(ctx, state, &resp.Diagnostics), &resp.Diagnostics)
 	if err := r.letGo(ctx, state, own, hosts, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
