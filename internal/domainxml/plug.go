@@ -34,7 +34,7 @@ func Loses(live string, want Machine) ([]string, error) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
-		if !wanted || parseDisk(disk, mark.disk(key)).another(intent) {
+		if !wanted || parseDisk(disk, mark.disk(key)).Another(intent) {
 			keys = append(keys, key)
 		}
 	}
@@ -49,7 +49,7 @@ func Takes(was, want Machine) []string {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		before, had := was.Disks[key]
 		after := want.Disks[key]
-		if !had || len(before.Volume.Images) == 0 || before.another(after) || !slices.Equal(modes(before), modes(after)) {
+		if !had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after)) {
 			keys = append(keys, key)
 		}
 	}
@@ -63,9 +63,9 @@ func modes(d Disk) (all []volume.AccessMode) {
 	return all
 }
 
-// another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain
+// Another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain
 // that is longer on one side is compared as far as both go: of an imported image nobody has said what is below.
-func (is Disk) another(want Disk) bool {
+func (is Disk) Another(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
 	return is.Bus != want.Bus || !slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
 }

@@ -136,13 +136,17 @@ func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (f
 			return nil, err
 		}
 		for _, u := range uses {
-			if u.UUID != e.UUID && !i.AccessMode.Bears(u.mode()) {
+			if !e.isSelf(u) && !i.AccessMode.Bears(u.mode()) {
 				found = append(found, conflict{Entry: e, image: i, use: u})
 			}
 		}
 	}
 	return found, nil
 }
+
+// isSelf tells whether the use is the machine's own. A UUID is its host's only: the same one on another host is what a
+// migration left, or somebody's copy of the definition.
+func (e Entry) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
 
 // mode is under which access mode a domain has the image: what its binding says, or else what the device does.
 func (u Use) mode() volume.AccessMode { return u.Image().AccessMode }
@@ -157,7 +161,7 @@ func (u Use) isPublished() bool {
 func (c conflict) passes() bool {
 	u := c.use
 	switch {
-	case u.isCopy:
+	case u.isCopy, u.UUID == c.UUID:
 		return false
 	case u.isPublished() && u.Mark.Phase != "" && c.UUID < u.UUID:
 		return true
@@ -213,6 +217,8 @@ func (c conflict) advice() string {
 	switch {
 	case u.isCopy:
 		return "A clone of it is being made there, or was begun and never finished. Wait until it is done, or apply that configuration again"
+	case u.UUID == c.UUID:
+		return "It is a copy of this machine's own definition, as a migration leaves one. Undefine the one of the two that is not to be"
 	case u.Mark.Phase == "":
 		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (virsh detach-disk %s %s --persistent), or remove the domain",
 			u.Domain, u.Device.Target)

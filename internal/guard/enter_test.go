@@ -147,6 +147,7 @@ func TestEnter(t *testing.T) {
 		"a foreign reader":                             {reader, theirs("<readonly/>"), ""},
 		"a foreign writer that shares":                 {writers, theirs("<shareable/>"), ""},
 		"a foreign reader beside a writer":             {exclusive, theirs("<readonly/>"), "That domain is not virtclaim's"},
+		"a copy of its own definition":                 {reader, live(user(t, "web", mine, "me", "ready", exclusive)), "a copy of this machine's own definition"},
 		"another export":                               {exclusive, live(user(t, "db", high, "x", "ready", named(exclusive, "other"))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,8 +105,8 @@ func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text strin
 		for depth, i := range a.Volume.Images {
 			if i.Type == "volume" {
 				i, err = located(ctx, h, i)
-				if errors.Is(err, host.ErrNotFound) {
-					continue // there is nothing to be used
+				if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrNoPool) && d.Live == "" {
+					continue // there is nothing to be used, and nothing that the domain could be started with
 				}
 				if err != nil {
 					return nil, fmt.Errorf("what disk %s of domain %s on host %s is: %w", a.Key, d.Name, key, err)

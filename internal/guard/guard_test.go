@@ -25,6 +25,9 @@ func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVol
 	if pool == "gone" {
 		return host.StorageVolume{}, host.ErrNotFound
 	}
+	if pool == "removed" {
+		return host.StorageVolume{}, host.ErrNoPool
+	}
 	return host.StorageVolume{Path: "/" + pool + "/" + name}, nil
 }
 
@@ -140,6 +143,7 @@ func TestUsers(t *testing.T) {
 		byHand(`<disk type='volume' device='disk'><source pool='gone' volume='data'/><target dev='vda'/></disk>`),
 		byHand(`<disk type='file' device='disk'><source file='/ssd/data2'/><target dev='vda'/></disk>`),
 		{Name: "virtclaim-0123456789abcdef", Stored: journal},
+		{Name: "old", Stored: byHand(`<disk type='volume' device='disk'><source pool='removed' volume='data'/><target dev='vda'/></disk>`).Live},
 		{Name: "virtclaim-measure-01234567", Live: byHand(`<disk type='file' device='disk'><source file='/ssd/data'/><target dev='vda'/></disk>`).Live},
 	}}
 	uses, err := guard.Users(t.Context(), "a", h, image("/ssd/data", "anything"))

@@ -92,7 +92,7 @@ func (h *Host) State(ctx context.Context, id string) (State, error) {
 		}
 		s := libvirt.DomainState(number)
 		return State{
-			Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate && s != libvirt.DomainCrashed,
+			Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate, // a crashed one may be preserved
 			Responsive: s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainShutdown,
 			name:       stateNames[s],
 		}, nil

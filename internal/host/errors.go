@@ -12,6 +12,9 @@ import (
 // ErrNotFound is the error of asking for something that the host does not have. A connection that broke is never it.
 var ErrNotFound = errors.New("not found")
 
+// ErrNoPool is the error of a storage pool that the host does not have. Its volumes may exist all the same.
+var ErrNoPool = errors.New("there is no such storage pool")
+
 // ErrStillRunning is the error of a guest that did not shut down in time.
 var ErrStillRunning = errors.New("the guest did not shut down in time")
 

@@ -17,6 +17,9 @@ import (
 func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (T, error) {
 	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) {
 		p, err := l.StoragePoolLookupByName(pool)
+		if isCode(err, libvirt.ErrNoStoragePool) {
+			err = ErrNoPool
+		}
 		if err != nil {
 			var none T
 			return none, fmt.Errorf("storage pool %s: %w", pool, err)

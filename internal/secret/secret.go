@@ -70,26 +70,36 @@ func (r Record) xml(kind string) (string, error) {
 	return s.Marshal()
 }
 
-// Put makes the secret of a binding on a host, or renews it. When it can't be given its value, a secret that was not
-// there before is taken back. A secret of that UUID that is not ours is ErrForeign, and left alone.
+// Put makes the secret of a binding on a host, or renews it. It tells its version only once it has the value: one whose
+// value was not renewed is out of date. When it can't be given its value, a secret that was not there before is taken back.
+// A secret of that UUID that is not ours is ErrForeign, and left alone.
 func Put(ctx context.Context, s Store, r Record, c volume.Credentials) error {
 	_, err := Get(ctx, s, r.ID)
 	isNew := errors.Is(err, host.ErrNotFound)
 	if err != nil && !isNew {
 		return err
 	}
-	xml, err := r.xml(c.Type)
-	if err != nil {
-		return fmt.Errorf("describe secret %s: %w", r.ID, err)
-	}
-	if err := s.DefineSecret(ctx, xml); err != nil {
+	begun := r
+	begun.Version = ""
+	if err := define(ctx, s, begun, c.Type); err != nil {
 		return err
 	}
 	err = s.SetSecretValue(ctx, r.ID, c.Secret)
+	if err == nil {
+		err = define(ctx, s, r, c.Type)
+	}
 	if err != nil && isNew {
 		err = errors.Join(err, s.UndefineSecret(context.WithoutCancel(ctx), r.ID))
 	}
 	return err
+}
+
+func define(ctx context.Context, s Store, r Record, kind string) error {
+	xml, err := r.xml(kind)
+	if err != nil {
+		return fmt.Errorf("describe secret %s: %w", r.ID, err)
+	}
+	return s.DefineSecret(ctx, xml)
 }
 
 // Get reads what a binding's secret tells; host.ErrNotFound when there is none.

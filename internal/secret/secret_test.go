@@ -125,6 +125,9 @@ func TestPutKeepsASecretThatWasThere(t *testing.T) {
 	if s.value[id] != "top-secret" {
 		t.Error("the secret that machines use is gone")
 	}
+	if got, err := Get(t.Context(), s, id); err != nil || got.Version != "" {
+		t.Errorf("it says that it is up to date: %+v, %v", got, err)
+	}
 }
 
 func TestForeignSecretsAreLeftAlone(t *testing.T) {

@@ -3,19 +3,16 @@ package persistentvolumeclaim
 import (
 	"context"
 	"maps"
-	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-)
 
-// objectName is what Kubernetes accepts as the name of most objects (RFC 1123 subdomain).
-var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
 
 func (d *persistentVolumeClaim) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
@@ -31,7 +28,7 @@ func (d *persistentVolumeClaim) Schema(ctx context.Context, _ datasource.SchemaR
 
 // arguments are those of a binding's source, but for what it makes.
 func arguments() map[string]schema.Attribute {
-	name := []validator.String{stringvalidator.RegexMatches(objectName, "must be a name as Kubernetes accepts it")}
+	name := tfvalue.ObjectName()
 	return map[string]schema.Attribute{
 		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
 		"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},

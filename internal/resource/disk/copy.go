@@ -18,7 +18,6 @@ import (
 // prepareMaster measures a master of which nobody has said how large it is, and refuses to clone one that a guest writes
 // to: what came of it would be torn.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
-	top := spec.Master.Images[0]
 	if spec.Master.Capacity == nil {
 		xml, err := domainxml.DiskXML(spec.Master)
 		if err != nil {
@@ -39,27 +38,34 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	if spec.Mode != volume.Clone {
 		return nil
 	}
-	for _, key := range top.Hosts {
-		other, err := r.backend.Hosts.Host(key)
-		if err != nil {
-			return err
-		}
-		if err := refuseWriters(ctx, key, other, top); err != nil {
+	for _, image := range spec.Master.Images {
+		if err := r.refuseWriters(ctx, h.Key, image); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func refuseWriters(ctx context.Context, key string, h *host.Host, master volume.Image) error {
-	users, err := guard.Users(ctx, key, h, master)
-	if err != nil {
-		return err
-	}
-	for _, u := range users {
-		if u.Live && u.Depth == 0 && !u.Device.Ephemeral && u.Device.Volume.Images[0].AccessMode != volume.ReadShared {
-			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
-				guard.ErrInUse, u.Domain, key, master.Name)
+// refuseWriters refuses to copy an image that a machine writes to, whatever is over it here. All its hosts must answer,
+// unless nobody may write to it: then that of the copy must.
+func (r *disk) refuseWriters(ctx context.Context, own string, image volume.Image) error {
+	for _, key := range image.Hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			return err
+		}
+		users, err := guard.Users(ctx, key, h, image)
+		if err != nil && key != own && image.AccessMode == volume.ReadShared {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, u := range users {
+			if u.Live && u.Depth == 0 && !u.Device.Ephemeral && u.Image().AccessMode != volume.ReadShared {
+				return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
+					guard.ErrInUse, u.Domain, key, image.Name)
+			}
 		}
 	}
 	return nil

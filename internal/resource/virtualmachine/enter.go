@@ -46,13 +46,15 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	want.Disks = maps.Clone(want.Disks)
+	disks := maps.Clone(want.Disks)
 	for _, key := range keys {
-		delete(want.Disks, key)
-		if disk, had := was.Disks[key]; had {
-			want.Disks[key] = disk
+		delete(disks, key)
+		// What was another volume stays out: somebody else may have that by now.
+		if disk, had := was.Disks[key]; had && !disk.Another(want.Disks[key]) {
+			disks[key] = disk
 		}
 	}
+	want.Disks = disks
 	if err := l.redefine(ctx, uuid, want); err != nil {
 		return fmt.Errorf("%w\n\nLeft behind: the stored definition has the disk already, and could not be put back: %w", cause, err)
 	}

@@ -100,6 +100,7 @@ func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
 			continue
 		}
 		checkHost(key, m.Host.ValueString(), v, diags)
+		checkMode(key, v, diags)
 		checkShared(key, v, diags)
 		checkReadOnly(key, disks[key].Bus.ValueString(), v, diags)
 		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
@@ -173,17 +174,40 @@ func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Dia
 	}
 }
 
-// checkTwice refuses storage that one machine would write through two disks.
+// checkTwice refuses storage that one machine would write through one disk and have through another, also below it.
 func checkTwice(key string, v volume.Volume, others map[string]volume.Volume, diags *diag.Diagnostics) {
 	for _, other := range slices.Sorted(maps.Keys(others)) {
-		a, b := v.Images[0], others[other].Images[0]
-		if a.Name == "" || b.Name == "" {
-			continue // a disk that is to be made is not that of anybody else
-		}
-		if volume.SameStorage(a, b) && (a.AccessMode == volume.WriteExclusive || b.AccessMode == volume.WriteExclusive) {
+		if i := torn(v, others[other]); i != nil {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "The same storage twice",
-				fmt.Sprintf("Disks %s and %s are both %s, which is write-exclusive. Two disks that write to it would destroy its content.",
-					other, key, a.Name))
+				fmt.Sprintf("Disks %s and %s both have %s, and one of them writes to it, which would destroy the content of the other.",
+					other, key, i.Name))
+		}
+	}
+}
+
+// torn is the image that one of two disks writes and the other one has, too; nil when there is none.
+func torn(a, b volume.Volume) *volume.Image {
+	for n, x := range a.Images {
+		for m, y := range b.Images {
+			writes := n == 0 && x.AccessMode != volume.ReadShared || m == 0 && y.AccessMode != volume.ReadShared
+			// One that is to be made is not that of anybody else.
+			if writes && x.Name != "" && y.Name != "" && volume.SameStorage(x, y) {
+				return &x
+			}
+		}
+	}
+	return nil
+}
+
+// checkMode refuses an image that says under no access mode that it may be used: nobody could guard it.
+func checkMode(key string, v volume.Volume, diags *diag.Diagnostics) {
+	for _, i := range v.Images {
+		switch i.AccessMode {
+		case volume.WriteExclusive, volume.WriteShared, volume.ReadShared:
+		default:
+			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an access mode",
+				fmt.Sprintf("Disk %s uses %s, whose access_mode is %q. Take the volume from a virtclaim_volume_binding or a virtclaim_disk, or "+
+					"write write-exclusive, write-shared or read-shared.", key, i.Name, i.AccessMode))
 		}
 	}
 }

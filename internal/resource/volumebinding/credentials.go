@@ -107,6 +107,30 @@ func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts
 	return errors.Join(failed...)
 }
 
+// takeBack takes this binding's secret off hosts again, also when the operation's time is over.
+func (r *binding) takeBack(ctx context.Context, id, nonce string, hosts []string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if err := r.removeCredentials(ctx, id, nonce, hosts); err != nil {
+		return fmt.Errorf("left behind: the libvirt secret %s: %w", id, err)
+	}
+	return nil
+}
+
+// present are those hosts that the provider still has. One that it no longer has is given up: that is how a host that is
+// off for good leaves its bindings.
+func (r *binding) present(state model, keys []string, diags *diag.Diagnostics) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		_, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			diags.AddWarning("A host is given up", fmt.Sprintf("The provider no longer has host %s. Whether a machine there uses the storage of "+
+				"binding %s is not known, and its credentials, if it has any, stay there: virsh secret-undefine %s",
+				key, state.Name.ValueString(), state.ID.ValueString()))
+		}
+		return err != nil
+	})
+}
+
 // stale are the hosts whose credentials are missing or not those of the record.
 func (r *binding) stale(ctx context.Context, state model, hosts []string, rec secret.Record, diags *diag.Diagnostics) []string {
 	have := state.credentialVersions(ctx, diags)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -48,6 +49,16 @@ func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claime
 		v.Capacity = &size
 	}
 	return err
+}
+
+// newImage is how large a claim says a disk.img is that is asked for only now; nil otherwise: one that is missing later is not
+// there because nothing is mounted.
+func newImage(ctx context.Context, plan, state model, found source.Resolved, diags *diag.Diagnostics) *int64 {
+	was, is := state.claim(ctx, diags), plan.claim(ctx, diags)
+	if was == nil || is == nil || was.CreateDiskImage.Equal(is.CreateDiskImage) {
+		return nil
+	}
+	return found.Volume.Capacity
 }
 
 // measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.

@@ -108,37 +108,48 @@ func (r *binding) release(ctx context.Context, m model, own holding, diags *diag
 }
 
 // standing tells who uses the storage of a claim that another binding of the same owner and name has: nobody, after an
-// apply that was interrupted; machines of the same owner, while this one replaces the other; or somebody else.
+// apply that was interrupted; machines of the same owner, while this one replaces the other; or somebody else. The record
+// does not say which hosts that binding has, so all are asked.
 func (r *binding) standing(ctx context.Context, m model, own holding, v volume.Volume) (s reservation.Standing, err error) {
 	others, err := r.others(ctx, m, own)
 	if err != nil {
 		return s, err
 	}
+	uses, err := r.uses(ctx, v.Images[0], r.backend.Hosts.Keys())
+	if err != nil {
+		return s, err
+	}
 	s.Use = reservation.Free
-	for _, key := range v.Images[0].Hosts {
-		h, err := r.backend.Hosts.Host(key)
-		if err != nil {
-			return s, err
+	for _, u := range uses {
+		isForeign := u.Mark.Phase == ""
+		if !isForeign && own.spares(u, m.ID.ValueString(), others) {
+			continue
 		}
-		uses, err := guard.Users(ctx, key, h, v.Images[0])
-		if err != nil {
-			return s, err
-		}
-		for _, u := range uses {
-			isForeign := u.Mark.Phase == ""
-			if !isForeign && r.spares(u, m.ID.ValueString(), others) {
-				continue
-			}
-			s.Users = append(s.Users, fmt.Sprintf("domain %s on host %s", u.Domain, u.Host))
-			switch {
-			case isForeign || u.Mark.Owner != r.backend.Owner:
-				s.Use = reservation.Foreign
-			case s.Use == reservation.Free:
-				s.Use = reservation.Ours
-			}
+		s.Users = append(s.Users, fmt.Sprintf("domain %s on host %s", u.Domain, u.Host))
+		switch {
+		case isForeign || u.Mark.Owner != own.Owner:
+			s.Use = reservation.Foreign
+		case s.Use == reservation.Free:
+			s.Use = reservation.Ours
 		}
 	}
 	return s, nil
+}
+
+// uses are those of an image on some hosts, all of which must answer.
+func (r *binding) uses(ctx context.Context, i volume.Image, keys []string) (all []guard.Use, err error) {
+	for _, key := range keys {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			return nil, err
+		}
+		uses, err := guard.Users(ctx, key, h, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, uses...)
+	}
+	return all, nil
 }
 
 // others are whose bindings hold the same claim.
@@ -176,7 +187,7 @@ func (r *binding) others(ctx context.Context, m model, own holding) (found other
 
 // spares tells whether a use of the storage is none of this binding's: it has other credentials, or its owner has another
 // binding of it. Where nobody keeps a record the latter is not known, but expected of every other owner.
-func (r *binding) spares(u guard.Use, id string, others others) bool {
+func (h holding) spares(u guard.Use, id string, others others) bool {
 	if auth := u.Image().Auth; auth != nil {
 		return auth.SecretUUID != id
 	}
@@ -186,7 +197,7 @@ func (r *binding) spares(u guard.Use, id string, others others) bool {
 	case others.known:
 		return slices.Contains(others.owners, u.Mark.Owner)
 	}
-	return u.Mark.Owner != r.backend.Owner
+	return u.Mark.Owner != h.Owner
 }
 
 // refreshReservation looks whether the claim still carries the record. One that vanished is drift: some tools drop
@@ -213,26 +224,26 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 	}
 }
 
-// strengthen refuses to make a binding exclusive while more than one machine uses its storage.
-func (r *binding) strengthen(ctx context.Context, plan, state model, v volume.Volume) error {
-	if plan.AccessMode.Equal(state.AccessMode) || v.Images[0].AccessMode != volume.WriteExclusive {
+// checkMode refuses another mode that machines which use the storage can't live with: exclusive while there are several, or
+// any that a running one, which keeps the mode that it was started with, does not bear.
+func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Volume) error {
+	if plan.AccessMode.Equal(state.AccessMode) {
 		return nil
 	}
-	users := map[string]string{}
-	for _, key := range v.Images[0].Hosts {
-		h, err := r.backend.Hosts.Host(key)
-		if err != nil {
-			return err
-		}
-		uses, err := guard.Users(ctx, key, h, v.Images[0])
-		if err != nil {
-			return err
-		}
-		for _, u := range uses {
-			users[u.UUID] = fmt.Sprintf("domain %s on host %s", u.Domain, u.Host)
+	uses, err := r.uses(ctx, v.Images[0], v.Images[0].Hosts)
+	if err != nil {
+		return err
+	}
+	mode, users := v.Images[0].AccessMode, map[[2]string]string{}
+	for _, u := range uses {
+		name := fmt.Sprintf("domain %s on host %s", u.Domain, u.Host)
+		users[[2]string{u.Host, u.UUID}] = name
+		if has := u.Image().AccessMode; mode != volume.WriteExclusive && u.Live && !has.Bears(mode) {
+			return fmt.Errorf("%w: it can't become %s while %s runs with it %s, because a running machine keeps its mode. Stop that machine "+
+				"(running = false) or take the disk away from it in an apply before", guard.ErrInUse, mode, name, has)
 		}
 	}
-	if len(users) > 1 {
+	if mode == volume.WriteExclusive && len(users) > 1 {
 		return fmt.Errorf("%w: it can't become write-exclusive while more than one machine uses it (%s). Take it away from all but one first",
 			guard.ErrInUse, strings.Join(slices.Sorted(maps.Values(users)), ", "))
 	}

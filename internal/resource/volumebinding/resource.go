@@ -192,11 +192,12 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		state.isAdopted() && !checkIdentity(ctx, state.Volume, actual, &resp.Diagnostics) {
 		return
 	}
+	before := r.present(state, r.hostsBefore(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics)
 	record := plan.record(own.Owner, own, found.Credentials)
 	stale := r.stale(ctx, state, hosts, record, &resp.Diagnostics)
 	var put map[string]string
 	undo := func() error { return nil }
-	err := r.strengthen(ctx, plan, state, actual)
+	err := r.checkMode(ctx, plan, state, actual)
 	if err == nil {
 		own.Reserved = own.Reserved || plan.Reserved.ValueBool()
 		resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
@@ -214,14 +215,13 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		actual.Capacity = state.capacityOf(ctx, actual, &resp.Diagnostics)
 	}
 	if err == nil {
-		err = r.prepare(ctx, plan, &actual, found.Volume.Capacity, stale, &resp.Diagnostics)
+		err = r.prepare(ctx, plan, &actual, newImage(ctx, plan, state, found, &resp.Diagnostics), stale, &resp.Diagnostics)
 	}
 	if err == nil {
 		keep := hosts
 		if found.Credentials == nil {
 			keep = nil // the storage no longer asks for any
 		}
-		before := r.hostsBefore(ctx, state, own, &resp.Diagnostics)
 		if err = r.letGo(ctx, state, own, leftHosts(before, hosts), &resp.Diagnostics); err == nil {
 			err = r.removeCredentials(ctx, plan.ID.ValueString(), own.Nonce, leftHosts(before, keep))
 		}
@@ -231,10 +231,10 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		own.Reserved = err != nil
 	}
 	if err != nil {
-		err = errors.Join(err, undo())
+		added := leftHosts(slices.Collect(maps.Keys(put)), before)
+		err = errors.Join(err, r.takeBack(ctx, plan.ID.ValueString(), own.Nonce, added), undo())
 		resp.Diagnostics.AddError("The binding could not be updated",
-			fmt.Sprintf("%s: %s\n\nNothing that its machines use has been taken away; apply again when this is mended.",
-				plan.Name.ValueString(), err))
+			fmt.Sprintf("%s: %s\n\nApply again when this is mended.", plan.Name.ValueString(), err))
 		return
 	}
 	own.Version = found.Version()
@@ -256,7 +256,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	hosts := r.hostsOf(ctx, state, &resp.Diagnostics)
+	hosts := r.present(state, r.hostsOf(ctx, state, &resp.Diagnostics), &resp.Diagnostics)
 	if err := r.letGo(ctx, state, own, hosts, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
@@ -299,8 +299,8 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	if err != nil || others.isReplaced {
 		return err
 	}
-	return guard.LetGo(ctx, hosts, v.Images[0], r.backend.Owner, func(u guard.Use) bool {
-		return r.spares(u, state.ID.ValueString(), others)
+	return guard.LetGo(ctx, hosts, v.Images[0], own.Owner, func(u guard.Use) bool {
+		return own.spares(u, state.ID.ValueString(), others)
 	})
 }
 
@@ -319,10 +319,12 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 	return true
 }
 
-// sameUnit is SameStorage from wherever it is opened: that its hosts are all others makes it no other storage.
+// sameUnit tells whether two images are known to be the same storage, from wherever it is opened: that its hosts or its
+// monitors are all others makes it no other storage.
 func sameUnit(a, b volume.Image) bool {
 	a.Hosts, b.Hosts = nil, nil
-	return volume.SameStorage(a, b)
+	same, known := volume.SameMaster(a, b)
+	return same && known
 }
 
 // finish fills in what was computed.

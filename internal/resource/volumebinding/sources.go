@@ -2,21 +2,18 @@ package volumebinding
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-)
 
-// objectName is what Kubernetes accepts as the name of most objects (RFC 1123 subdomain).
-var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
 
 // sourceAttributes are what a volume can come from, exactly one of which must be set.
 func sourceAttributes() map[string]schema.Attribute {
@@ -91,7 +88,7 @@ func texted(description string) schema.Attribute {
 }
 
 func claimAttribute() schema.SingleNestedAttribute {
-	name := []validator.String{stringvalidator.RegexMatches(objectName, "must be a name as Kubernetes accepts it")}
+	name := tfvalue.ObjectName()
 	return object("A PersistentVolumeClaim. A claim that is not there at plan may be made in the same apply; one that is not bound is "+
 		"waited for until the create timeout.", map[string]schema.Attribute{
 		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
