@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// Handover is how long a machine waits for others that are about to let go.
-	Handover = 2 * time.Minute
+	// handover is how long a machine waits for others that are about to let go, and yield for one that is only published,
+	// too, and has the right to stay: that one has to see this one withdraw before its own time is over.
+	handover = 2 * time.Minute
+	yield    = time.Minute
 	// lookAgain is how long an event is waited for: libvirt announces most changes of a domain, but not a device that was
 	// taken out of its stored definition.
 	lookAgain = 3 * time.Second
@@ -52,7 +54,9 @@ type Entry struct {
 // All hosts of a write-exclusive image have to answer; for the other modes the machine's own has to. The error that names
 // the other machine is ErrInUse.
 func Enter(ctx context.Context, e Entry) error {
-	patient, cancel := context.WithTimeoutCause(ctx, Handover, fmt.Errorf("it has not let go within %s", Handover))
+	patient, cancel := within(ctx, handover)
+	defer cancel()
+	yielding, cancel := within(ctx, yield)
 	defer cancel()
 	for {
 		found, err := e.look(ctx)
@@ -64,10 +68,18 @@ func Enter(ctx context.Context, e Entry) error {
 				return c.refusal()
 			}
 		}
-		if err := found[0].await(patient); err != nil {
+		wait := patient
+		if found[0].yields() {
+			wait = yielding
+		}
+		if err := found[0].await(wait); err != nil {
 			return err
 		}
 	}
+}
+
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("it has not let go within %s", d))
 }
 
 // conflict is a use that an entry can't live with.
@@ -75,6 +87,8 @@ type conflict struct {
 	Entry
 	image volume.Image
 	use   Use
+	// mode is the other one's.
+	mode volume.AccessMode
 }
 
 // look asks all hosts at once.
@@ -136,8 +150,8 @@ func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (f
 			return nil, err
 		}
 		for _, u := range uses {
-			if !e.isSelf(u) && !i.AccessMode.Bears(u.mode()) {
-				found = append(found, conflict{Entry: e, image: i, use: u})
+			if mode, ok := u.against(i.AccessMode); ok && !e.isSelf(u) {
+				found = append(found, conflict{Entry: e, image: i, use: u, mode: mode})
 			}
 		}
 	}
@@ -148,13 +162,23 @@ func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (f
 // migration left, or somebody's copy of the definition.
 func (e Entry) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
 
-// mode is under which access mode a domain has the image: what its binding says, or else what the device does.
-func (u Use) mode() volume.AccessMode { return u.Image().AccessMode }
+// against is the access mode under which the domain has the image, and which does not go together with wanted: what its
+// binding says, or else what the device does.
+func (u Use) against(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
+	i := slices.IndexFunc(u.modes, func(m volume.AccessMode) bool { return !m.Bears(wanted) })
+	if i < 0 {
+		return "", false
+	}
+	return u.modes[i], true
+}
+
+// state is what of the use changes while it is waited for.
+func (u Use) state() [3]bool { return [3]bool{u.Live, u.Stored, u.Saved} }
 
 // isPublished tells whether the use is one that is only about to begin.
 func (u Use) isPublished() bool {
 	running := u.live != ""
-	return !u.Live && (running || u.Mark.Phase == domainxml.Creating)
+	return !u.Live && !u.Saved && (running || u.Mark.Phase == domainxml.Creating)
 }
 
 // passes tells whether it makes sense to wait for the other one.
@@ -171,6 +195,9 @@ func (c conflict) passes() bool {
 	return u.Mark.Phase != "" && u.Mark.Owner == c.Owner
 }
 
+// yields tells whether the other one is waiting for this one, and may.
+func (c conflict) yields() bool { return c.use.isPublished() && c.use.UUID < c.UUID }
+
 // compare puts those first that can't be waited for, so that which one is named does not depend on chance.
 func (c conflict) compare(other conflict) int {
 	rank := func(c conflict) string { return fmt.Sprint(c.passes(), c.use.Host, c.use.Domain, c.use.Device.Key) }
@@ -185,11 +212,11 @@ func (c conflict) await(patient context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(patient, lookAgain)
 	defer cancel()
-	before := [2]bool{c.use.Live, c.use.Stored}
+	before := c.use.state()
 	err = h.Await(ctx, c.use.UUID, func(ctx context.Context) (bool, error) {
 		uses, err := Users(ctx, c.use.Host, h, c.image)
 		n := slices.IndexFunc(uses, func(u Use) bool { return u.UUID == c.use.UUID })
-		return err == nil && (n < 0 || [2]bool{uses[n].Live, uses[n].Stored} != before), err
+		return err == nil && (n < 0 || uses[n].state() != before), err
 	})
 	if patient.Err() != nil {
 		return fmt.Errorf("%w. It was waited for: %w", c.refusal(), context.Cause(patient))
@@ -204,11 +231,14 @@ func (c conflict) await(patient context.Context) error {
 func (c conflict) refusal() error {
 	u := c.use
 	has := "has"
-	if u.Live {
+	switch {
+	case u.Live:
 		has = "runs with"
+	case u.Saved:
+		has = "was saved with"
 	}
 	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s it as its disk %s (%s)",
-		c.Name, c.Host, c.image.Name, c.image.AccessMode, u.Domain, u.Host, has, u.Device.Key, u.mode())
+		c.Name, c.Host, c.image.Name, c.image.AccessMode, u.Domain, u.Host, has, u.Device.Key, c.mode)
 	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
 }
 
@@ -226,8 +256,12 @@ func (c conflict) advice() string {
 		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
 			ofOwner(u.Mark.Owner))
 	}
-	return fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
+	advice := fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
 		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Mark.Owner))
+	if u.Mark.Owner == c.Owner {
+		advice += ". If the one is to replace the other, the old one has to go first: create_before_destroy can't be had with such a disk"
+	}
+	return advice
 }
 
 func ofOwner(owner string) string {

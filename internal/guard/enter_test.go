@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/uuid"
 
@@ -113,6 +114,12 @@ func user(t *testing.T, name, id, owner, phase string, images ...volume.Image) h
 
 func live(d host.Domain) host.Domain { d.Live = d.Stored; return d }
 
+// saved is a domain whose managed save has what its stored definition has no more.
+func saved(d host.Domain) host.Domain { d.Saved, d.Stored = d.Stored, "<domain/>"; return d }
+
+// next is a running domain that becomes another one at its next start.
+func next(d, then host.Domain) host.Domain { d.Stored = then.Stored; return d }
+
 const (
 	low  = "00000000-0000-4000-8000-000000000001"
 	mine = "50000000-0000-4000-8000-000000000000"
@@ -141,6 +148,8 @@ func TestEnter(t *testing.T) {
 		"a reader beside a writer":                     {reader, live(user(t, "db", high, "x", "ready", exclusive)), "(write-exclusive)"},
 		"two writers":                                  {exclusive, live(user(t, "db", high, "x", "ready", exclusive)), "(the other is of the owner x)"},
 		"overlays of an exclusive master":              {exclusive, live(user(t, "db", high, "x", "ready", local, exclusive)), "(write-exclusive)"},
+		"one that is saved with another disk":          {exclusive, saved(user(t, "db", low, "x", "ready", exclusive)), "db on host b was saved with it as its disk data (write-exclusive)"},
+		"one that writes from its next start on":       {reader, next(live(user(t, "db", high, "x", "ready", reader)), user(t, "db", high, "x", "ready", exclusive)), "db on host b runs with it as its disk data (write-exclusive)"},
 		"one that is off":                              {exclusive, user(t, "db", low, "x", "ready", exclusive), "db on host b has it as its disk data"},
 		"one that is being created, with a lower UUID": {exclusive, user(t, "db", low, "x", "creating", exclusive), "just being created (the other is of the owner x)"},
 		"a foreign writer":                             {reader, theirs(""), "virsh detach-disk theirs vdb --persistent"},
@@ -196,6 +205,39 @@ func TestEnterWaitsFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two running machines of one owner, which two states have, are published for the same storage. Neither lets go of it for
+// the other, as it would in one apply: one of them gives way, in time for the other one to see it.
+func TestOfTwoThatWaitForEachOtherOneGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exclusive := shared(volume.WriteExclusive, "a", "b")
+		w := newWorld()
+		ends := map[string]chan error{}
+		published := func(id string) host.Domain {
+			return next(host.Domain{Name: id, UUID: id, Live: "<domain/>"}, user(t, id, id, "me", "ready", exclusive))
+		}
+		w.set("a", published(low))
+		w.set("b", published(high))
+		for key, id := range map[string]string{"a": low, "b": high} {
+			ends[id] = make(chan error, 1)
+			go func() {
+				err := guard.Enter(t.Context(), guard.Entry{
+					Host: key, Name: id, UUID: id, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
+				})
+				if err != nil {
+					w.set(key, next(published(id), host.Domain{Stored: "<domain/>"}))
+				}
+				ends[id] <- err
+			}()
+		}
+		if err := <-ends[high]; !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "it has not let go within 1m0s") {
+			t.Errorf("the one that gives way was told %v", err)
+		}
+		if err := <-ends[low]; err != nil {
+			t.Errorf("the one that stays was told %v", err)
+		}
+	})
 }
 
 func TestOnlyAnExclusiveUseNeedsEveryHost(t *testing.T) {

@@ -37,9 +37,12 @@ type Use struct {
 	Device domainxml.Attached
 	// Depth is the image's place in the chain; 0 is the one that the guest sees.
 	Depth int
-	// Live tells that the running domain has it, Stored that the stored definition does.
-	Live, Stored bool
+	// Live tells that the running domain has it, Stored that the stored definition does, Saved that the managed save does,
+	// which the domain's next start goes on with.
+	Live, Stored, Saved bool
 
+	// modes are the access modes under which it has the image: what runs may differ from what the next start will have.
+	modes []volume.AccessMode
 	// live and stored are the domain's XML.
 	live, stored string
 	// isCopy tells that the domain is one that makes a clone of the image.
@@ -65,28 +68,40 @@ func usersAmong(ctx context.Context, key string, h Looker, domains []host.Domain
 		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
 			continue
 		}
-		live, err := usesIn(ctx, key, h, d, d.Live, image)
+		uses, err := usesOf(ctx, key, h, d, image)
 		if err != nil {
 			return nil, err
 		}
-		stored, err := usesIn(ctx, key, h, d, d.Stored, image)
-		if err != nil {
-			return nil, err
-		}
-		for i := range live {
-			live[i].Live = true
-		}
-		for _, s := range stored {
-			if i := slices.IndexFunc(live, func(l Use) bool { return l.Device.Key == s.Device.Key }); i >= 0 {
-				live[i].Stored = true
-				continue
-			}
-			s.Stored = true
-			live = append(live, s)
-		}
-		all = append(all, live...)
+		all = append(all, uses...)
 	}
 	return all, nil
+}
+
+// usesOf are the devices of one domain that have the image, each once: as it is live, or else as the next start has it.
+func usesOf(ctx context.Context, key string, h Looker, d host.Domain, image volume.Image) (uses []Use, err error) {
+	for _, from := range []struct {
+		text string
+		note func(*Use)
+	}{
+		{d.Live, func(u *Use) { u.Live = true }},
+		{d.Saved, func(u *Use) { u.Saved = true }},
+		{d.Stored, func(u *Use) { u.Stored = true }},
+	} {
+		found, err := usesIn(ctx, key, h, d, from.text, image)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			i := slices.IndexFunc(uses, func(u Use) bool { return u.Device.Key == f.Device.Key })
+			if i < 0 {
+				i = len(uses)
+				uses = append(uses, f)
+			}
+			from.note(&uses[i])
+			uses[i].modes = append(uses[i].modes, f.Image().AccessMode)
+		}
+	}
+	return uses, nil
 }
 
 func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text string, image volume.Image) (found []Use, err error) {

@@ -85,6 +85,7 @@ func TestLetGo(t *testing.T) {
 		"of a running machine":            {"prod", machine(t, "prod", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
 		"below an overlay":                {"prod", machine(t, "prod", "scsi", 0, image("/ssd/over", "o"), data), "detach " + id + ", forget " + id, ""},
 		"of one that is off":              {"prod", off(machine(t, "prod", "sata", 1, data)), "forget " + id, ""},
+		"of one that is saved with it":    {"prod", saved(off(machine(t, "prod", "virtio", 0, data))), "", "which its managed save goes on with"},
 		"that it boots from":              {"prod", machine(t, "prod", "virtio", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},
 		"on SATA":                         {"prod", machine(t, "prod", "sata", 0, data), "", "which a running guest can't lose"},
 		"of another owner":                {"prod", machine(t, "other", "virtio", 0, data), "", "that domain is not this configuration's"},

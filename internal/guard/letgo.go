@@ -57,6 +57,9 @@ func (u Use) refusal(image volume.Image, owner string) error {
 	case !u.isOurs(image, owner):
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (virsh detach-disk %s %s --persistent), or "+
 			"remove the domain", u.Domain, u.Device.Target)
+	case u.Saved:
+		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
+			"managedsave-remove " + u.Domain
 	case u.Live && u.Device.Boots:
 		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
 			"terraform apply -replace=<the disk> -replace=<the machine>"

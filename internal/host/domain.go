@@ -83,6 +83,11 @@ func (h *Host) xml(ctx context.Context, id string, flags libvirt.DomainXMLFlags)
 	})
 }
 
+// SavedXML is what ran when the domain, which is off, was saved with its memory: Domain.Saved.
+func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
+	return onDomain(ctx, h, "look at the managed save of domain", id, saved)
+}
+
 // State tells whether a domain runs.
 func (h *Host) State(ctx context.Context, id string) (State, error) {
 	return onDomain(ctx, h, "read the state of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (State, error) {

@@ -14,6 +14,9 @@ type Domain struct {
 	Stored string
 	// Live is what runs; empty for a domain that is off.
 	Live string
+	// Saved is what ran when a domain that is off was saved with its memory (virsh managedsave, or libvirt-guests when the
+	// host was shut down). Its next start goes on with that, whatever the stored definition says by then.
+	Saved string
 }
 
 // Domains lists every domain of the host, virtclaim's and others, running or not.
@@ -53,8 +56,24 @@ func show(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
 			return shown, err
 		}
 	}
-	if persistent != 0 {
-		shown.Stored, err = l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive)
+	if persistent == 0 {
+		return shown, nil
+	}
+	if shown.Stored, err = l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive); err != nil || active != 0 {
+		return shown, err
+	}
+	shown.Saved, err = saved(l, d)
+	if isCode(err, libvirt.ErrOperationInvalid) {
+		return show(l, d) // it has just been started
 	}
 	return shown, err
+}
+
+// saved is the definition in the managed save of a domain; empty without one.
+func saved(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
+	has, err := l.DomainHasManagedSaveImage(d, 0)
+	if err != nil || has == 0 {
+		return "", err
+	}
+	return l.DomainManagedSaveGetXMLDesc(d, 0)
 }

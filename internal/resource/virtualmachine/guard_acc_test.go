@@ -161,3 +161,59 @@ func TestAccAVolumeGoesFromOneHostToAnother(t *testing.T) {
 		},
 	})
 }
+
+// A guest that was saved with its memory goes on where it was, with the disks that it had: nobody else gets those
+// meanwhile, also when its stored definition has them no more, and it can't be given others.
+func TestAccASavedGuestKeepsItsDisks(t *testing.T) {
+	l := acctest.Lab(t)
+	lun, more := acctest.LUN(t, l, false, "saved"), acctest.LUN(t, l, false, "more")
+	console := acctest.NewConsole(t)
+	virsh := func(args ...string) func() {
+		return func() {
+			if out, err := l.Hosts["host-a"].Virsh(t.Context(), args...); err != nil {
+				t.Fatal(err, out)
+			}
+		}
+	}
+	config := func(disks ...string) string {
+		return acctest.Provider(l, "saved") + unit(l, lun, "write-exclusive") +
+			strings.ReplaceAll(unit(l, more, "write-exclusive"), `"data"`, `"more"`) +
+			machine{disks: disks, log: console.Path()}.hcl(l)
+	}
+	data := disk("data", "data", "virtio")
+	other := acctest.NewCLI(t)
+	other.Write("main.tf", acctest.Provider(l, "other")+unit(l, lun, "write-exclusive")+machine{
+		name: "other", host: "host-b", disks: []string{data}, log: acctest.NewConsole(t).Path(),
+	}.hcl(l))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config(data),
+			Check: func(*terraform.State) error {
+				console.Await(t, "READY")
+				virsh("managedsave", "web")()
+				return nil
+			},
+			ExpectNonEmptyPlan: true, // it is off
+		}, {
+			Config:      config(data, disk("more", "more", "virtio")),
+			ExpectError: message("its guest is saved with its memory", "disk more.", "virsh managedsave-remove web"),
+		}, {
+			PreConfig: func() {
+				virsh("detach-disk", "web", "vda", "--config")()
+				out, err := other.Run("apply", "-auto-approve", "-no-color")
+				if err == nil || !message("domain web on host host-a was saved with it as its disk data").MatchString(out) {
+					t.Errorf("another machine got the disk of a saved guest: %v\n%s", err, out)
+				}
+			},
+			Config: config(data),
+			Check: func(*terraform.State) error {
+				other.Must("destroy", "-auto-approve")
+				if boots := console.Boots(); boots != 1 {
+					return fmt.Errorf("the guest did not go on, it booted %d times", boots)
+				}
+				return nil
+			},
+		}},
+	})
+}

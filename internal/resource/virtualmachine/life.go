@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -20,6 +21,7 @@ type domains interface {
 	Define(ctx context.Context, xml string) (uuid string, err error)
 	StoredXML(ctx context.Context, uuid string) (string, error)
 	LiveXML(ctx context.Context, uuid string) (string, error)
+	SavedXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	Start(ctx context.Context, uuid string) error
 	Stop(ctx context.Context, uuid string, force bool) error
@@ -125,12 +127,33 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 	if is.Mark.Phase != "" {
 		want.Mark.Owner = is.Mark.Owner // a changed owner concerns new machines only
 	}
+	if !active {
+		if err := l.checkSaved(ctx, uuid, want); err != nil {
+			return nil, err
+		}
+	}
 	starts := run && !active
 	pending, err = l.become(ctx, uuid, want, active, starts)
 	if err == nil && starts {
 		err = l.host.Start(ctx, uuid)
 	}
 	return pending, err
+}
+
+// checkSaved refuses to change a machine that is saved with its memory: its next start goes on with what it had then, and
+// what the guest knows of its disks would be wrong if they were others.
+func (l life) checkSaved(ctx context.Context, uuid string, want domainxml.Machine) error {
+	saved, err := l.host.SavedXML(ctx, uuid)
+	if err != nil || saved == "" {
+		return err
+	}
+	differs, err := domainxml.Pending(saved, want)
+	if err != nil || len(differs) == 0 {
+		return err
+	}
+	return fmt.Errorf("its guest is saved with its memory (virsh managedsave), and its next start goes on with what it had then. That can't "+
+		"be changed: %s. Start it before (running = true and nothing else), or give up what its memory had, as after a power cut: "+
+		"virsh managedsave-remove %s", strings.Join(differs, ", "), want.Name)
 }
 
 // become makes the stored definition, and an active domain, what is wanted. That is also how the machine tells others what
