@@ -96,8 +96,9 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 // sameDevice compares what of two volumes a device's XML can hold.
 func sameDevice(a, b volume.Volume) bool {
 	return a.CopyOnRead == b.CopyOnRead && slices.EqualFunc(a.Images, b.Images, func(x, y volume.Image) bool {
-		x.AccessMode, x.Hosts, x.Generation = "", nil, ""
-		y.AccessMode, y.Hosts, y.Generation = "", nil, ""
+		for _, i := range []*volume.Image{&x, &y} {
+			i.AccessMode, i.Hosts, i.Binding, i.Generation = "", nil, "", ""
+		}
 		return reflect.DeepEqual(x, y)
 	}) && topMode(a) == topMode(b)
 }

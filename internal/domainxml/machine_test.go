@@ -21,7 +21,7 @@ func iscsi(mode volume.AccessMode, auth bool) volume.Volume {
 	i := volume.Image{
 		Type: "network", Format: "raw", Protocol: "iscsi", Name: "iqn.2026-01.io.example:disks/1",
 		Servers:    []volume.Server{{Host: "storage.example", Port: ptr(int64(3260))}},
-		AccessMode: mode, Hosts: []string{"node-a", "node-b"},
+		AccessMode: mode, Hosts: []string{"node-a", "node-b"}, Binding: "9d3f0c1b-6b0e-5d0c-8f5e-2f6d3c1b7a90",
 	}
 	if auth {
 		i.Initiator = "iqn.2026-01.io.example:node"

@@ -51,6 +51,7 @@ type diskMark struct {
 type imageMark struct {
 	AccessMode volume.AccessMode `xml:"access-mode,attr,omitempty"`
 	Generation string            `xml:"generation,attr,omitempty"`
+	Binding    string            `xml:"binding,attr,omitempty"`
 	Hosts      []string          `xml:"host"`
 }
 
@@ -60,7 +61,7 @@ func newMachineMark(of Machine) machineMark {
 		v := of.Disks[key].Volume
 		d := diskMark{Key: key, Capacity: v.Capacity}
 		for _, i := range v.Images {
-			d.Images = append(d.Images, imageMark{AccessMode: i.AccessMode, Generation: i.Generation, Hosts: i.Hosts})
+			d.Images = append(d.Images, imageMark{i.AccessMode, i.Generation, i.Binding, i.Hosts})
 		}
 		m.Disks = append(m.Disks, d)
 	}
@@ -83,8 +84,9 @@ func (m diskMark) complete(v *volume.Volume) {
 		return
 	}
 	v.Capacity = m.Capacity
-	for i, mark := range m.Images {
-		v.Images[i].AccessMode, v.Images[i].Generation, v.Images[i].Hosts = mark.AccessMode, mark.Generation, mark.Hosts
+	for n, mark := range m.Images {
+		i := &v.Images[n]
+		i.AccessMode, i.Generation, i.Binding, i.Hosts = mark.AccessMode, mark.Generation, mark.Binding, mark.Hosts
 	}
 }
 

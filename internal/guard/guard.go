@@ -41,6 +41,10 @@ type Use struct {
 	// which the domain's next start goes on with.
 	Live, Stored, Saved bool
 
+	// Binding is the id of the binding that the domain has the image from. The stored definition says it: what runs keeps
+	// what it was told when the device was plugged in. Empty for local images, and where virtclaim noted none.
+	Binding string
+
 	// modes are the access modes under which it has the image: what runs may differ from what the next start will have.
 	modes []volume.AccessMode
 	// live and stored are the domain's XML.
@@ -99,6 +103,7 @@ func usesOf(ctx context.Context, key string, h Looker, d host.Domain, image volu
 			}
 			from.note(&uses[i])
 			uses[i].modes = append(uses[i].modes, f.Image().AccessMode)
+			uses[i].Binding = f.Image().Binding
 		}
 	}
 	return uses, nil

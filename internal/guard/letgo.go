@@ -72,12 +72,13 @@ func (u Use) refusal(image volume.Image, owner string) error {
 }
 
 // isOurs tells whether the domain is one of the owner's machines. Without an owner it must be one without an owner, too,
-// that notes this very image at that device.
+// that notes this very image, or its binding, at that device.
 func (u Use) isOurs(image volume.Image, owner string) bool {
 	if u.Mark.Phase == "" || u.Mark.Owner != owner {
 		return false
 	}
-	return owner != "" || image.Generation != "" && u.Device.Volume.Images[u.Depth].Generation == image.Generation
+	return owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
+		image.Binding != "" && u.Binding == image.Binding
 }
 
 // end takes the device out of the running domain, then out of its stored definition.

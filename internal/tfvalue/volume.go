@@ -37,6 +37,7 @@ var imageTypes = map[string]attr.Type{
 	"group":       types.StringType,
 	"access_mode": types.StringType,
 	"hosts":       types.ListType{ElemType: types.StringType},
+	"binding":     types.StringType,
 	"generation":  types.StringType,
 }
 
@@ -76,6 +77,7 @@ type imageModel struct {
 	Group      types.String  `tfsdk:"group"`
 	AccessMode types.String  `tfsdk:"access_mode"`
 	Hosts      []string      `tfsdk:"hosts"`
+	Binding    types.String  `tfsdk:"binding"`
 	Generation types.String  `tfsdk:"generation"`
 }
 
@@ -95,10 +97,10 @@ type authModel struct {
 // UnknownVolume is a volume that only apply can tell.
 func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
-// Unknowns are the fields of a planned volume that only apply can tell. Local is the name and the generation of the top
-// image, which is a local one that is to be made.
+// Unknowns are the fields of a planned volume that only apply can tell. Binding is the id of the top image's binding, which
+// its secret has, too; Local is the name and the generation of a top image that is a local one and to be made.
 type Unknowns struct {
-	Capacity, SecretUUID, Local bool
+	Capacity, Binding, Local bool
 }
 
 // VolumeObject is v as a Terraform value, with the fields in u unknown. It is made field by field: reflection would cost
@@ -134,6 +136,10 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	if u.Local {
 		name, generation = types.StringUnknown(), types.StringUnknown()
 	}
+	binding := OrNull(i.Binding)
+	if u.Binding {
+		binding = types.StringUnknown()
+	}
 	tls, tlsVerify := types.BoolNull(), types.BoolNull()
 	if i.TLS {
 		tls, tlsVerify = types.BoolValue(true), types.BoolValue(i.TLSVerify)
@@ -145,7 +151,7 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 		"name":        name,
 		"query":       OrNull(i.Query),
 		"servers":     list(serverType, i.Servers, serverObject),
-		"auth":        authObject(i.Auth, u.SecretUUID),
+		"auth":        authObject(i.Auth, u.Binding),
 		"initiator":   OrNull(i.Initiator),
 		"tls":         tls,
 		"tls_verify":  tlsVerify,
@@ -153,6 +159,7 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 		"group":       OrNull(i.Group),
 		"access_mode": OrNull(string(i.AccessMode)),
 		"hosts":       list(types.StringType, i.Hosts, func(h string) attr.Value { return types.StringValue(h) }),
+		"binding":     binding,
 		"generation":  generation,
 	})
 }
@@ -217,7 +224,7 @@ func (m imageModel) image() volume.Image {
 		Name: m.Name.ValueString(), Query: m.Query.ValueString(), Initiator: m.Initiator.ValueString(),
 		TLS: m.TLS.ValueBool(), TLSVerify: m.TLSVerify.ValueBool(),
 		User: m.User.ValueString(), Group: m.Group.ValueString(),
-		AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Hosts: m.Hosts, Generation: m.Generation.ValueString(),
+		AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Hosts: m.Hosts, Binding: m.Binding.ValueString(), Generation: m.Generation.ValueString(),
 	}
 	for _, s := range m.Servers {
 		i.Servers = append(i.Servers, volume.Server{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,18 +85,22 @@ func Factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	}
 }
 
-// Provider is the configuration of the provider for the lab.
+// Provider is the configuration of the provider for the lab; an empty owner means that none is set.
 func Provider(l *lab.Lab, owner string) string {
+	name := "null"
+	if owner != "" {
+		name = strconv.Quote(owner)
+	}
 	return fmt.Sprintf(`
 provider "virtclaim" {
-  owner      = %q
+  owner      = %s
   kubernetes = { config_path = %q }
   hosts = {
     host-a = { uri = %q, storage = { fast = "ssd", slow = "rust" } }
     host-b = { uri = %q, storage = { fast = "ssd", slow = "rust" } }
   }
 }
-`, owner, l.Cluster.Kubeconfig, l.Hosts["host-a"].URI, l.Hosts["host-b"].URI)
+`, name, l.Cluster.Kubeconfig, l.Hosts["host-a"].URI, l.Hosts["host-b"].URI)
 }
 
 // Console reads what a guest writes to its serial port.

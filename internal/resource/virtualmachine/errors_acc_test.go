@@ -30,7 +30,7 @@ func handmade(key, mode, bus, more string, hosts ...string) string {
           type = "network", format = "raw", protocol = "iscsi", name = "iqn.2026-01.io.example:%[1]s/1", query = null
           servers = [{ host = "127.0.0.1", port = 3260, transport = null, socket = null }]
           auth = null, initiator = null, tls = null, tls_verify = null, user = null, group = null
-          access_mode = %[4]q, hosts = ["%[5]s"], generation = null
+          access_mode = %[4]q, hosts = ["%[5]s"], binding = null, generation = null
         }]
       }
     }`, key, bus, more, mode, strings.Join(hosts, `", "`))

@@ -217,3 +217,33 @@ func TestAccASavedGuestKeepsItsDisks(t *testing.T) {
 		}},
 	})
 }
+
+// A configuration without an owner knows its machines by the bindings and disks that they note: what goes in one apply is
+// unplugged from the running machine first.
+func TestAccWithoutAnOwnerABindingGoesTogetherWithItsDisk(t *testing.T) {
+	l := acctest.Lab(t)
+	store := acctest.Stores["nbd"](t, l)
+	console := acctest.NewConsole(t)
+	config := func(bindings string, disks ...string) string {
+		return acctest.Provider(l, "") + bindings + machine{disks: disks, log: console.Path()}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config(bound(store.Source, "write-exclusive", "host-a"), disk("data", "data", "virtio")),
+			Check: func(*terraform.State) error {
+				console.Await(t, "READY")
+				return nil
+			},
+		}, {
+			Config: config(""),
+			Check: func(*terraform.State) error {
+				out, err := l.Hosts["host-a"].Virsh(t.Context(), "domblklist", "web")
+				if err != nil || strings.Contains(out, "vda") || console.Boots() != 1 {
+					return fmt.Errorf("the guest still has its disk, or was started anew: %w\n%s", err, out)
+				}
+				return nil
+			},
+		}},
+	})
+}

@@ -119,7 +119,7 @@ func (m model) held(v volume.Volume, hosts []string) volume.Volume {
 		v.Capacity = nil // the claim tells the size of its filesystem only
 	}
 	top := &v.Images[0]
-	top.AccessMode, top.Hosts = volume.AccessMode(m.AccessMode.ValueString()), hosts
+	top.AccessMode, top.Hosts, top.Binding = volume.AccessMode(m.AccessMode.ValueString()), hosts, m.ID.ValueString()
 	if top.Auth != nil {
 		auth := *top.Auth
 		auth.SecretUUID = m.ID.ValueString()

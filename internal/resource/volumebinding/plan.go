@@ -125,7 +125,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, diag
 	if v.Capacity == nil {
 		v.Capacity = state.capacityOf(ctx, v, diags)
 	}
-	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, SecretUUID: plan.ID.IsUnknown()})
+	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Binding: plan.ID.IsUnknown()})
 	if v.Images[0].Auth == nil {
 		return o, types.MapNull(types.StringType)
 	}

@@ -185,9 +185,12 @@ func (r *binding) others(ctx context.Context, m model, own holding) (found other
 	return found, err
 }
 
-// spares tells whether a use of the storage is none of this binding's: it has other credentials, or its owner has another
+// spares tells whether a use of the storage is none of this binding's: it notes another one, it has other credentials, or its owner has another
 // binding of it. Where nobody keeps a record the latter is not known, but expected of every other owner.
 func (h holding) spares(u guard.Use, id string, others others) bool {
+	if u.Binding != "" {
+		return u.Binding != id
+	}
 	if auth := u.Image().Auth; auth != nil {
 		return auth.SecretUUID != id
 	}
