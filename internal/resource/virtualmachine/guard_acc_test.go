@@ -247,3 +247,51 @@ func TestAccWithoutAnOwnerABindingGoesTogetherWithItsDisk(t *testing.T) {
 		}},
 	})
 }
+
+// A running machine is to have another volume, which it may not. It had to let go of the first one before: nobody looked
+// whether that is still free, so it stays out until an apply that is allowed.
+func TestAccAMachineThatMayNotHaveAnotherVolumeIsLeftWithoutOne(t *testing.T) {
+	l := acctest.Lab(t)
+	first, second := acctest.LUN(t, l, false, "first"), acctest.LUN(t, l, false, "second")
+	console := acctest.NewConsole(t)
+	virsh := func(key string, args ...string) string {
+		t.Helper()
+		out, err := l.Hosts[key].Virsh(context.Background(), args...)
+		if err != nil {
+			t.Fatal(err, out)
+		}
+		return out
+	}
+	config := func(lun lab.LUN) string {
+		name := fmt.Sprintf("lun%d", lun.Number)
+		return acctest.Provider(l, "guard") + strings.ReplaceAll(unit(l, lun, "write-exclusive"), `"data"`, `"`+name+`"`) +
+			machine{disks: []string{disk("data", name, "virtio")}, log: console.Path()}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config(first),
+			Check: func(*terraform.State) error {
+				console.Await(t, "READY")
+				return l.Hosts["host-b"].DefineXML(t.Context(), byHand(l, second, ""))
+			},
+		}, {
+			Config:      config(second),
+			ExpectError: message("machine web on host host-a can't use", "domain theirs on host host-b has it as its disk vda"),
+		}, {
+			PreConfig: func() {
+				for _, which := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
+					if out := virsh("host-a", which...); strings.Contains(out, "vda") {
+						t.Errorf("the machine has a disk that it did not ask for again:\n%s", out)
+					}
+				}
+				virsh("host-b", "undefine", "theirs")
+			},
+			Config: config(second),
+			Check: func(*terraform.State) error {
+				acctest.Contains(t, virsh("host-a", "domblklist", "web"), "vda", second.IQN)
+				return nil
+			},
+		}},
+	})
+}
