@@ -81,6 +81,15 @@ func (l *Lab) AddBlockDevice(ctx context.Context, size int64, content []byte) (B
 	return device, nil
 }
 
+// GrowBlockDevice makes a device larger, to a size in bytes, as extending a logical volume does.
+func (l *Lab) GrowBlockDevice(ctx context.Context, device BlockDevice, size int64) error {
+	s, err := l.loops.get(ctx, l.startLoops)
+	if err != nil {
+		return err
+	}
+	return s.sandbox.run(ctx, fmt.Sprintf("truncate --size %d %s && losetup --set-capacity %s", size, quote(device.Backing), quote(device.Path)))
+}
+
 // RemoveBlockDevice detaches a device and removes its backing file. It is an error if a process has the device open.
 func (l *Lab) RemoveBlockDevice(ctx context.Context, device BlockDevice) error {
 	s, err := l.loops.get(ctx, l.startLoops)

@@ -116,6 +116,11 @@ func (r *RBD) Read(ctx context.Context, image RBDImage, offset int64, n int) ([]
 	return read, nil
 }
 
+// GrowImage makes an image larger, to a size in bytes.
+func (r *RBD) GrowImage(ctx context.Context, image RBDImage, size int64) error {
+	return r.run(ctx, fmt.Sprintf("rbd resize --no-progress --size %dB %s", size, quote(image.Path())))
+}
+
 // RemoveImage removes an image. It fails as long as a client has the image open.
 func (r *RBD) RemoveImage(ctx context.Context, image RBDImage) error {
 	return r.run(ctx, "rbd rm --no-progress "+quote(image.Path()))

@@ -232,6 +232,21 @@ func AddClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	}
 }
 
+// GrowClaim says that a claim has so many bytes, as a resizer would.
+func GrowClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, bytes int64) {
+	t.Helper()
+	claims := l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace)
+	Eventually(t, "the claim has grown", func() error {
+		c, err := claims.Get(t.Context(), spec.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.Status.Capacity = lab.Storage(bytes)
+		_, err = claims.UpdateStatus(t.Context(), c, metav1.UpdateOptions{})
+		return err
+	})
+}
+
 // CHAPSecret makes a secret with the target's credentials for the test.
 func CHAPSecret(t *testing.T, l *lab.Lab, namespace, name string) {
 	t.Helper()

@@ -82,7 +82,7 @@ func TestAccADiskStaysWhenItsClaimMovesOrGrows(t *testing.T) {
 				Config:    config, ConfigPlanChecks: pre(stays(true)), Check: sameBoot,
 			},
 			{
-				PreConfig: func() { growClaim(t, l, spec) },
+				PreConfig: func() { acctest.GrowClaim(t, l, spec, 128<<20) },
 				Config:    config, ConfigPlanChecks: pre(stays(true)),
 				Check: resource.ComposeTestCheckFunc(sameBoot,
 					resource.TestCheckResourceAttr("virtclaim_volume_binding.golden", "volume.capacity", "134217728"),
@@ -124,21 +124,6 @@ func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
 		if err == nil && (v.Status.Phase != corev1.VolumeBound || c.Status.Phase != corev1.ClaimBound) {
 			err = fmt.Errorf("they are %s and %s", v.Status.Phase, c.Status.Phase)
 		}
-		return err
-	})
-}
-
-// growClaim says that the claim has 128 MiB, as a resizer would.
-func growClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
-	t.Helper()
-	ctx, claims := context.Background(), l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace)
-	acctest.Eventually(t, "the claim has grown", func() error {
-		c, err := claims.Get(ctx, spec.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		c.Status.Capacity = lab.Storage(128 << 20)
-		_, err = claims.UpdateStatus(ctx, c, metav1.UpdateOptions{})
 		return err
 	})
 }

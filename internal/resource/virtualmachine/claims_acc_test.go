@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -40,14 +41,7 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 	"rbd": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		ceph, image := acctest.Ceph(t, l)
-		secret(t, l, map[string]string{"key": ceph.Key})
-		return kind{
-			source: corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{
-				CephMonitors: ceph.Monitors, RBDPool: image.Pool, RBDImage: image.Image, RadosUser: ceph.User,
-				SecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph"},
-			}},
-			stored: acctest.InCeph(t, ceph, image),
-		}
+		return cephKind(t, l, ceph, image)
 	},
 	"rbd of ceph-csi": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
@@ -125,6 +119,18 @@ func iscsiKind(t *testing.T, l *lab.Lab, lun lab.LUN, secret *corev1.SecretRefer
 	}
 }
 
+func cephKind(t *testing.T, l *lab.Lab, ceph *lab.RBD, image lab.RBDImage) kind {
+	t.Helper()
+	secret(t, l, map[string]string{"key": ceph.Key})
+	return kind{
+		source: corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{
+			CephMonitors: ceph.Monitors, RBDPool: image.Pool, RBDImage: image.Image, RadosUser: ceph.User,
+			SecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph"},
+		}},
+		stored: acctest.InCeph(t, ceph, image),
+	}
+}
+
 func nfsKind(t *testing.T, dir lab.NFSDir, options string) kind {
 	t.Helper()
 	return kind{
@@ -194,4 +200,54 @@ func (k kind) isWritten(t *testing.T, console acctest.Console) error {
 		return fmt.Errorf("the new disk.img has %q where the guest wrote", got)
 	}
 	return nil
+}
+
+// A claim that grows under a running guest: network storage and devices are larger for it at once, in the same boot.
+func TestAccARunningGuestSeesItsClaimGrow(t *testing.T) {
+	const size = 2 * acctest.StorageSize
+	grown := fmt.Sprintf("until [ $(cat /sys/block/vda/size) = %d ]; do sleep 1; done && echo GREW &", size/512)
+	for name, growing := range map[string]func(*testing.T, *lab.Lab) (kind, func() error){
+		"rbd": func(t *testing.T, l *lab.Lab) (kind, func() error) {
+			t.Helper()
+			ceph, image := acctest.Ceph(t, l)
+			return cephKind(t, l, ceph, image), func() error { return ceph.GrowImage(t.Context(), image, size) }
+		},
+		"local block": func(t *testing.T, l *lab.Lab) (kind, func() error) {
+			t.Helper()
+			device := acctest.Loop(t, l)
+			return kind{source: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: device.Path}}, node: "host-a"},
+				func() error { return l.GrowBlockDevice(t.Context(), device, size) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			k, grow := growing(t, l)
+			spec := lab.ClaimSpec{Namespace: "kinds", Name: "data", Source: &k.source, Size: acctest.StorageSize, NodeAffinity: onNode(k.node)}
+			acctest.AddClaim(t, l, spec)
+			console := acctest.NewConsole(t)
+			config := acctest.Provider(l, "kinds") + claimBinding("kinds", "data", "write-exclusive", "host-a") +
+				machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path(), cmdline: "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(grown))}.hcl(l)
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{{
+					Config: config,
+					Check: func(*terraform.State) error {
+						console.Await(t, "READY")
+						acctest.GrowClaim(t, l, spec, size)
+						return grow()
+					},
+					ExpectNonEmptyPlan: true,
+				}, {
+					Config: config,
+					Check: func(*terraform.State) error {
+						console.Await(t, "GREW")
+						if boots := console.Boots(); boots != 1 {
+							return fmt.Errorf("the guest booted %d times", boots)
+						}
+						return nil
+					},
+				}},
+			})
+		})
+	}
 }

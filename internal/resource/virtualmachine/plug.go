@@ -77,13 +77,13 @@ func (l life) plug(ctx context.Context, uuid, stored, live, key string) (string,
 	return l.host.LiveXML(ctx, uuid)
 }
 
-// grow tells the guest of network storage that has grown. Local disks are grown by their own resource. Storage that is
+// grow tells the guest of storage that has grown. Local disks, which are files, are grown by their own resource. Storage that is
 // smaller than its claim says is no reason to fail: the guest goes on with what there is.
 func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		v := want.Disks[key].Volume
 		target, err := domainxml.Target(live, key)
-		if err != nil || target == "" || v.Capacity == nil || v.Images[0].Type != "network" {
+		if err != nil || target == "" || v.Capacity == nil || v.Images[0].Type == "file" {
 			continue
 		}
 		if err := l.host.GrowDevice(ctx, uuid, target, *v.Capacity); err != nil {
