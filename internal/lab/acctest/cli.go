@@ -48,6 +48,26 @@ func NewCLI(t *testing.T, env ...string) CLI {
 	return c
 }
 
+// Tapped is a folder for a configuration whose provider, which is in a file of its own, talks to host-a through a tap.
+func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tap") // a test's own folder has too long a name for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = tap.Close()
+		_ = os.RemoveAll(dir)
+	})
+	cli := NewCLI(t)
+	cli.Write("provider.tf", strings.Replace(Provider(l, owner), l.Hosts["host-a"].URI, tap.URI, 1))
+	return cli, tap
+}
+
 // With is the same folder with more environment.
 func (c CLI) With(env ...string) CLI {
 	c.env = append(append([]string{}, c.env...), env...)

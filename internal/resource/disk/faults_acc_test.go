@@ -93,23 +93,12 @@ func faults(s scenario) (all []lab.Fault) {
 func interrupt(t *testing.T, s scenario, f lab.Fault, master lab.LUN) {
 	t.Helper()
 	l := acctest.Lab(t)
-	dir, err := os.MkdirTemp("", "tap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tap.Close() }()
-	cli := acctest.NewCLI(t)
-	provider := strings.Replace(acctest.Provider(l, "disks"), l.Hosts["host-a"].URI, tap.URI, 1)
-	cli.Write("main.tf", provider+s.before)
+	cli, tap := acctest.Tapped(t, l, "disks")
+	cli.Write("main.tf", s.before)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	defer cli.Must("destroy", "-auto-approve", "-no-color")
 
-	cli.Write("main.tf", provider+s.after)
+	cli.Write("main.tf", s.after)
 	tap.Arm(f)
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if !tap.Fired() {

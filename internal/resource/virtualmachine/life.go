@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -54,11 +56,20 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (string, error
 	if !errors.Is(err, host.ErrNotFound) {
 		return "", err
 	}
+	// The UUID is made here, so that a domain whose host answers no more can be found again.
+	want.UUID = uuid.NewString()
 	text, err := domainxml.Build(want)
 	if err != nil {
 		return "", err
 	}
-	return l.host.Define(ctx, text)
+	made, err := l.host.Define(ctx, text)
+	if err == nil {
+		return made, nil
+	}
+	if undo := l.takeBack(ctx, want.UUID); undo != nil {
+		err = fmt.Errorf("%w\n\nLeft behind, perhaps: the domain, with the UUID %s: %w", err, want.UUID, undo)
+	}
+	return "", err
 }
 
 // goOn makes what an interrupted creation left what is wanted now.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
@@ -231,4 +232,21 @@ func TestAccInterruptedCreationGoesOn(t *testing.T) {
 			},
 		},
 	})
+}
+
+// A host that defines the domain and never says so: it is taken back, also when no owner would find it again.
+func TestAccADomainWhoseHostDoesNotAnswerIsTakenBack(t *testing.T) {
+	l := acctest.Lab(t)
+	cli, tap := acctest.Tapped(t, l, "")
+	cli.Write("main.tf", machine{log: acctest.NewConsole(t).Path()}.hcl(l))
+	tap.Arm(lab.Fault{Call: lab.CallDefine, Nth: 1, After: true})
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if !tap.Fired() || err == nil {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	if listed, err := l.Hosts["host-a"].Virsh(t.Context(), "list", "--all", "--name"); err != nil || strings.Contains(listed, "web") {
+		t.Errorf("the domain is still there: %v\n%s", err, out)
+	}
+	cli.Must("apply", "-auto-approve")
+	cli.Must("destroy", "-auto-approve")
 }

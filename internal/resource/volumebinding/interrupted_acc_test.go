@@ -2,7 +2,6 @@ package volumebinding_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,20 +26,8 @@ func printed(out, program string) (found []string) {
 // tapped is a folder whose provider talks to host-a through a tap.
 func tapped(t *testing.T, l *lab.Lab, owner, config string) (acctest.CLI, *lab.Tap) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = tap.Close()
-		_ = os.RemoveAll(dir)
-	})
-	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", strings.Replace(provider(l, owner), l.Hosts["host-a"].URI, tap.URI, 1)+config)
+	cli, tap := acctest.Tapped(t, l, owner)
+	cli.Write("main.tf", config)
 	return cli, tap
 }
 
