@@ -145,7 +145,13 @@ func fill(ctx context.Context, h Host, j *journal, s Spec, report func(host.Prog
 	if err := j.write(ctx); err != nil {
 		return made, err
 	}
-	return made, j.copy(ctx, report)
+	if err := s.admit(ctx); err != nil {
+		return made, err
+	}
+	if err := j.copy(ctx, report); err != nil {
+		return made, err
+	}
+	return made, s.admit(ctx)
 }
 
 // copy has the journal's domain copy the master, and makes sure that all of it is there.
