@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/digitalocean/go-libvirt"
@@ -36,7 +37,12 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 			var none T
 			return none, err
 		}
-		return f(l, v)
+		value, err := f(l, v)
+		if isCode(err, libvirt.ErrNoStorageVol) {
+			// Somebody deleted it beside libvirt, whose list would be in the way of making it anew.
+			err = errors.Join(err, refresh(ctx, l, p))
+		}
+		return value, err
 	})
 }
 
