@@ -262,7 +262,7 @@ func TestACloneNeedsRoom(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	h, m := newHost(), &content.Maker{Owner: "prod"}
+	h, m := newHost(), &content.Maker{Owner: "renamed"} // what is in state is known by its generation
 	made := mustMake(t, h, clone("web"))
 	h.volumes["rust/over"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}}
 	err := m.Remove(t.Context(), "a", h, "ssd", "web", made.Generation)
