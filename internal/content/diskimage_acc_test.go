@@ -1,9 +1,12 @@
 package content_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -24,6 +27,13 @@ func TestAccADiskImageInAPoolThatNobodyRefreshed(t *testing.T) {
 	path := filepath.Join(l.Hosts["host-a"].Dir, "pools", "ssd", "disk.img")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	err = h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
+		Name: "disk.img", Capacity: &libvirtxml.StorageVolumeSize{Value: 1 << 20},
+		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "qcow2"}},
+	}, false)
+	if !errors.Is(err, host.ErrExists) {
+		t.Error("a file that is not listed:", err)
 	}
 	if err := content.MakeDiskImage(t.Context(), h, path, 8<<20); err != nil {
 		t.Error("it is there:", err)

@@ -46,7 +46,8 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 	})
 }
 
-// CreateVolume makes a volume. One of the same name is ErrExists. preallocate makes the tables of a qcow2 image at once.
+// CreateVolume makes a volume. One of the same name, also a file that the pool does not list, is ErrExists. preallocate
+// makes the tables of a qcow2 image at once.
 func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error {
 	text, err := xml.Marshal()
 	if err != nil {
@@ -59,6 +60,9 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 				flags = libvirt.StorageVolCreatePreallocMetadata
 			}
 			_, err := l.StorageVolCreateXML(p, text, flags)
+			if isCode(err, libvirt.ErrOperationInvalid) {
+				err = fmt.Errorf("%w: %w", ErrExists, err) // libvirt's code for a file that is there
+			}
 			return struct{}{}, err
 		})
 	return err
