@@ -75,8 +75,8 @@ func TestMakeFailsAtEachChange(t *testing.T) {
 					if !errors.Is(err, errBroken) {
 						t.Errorf("%s: %v", what, err)
 					}
-					if !dead && len(h.volumes) != 0 {
-						t.Errorf("%s: left are %v", what, h.volumes)
+					if !dead && len(h.volumes)+len(h.domains) != 0 {
+						t.Errorf("%s: left are %v, %v", what, h.volumes, h.domains)
 					}
 					finished := spec.Prefix != "" && strings.Contains(fmt.Sprint(h.xmls()), `phase="done"`)
 					made := mustMake(t, h, spec)

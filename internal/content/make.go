@@ -30,12 +30,13 @@ func (m *Maker) make(ctx context.Context, h Host, s Spec, report func(host.Progr
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
+		_ = j.drop(ctx) // it may be there all the same
 		return Made{}, err
 	}
 	v, err := fill(ctx, h, j, s, report)
 	if errors.Is(err, host.ErrExists) {
 		// Somebody made it since we looked: it stays.
-		return Made{}, errors.Join(err, h.Undefine(context.WithoutCancel(ctx), j.UUID))
+		return Made{}, errors.Join(err, j.drop(ctx))
 	}
 	if err == nil {
 		err = j.finish(ctx)
