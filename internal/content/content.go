@@ -65,6 +65,16 @@ type Spec struct {
 	// Preallocation is off, metadata or falloc, as qemu-img has them; for blank disks only, since an overlay reads its
 	// master where nothing is allocated.
 	Preallocation string
+	// Admit tells whether the master may be cloned now. It is asked when the journal shows everybody what is being copied,
+	// and again when that is done; nil allows it.
+	Admit func(context.Context) error `json:"-"`
+}
+
+func (s Spec) admit(ctx context.Context) error {
+	if s.Admit == nil {
+		return nil
+	}
+	return s.Admit(ctx)
 }
 
 // Made is a local image that is finished.

@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -74,8 +75,8 @@ func TestMakeFailsAtEachChange(t *testing.T) {
 					if !errors.Is(err, errBroken) {
 						t.Errorf("%s: %v", what, err)
 					}
-					if !dead && len(h.volumes) != 0 {
-						t.Errorf("%s: left are %v", what, h.volumes)
+					if !dead && len(h.volumes)+len(h.domains) != 0 {
+						t.Errorf("%s: left are %v, %v", what, h.volumes, h.domains)
 					}
 					finished := spec.Prefix != "" && strings.Contains(fmt.Sprint(h.xmls()), `phase="done"`)
 					made := mustMake(t, h, spec)
@@ -125,6 +126,39 @@ func TestACopyThatBreaksOffIsNoClone(t *testing.T) {
 	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	if err == nil || !strings.Contains(err.Error(), "the copy broke off") || len(h.volumes)+len(h.domains) != 0 {
 		t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
+	}
+}
+
+// Whoever writes to the master sees the journal, so it is published before they are looked for, and until they were again.
+func TestACloneIsAdmittedBeforeAndAfterItIsCopied(t *testing.T) {
+	writes := errors.New("a machine writes to it")
+	for refusedAt := range 3 { // never, at first, in the end
+		h, asked := newHost(), 0
+		spec := clone("web")
+		spec.Admit = func(context.Context) error {
+			if asked++; asked == refusedAt {
+				return writes
+			}
+			for _, d := range h.domains {
+				if !strings.Contains(d.xml, "iqn.2025-01.io.example:a/1") || !strings.Contains(d.xml, `phase="creating"`) {
+					t.Errorf("asked for the time %d, the host has the journal %s", asked, d.xml)
+				}
+			}
+			if v := h.volumes["ssd/web"]; len(h.domains) != 1 || v == nil || v.whole != (asked == 2) {
+				t.Errorf("asked for the time %d, the host has %v, %+v", asked, h.domains, v)
+			}
+			return nil
+		}
+		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		if refusedAt == 0 {
+			if err != nil || asked != 2 {
+				t.Errorf("got %v, asked %d times", err, asked)
+			}
+			continue
+		}
+		if !errors.Is(err, writes) || asked != refusedAt || len(h.domains)+len(h.volumes) != 0 {
+			t.Errorf("refused at the time %d: %v, and the host has %v, %v", refusedAt, err, h.domains, h.volumes)
+		}
 	}
 }
 
@@ -228,7 +262,7 @@ func TestACloneNeedsRoom(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	h, m := newHost(), &content.Maker{Owner: "prod"}
+	h, m := newHost(), &content.Maker{Owner: "renamed"} // what is in state is known by its generation
 	made := mustMake(t, h, clone("web"))
 	h.volumes["rust/over"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}}
 	err := m.Remove(t.Context(), "a", h, "ssd", "web", made.Generation)

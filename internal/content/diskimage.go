@@ -21,6 +21,7 @@ type Folders interface {
 	PoolOfTarget(ctx context.Context, path string) (string, error)
 	OpenFolder(ctx context.Context, name, path string) error
 	CloseFolder(ctx context.Context, name string) error
+	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 }
 
@@ -40,19 +41,30 @@ func MakeDiskImage(ctx context.Context, h Folders, path string, capacity int64) 
 	if err != nil {
 		return err
 	}
-	err = h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
-		Name:       name,
-		Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(capacity - capacity%alignment), Unit: "bytes"},
-		Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
-		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
-	}, false)
-	if errors.Is(err, host.ErrExists) {
-		err = nil
-	}
+	err = makeRaw(ctx, h, pool, name, capacity-capacity%alignment)
 	if pool == own { // also when an interrupted apply left it
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
 		err = errors.Join(err, h.CloseFolder(ctx, own))
+	}
+	return err
+}
+
+// makeRaw makes a raw, sparse file, if there is none. It looks first, because what was made beside libvirt is not in the
+// pool's list, and then libvirt's error does not say that it exists.
+func makeRaw(ctx context.Context, h Folders, pool, name string, bytes int64) error {
+	_, err := h.Volume(ctx, pool, name)
+	if !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	err = h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
+		Name:       name,
+		Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(bytes), Unit: "bytes"},
+		Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
+		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}, false)
+	if errors.Is(err, host.ErrExists) {
+		return nil // somebody was faster
 	}
 	return err
 }

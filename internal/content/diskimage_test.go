@@ -39,10 +39,14 @@ func (f *folders) CloseFolder(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.StorageVolume, _ bool) error {
-	if slices.Contains(f.files, xml.Name) {
-		return host.ErrExists
+func (f *folders) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
+	if slices.Contains(f.files, name) {
+		return host.StorageVolume{Pool: pool, Name: name}, nil
 	}
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
+func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.StorageVolume, _ bool) error {
 	f.did = append(f.did, "make")
 	if xml.Capacity.Value != 7<<20 || xml.Allocation.Value != 0 || xml.Target.Format.Type != "raw" {
 		return errors.New("not raw, sparse and aligned")
@@ -60,6 +64,7 @@ func TestMakeDiskImage(t *testing.T) {
 		"in a folder":                    {folders{pools: map[string]string{}}, "open /mnt/data/, make, close", nil},
 		"in the folder of a pool":        {folders{pools: map[string]string{"/mnt/data": "data"}}, "make", nil},
 		"that is there":                  {folders{pools: map[string]string{}, files: []string{"disk.img"}}, "open /mnt/data/, close", nil},
+		"that somebody makes meanwhile":  {folders{pools: map[string]string{}, fail: host.ErrExists}, "open /mnt/data/, make, close", nil},
 		"on a full disk":                 {folders{pools: map[string]string{}, fail: full}, "open /mnt/data/, make, close", full},
 		"where an interruption left one": {folders{pools: map[string]string{"/mnt/data": "virtclaim-folder-aa7c3a4e25c00c64"}}, "make, close", nil},
 	} {

@@ -87,6 +87,17 @@ func (j *journal) stop(ctx context.Context) error {
 	return j.host.StopCopier(ctx, j.UUID)
 }
 
+// drop removes the entry of a volume that was not made, also when the operation's time is over. What has the volume's name
+// is somebody else's.
+func (j *journal) drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if err := j.host.Undefine(ctx, j.UUID); !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
 // discard removes the volume, which nobody can be using yet, and the entry. An entry that is gone was taken over, and the
 // volume with it: then both are left.
 func (j *journal) discard(ctx context.Context) error {

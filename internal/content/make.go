@@ -30,12 +30,13 @@ func (m *Maker) make(ctx context.Context, h Host, s Spec, report func(host.Progr
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
+		_ = j.drop(ctx) // it may be there all the same
 		return Made{}, err
 	}
 	v, err := fill(ctx, h, j, s, report)
 	if errors.Is(err, host.ErrExists) {
 		// Somebody made it since we looked: it stays.
-		return Made{}, errors.Join(err, h.Undefine(context.WithoutCancel(ctx), j.UUID))
+		return Made{}, errors.Join(err, j.drop(ctx))
 	}
 	if err == nil {
 		err = j.finish(ctx)
@@ -145,7 +146,13 @@ func fill(ctx context.Context, h Host, j *journal, s Spec, report func(host.Prog
 	if err := j.write(ctx); err != nil {
 		return made, err
 	}
-	return made, j.copy(ctx, report)
+	if err := s.admit(ctx); err != nil {
+		return made, err
+	}
+	if err := j.copy(ctx, report); err != nil {
+		return made, err
+	}
+	return made, s.admit(ctx)
 }
 
 // copy has the journal's domain copy the master, and makes sure that all of it is there.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/digitalocean/go-libvirt"
@@ -36,11 +37,17 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 			var none T
 			return none, err
 		}
-		return f(l, v)
+		value, err := f(l, v)
+		if isCode(err, libvirt.ErrNoStorageVol) {
+			// Somebody deleted it beside libvirt, whose list would be in the way of making it anew.
+			err = errors.Join(err, refresh(ctx, l, p))
+		}
+		return value, err
 	})
 }
 
-// CreateVolume makes a volume. One of the same name is ErrExists. preallocate makes the tables of a qcow2 image at once.
+// CreateVolume makes a volume. One of the same name, also a file that the pool does not list, is ErrExists. preallocate
+// makes the tables of a qcow2 image at once.
 func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error {
 	text, err := xml.Marshal()
 	if err != nil {
@@ -53,6 +60,9 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 				flags = libvirt.StorageVolCreatePreallocMetadata
 			}
 			_, err := l.StorageVolCreateXML(p, text, flags)
+			if isCode(err, libvirt.ErrOperationInvalid) {
+				err = fmt.Errorf("%w: %w", ErrExists, err) // libvirt's code for a file that is there
+			}
 			return struct{}{}, err
 		})
 	return err

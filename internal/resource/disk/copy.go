@@ -12,11 +12,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// prepareMaster measures a master of which nobody has said how large it is, and refuses to clone one that a guest writes
-// to: what came of it would be torn.
+// prepareMaster measures a master of which nobody has said how large it is, and has a clone ask who writes to it.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
 	if spec.Master.Capacity == nil {
 		xml, err := domainxml.DiskXML(spec.Master)
@@ -35,39 +33,10 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	if spec.Capacity < *spec.Master.Capacity {
 		return fmt.Errorf("it is to have %d bytes, but its master has %d", spec.Capacity, *spec.Master.Capacity)
 	}
-	if spec.Mode != volume.Clone {
-		return nil
-	}
-	for _, image := range spec.Master.Images {
-		if err := r.refuseWriters(ctx, h.Key, image); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refuseWriters refuses to copy an image that a machine writes to, whatever is over it here. All its hosts must answer,
-// unless nobody may write to it: then that of the copy must.
-func (r *disk) refuseWriters(ctx context.Context, own string, image volume.Image) error {
-	for _, key := range image.Hosts {
-		h, err := r.backend.Hosts.Host(key)
-		if err != nil {
-			return err
-		}
-		users, err := guard.Users(ctx, key, h, image)
-		if err != nil && key != own && image.AccessMode == volume.ReadShared {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, u := range users {
-			if u.Live && u.Depth == 0 && !u.Device.Ephemeral && u.Image().AccessMode != volume.ReadShared {
-				return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
-					guard.ErrInUse, u.Domain, key, image.Name)
-			}
-		}
-	}
+	spec.Admit = guard.Master{
+		Host: h.Key, Images: spec.Master.Images,
+		Hosts: func(key string) (guard.Looker, error) { return r.backend.Hosts.Host(key) },
+	}.AwaitQuiet
 	return nil
 }
 

@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -84,6 +85,41 @@ func TestAccACopyThatBreaksOffIsNoClone(t *testing.T) {
 	if err := gone(file(l, "root"))(nil); err != nil {
 		t.Error(err)
 	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// Who writes to a master is looked for again when all of it is copied: somebody may have started a machine by hand.
+func TestAccAMasterThatIsWrittenToWhileItIsCopied(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := largeLUN(t, l)
+	acctest.Claim(t, l, "disks", "golden", lun)
+	host, port, _ := strings.Cut(l.Target.Portal, ":")
+	xml := fmt.Sprintf(`<domain type='qemu'><name>theirs</name><memory unit='MiB'>64</memory><os><type arch='x86_64'>hvm</type></os>
+<devices><disk type='network' device='disk'><driver name='qemu' type='raw'/><source protocol='iscsi' name='%s/%d'><host name='%s' port='%s'/>
+</source><target dev='vda' bus='virtio'/></disk></devices></domain>`, lun.IQN, lun.Number, host, port)
+	if err := l.Hosts["host-a"].DefineXML(t.Context(), xml); err != nil {
+		t.Fatal(err)
+	}
+	cli := acctest.NewCLI(t)
+	source := acctest.Provider(l, "disks") + binding("golden", "write-exclusive", "host-a")
+	cli.Write("main.tf", source)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
+	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
+	awaitCopy(t, l)
+	copier := strings.TrimSpace(virsh(t, l, "list", "--name"))
+	virsh(t, l, "blockjob", copier, "vda", "--bandwidth", "1")
+	virsh(t, l, "start", "theirs", "--paused")
+	virsh(t, l, "blockjob", copier, "vda", "--bandwidth", "0")
+	if err := cmd.Wait(); err == nil || !message("domain theirs on host host-a runs and writes to the master").MatchString(output()) {
+		t.Errorf("got %v:\n%s", err, output())
+	}
+	if err := gone(file(l, "root"))(nil); err != nil {
+		t.Error(err)
+	}
+	virsh(t, l, "destroy", "theirs")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	virsh(t, l, "undefine", "theirs")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 

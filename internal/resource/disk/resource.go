@@ -77,6 +77,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	plan.ID = types.StringValue(plan.Host.ValueString() + "/" + made.Pool + "/" + made.Name)
 	plan.Name, plan.Pool = types.StringValue(made.Name), types.StringValue(made.Pool)
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
+	resp.Diagnostics.Append(saveOwner(ctx, r.backend.Owner, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -178,13 +179,15 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 
 	h := r.host(state, &resp.Diagnostics)
 	own, known := state.made(ctx, &resp.Diagnostics)
+	former, diags := loadOwner(ctx, r.backend.Owner, req.Private)
+	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() || !known {
 		return
 	}
 	key, top := state.Host.ValueString(), own.Images[0]
 	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
 	if err == nil {
-		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, r.backend.Owner, nil)
+		err = r.letGo(ctx, map[string]guard.Host{key: h}, top, former)
 	}
 	if err == nil {
 		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)

@@ -1,0 +1,95 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Master is what a clone is made of.
+type Master struct {
+	// Host is the key of the host that makes the clone.
+	Host string
+	// Images are those of the master's chain.
+	Images []volume.Image
+	// Hosts gives a host by its key.
+	Hosts func(key string) (Looker, error)
+}
+
+// AwaitQuiet returns when no machine writes to the master, and none is about to: what came of a copy would be torn. The
+// clone must be published before, which is to say that its journal has the master below it, and asks a second time when
+// all is copied, because a machine that was off and had looked before may have started since.
+//
+// Of a clone and a machine that begin at the same moment exactly one gives way. A machine that sees a clone always does, so
+// one that is only published is waited for. One that runs has the right of way.
+func (m Master) AwaitQuiet(ctx context.Context) error {
+	patient, cancel := context.WithTimeout(ctx, Handover)
+	defer cancel()
+	for {
+		u, err := m.writer(ctx)
+		if err != nil || u == nil {
+			return err
+		}
+		if u.Live {
+			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
+				ErrInUse, u.Domain, u.Host, u.Image().Name)
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-patient.Done():
+			return u.comes()
+		}
+	}
+}
+
+// comes is the error of a master that a machine is about to write to, and does not begin to.
+func (u Use) comes() error {
+	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the clone is made"
+	if u.Mark.Phase == domainxml.Creating {
+		why = "its creation goes on, or was interrupted. Try again when that is done, or apply the configuration of that machine again"
+	}
+	return fmt.Errorf("%w: domain %s on host %s is about to write to the master %s: %s", ErrInUse, u.Domain, u.Host, u.Image().Name, why)
+}
+
+// writer is a machine that writes to the master, or else one that is about to; nil when there is none.
+func (m Master) writer(ctx context.Context) (found *Use, err error) {
+	for _, image := range m.Images {
+		for _, key := range image.Hosts {
+			uses, err := m.users(ctx, key, image)
+			if err != nil {
+				return nil, err
+			}
+			for _, u := range uses {
+				switch {
+				case u.Depth > 0 || u.Device.Ephemeral || u.mode() == volume.ReadShared:
+				case u.Live:
+					return &u, nil
+				case u.Mark.Phase != "" && u.isPublished():
+					found = &u
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// users are those of an image on a host. Of an image that nobody may write to, only the clone's own host has to answer.
+func (m Master) users(ctx context.Context, key string, image volume.Image) (uses []Use, err error) {
+	needed := key == m.Host || image.AccessMode != volume.ReadShared
+	if !needed {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, answerTime)
+		defer cancel()
+	}
+	h, err := m.Hosts(key)
+	if err == nil {
+		uses, err = Users(ctx, key, h, image)
+	}
+	if err != nil && needed {
+		return nil, fmt.Errorf("whether a machine writes to the master %s is not known: %w", image.Name, err)
+	}
+	return uses, nil
+}

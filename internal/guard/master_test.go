@@ -1,0 +1,146 @@
+package guard_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+func (w *world) looker(key string) (guard.Looker, error) { return place{w, key}, nil }
+
+// master is one that host a clones.
+func (w *world) master(images ...volume.Image) guard.Master {
+	return guard.Master{Host: "a", Images: images, Hosts: w.looker}
+}
+
+// copier is the journal of a clone.
+func copier(t *testing.T, id string, master volume.Image) host.Domain {
+	t.Helper()
+	chain := volume.Over(image("/ssd/new", ""), nil, volume.CopyOnWrite, volume.Volume{Images: []volume.Image{master}})
+	name := "virtclaim-0123456789abcdef"
+	text, err := domainxml.BuildJournal(domainxml.Journal{
+		Name: name, UUID: id, Note: domainxml.Note{Phase: domainxml.Creating, Pool: "ssd", Volume: "new"}, Copy: &chain,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.Domain{Name: name, UUID: id, Stored: text}
+}
+
+func TestAwaitQuiet(t *testing.T) {
+	exclusive, writers, reader := shared(volume.WriteExclusive, "a", "b"), shared(volume.WriteShared, "a", "b"), shared(volume.ReadShared, "a", "b")
+	plugs := user(t, "db", high, "x", "ready", exclusive)
+	plugs.Live = "<domain/>"
+	discards := live(user(t, "db", high, "x", "ready", exclusive))
+	discards.Live = strings.ReplaceAll(discards.Live, "</disk>", "<transient/></disk>")
+	theirs := user(t, "theirs", high, "", "", exclusive)
+	theirs.Live = "<domain/>"
+	for name, c := range map[string]struct {
+		master volume.Image
+		other  host.Domain
+		refuse string
+		waits  bool
+	}{
+		"nobody":                             {exclusive, host.Domain{}, "", false},
+		"itself":                             {exclusive, live(copier(t, mine, exclusive)), "", false},
+		"one that runs":                      {exclusive, live(user(t, "db", high, "x", "ready", exclusive)), "domain db on host b runs and writes to the master data", false},
+		"one of many that write":             {writers, live(user(t, "db", high, "x", "ready", writers)), "domain db on host b runs and writes", false},
+		"one that runs beside the bindings":  {reader, live(user(t, "db", high, "x", "ready", exclusive)), "domain db on host b runs and writes", false},
+		"one that runs over it":              {exclusive, live(user(t, "db", high, "x", "ready", image("/ssd/over", "o"), exclusive)), "", false},
+		"one that reads":                     {reader, live(user(t, "db", high, "x", "ready", reader)), "", false},
+		"one that discards what it writes":   {exclusive, discards, "", false},
+		"one that is off":                    {exclusive, user(t, "db", high, "x", "ready", exclusive), "", false},
+		"one that never gets on":             {exclusive, user(t, "db", low, "x", "creating", exclusive), "is about to write to the master data: its creation goes on", true},
+		"one that never plugs it in":         {exclusive, plugs, "it waits to be plugged in", true},
+		"one of others that will at a start": {exclusive, theirs, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, started := newWorld(), time.Now()
+				w.set("b", c.other)
+				err := w.master(c.master).AwaitQuiet(t.Context())
+				if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse)) {
+					t.Errorf("got %v, want %q", err, c.refuse)
+				}
+				if waited := time.Since(started); waited > 0 != c.waits || waited > guard.Handover {
+					t.Errorf("it waited for %s", waited)
+				}
+			})
+		})
+	}
+}
+
+// What nobody may write to needs the answer of the clone's own host alone.
+func TestAClonesMasterNeedsTheHostsThatMayWrite(t *testing.T) {
+	for mode, want := range map[volume.AccessMode]map[string]bool{
+		volume.WriteExclusive: {"a": true, "b": true}, volume.WriteShared: {"a": true, "b": true}, volume.ReadShared: {"a": true, "b": false},
+	} {
+		for down, refused := range want {
+			w := newWorld()
+			w.down = down
+			err := w.master(shared(mode, "a", "b")).AwaitQuiet(t.Context())
+			if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "is not known: no route to host "+down) {
+				t.Errorf("%s, host %s is down: %v", mode, down, err)
+			}
+		}
+	}
+}
+
+// A machine and a clone begin at once, on two hosts: the clone that comes of it was not written to meanwhile, and exactly
+// one of the two gives way.
+func TestOfAMachineAndACloneThatBeginAtOnceOneGivesWay(t *testing.T) {
+	exclusive := shared(volume.WriteExclusive, "a", "b")
+	for round := range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			w, pause := newWorld(), func() { time.Sleep(time.Duration(rand.IntN(4)) * time.Second) }
+			var runs, cloned error
+			var group sync.WaitGroup
+			group.Go(func() {
+				pause()
+				d := user(t, "db", high, "x", domainxml.Creating, exclusive)
+				w.set("b", d)
+				pause()
+				runs = guard.Enter(t.Context(), guard.Entry{
+					Host: "b", Name: "db", UUID: high, Owner: "x", Images: []volume.Image{exclusive}, Hosts: w.host,
+				})
+				pause()
+				if runs != nil {
+					d = host.Domain{UUID: high}
+				}
+				w.set("b", live(d))
+			})
+			group.Go(func() {
+				pause()
+				w.set("a", copier(t, mine, exclusive))
+				pause()
+				if cloned = w.master(exclusive).AwaitQuiet(t.Context()); cloned == nil {
+					if running := w.running(); len(running) > 0 {
+						t.Errorf("round %d: %v runs when the copy begins", round, running)
+					}
+					time.Sleep(4 * time.Second)
+					cloned = w.master(exclusive).AwaitQuiet(t.Context())
+				}
+				if running := w.running(); cloned == nil && len(running) > 0 {
+					t.Errorf("round %d: %v ran while it was copied", round, running)
+				}
+				w.set("a", host.Domain{UUID: mine})
+			})
+			group.Wait()
+			if (runs == nil) == (cloned == nil) {
+				t.Errorf("round %d: the machine %v, the clone %v", round, errOrDone(runs), errOrDone(cloned))
+			}
+		})
+	}
+}
+
+func errOrDone(err error) string { return fmt.Sprint("ended with ", err) }
