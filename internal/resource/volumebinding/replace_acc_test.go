@@ -19,6 +19,9 @@ func booted(t *testing.T, console acctest.Console) {
 	}
 }
 
+// unit is the name of a logical unit, as a volume has it.
+func unit(lun lab.LUN) string { return fmt.Sprintf("%s/%d", lun.IQN, lun.Number) }
+
 // plugged fails the test when the machine web does not have that unit as its only disk, now and in its stored definition.
 func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 	t.Helper()
@@ -27,9 +30,8 @@ func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := fmt.Sprintf("%s/%d\n", lun.IQN, lun.Number)
-		if strings.Count(out, lun.IQN) != 1 || !strings.Contains(out, name) {
-			t.Errorf("%v: the machine has not %s alone:\n%s", args, name, out)
+		if strings.Count(out, lun.IQN) != 1 || !strings.Contains(out, unit(lun)+"\n") {
+			t.Errorf("%v: the machine has not %s alone:\n%s", args, unit(lun), out)
 		}
 	}
 }
