@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -51,25 +49,25 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	put, err := r.take(ctx, plan, own, found, &actual, &resp.Diagnostics)
 	if err != nil {
-		undo := r.giveBack(ctx, plan, own, put, actual.Images[0].Hosts, &resp.Diagnostics)
+		undo := r.giveBack(ctx, plan, own, put, &resp.Diagnostics)
 		resp.Diagnostics.AddError("The volume could not be bound", fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
 		if undo == nil {
 			return
 		}
 		// What is left is in state, so that the next apply removes it.
 	}
-	plan.finish(ctx, actual, put, &resp.Diagnostics)
+	plan.finish(ctx, actual, put.versions, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
 // take reserves the claim, gives the hosts the credentials, and measures what no claim tells the size of.
-func (r *binding) take(ctx context.Context, m model, own holding, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put map[string]string, err error) {
+func (r *binding) take(ctx context.Context, m model, own holding, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put deposit, err error) {
 	if err := r.reserve(ctx, m, own, *v, diags); err != nil {
-		return nil, err
+		return put, err
 	}
 	if err := r.checkPods(ctx, m, diags); err != nil {
-		return nil, err
+		return put, err
 	}
 	hosts := v.Images[0].Hosts
 	put, err = r.putCredentials(ctx, m.record(own.Owner, own, found.Credentials), found.Credentials, hosts)
@@ -79,14 +77,11 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 	return put, err
 }
 
-// giveBack undoes take, also when the operation's time is over. Hosts that are not known to have got the credentials may
-// have got them all the same, when their answer was lost; one that can't be asked has most likely not.
-func (r *binding) giveBack(ctx context.Context, m model, own holding, put map[string]string, hosts []string, diags *diag.Diagnostics) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+// giveBack undoes take, also when the operation's time is over.
+func (r *binding) giveBack(ctx context.Context, m model, own holding, put deposit, diags *diag.Diagnostics) error {
+	err := put.takeBack(ctx, nil)
+	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	has := slices.Sorted(maps.Keys(put))
-	err := r.removeCredentials(ctx, m.ID.ValueString(), own.Nonce, has)
-	_ = r.removeCredentials(ctx, m.ID.ValueString(), own.Nonce, leftHosts(hosts, has))
 	return errors.Join(err, r.release(ctx, m, own, diags))
 }
 

@@ -86,6 +86,38 @@ func TestAccABindingIsReplacedByOneOfTheSameClaimThatIsMadeFirst(t *testing.T) {
 	}
 }
 
+// A replacement that fails leaves the machine the secret that both bindings have by the same id.
+func TestAccAReplacementThatFailsLeavesItsPredecessorTheSecret(t *testing.T) {
+	for _, f := range []lab.Fault{
+		{Call: lab.CallSecretDefine, Nth: 1, After: true}, // described, and without the new value
+		{Call: lab.CallSecretDefine, Nth: 2},              // with the new value
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "replaced", "data", acctest.LUN(t, l, true, ""))
+			console := acctest.NewConsole(t)
+			cli, tap := tapped(t, l, "replaced", binding(fromClaim("replaced", "data"), createFirst, "host-a")+web(l, console))
+			cli.Must("apply", "-auto-approve")
+			tap.Arm(f)
+			out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data)
+			if !tap.Fired() || err == nil {
+				t.Fatalf("the replacement was not interrupted: %v\n%s", err, out)
+			}
+			heldBy(t, l, "replaced", "data", "replaced/data write-exclusive")
+			for _, args := range [][]string{{"destroy", "web"}, {"start", "web"}} {
+				if out, err := l.Hosts["host-a"].Virsh(t.Context(), args...); err != nil {
+					t.Errorf("the machine has lost its secret: %v: %s", err, out)
+				}
+			}
+			says(t, cli.Must("plan", "-no-color"), "virtclaim_volume_binding.data will be updated in-place", "0 to add, 1 to change, 0 to destroy")
+			cli.Must("apply", "-auto-approve")
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "replaced", "data")
+		})
+	}
+}
+
 // Another name is another binding: the claim can't be held by both.
 func TestAccABindingIsRenamed(t *testing.T) {
 	l := acctest.Lab(t)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -50,7 +48,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	c.own.Version = c.found.Version()
-	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.put, c.hosts), c.diags)
+	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.put.versions, c.hosts), c.diags)
 	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 }
@@ -67,8 +65,8 @@ type change struct {
 	actual volume.Volume
 	// hosts are those that the binding is to have, before those that it may have something on.
 	hosts, before []string
-	// put are the versions of the credentials that hosts were given.
-	put map[string]string
+	// put is what hosts were given.
+	put deposit
 	// reserved tells that the new mode is on record.
 	reserved bool
 }
@@ -141,8 +139,10 @@ func (c *change) lose(ctx context.Context) error {
 
 // takeBack undoes gain: credentials on hosts that the binding did not have before, and the mode on record.
 func (c *change) takeBack(ctx context.Context) error {
-	added := leftHosts(slices.Collect(maps.Keys(c.put)), c.before)
-	err := c.binding.takeBack(ctx, c.plan.ID.ValueString(), c.own.Nonce, added)
+	err := c.put.takeBack(ctx, c.before)
+	if err != nil {
+		err = fmt.Errorf("left behind: %w", err)
+	}
 	if c.reserved {
 		err = errors.Join(err, c.restore(ctx, c.plan, c.state, c.own, c.actual, c.diags))
 	}
