@@ -71,27 +71,43 @@ func (r Record) xml(kind string) (string, error) {
 }
 
 // Put makes the secret of a binding on a host, or renews it. It tells its version only once it has the value: one whose
-// value was not renewed is out of date. When it can't be given its value, a secret that was not there before is taken back.
+// value was not renewed is out of date. undo takes back what was done, also after an error; it is nil where nothing was.
 // A secret of that UUID that is not ours is ErrForeign, and left alone.
-func Put(ctx context.Context, s Store, r Record, c volume.Credentials) error {
-	_, err := Get(ctx, s, r.ID)
+func Put(ctx context.Context, s Store, r Record, c volume.Credentials) (undo func(context.Context) error, err error) {
+	before, err := Get(ctx, s, r.ID)
 	isNew := errors.Is(err, host.ErrNotFound)
 	if err != nil && !isNew {
-		return err
+		return nil, err
+	}
+	undo = func(ctx context.Context) error {
+		if isNew {
+			return Remove(ctx, s, r.ID, r.Nonce)
+		}
+		return hand(ctx, s, r, before, c.Type)
 	}
 	begun := r
 	begun.Version = ""
 	if err := define(ctx, s, begun, c.Type); err != nil {
+		return undo, err
+	}
+	if err := s.SetSecretValue(ctx, r.ID, c.Secret); err != nil {
+		return undo, err
+	}
+	return undo, define(ctx, s, r, c.Type)
+}
+
+// hand gives a secret back to the binding that had it before, whose machines need it. Its value is lost, for libvirt tells
+// none: so it has no version, and that binding's next update puts it there again.
+func hand(ctx context.Context, s Store, from, to Record, kind string) error {
+	now, err := Get(ctx, s, from.ID)
+	if errors.Is(err, host.ErrNotFound) || err == nil && now.Nonce != from.Nonce {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	err = s.SetSecretValue(ctx, r.ID, c.Secret)
-	if err == nil {
-		err = define(ctx, s, r, c.Type)
-	}
-	if err != nil && isNew {
-		err = errors.Join(err, s.UndefineSecret(context.WithoutCancel(ctx), r.ID))
-	}
-	return err
+	to.Version = ""
+	return define(ctx, s, to, kind)
 }
 
 func define(ctx context.Context, s Store, r Record, kind string) error {

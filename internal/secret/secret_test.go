@@ -56,10 +56,7 @@ func (s *hostStub) SecretXML(_ context.Context, id string) (string, error) {
 	return "", host.ErrNotFound
 }
 
-func (s *hostStub) UndefineSecret(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (s *hostStub) UndefineSecret(_ context.Context, id string) error {
 	delete(s.xml, id)
 	delete(s.value, id)
 	return nil
@@ -68,7 +65,7 @@ func (s *hostStub) UndefineSecret(ctx context.Context, id string) error {
 func TestPutAndGet(t *testing.T) {
 	s := newStub()
 	for _, r := range []Record{record, {ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "8"}} {
-		if err := Put(t.Context(), s, r, credentials); err != nil {
+		if _, err := Put(t.Context(), s, r, credentials); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := Get(t.Context(), s, id); err != nil || got != r {
@@ -90,7 +87,7 @@ func TestPutAndGet(t *testing.T) {
 
 func TestASecretOfCephIsFoundByItsName(t *testing.T) {
 	s := newStub()
-	if err := Put(t.Context(), s, record, volume.Credentials{Type: "ceph", Secret: []byte("key")}); err != nil {
+	if _, err := Put(t.Context(), s, record, volume.Credentials{Type: "ceph", Secret: []byte("key")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{`<usage type="ceph">`, "<name>virtclaim-" + id + "</name>"} {
@@ -100,26 +97,82 @@ func TestASecretOfCephIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestPutTakesBackASecretWithoutAValue(t *testing.T) {
+func TestAPutThatFailsIsUndone(t *testing.T) {
 	s, broken := newStub(), errors.New("broken")
 	s.set = broken
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // the user is impatient: what was begun is undone all the same
-	if err := Put(ctx, s, record, credentials); !errors.Is(err, broken) {
+	undo, err := Put(t.Context(), s, record, credentials)
+	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if len(s.xml) != 0 {
-		t.Errorf("left on the host: %v", s.xml)
+	if err := undo(t.Context()); err != nil || len(s.xml) != 0 {
+		t.Errorf("%v; left on the host: %v", err, s.xml)
+	}
+}
+
+// A replacement that fails leaves the machines of the binding that it was to replace their secret.
+func TestAnUndonePutHandsTheSecretBack(t *testing.T) {
+	for _, kept := range []string{"neither", "define", "value"} {
+		t.Run("fails at "+kept, func(t *testing.T) {
+			s, broken := newStub(), errors.New("broken")
+			if _, err := Put(t.Context(), s, record, credentials); err != nil {
+				t.Fatal(err)
+			}
+			s.define, s.set = map[string]error{"define": broken}[kept], map[string]error{"value": broken}[kept]
+			next := record
+			next.Nonce, next.Version = "n2", "8"
+			undo, err := Put(t.Context(), s, next, volume.Credentials{Type: "iscsi", Secret: []byte("next")})
+			if (err != nil) != (kept != "neither") {
+				t.Errorf("got %v", err)
+			}
+			s.define, s.set = nil, nil
+			if err := undo(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := record
+			if kept != "define" {
+				want.Version = "" // it must be put again
+			}
+			if got, err := Get(t.Context(), s, id); err != nil || got != want {
+				t.Errorf("got %+v, %v, want %+v", got, err, want)
+			}
+		})
+	}
+}
+
+func TestAnUndonePutLeavesWhatOthersHaveTakenOverSince(t *testing.T) {
+	s, third := newStub(), record
+	third.Nonce = "n3"
+	for _, before := range []bool{false, true} {
+		if before {
+			if _, err := Put(t.Context(), s, record, credentials); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second := record
+		second.Nonce = "n2"
+		undo, err := Put(t.Context(), s, second, credentials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Put(t.Context(), s, third, credentials); err != nil {
+			t.Fatal(err)
+		}
+		if err := undo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Get(t.Context(), s, id); err != nil || got != third {
+			t.Errorf("got %+v, %v, want %+v", got, err, third)
+		}
 	}
 }
 
 func TestPutKeepsASecretThatWasThere(t *testing.T) {
 	s, broken := newStub(), errors.New("broken")
-	if err := Put(t.Context(), s, record, credentials); err != nil {
+	if _, err := Put(t.Context(), s, record, credentials); err != nil {
 		t.Fatal(err)
 	}
 	s.set = broken
-	if err := Put(t.Context(), s, record, credentials); !errors.Is(err, broken) {
+	if _, err := Put(t.Context(), s, record, credentials); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	if s.value[id] != "top-secret" {
@@ -139,7 +192,7 @@ func TestForeignSecretsAreLeftAlone(t *testing.T) {
 		}
 		s := newStub()
 		s.xml[id], s.value[id] = text, "theirs"
-		if err := Put(t.Context(), s, record, credentials); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), id) {
+		if _, err := Put(t.Context(), s, record, credentials); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), id) {
 			t.Errorf("put over %q: %v", description, err)
 		}
 		if err := Remove(t.Context(), s, id, "n1"); !errors.Is(err, ErrForeign) {
@@ -154,7 +207,7 @@ func TestForeignSecretsAreLeftAlone(t *testing.T) {
 func TestAHostThatFailsIsNotOneWithoutTheSecret(t *testing.T) {
 	s := newStub()
 	s.get = &host.UnreachableError{Err: errors.New("no route")}
-	if err := Put(t.Context(), s, record, credentials); !errors.Is(err, s.get) || len(s.xml) != 0 {
+	if _, err := Put(t.Context(), s, record, credentials); !errors.Is(err, s.get) || len(s.xml) != 0 {
 		t.Errorf("put: %v, and the host has %v", err, s.xml)
 	}
 	if err := Remove(t.Context(), s, id, "n1"); !errors.Is(err, s.get) {
@@ -164,7 +217,7 @@ func TestAHostThatFailsIsNotOneWithoutTheSecret(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	s := newStub()
-	if err := Put(t.Context(), s, record, credentials); err != nil {
+	if _, err := Put(t.Context(), s, record, credentials); err != nil {
 		t.Fatal(err)
 	}
 	if err := Remove(t.Context(), s, id, "another"); err != nil || len(s.xml) != 1 {
@@ -182,7 +235,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add("a&name=b", "ünï; <x>'\"", "\x00", "")
 	f.Fuzz(func(t *testing.T, owner, name, nonce, version string) {
 		s, want := newStub(), Record{ID: id, Owner: owner, Name: name, Nonce: nonce, Version: version}
-		if err := Put(t.Context(), s, want, credentials); err != nil {
+		if _, err := Put(t.Context(), s, want, credentials); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := Get(t.Context(), s, id); err != nil || got != want {

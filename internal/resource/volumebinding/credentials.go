@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -75,23 +76,53 @@ func (m model) hasCredentials(ctx context.Context, diags *diag.Diagnostics) bool
 	return !m.Credentials.IsNull() || len(m.credentialVersions(ctx, diags)) > 0
 }
 
-// putCredentials gives each host the credentials, and tells which ones have them when one refuses.
-func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (map[string]string, error) {
-	put := map[string]string{}
+// deposit is what hosts were given.
+type deposit struct {
+	// versions are those of the credentials on the hosts that have them.
+	versions map[string]string
+	// undo takes them off a host again, also off one that failed in the middle.
+	undo map[string]func(context.Context) error
+}
+
+// putCredentials gives each host the credentials, until one refuses.
+func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (deposit, error) {
+	put := deposit{map[string]string{}, map[string]func(context.Context) error{}}
 	if c == nil {
 		return put, nil
 	}
 	for _, key := range hosts {
 		h, err := r.backend.Hosts.Host(key)
-		if err == nil {
-			err = secret.Put(ctx, h, rec, *c)
+		if err != nil {
+			return put, err
+		}
+		undo, err := secret.Put(ctx, h, rec, *c)
+		if undo != nil {
+			put.undo[key] = undo
 		}
 		if err != nil {
 			return put, err
 		}
-		put[key] = rec.Version
+		put.versions[key] = rec.Version
 	}
 	return put, nil
+}
+
+// takeBack undoes it, but for some hosts, also when the operation's time is over.
+func (d deposit) takeBack(ctx context.Context, but []string) error {
+	var failed []error
+	for _, key := range leftHosts(slices.Sorted(maps.Keys(d.undo)), but) {
+		ctx, cancel := afterwards(ctx) // for each, since one that does not answer takes all of it
+		if err := d.undo[key](ctx); err != nil {
+			failed = append(failed, fmt.Errorf("the credentials on host %s: %w", key, err))
+		}
+		cancel()
+	}
+	return errors.Join(failed...)
+}
+
+// afterwards is the time to undo something in, when the operation's own may be over.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 }
 
 // removeCredentials takes this binding's secret off the hosts, off all that can be reached even if one can't.
@@ -105,16 +136,6 @@ func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
-}
-
-// takeBack takes this binding's secret off hosts again, also when the operation's time is over.
-func (r *binding) takeBack(ctx context.Context, id, nonce string, hosts []string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
-	defer cancel()
-	if err := r.removeCredentials(ctx, id, nonce, hosts); err != nil {
-		return fmt.Errorf("left behind: the libvirt secret %s: %w", id, err)
-	}
-	return nil
 }
 
 // present are those hosts that the provider still has. One that it no longer has is given up: that is how a host that is

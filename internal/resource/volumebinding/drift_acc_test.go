@@ -209,33 +209,3 @@ func TestAccARestoredClaimIsHeldByNobody(t *testing.T) {
 	after.Must("destroy", "-auto-approve")
 	heldBy(t, l, "restored", "data")
 }
-
-// A claim that was made anew over the same storage is taken by the binding's next change.
-func TestAccABindingGoesOnWithAClaimThatWasRestored(t *testing.T) {
-	l := acctest.Lab(t)
-	spec := lab.ClaimSpec{Namespace: "restored", Name: "data", LUN: acctest.LUN(t, l, true, "")}
-	acctest.AddClaim(t, l, spec)
-	cli := configured(t, l, "restored", binding(fromClaim("restored", "data"), "", "host-a"))
-	cli.Must("apply", "-auto-approve")
-	vanish(t, l, spec)
-	removeVolume(t, l, spec)
-	core := l.Cluster.Client.CoreV1()
-	if _, err := core.PersistentVolumes().Create(t.Context(), l.Volume(spec), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := core.PersistentVolumeClaims("restored").Create(t.Context(), l.Claim(spec), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AwaitBound(t.Context(), "restored", "data"); err != nil {
-		t.Fatal(err)
-	}
-	says(t, cli.Must("plan", "-no-color"), "No changes.", "restored/data is another one than was bound")
-	cli.Replace("main.tf", `["host-a"]`, `["host-a", "host-b"]`)
-	cli.Must("apply", "-auto-approve")
-	heldBy(t, l, "restored", "data", "restored/data write-exclusive")
-	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
-		t.Errorf("it is not the binding of the restored claim:\n%s", plan)
-	}
-	cli.Must("destroy", "-auto-approve")
-	heldBy(t, l, "restored", "data")
-}

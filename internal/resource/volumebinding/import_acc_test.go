@@ -12,10 +12,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
+// idOf is the id of a folder's binding.
+func idOf(t *testing.T, cli acctest.CLI) string {
+	t.Helper()
+	return uuid.FindString(cli.Must("state", "show", "-no-color", data))
+}
+
 // lose removes a folder's state, and gives the id that its binding had.
 func lose(t *testing.T, cli acctest.CLI) (id string) {
 	t.Helper()
-	id = strings.TrimSpace(uuid.FindString(cli.Must("state", "show", "-no-color", data)))
+	id = idOf(t, cli)
 	for _, file := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
 		if err := os.Remove(filepath.Join(cli.Dir, file)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)

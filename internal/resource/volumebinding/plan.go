@@ -64,6 +64,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 			resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
 		}
 		r.planUpdate(ctx, &plan, *state, own, &resp.Diagnostics)
+		r.planRemade(ctx, &plan, *state, own, resp)
 	}
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)

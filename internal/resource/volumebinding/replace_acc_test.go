@@ -19,6 +19,9 @@ func booted(t *testing.T, console acctest.Console) {
 	}
 }
 
+// unit is the name of a logical unit, as a volume has it.
+func unit(lun lab.LUN) string { return fmt.Sprintf("%s/%d", lun.IQN, lun.Number) }
+
 // plugged fails the test when the machine web does not have that unit as its only disk, now and in its stored definition.
 func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 	t.Helper()
@@ -27,9 +30,8 @@ func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := fmt.Sprintf("%s/%d\n", lun.IQN, lun.Number)
-		if strings.Count(out, lun.IQN) != 1 || !strings.Contains(out, name) {
-			t.Errorf("%v: the machine has not %s alone:\n%s", args, name, out)
+		if strings.Count(out, lun.IQN) != 1 || !strings.Contains(out, unit(lun)+"\n") {
+			t.Errorf("%v: the machine has not %s alone:\n%s", args, unit(lun), out)
 		}
 	}
 }
@@ -77,6 +79,38 @@ func TestAccABindingIsReplacedByOneOfTheSameClaimThatIsMadeFirst(t *testing.T) {
 			}
 			plugged(t, l, lun)
 			booted(t, console)
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "replaced", "data")
+		})
+	}
+}
+
+// A replacement that fails leaves the machine the secret that both bindings have by the same id.
+func TestAccAReplacementThatFailsLeavesItsPredecessorTheSecret(t *testing.T) {
+	for _, f := range []lab.Fault{
+		{Call: lab.CallSecretDefine, Nth: 1, After: true}, // described, and without the new value
+		{Call: lab.CallSecretDefine, Nth: 2},              // with the new value
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "replaced", "data", acctest.LUN(t, l, true, ""))
+			console := acctest.NewConsole(t)
+			cli, tap := tapped(t, l, "replaced", binding(fromClaim("replaced", "data"), createFirst, "host-a")+web(l, console))
+			cli.Must("apply", "-auto-approve")
+			tap.Arm(f)
+			out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data)
+			if !tap.Fired() || err == nil {
+				t.Fatalf("the replacement was not interrupted: %v\n%s", err, out)
+			}
+			heldBy(t, l, "replaced", "data", "replaced/data write-exclusive")
+			for _, args := range [][]string{{"destroy", "web"}, {"start", "web"}} {
+				if out, err := l.Hosts["host-a"].Virsh(t.Context(), args...); err != nil {
+					t.Errorf("the machine has lost its secret: %v: %s", err, out)
+				}
+			}
+			says(t, cli.Must("plan", "-no-color"), "virtclaim_volume_binding.data will be updated in-place", "0 to add, 1 to change, 0 to destroy")
+			cli.Must("apply", "-auto-approve")
 			says(t, cli.Must("plan", "-no-color"), "No changes.")
 			cli.Must("destroy", "-auto-approve")
 			heldBy(t, l, "replaced", "data")

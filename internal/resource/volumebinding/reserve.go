@@ -85,7 +85,7 @@ func (r *binding) restore(ctx context.Context, plan, state model, own holding, v
 	if plan.AccessMode.Equal(state.AccessMode) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	if err := r.reserve(ctx, state, own, v, diags); err != nil {
 		return fmt.Errorf("the reservation stays %s: %w", plan.AccessMode.ValueString(), err)

@@ -1,0 +1,93 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Create resolves the source, puts the credentials on the hosts, and measures what no claim tells the size of. Until
+// all of that is done nothing stays: what was put on a host is taken back.
+func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.backend.Apply()
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if plan.ID.IsUnknown() {
+		plan.ID = types.StringValue(uuid.NewString())
+	}
+	if !r.backend.Take("binding " + plan.ID.ValueString()) {
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two bindings of one name",
+			fmt.Sprintf("Another resource of this configuration makes the binding %s, too: they would have each other's credentials. "+
+				"Give each its own name.", plan.Name.ValueString()))
+		return
+	}
+	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner, Reserved: plan.Reserved.ValueBool()}
+	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	own.Version = found.Version()
+	actual := plan.held(found.Volume, plan.hostKeys(ctx, &resp.Diagnostics))
+	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) {
+		return
+	}
+	put, err := r.take(ctx, plan, own, found, &actual, &resp.Diagnostics)
+	if err != nil {
+		undo := r.giveBack(ctx, plan, own, put, &resp.Diagnostics)
+		resp.Diagnostics.AddError("The volume could not be bound", fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
+		if undo == nil {
+			return
+		}
+		// What is left is in state, so that the next apply removes it.
+	}
+	plan.finish(ctx, actual, put.versions, &resp.Diagnostics)
+	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// take reserves the claim, gives the hosts the credentials, and measures what no claim tells the size of.
+func (r *binding) take(ctx context.Context, m model, own holding, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put deposit, err error) {
+	if err := r.reserve(ctx, m, own, *v, diags); err != nil {
+		return put, err
+	}
+	if err := r.checkPods(ctx, m, diags); err != nil {
+		return put, err
+	}
+	hosts := v.Images[0].Hosts
+	put, err = r.putCredentials(ctx, m.record(own.Owner, own, found.Credentials), found.Credentials, hosts)
+	if err == nil {
+		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, diags)
+	}
+	return put, err
+}
+
+// giveBack undoes take, also when the operation's time is over.
+func (r *binding) giveBack(ctx context.Context, m model, own holding, put deposit, diags *diag.Diagnostics) error {
+	err := put.takeBack(ctx, nil)
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	return errors.Join(err, r.release(ctx, m, own, diags))
+}
+
+func leftBehind(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("\n\nLeft behind, because it could not be removed; the next apply does: %s", err)
+}

@@ -1,0 +1,49 @@
+package volumebinding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// planRemade replaces a binding whose claim was deleted and made again over other storage: what the machines have is not
+// what the claim leads to any more. Over the same storage it is the same to them, and a claim that is not ready changes
+// nothing yet.
+func (r *binding) planRemade(ctx context.Context, plan *model, state model, own holding, resp *resource.ModifyPlanResponse) {
+	if len(resp.RequiresReplace) > 0 || r.backend.Applies() || !r.isRemade(ctx, *plan, own) {
+		return
+	}
+	var quiet diag.Diagnostics // a refresh has said what became of the claim
+	now, credentials := r.planVolume(ctx, *plan, &state, &quiet)
+	is, known, _ := tfvalue.VolumeFrom(ctx, now)
+	was, wasKnown, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	resp.Diagnostics.Append(d...)
+	if !known || !wasKnown || sameUnit(was.Images[0], is.Images[0]) {
+		return
+	}
+	plan.Volume, plan.Credentials = now, credentials
+	resp.RequiresReplace = append(resp.RequiresReplace, path.Root("volume"))
+	resp.Diagnostics.AddAttributeWarning(sourcePath.AtName(claimSource), "The claim was made again over other storage",
+		fmt.Sprintf("The binding %s is replaced: its claim was %s, and is %s now. Its machines change from one to the other.",
+			state.Name.ValueString(), was.Images[0].Name, is.Images[0].Name))
+}
+
+// isRemade tells whether the claim that is to be bound is known to be another one than was.
+func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
+	var quiet diag.Diagnostics
+	c := plan.claim(ctx, &quiet)
+	if c == nil || own.ClaimUID == "" || !plan.isKnown(ctx, claimSource) {
+		return false
+	}
+	lists, err := r.backend.Lists()
+	if err != nil {
+		return false
+	}
+	now, err := lists.Claim(ctx, c.ref().Namespace, c.ref().Name)
+	return err == nil && string(now.UID) != own.ClaimUID
+}

@@ -1,0 +1,150 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Update puts the new before it takes away the old: the volume as it is to be, credentials where they are missing or
+// out of date, then none on hosts that the binding has left.
+func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.backend.Apply()
+	c := change{binding: r, diags: &resp.Diagnostics}
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &c.plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &c.state)...)
+	own, diags := loadHolding(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	timeout, diags := c.plan.Timeouts.Update(ctx, updateTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	if !c.plan.needsResolving(c.state) {
+		// Only the timeouts differ.
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
+		return
+	}
+	c.own = own
+	if !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
+		return
+	}
+	err := c.gain(ctx, resp.Private)
+	if err == nil {
+		err = c.lose(ctx)
+	}
+	if err != nil {
+		resp.Diagnostics.AddError("The binding could not be updated",
+			fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), errors.Join(err, c.takeBack(ctx))))
+		return
+	}
+	c.own.Version = c.found.Version()
+	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.put.versions, c.hosts), c.diags)
+	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
+}
+
+// change is an update on its way.
+type change struct {
+	*binding
+	plan, state model
+	own         holding
+	diags       *diag.Diagnostics
+
+	// found is what the source led to, and actual the volume as the binding is to hold it.
+	found  source.Resolved
+	actual volume.Volume
+	// hosts are those that the binding is to have, before those that it may have something on.
+	hosts, before []string
+	// put is what hosts were given.
+	put deposit
+	// reserved tells that the new mode is on record.
+	reserved bool
+}
+
+// resolve finds out where the volume is, which must be the storage that the plan showed.
+func (c *change) resolve(ctx context.Context, secret types.String) bool {
+	var ok bool
+	if c.found, ok = c.await(ctx, c.plan, secret, &c.own, c.diags); !ok {
+		return false
+	}
+	c.hosts = c.plan.hostKeys(ctx, c.diags)
+	c.actual = c.plan.held(c.found.Volume, c.hosts)
+	// What an import has found is where the volume would be without the options that the configuration adds.
+	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) ||
+		c.state.isAdopted() && !checkIdentity(ctx, c.state.Volume, c.actual, c.diags) {
+		return false
+	}
+	c.before = c.present(c.state, c.hostsBefore(ctx, c.state, c.own, c.diags), c.diags)
+	return true
+}
+
+// gain takes what the binding is to have: the claim under its mode, credentials on hosts, and the volume's size.
+func (c *change) gain(ctx context.Context, private privateWriter) error {
+	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
+		return err
+	}
+	c.own.Reserved = c.own.Reserved || c.plan.Reserved.ValueBool()
+	c.diags.Append(c.own.save(ctx, private)...)
+	if err := c.reserve(ctx, c.plan, c.own, c.actual, c.diags); err != nil {
+		return err
+	}
+	c.reserved = true
+	if !c.plan.sameBinding(c.state) {
+		if err := c.checkPods(ctx, c.plan, c.diags); err != nil {
+			return err
+		}
+	}
+	record := c.plan.record(c.own.Owner, c.own, c.found.Credentials)
+	stale := c.stale(ctx, c.state, c.hosts, record, c.diags)
+	var err error
+	if c.put, err = c.putCredentials(ctx, record, c.found.Credentials, stale); err != nil {
+		return err
+	}
+	if c.actual.Capacity == nil {
+		c.actual.Capacity = c.state.capacityOf(ctx, c.actual, c.diags)
+	}
+	return c.prepare(ctx, c.plan, &c.actual, newImage(ctx, c.plan, c.state, c.found, c.diags), stale, c.diags)
+}
+
+// lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
+// reservation.
+func (c *change) lose(ctx context.Context) error {
+	if err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), c.diags); err != nil {
+		return err
+	}
+	keep := c.hosts
+	if c.found.Credentials == nil {
+		keep = nil
+	}
+	if err := c.removeCredentials(ctx, c.plan.ID.ValueString(), c.own.Nonce, leftHosts(c.before, keep)); err != nil {
+		return err
+	}
+	if c.plan.Reserved.ValueBool() {
+		return nil
+	}
+	err := c.release(ctx, c.state, c.own, c.diags)
+	c.own.Reserved = err != nil
+	return err
+}
+
+// takeBack undoes gain: credentials on hosts that the binding did not have before, and the mode on record.
+func (c *change) takeBack(ctx context.Context) error {
+	err := c.put.takeBack(ctx, c.before)
+	if err != nil {
+		err = fmt.Errorf("left behind: %w", err)
+	}
+	if c.reserved {
+		err = errors.Join(err, c.restore(ctx, c.plan, c.state, c.own, c.actual, c.diags))
+	}
+	return err
+}
