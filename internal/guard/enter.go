@@ -210,17 +210,22 @@ func (c conflict) await(patient context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(patient, lookAgain)
-	defer cancel()
-	before := c.use.state()
-	err = h.Await(ctx, c.use.UUID, func(ctx context.Context) (bool, error) {
-		uses, err := Users(ctx, c.use.Host, h, c.image)
-		n := slices.IndexFunc(uses, func(u Use) bool { return u.UUID == c.use.UUID })
-		return err == nil && (n < 0 || uses[n].state() != before), err
-	})
+	err = c.use.await(patient, h, c.image)
 	if patient.Err() != nil {
 		return fmt.Errorf("%w. It was waited for: %w", c.refusal(), context.Cause(patient))
 	}
+	return err
+}
+
+// await waits until something of a use of an image has changed, or may have.
+func (u Use) await(patient context.Context, h Waiter, image volume.Image) error {
+	ctx, cancel := context.WithTimeout(patient, lookAgain)
+	defer cancel()
+	err := h.Await(ctx, u.UUID, func(ctx context.Context) (bool, error) {
+		uses, err := Users(ctx, u.Host, h, image)
+		n := slices.IndexFunc(uses, func(now Use) bool { return now.UUID == u.UUID })
+		return err == nil && (n < 0 || uses[n].state() != u.state()), err
+	})
 	if ctx.Err() != nil {
 		return nil
 	}

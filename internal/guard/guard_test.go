@@ -96,7 +96,7 @@ func TestLetGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeHost{domains: []host.Domain{c.domain}}
-			err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, c.owner, nil)
+			err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{c.owner}, nil)
 			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
 				!strings.Contains(err.Error(), "domain web on host a has /ssd/data as its disk data")) {
 				t.Errorf("got %v, want %q", err, c.refuse)
@@ -112,7 +112,7 @@ func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared}
 	good := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}
 	bad := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 1, data)}}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, "prod", nil)
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, []string{"prod"}, nil)
 	if !errors.Is(err, guard.ErrInUse) || len(good.done)+len(bad.done) != 0 {
 		t.Errorf("got %v; done was %v, %v", err, good.done, bad.done)
 	}
@@ -121,7 +121,7 @@ func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
 func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
-	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, "prod", nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
+	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }
@@ -154,7 +154,7 @@ func TestUsers(t *testing.T) {
 	if uses[0].Device.Target != "vda" || !uses[0].Live || uses[0].Stored || uses[2].Depth != 1 || !uses[2].Stored {
 		t.Errorf("got %+v", uses)
 	}
-	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), "prod", nil)
+	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), []string{"prod"}, nil)
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it was begun and never finished") {
 		t.Errorf("while a clone of it is made: %v", err)
 	}

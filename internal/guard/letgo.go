@@ -13,12 +13,12 @@ import (
 // ErrInUse is the error of an image that may not go, because a machine needs it.
 var ErrInUse = errors.New("it is in use")
 
-// LetGo has the machines of an owner let go of an image that is about to go: Terraform destroys what a machine no longer
+// LetGo has the machines of some owners (the present one, and the one that what goes was made under) let go of an image that is about to go: Terraform destroys what a machine no longer
 // names before it updates the machine. A device that can be unplugged is unplugged from the running guest, and taken out
 // of the stored definition. When one can't go, nothing is touched at all, on any of the hosts, and the error, which is
 // ErrInUse, names the domain and says what to do. Uses that spares is true of are left as they are: they do not depend on
 // what goes. nil spares none.
-func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner string, spares func(Use) bool) error {
+func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, spares func(Use) bool) error {
 	var all []Use
 	for key, h := range hosts {
 		uses, err := Users(ctx, key, h, image)
@@ -32,7 +32,7 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 	}
 	var refused []error
 	for _, u := range all {
-		refused = append(refused, u.refusal(image, owner))
+		refused = append(refused, u.refusal(image, owners))
 	}
 	if err := errors.Join(refused...); err != nil {
 		return err
@@ -46,7 +46,7 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 }
 
 // refusal says why a use can't be ended; nil when it can.
-func (u Use) refusal(image volume.Image, owner string) error {
+func (u Use) refusal(image volume.Image, owners []string) error {
 	var why string
 	switch {
 	case u.isCopy && u.Live:
@@ -54,7 +54,7 @@ func (u Use) refusal(image volume.Image, owner string) error {
 	case u.isCopy:
 		why = ": a clone of it was begun and never finished. Apply the configuration of that clone again, or give it up: virsh undefine " +
 			u.Domain + ", and delete the volume that its description names"
-	case !u.isOurs(image, owner):
+	case !u.isOurs(image, owners):
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (virsh detach-disk %s %s --persistent), or "+
 			"remove the domain", u.Domain, u.Device.Target)
 	case u.Saved:
@@ -71,13 +71,13 @@ func (u Use) refusal(image volume.Image, owner string) error {
 	return fmt.Errorf("%w: domain %s on host %s has %s as its disk %s%s", ErrInUse, u.Domain, u.Host, image.Name, u.Device.Key, why)
 }
 
-// isOurs tells whether the domain is one of the owner's machines. Without an owner it must be one without an owner, too,
-// that notes this very image, or its binding, at that device.
-func (u Use) isOurs(image volume.Image, owner string) bool {
-	if u.Mark.Phase == "" || u.Mark.Owner != owner {
+// isOurs tells whether the domain is a machine of one of the owners. One without an owner must note this very image, or its
+// binding, at that device.
+func (u Use) isOurs(image volume.Image, owners []string) bool {
+	if u.Mark.Phase == "" || !slices.Contains(owners, u.Mark.Owner) {
 		return false
 	}
-	return owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
+	return u.Mark.Owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
 		image.Binding != "" && u.Binding == image.Binding
 }
 

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -16,7 +15,7 @@ type Master struct {
 	// Images are those of the master's chain.
 	Images []volume.Image
 	// Hosts gives a host by its key.
-	Hosts func(key string) (Looker, error)
+	Hosts func(key string) (Waiter, error)
 }
 
 // AwaitQuiet returns when no machine writes to the master, and none is about to: what came of a copy would be torn. The
@@ -26,10 +25,10 @@ type Master struct {
 // Of a clone and a machine that begin at the same moment exactly one gives way. A machine that sees a clone always does, so
 // one that is only published is waited for. One that runs has the right of way.
 func (m Master) AwaitQuiet(ctx context.Context) error {
-	patient, cancel := context.WithTimeout(ctx, Handover)
+	patient, cancel := within(ctx, handover)
 	defer cancel()
 	for {
-		u, err := m.writer(ctx)
+		u, image, err := m.writer(ctx)
 		if err != nil || u == nil {
 			return err
 		}
@@ -37,10 +36,15 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
 				ErrInUse, u.Domain, u.Host, u.Image().Name)
 		}
-		select {
-		case <-time.After(lookAgain):
-		case <-patient.Done():
+		h, err := m.Hosts(u.Host)
+		if err == nil {
+			err = u.await(patient, h, image)
+		}
+		if patient.Err() != nil {
 			return u.comes()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -54,26 +58,26 @@ func (u Use) comes() error {
 	return fmt.Errorf("%w: domain %s on host %s is about to write to the master %s: %s", ErrInUse, u.Domain, u.Host, u.Image().Name, why)
 }
 
-// writer is a machine that writes to the master, or else one that is about to; nil when there is none.
-func (m Master) writer(ctx context.Context) (found *Use, err error) {
+// writer is a machine that writes to the master, or else one that is about to, and to which image; nil when there is none.
+func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err error) {
 	for _, image := range m.Images {
 		for _, key := range image.Hosts {
 			uses, err := m.users(ctx, key, image)
 			if err != nil {
-				return nil, err
+				return nil, image, err
 			}
 			for _, u := range uses {
 				switch {
-				case u.Depth > 0 || u.Device.Ephemeral || u.mode() == volume.ReadShared:
+				case u.Depth > 0 || u.Device.Ephemeral || u.Image().AccessMode == volume.ReadShared:
 				case u.Live:
-					return &u, nil
+					return &u, image, nil
 				case u.Mark.Phase != "" && u.isPublished():
-					found = &u
+					found, to = &u, image
 				}
 			}
 		}
 	}
-	return found, nil
+	return found, to, nil
 }
 
 // users are those of an image on a host. Of an image that nobody may write to, only the clone's own host has to answer.

@@ -35,7 +35,7 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	}
 	spec.Admit = guard.Master{
 		Host: h.Key, Images: spec.Master.Images,
-		Hosts: func(key string) (guard.Looker, error) { return r.backend.Hosts.Host(key) },
+		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
 	}.AwaitQuiet
 	return nil
 }

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ownerKey is where the private state has the owner that the disk was made under: machines that are as old as the disk
@@ -35,18 +32,4 @@ func loadOwner(ctx context.Context, present string, private interface {
 		diags.AddError("Unreadable private state", "The owner that the disk was made under: "+err.Error())
 	}
 	return owner, diags
-}
-
-// letGo has machines let go of the disk: those of its former owner, if that was another one, and those of the present one.
-func (r *disk) letGo(ctx context.Context, hosts map[string]guard.Host, top volume.Image, former string) error {
-	present := r.backend.Owner
-	if former != present {
-		err := guard.LetGo(ctx, hosts, top, former, func(u guard.Use) bool {
-			return u.Mark.Phase != "" && u.Mark.Owner == present
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return guard.LetGo(ctx, hosts, top, present, nil)
 }

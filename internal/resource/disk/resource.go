@@ -187,7 +187,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	key, top := state.Host.ValueString(), own.Images[0]
 	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
 	if err == nil {
-		err = r.letGo(ctx, map[string]guard.Host{key: h}, top, former)
+		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
 	}
 	if err == nil {
 		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)

@@ -67,7 +67,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	if err != nil || others.isReplaced {
 		return err
 	}
-	return guard.LetGo(ctx, hosts, v.Images[0], own.Owner, func(u guard.Use) bool {
+	return guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
 		return own.spares(u, state.ID.ValueString(), others)
 	})
 }
