@@ -31,7 +31,7 @@ func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
 
 // need is what the binding wants of a claim.
 func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) claim.Need {
-	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.options(ctx, diags)}
+	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.Options(ctx, diags)}
 	for _, key := range m.hostKeys(ctx, diags) {
 		n.Nodes = append(n.Nodes, r.backend.Hosts.Node(key))
 	}
@@ -79,7 +79,7 @@ func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	found, _, err := claim.Resolve(ctx, client, c.ref(), r.need(ctx, m, c, diags))
+	found, _, err := claim.Resolve(ctx, client, c.Ref(), r.need(ctx, m, c, diags))
 	return found, err
 }
 
@@ -142,7 +142,7 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *ho
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	found, info, err := claim.Await(ctx, client, c.ref(), r.need(ctx, m, c, diags))
+	found, info, err := claim.Await(ctx, client, c.Ref(), r.need(ctx, m, c, diags))
 	if err == nil {
 		own.ClaimUID = info.UID
 	}
@@ -163,7 +163,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
 	}
-	seen, err := claim.Refresh(ctx, client, c.ref(), c.options(ctx, diags), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
+	seen, err := claim.Refresh(ctx, client, c.Ref(), c.Options(ctx, diags), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
 	if err != nil {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return false
