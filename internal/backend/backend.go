@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ErrNoCluster is the error of asking for a cluster that the provider has no configuration of.
@@ -37,6 +38,7 @@ type Backend struct {
 	lists      *cluster.Cached
 	applies    atomic.Bool
 	names      sync.Map
+	bound      sync.Map
 	wishes     wishes
 }
 
@@ -64,6 +66,18 @@ func (b *Backend) Take(name string) bool {
 
 // Free gives a name back that Take took.
 func (b *Backend) Free(name string) { b.names.Delete(name) }
+
+// Bound notes what a binding that this process has made holds.
+func (b *Backend) Bound(id string, storage volume.Image) { b.bound.Store(id, storage) }
+
+// Holds is what a binding of that id holds that this process has made; ok is false when it has made none.
+func (b *Backend) Holds(id string) (storage volume.Image, ok bool) {
+	found, ok := b.bound.Load(id)
+	if ok {
+		storage = found.(volume.Image)
+	}
+	return storage, ok
+}
 
 // Cluster is the Kubernetes client, or ErrNoCluster.
 func (b *Backend) Cluster() (*cluster.Client, error) {

@@ -19,9 +19,7 @@ func byHand(claim *corev1.PersistentVolumeClaim, gone ...Record) string {
 	} else {
 		p.Metadata.ResourceVersion, p.Metadata.UID = "", string(claim.UID)
 	}
-	return strings.Join([]string{
-		"kubectl patch pvc", quote(claim.Name), "-n", quote(claim.Namespace), "--type=merge -p", quote(string(p.json())),
-	}, " ")
+	return p.command()
 }
 
 // quote makes one word for a shell.

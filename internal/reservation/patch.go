@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,20 +65,26 @@ func (p *patch) json() []byte {
 	return text
 }
 
-// write changes the claim, if there is anything to change.
-func (p *patch) write(ctx context.Context, claims Claims) error {
+// command is what makes the change by hand.
+func (p *patch) command() string {
+	return strings.Join([]string{
+		"kubectl patch pvc", quote(p.claim.Name), "-n", quote(p.claim.Namespace), "--type=merge -p", quote(string(p.json())),
+	}, " ")
+}
+
+// write changes the claim, if there is anything to change. orElse is what else helps credentials that may not.
+func (p *patch) write(ctx context.Context, claims Claims, orElse string) error {
 	if len(p.Metadata.Annotations) == 0 && p.Metadata.Finalizers == nil {
 		return nil
 	}
-	return explain(claims.PatchClaim(ctx, p.claim.Namespace, p.claim.Name, p.json()))
+	return explain(claims.PatchClaim(ctx, p.claim.Namespace, p.claim.Name, p.json()), orElse)
 }
 
 // explain adds what to do to the API server's refusals that a user can mend.
-func explain(err error) error {
+func explain(err error, orElse string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; allow these credentials to patch persistentvolumeclaims, "+
-			"or set reserve_claims = false, and see to it yourself that nobody else uses the claim", err)
+		return fmt.Errorf("%w; allow these credentials to patch persistentvolumeclaims, or %s", err, orElse)
 	case apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeTooLong):
 		return fmt.Errorf("there is no room for another record: all annotations of the claim together may have 256 KiB; "+
 			"remove those that nobody needs: %w", err)

@@ -41,7 +41,7 @@ func Release(ctx context.Context, claims Claims, ref Ref, id, nonce, claimUID st
 		if err != nil {
 			return false, err
 		}
-		err = p.write(ctx, claims)
+		err = p.write(ctx, claims, "have it released by somebody who may:\n  "+p.command())
 		return isTransient(err), err
 	})
 	if err == nil || apierrors.IsNotFound(err) {

@@ -82,7 +82,7 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest Con
 		p := newPatch(claim)
 		p.put(record)
 		p.addFinalizer()
-		err = p.write(ctx, claims)
+		err = p.write(ctx, claims, "set reserve_claims = false, and see to it yourself that nobody else uses the claim")
 		return isTransient(err), err
 	})
 }

@@ -213,3 +213,18 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// Whoever releases may have set reserve_claims = false already: what helps is the change itself.
+func TestAReleaseThatIsForbiddenSaysWhatToRun(t *testing.T) {
+	claims := reserved(t)
+	claims.write = func(int) error { return final["forbidden"] }
+	err := Release(t.Context(), claims, golden, "db", "n1", "uid-1")
+	if !errors.Is(err, final["forbidden"]) || strings.Contains(err.Error(), "reserve_claims") {
+		t.Fatalf("got %v", err)
+	}
+	for _, part := range []string{"allow these credentials to patch persistentvolumeclaims", "\n  kubectl patch pvc golden -n vms", `"virtclaim.io/binding.db":null`} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in: %v", part, err)
+		}
+	}
+}

@@ -58,10 +58,14 @@ func iscsiUnit(name string) string {
 	return strings.ToLower(target) + "/" + strings.TrimLeft(unit, "0")
 }
 
-// address is where the server listens. Which transport carries it does not matter.
+// address is where the server listens. Which transport carries it does not matter. A monitor of Ceph listens on a port for
+// each version of the protocol: its host alone names it.
 func (s Server) address(protocol string) string {
 	if s.Transport == "unix" {
 		return s.Socket
+	}
+	if protocol == "rbd" {
+		return strings.ToLower(s.Host)
 	}
 	port := DefaultPort(protocol)
 	if s.Port != nil {

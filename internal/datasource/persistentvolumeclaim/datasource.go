@@ -56,7 +56,7 @@ func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadReq
 
 	client, err := d.backend.Cluster()
 	if err != nil {
-		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.ref(), err))
+		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.Ref(), err))
 		return
 	}
 	look(ctx, client, &m, &resp.Diagnostics)
@@ -66,8 +66,8 @@ func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadReq
 }
 
 func look(ctx context.Context, client *cluster.Client, m *model, diags *diag.Diagnostics) {
-	ref := m.ref()
-	seen, err := claim.Preview(ctx, client, ref, m.options(ctx, diags))
+	ref := m.Ref()
+	seen, err := claim.Preview(ctx, client, ref, m.Options(ctx, diags))
 	if apierrors.IsNotFound(err) {
 		diags.AddAttributeError(path.Root("claim_name"), "No such claim",
 			fmt.Sprintf("The %s does not exist: create it, or name another one. Where this configuration makes it, let the data source depend "+

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 func TestSchemaIsValidAndHasNoVolume(t *testing.T) {
@@ -62,7 +63,7 @@ func lookAt(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) 
 	if react != nil {
 		react(f)
 	}
-	m := model{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data")}
+	m := model{Claim: tfvalue.Claim{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data")}}
 	var diags diag.Diagnostics
 	look(t.Context(), cluster.NewForClients("https://api.example", f, nil), &m, &diags)
 	for _, action := range f.Actions() {
@@ -107,7 +108,7 @@ func TestAClaimThatNobodyHasSeenYetIsPending(t *testing.T) {
 func TestTheReasonNamesTheAttributeThatIsToBlame(t *testing.T) {
 	c, pv := objects()
 	f := fake.NewClientset(c, pv)
-	m := model{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data"), MountPath: types.StringValue("/mnt")}
+	m := model{Claim: tfvalue.Claim{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data"), MountPath: types.StringValue("/mnt")}}
 	var diags diag.Diagnostics
 	look(t.Context(), cluster.NewForClients("https://api.example", f, nil), &m, &diags)
 	if len(diags) > 0 || !strings.HasPrefix(m.VolumeError.ValueString(), "mount_path: the PersistentVolumeClaim vms/data has volumeMode Block") {

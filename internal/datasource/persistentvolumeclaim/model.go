@@ -1,12 +1,10 @@
 package persistentvolumeclaim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -21,12 +19,7 @@ import (
 )
 
 type model struct {
-	Namespace     types.String    `tfsdk:"namespace"`
-	ClaimName     types.String    `tfsdk:"claim_name"`
-	ForceBlock    types.Bool      `tfsdk:"force_block"`
-	MountPath     types.String    `tfsdk:"mount_path"`
-	Monitors      types.List      `tfsdk:"monitors"`
-	CephConfigMap *configMapModel `tfsdk:"ceph_config_map"`
+	tfvalue.Claim
 
 	UID          types.String    `tfsdk:"uid"`
 	Phase        types.String    `tfsdk:"phase"`
@@ -41,12 +34,6 @@ type model struct {
 	DiskXML      types.String    `tfsdk:"disk_xml"`
 	SecretRef    *secretRefModel `tfsdk:"secret_ref"`
 	Timeouts     timeouts.Value  `tfsdk:"timeouts"`
-}
-
-type configMapModel struct {
-	Namespace types.String `tfsdk:"namespace"`
-	Name      types.String `tfsdk:"name"`
-	Key       types.String `tfsdk:"key"`
 }
 
 type podModel struct {
@@ -66,21 +53,6 @@ type bindingModel struct {
 type secretRefModel struct {
 	Namespace string `tfsdk:"namespace"`
 	Name      string `tfsdk:"name"`
-}
-
-func (m model) ref() claim.Ref {
-	return claim.Ref{Namespace: m.Namespace.ValueString(), Name: m.ClaimName.ValueString()}
-}
-
-func (m model) options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
-	o := claim.Options{ForceBlock: m.ForceBlock.ValueBool(), MountPath: m.MountPath.ValueString()}
-	if !m.Monitors.IsNull() {
-		diags.Append(m.Monitors.ElementsAs(ctx, &o.Monitors, false)...)
-	}
-	if c := m.CephConfigMap; c != nil {
-		o.ConfigMap = claim.ConfigMapRef{Namespace: c.Namespace.ValueString(), Name: c.Name.ValueString(), Key: c.Key.ValueString()}
-	}
-	return o
 }
 
 // show fills in what was seen of the claim and its volume.

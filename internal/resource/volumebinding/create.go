@@ -55,6 +55,8 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 			return
 		}
 		// What is left is in state, so that the next apply removes it.
+	} else {
+		r.backend.Bound(plan.ID.ValueString(), actual.Images[0])
 	}
 	plan.finish(ctx, actual, put.versions, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Delete needs only what is in state: a claim that is gone or being deleted must not hold it up.
@@ -52,7 +53,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		diags.AddWarning("Nobody has looked who uses the storage", fmt.Sprintf("The binding %s was imported, and where its volume is was "+
 			"never found out. See to it yourself that no machine uses it.", state.Name.ValueString()))
 	}
-	if !known || len(v.Images) == 0 || len(keys) == 0 {
+	if !known || len(v.Images) == 0 || len(keys) == 0 || r.isReplaced(state, v.Images[0]) {
 		return nil
 	}
 	hosts := map[string]guard.Host{}
@@ -70,4 +71,11 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	return guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
 		return own.spares(u, state.ID.ValueString(), others)
 	})
+}
+
+// isReplaced tells whether this very apply has made another binding of the same owner and name, and of the same storage.
+// Only a claim keeps a record of that.
+func (r *binding) isReplaced(state model, i volume.Image) bool {
+	heir, ok := r.backend.Holds(state.ID.ValueString())
+	return ok && sameUnit(heir, i)
 }

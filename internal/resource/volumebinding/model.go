@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -33,19 +33,8 @@ type model struct {
 const claimSource = "persistent_volume_claim"
 
 type claimModel struct {
-	Namespace       types.String `tfsdk:"namespace"`
-	ClaimName       types.String `tfsdk:"claim_name"`
-	ForceBlock      types.Bool   `tfsdk:"force_block"`
-	MountPath       types.String `tfsdk:"mount_path"`
-	CreateDiskImage types.Bool   `tfsdk:"create_disk_image"`
-	Monitors        types.List   `tfsdk:"monitors"`
-	CephConfigMap   types.Object `tfsdk:"ceph_config_map"`
-}
-
-type configMapModel struct {
-	Namespace types.String `tfsdk:"namespace"`
-	Name      types.String `tfsdk:"name"`
-	Key       types.String `tfsdk:"key"`
+	tfvalue.Claim
+	CreateDiskImage types.Bool `tfsdk:"create_disk_image"`
 }
 
 type secretRefModel struct {
@@ -85,23 +74,6 @@ func child[T any](ctx context.Context, m model, name string, diags *diag.Diagnos
 		return nil
 	}
 	return &t
-}
-
-func (c claimModel) ref() claim.Ref {
-	return claim.Ref{Namespace: c.Namespace.ValueString(), Name: c.ClaimName.ValueString()}
-}
-
-// options are what is said about the claim beside its name.
-func (c claimModel) options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
-	o := claim.Options{
-		ForceBlock: c.ForceBlock.ValueBool(), MountPath: c.MountPath.ValueString(), Monitors: texts(ctx, c.Monitors, diags),
-	}
-	if !c.CephConfigMap.IsNull() {
-		var m configMapModel
-		diags.Append(c.CephConfigMap.As(ctx, &m, basetypes.ObjectAsOptions{})...)
-		o.ConfigMap = claim.ConfigMapRef{Namespace: m.Namespace.ValueString(), Name: m.Name.ValueString(), Key: m.Key.ValueString()}
-	}
-	return o
 }
 
 // hostKeys are the hosts, sorted.

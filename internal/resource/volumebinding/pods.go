@@ -69,10 +69,10 @@ func (r *binding) checkPods(ctx context.Context, m model, diags *diag.Diagnostic
 	if err != nil {
 		return err
 	}
-	found, err := mountsOf(ctx, client, c.ref(), volume.AccessMode(m.AccessMode.ValueString()))
+	found, err := mountsOf(ctx, client, c.Ref(), volume.AccessMode(m.AccessMode.ValueString()))
 	switch {
 	case apierrors.IsForbidden(err):
-		warnOfUnknownPods(diags, c.ref(), err)
+		warnOfUnknownPods(diags, c.Ref(), err)
 		return nil
 	case err != nil:
 		return err
@@ -93,11 +93,11 @@ func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diag
 	if err != nil {
 		return // refreshVolume has said so
 	}
-	found, err := mountsOf(ctx, lists, c.ref(), volume.AccessMode(state.AccessMode.ValueString()))
+	found, err := mountsOf(ctx, lists, c.Ref(), volume.AccessMode(state.AccessMode.ValueString()))
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		warnOfUnknownPods(diags, c.ref(), err)
+		warnOfUnknownPods(diags, c.Ref(), err)
 	case len(found.against) > 0:
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Pods use what machines use",
 			fmt.Sprintf("%s: %s.", state.Name.ValueString(), found.refusal()))

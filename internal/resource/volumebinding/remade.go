@@ -44,6 +44,6 @@ func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
 	if err != nil {
 		return false
 	}
-	now, err := lists.Claim(ctx, c.ref().Namespace, c.ref().Name)
+	now, err := lists.Claim(ctx, c.Ref().Namespace, c.Ref().Name)
 	return err == nil && string(now.UID) != own.ClaimUID
 }

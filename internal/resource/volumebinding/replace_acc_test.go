@@ -2,6 +2,7 @@ package volumebinding_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -84,6 +85,26 @@ func TestAccABindingIsReplacedByOneOfTheSameClaimThatIsMadeFirst(t *testing.T) {
 			heldBy(t, l, "replaced", "data")
 		})
 	}
+}
+
+// Nobody tells that direct storage has grown: a binding that replaces the old one measures it, while the machine runs.
+func TestAccStorageThatGrewIsMeasuredByAReplacement(t *testing.T) {
+	l := acctest.Lab(t)
+	image := acctest.ImageIn(t, t.TempDir(), "data.raw")
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "grown", binding(fmt.Sprintf("file = { path = %q }", image), createFirst, "host-a")+web(l, console)+`
+output "capacity" { value = virtclaim_volume_binding.data.volume.capacity }
+`)
+	says(t, cli.Must("apply", "-auto-approve", "-no-color"), fmt.Sprintf("capacity = %d", acctest.StorageSize))
+	console.Await(t, "READY")
+	if err := os.Truncate(image, 2*acctest.StorageSize); err != nil {
+		t.Fatal(err)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	says(t, cli.Must("apply", "-auto-approve", "-no-color", "-replace="+data), fmt.Sprintf("capacity = %d", 2*acctest.StorageSize))
+	booted(t, console)
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve")
 }
 
 // A replacement that fails leaves the machine the secret that both bindings have by the same id.

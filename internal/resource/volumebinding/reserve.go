@@ -38,7 +38,7 @@ func (m model) reservationOf(ctx context.Context, own holding, diags *diag.Diagn
 	if c == nil {
 		return reservation.Ref{}, reservation.Binding{}, false
 	}
-	return reservation.Ref(c.ref()), reservation.Binding{
+	return reservation.Ref(c.Ref()), reservation.Binding{
 		ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce,
 		Mode: volume.AccessMode(m.AccessMode.ValueString()), ClaimUID: own.ClaimUID,
 	}, true

@@ -104,15 +104,25 @@ func TestAccAReservationThatMayNotBeReleased(t *testing.T) {
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve")
 
-	cli.Write("main.tf", unreserved(as(t, l, config, "reader")))
+	reads := unreserved(as(t, l, config, "reader"))
+	cli.Write("main.tf", reads)
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
 		t.Error("it was released without the right to do so")
 	}
 	says(t, out, "The binding could not be updated", "may still be reserved", "forbidden", "allow these credentials to patch persistentvolumeclaims")
+	silent(t, out, "or set reserve_claims")
 	heldBy(t, l, "rights", "data", "rights/data write-exclusive")
 	cli.Write("main.tf", config)
 	says(t, cli.Must("plan", "-no-color"), "No changes.")
-	cli.Must("destroy", "-auto-approve")
+
+	release := printed(out, "kubectl")
+	if len(release) != 1 {
+		t.Fatalf("%d commands are printed:\n%s", len(release), out)
+	}
+	acctest.MustShell(t, l, release[0])
 	heldBy(t, l, "rights", "data")
+	cli.Write("main.tf", reads)
+	cli.Must("apply", "-auto-approve")
+	cli.Must("destroy", "-auto-approve")
 }

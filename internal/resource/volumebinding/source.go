@@ -31,7 +31,7 @@ func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
 
 // need is what the binding wants of a claim.
 func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) claim.Need {
-	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.options(ctx, diags)}
+	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.Options(ctx, diags)}
 	for _, key := range m.hostKeys(ctx, diags) {
 		n.Nodes = append(n.Nodes, r.backend.Hosts.Node(key))
 	}
@@ -51,7 +51,7 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 		found, err = r.resolveClaim(ctx, m, *c, diags)
 	} else if name, d := m.direct(ctx, diags); d != nil && m.isKnown(ctx, name, writeOnly...) {
 		at = at.AtName(name)
-		found, err = planned(ctx, d, diags)
+		found, err = r.resolveDirect(ctx, d, given{later: true}, diags)
 	} else {
 		return found, false
 	}
@@ -60,9 +60,12 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 	}
 	var notReady *source.NotReady
 	if errors.As(err, &notReady) {
-		diags.AddAttributeWarning(at, "The volume is not there yet",
-			fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open. It must be there when the apply comes to it; a claim "+
-				"that is only not bound yet is waited for.", err, m.Name.ValueString()))
+		text := fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open. What is missing must be there when the apply comes to it",
+			err, m.Name.ValueString())
+		if at.Equal(sourcePath.AtName(claimSource)) {
+			text += "; a claim that is only not bound yet is waited for"
+		}
+		diags.AddAttributeWarning(at, "The volume is not there yet", text+".")
 		return found, false
 	}
 	addSourceError(diags, "The volume can't be bound", at, err)
@@ -76,18 +79,22 @@ func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	found, _, err := claim.Resolve(ctx, client, c.ref(), r.need(ctx, m, c, diags))
+	found, _, err := claim.Resolve(ctx, client, c.Ref(), r.need(ctx, m, c, diags))
 	return found, err
 }
 
-// planned is a direct source as far as it is known without its secret. A Kubernetes secret is not read at plan, so then the
-// user is open, and with it the volume.
-func planned(ctx context.Context, d directModel, diags *diag.Diagnostics) (source.Resolved, error) {
-	ref, _ := d.login()
-	if ref := secretRef(ctx, ref, diags); ref != nil {
-		return source.Resolved{}, source.NotReadyf("The Secret %s with the credentials is read by the apply", *ref)
+// resolveDirect is a direct source with its credentials. The Kubernetes secret is read at plan, too, as a claim's is: it
+// names the user, who is a part of the volume.
+func (r *binding) resolveDirect(ctx context.Context, d directModel, g given, diags *diag.Diagnostics) (source.Resolved, error) {
+	from := d.source(ctx, g, diags)
+	if ref, _ := d.login(); ref.IsNull() {
+		return from.Resolve(ctx, nil)
 	}
-	return d.source(ctx, given{later: true}, diags).Resolve(ctx, nil)
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return source.Resolved{}, err
+	}
+	return from.Resolve(ctx, client)
 }
 
 // checkUse refuses to bind for writing what can't be written, and to make a disk.img where that can't be done.
@@ -120,7 +127,7 @@ func (r *binding) await(ctx context.Context, m model, secret types.String, own *
 		found, err = r.awaitClaim(ctx, m, *c, own, diags)
 	} else if name, d := m.direct(ctx, diags); d != nil {
 		at = at.AtName(name)
-		found, err = r.readDirect(ctx, d, secret, diags)
+		found, err = r.resolveDirect(ctx, d, given{secret: secret}, diags)
 	}
 	if err == nil {
 		err = checkUse(ctx, m, found, diags)
@@ -135,23 +142,11 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *ho
 	if err != nil {
 		return source.Resolved{}, err
 	}
-	found, info, err := claim.Await(ctx, client, c.ref(), r.need(ctx, m, c, diags))
+	found, info, err := claim.Await(ctx, client, c.Ref(), r.need(ctx, m, c, diags))
 	if err == nil {
 		own.ClaimUID = info.UID
 	}
 	return found, err
-}
-
-func (r *binding) readDirect(ctx context.Context, d directModel, secret types.String, diags *diag.Diagnostics) (source.Resolved, error) {
-	from := d.source(ctx, given{secret: secret}, diags)
-	if ref, _ := d.login(); ref.IsNull() {
-		return from.Resolve(ctx, nil)
-	}
-	client, err := r.backend.Cluster()
-	if err != nil {
-		return source.Resolved{}, err
-	}
-	return from.Resolve(ctx, client)
 }
 
 // refreshVolume looks what became of the source. The last volume is kept, with a warning, unless there is a better one;
@@ -168,7 +163,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
 	}
-	seen, err := claim.Refresh(ctx, client, c.ref(), c.options(ctx, diags), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
+	seen, err := claim.Refresh(ctx, client, c.Ref(), c.Options(ctx, diags), claim.Last{UID: own.ClaimUID, Auth: last.Images[0].Auth})
 	if err != nil {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return false

@@ -41,7 +41,8 @@ func sourceAttributes() map[string]schema.Attribute {
 		}),
 		"http": object("A raw image on a web server that answers requests for ranges. It can only be bound `read-shared`.",
 			map[string]schema.Attribute{
-				"url": required("URL of the image, `http://` or `https://`."),
+				"url": required("URL of the image, `http://` or `https://`. All of it is in plan and state, and in the definitions of machines, " +
+					"also what follows a question mark: a presigned URL shows its signature to whoever can read these."),
 				"insecure": schema.BoolAttribute{
 					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Without it, the host must trust the " +
 						"certificate: that of an authority of your own goes among the host's trusted ones.",

@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 		"http":           {HTTP{URL: "http://images.example:8080/a%20b.img?id=1&x=%22"}, volume.ReadShared},
 		"https":          {HTTP{URL: "https://[2001:db8::5]/a.img"}, volume.ReadShared},
 		"https-insecure": {HTTP{URL: "https://images.example", Insecure: true}, volume.ReadShared},
-		"file":           {File{Path: "/mnt/a & b/disk.img", Format: "raw"}, volume.WriteShared},
+		"file":           {File{Path: "/mnt/a & b/disk.img"}, volume.WriteShared},
 		"block":          {Block{Path: "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"}, volume.WriteExclusive},
 	}
 	for name, s := range sources {

@@ -2,19 +2,16 @@ package direct
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// File is a raw image in a file of the hosts.
+// File is a raw image in a file of the hosts. There is no other format: a header, as qcow2 has it, can name further files of
+// the host, and is in the hands of the guest.
 type File struct {
 	// Path is absolute, and the same on each host.
 	Path string
-	// Format is raw, or empty for that. There is no other: a header, as qcow2 has it, can name further files of the host,
-	// and is in the hands of the guest.
-	Format string
 }
 
 // Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
@@ -28,10 +25,6 @@ func (f File) Storage() (volume.Volume, error) {
 	var w wrongs
 	path, err := source.FilePath(f.Path)
 	w.blame("path", err)
-	if f.Format != "" && f.Format != "raw" {
-		w.blame("format", fmt.Errorf("%q can't be bound, only raw can; convert the file (qemu-img convert -O raw), or import it as a "+
-			"volume of a storage pool, as the content of a virtclaim_disk", f.Format))
-	}
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}
