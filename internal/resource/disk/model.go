@@ -62,11 +62,9 @@ func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volu
 	return v, known && len(v.Images) > 0
 }
 
-// adopted tells whether a disk in state was imported, so that no host knows how it was made: it has no generation.
-func (m model) adopted(ctx context.Context, diags *diag.Diagnostics) bool {
-	v, known := m.made(ctx, diags)
-	return known && v.Images[0].Generation == ""
-}
+// isImported tells whether a disk in state was imported and no configuration has been applied to it yet, so that nobody
+// knows how it was made: a configuration always has a usage type.
+func (m model) isImported() bool { return m.UsageType.IsNull() }
 
 // top is the disk's own image.
 func (m model) top(v host.StorageVolume, generation string) volume.Image {

@@ -205,9 +205,8 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 }
 
 // otherDisk are the attributes that make it another disk. What is unknown never does. How an imported one was made nobody
-// knows: what is null in state is adopted from the configuration.
+// knows: what is null in state is adopted from the first configuration.
 func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
-	adopted := state.adopted(ctx, diags)
 	for _, a := range []struct {
 		name    string
 		was, is types.String
@@ -219,7 +218,7 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 		{"copy_mode", state.CopyMode, m.CopyMode},
 		{"format", state.Format, m.Format},
 	} {
-		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!a.was.IsNull() || !adopted) {
+		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!a.was.IsNull() || !state.isImported()) {
 			paths = append(paths, path.Root(a.name))
 		}
 	}
@@ -239,9 +238,9 @@ func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 }
 
 // otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an
-// imported disk was made is adopted.
+// imported disk was made is adopted, once.
 func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnostics) bool {
-	if state.adopted(ctx, diags) && state.Source.IsNull() {
+	if state.isImported() {
 		return false
 	}
 	if m.Source.IsNull() != state.Source.IsNull() && !m.Source.IsUnknown() {

@@ -334,6 +334,29 @@ func TestAccAnImportedDiskIsAdopted(t *testing.T) {
 	})
 }
 
+// An imported disk is adopted once: laid over a master later, its guest would find its files mixed with the master's.
+func TestAccAnImportedDiskIsLaidOverNothingLater(t *testing.T) {
+	l := acctest.Lab(t)
+	_, source := golden(t, l, "the master")
+	base := acctest.Provider(l, "disks") + source
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: base},
+			{
+				PreConfig: func() { virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2") },
+				Config:    base + disk("root", blank), ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root",
+				ImportStatePersist: true,
+			},
+			{Config: base + disk("root", blank), ConfigPlanChecks: pre(stays(true))},
+			{
+				Config:           base + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")),
+				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionReplace)),
+			},
+		},
+	})
+}
+
 func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
