@@ -114,8 +114,9 @@ func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostic
 // checkMaster refuses a master that the host can't open, as far as it is known. Apply asks again.
 func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 	v, known := m.master(ctx, diags)
-	if !m.Source.IsNull() && !m.sourceVolume().IsUnknown() && m.sourceVolume().IsNull() {
-		diags.AddAttributeError(sourcePath, "No volume", "The volume of the source is null. Take it from a virtclaim_volume_binding or virtclaim_disk.")
+	if m.hasNoVolume() {
+		diags.AddAttributeError(sourcePath, "No volume", "The volume of the source is null, or has no image. Take it from a "+
+			"virtclaim_volume_binding or virtclaim_disk.")
 	}
 	if !known || m.Host.IsUnknown() {
 		return
@@ -132,6 +133,16 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 					"\"clone\" while none of them runs, or bind it read-shared.", i.Name))
 		}
 	}
+}
+
+// hasNoVolume tells whether a source is known to have nothing that could be copied.
+func (m model) hasNoVolume() bool {
+	v := m.sourceVolume()
+	if m.Source.IsNull() || v.IsUnknown() {
+		return false
+	}
+	images, ok := v.Attributes()["images"].(types.List)
+	return v.IsNull() || !ok || !images.IsUnknown() && len(images.Elements()) == 0
 }
 
 // checkSize refuses a new disk that is smaller than its master.

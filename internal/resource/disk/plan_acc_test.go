@@ -374,6 +374,7 @@ func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 		"smaller than the master": {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
 		"name with a slash":       {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},
 		"name and prefix":         {disk("root", blank+"\n name_prefix = \"x\""), message("name_prefix")},
+		"master without an image": {disk("root", over("copy-on-write", "({ volume = merge("+from+".volume, { images = [] }) })")), message("No volume")},
 		"unknown usage type":      {strings.Replace(disk("root", blank), "fast", "faster", 1), message(`host host-a has no usage type "faster"; it has fast, slow`)},
 		"unknown host":            {strings.Replace(disk("root", blank), "host-a", "host-c", 1), message(`no host "host-c"`)},
 		"overlay of what others write": {
