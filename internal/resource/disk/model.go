@@ -62,10 +62,6 @@ func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volu
 	return v, known && len(v.Images) > 0
 }
 
-// isImported tells whether a disk in state was imported and no configuration has been applied to it yet, so that nobody
-// knows how it was made: a configuration always has a usage type.
-func (m model) isImported() bool { return m.UsageType.IsNull() }
-
 // top is the disk's own image.
 func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	return volume.Image{

@@ -195,6 +195,9 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		warnOfLoss(ctx, req, resp, "Replacing")
 		return
 	}
+	if state.isImported() {
+		r.checkBacking(ctx, *plan, state, &resp.Diagnostics)
+	}
 	warnOfNoEffect(*plan, state, &resp.Diagnostics)
 	r.warnOfPool(*plan, state, &resp.Diagnostics)
 	is, known := state.made(ctx, &resp.Diagnostics)

@@ -310,53 +310,6 @@ func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-func TestAccAnImportedDiskIsAdopted(t *testing.T) {
-	l := acctest.Lab(t)
-	_, source := golden(t, l, "the master")
-	config := acctest.Provider(l, "disks") + source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps: []resource.TestStep{
-			{Config: acctest.Provider(l, "disks") + source},
-			{
-				PreConfig: func() { virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2") },
-				Config:    config, ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root", ImportStatePersist: true,
-				ImportStateCheck: nil,
-			},
-			{
-				Config: config, ConfigPlanChecks: pre(stays(true)),
-				Check: resource.ComposeTestCheckFunc(
-					resource.TestCheckResourceAttr(theDisk, "volume.images.#", "2"),
-					resource.TestCheckNoResourceAttr(theDisk, "volume.images.0.generation")),
-			},
-			{Config: config, PlanOnly: true},
-		},
-	})
-}
-
-// An imported disk is adopted once: laid over a master later, its guest would find its files mixed with the master's.
-func TestAccAnImportedDiskIsLaidOverNothingLater(t *testing.T) {
-	l := acctest.Lab(t)
-	_, source := golden(t, l, "the master")
-	base := acctest.Provider(l, "disks") + source
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps: []resource.TestStep{
-			{Config: base},
-			{
-				PreConfig: func() { virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2") },
-				Config:    base + disk("root", blank), ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root",
-				ImportStatePersist: true,
-			},
-			{Config: base + disk("root", blank), ConfigPlanChecks: pre(stays(true))},
-			{
-				Config:           base + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")),
-				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionReplace)),
-			},
-		},
-	})
-}
-
 func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
