@@ -131,14 +131,18 @@ func Import(ctx context.Context, h Host, pool, name string) error {
 	return h.Undefine(ctx, j.UUID)
 }
 
-// Forget removes the entry of a volume that is in state: it is ours now without it.
+// Forget removes the entry of a volume that is in state: it is ours now without it. An entry of another generation tells
+// that ours is gone, and that what has its name now was made by somebody else: that is host.ErrNotFound.
 func Forget(ctx context.Context, h Host, pool, name, generation string) error {
 	j, err := open(ctx, h, pool, name)
-	if errors.Is(err, host.ErrNotFound) {
+	switch {
+	case errors.Is(err, host.ErrNotFound):
 		return nil
-	}
-	if err != nil || j.Note.Generation != generation || j.Note.Phase != domainxml.Done {
+	case err != nil:
 		return err
+	case j.Note.Generation != generation:
+		return fmt.Errorf("the volume %s in storage pool %s: %w; the domain %s says that %s made another one under its name", name, pool,
+			host.ErrNotFound, j.Name, called(j.Note.Owner))
 	}
 	if err := h.Undefine(ctx, j.UUID); !errors.Is(err, host.ErrNotFound) {
 		return err

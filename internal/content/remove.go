@@ -12,17 +12,18 @@ import (
 // ErrBacking is the error of removing a volume that others are made on.
 var ErrBacking = errors.New("other volumes are overlays of it, which would be lost with it")
 
-// Remove deletes a volume. One that is gone is what was wanted; one that another volume of the host is an overlay of is
-// ErrBacking, and stays. Whether a machine uses it is to be asked before.
+// Remove deletes a volume. One that is gone is what was wanted, whoever has made another one since; one that another volume
+// of the host is an overlay of is ErrBacking, and stays. Whether a machine uses it is to be asked before.
 func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, generation string) error {
 	// First the entry: without the volume, nothing would ever ask for it again.
-	if err := Forget(ctx, h, pool, name, generation); err != nil {
-		return err
+	err := Forget(ctx, h, pool, name, generation)
+	if err == nil {
+		err = Removable(ctx, h, pool, name)
 	}
-	if err := Removable(ctx, h, pool, name); err != nil {
-		return err
+	if err == nil {
+		err = h.DeleteVolume(ctx, pool, name)
 	}
-	if err := h.DeleteVolume(ctx, pool, name); err != nil && !errors.Is(err, host.ErrNotFound) {
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
 		return err
 	}
 	m.release(Spec{Pool: pool, Name: name}.claimKey(key))

@@ -16,8 +16,8 @@ type StorageVolume struct {
 	Path string
 	// Format is raw, qcow2 or what else libvirt makes of the file's head.
 	Format string
-	// Capacity is in bytes, as a guest sees it.
-	Capacity int64
+	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is.
+	Capacity, Physical int64
 	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
 	Backing string
 }
@@ -85,6 +85,9 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 	s := StorageVolume{Pool: v.Pool, Name: v.Name}
 	if xml.Capacity != nil {
 		s.Capacity = int64(xml.Capacity.Value) // libvirt always writes bytes
+	}
+	if xml.Physical != nil {
+		s.Physical = int64(xml.Physical.Value)
 	}
 	if xml.Target != nil {
 		s.Path = xml.Target.Path

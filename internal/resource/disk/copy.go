@@ -76,8 +76,12 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		}
 	}
 	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
-	if err != nil || is.Capacity >= size {
+	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
 		return err // never smaller, whoever has grown it
+	}
+	if is.Format != own.Images[0].Format {
+		return fmt.Errorf("libvirt takes it for %s, because of what its guest has written there, but it is %s. It can only grow while its "+
+			"machine runs", is.Format, own.Images[0].Format)
 	}
 	return h.ResizeVolume(ctx, is.Pool, is.Name, size)
 }

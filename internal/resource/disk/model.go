@@ -62,12 +62,6 @@ func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volu
 	return v, known && len(v.Images) > 0
 }
 
-// adopted tells whether a disk in state was imported, so that no host knows how it was made: it has no generation.
-func (m model) adopted(ctx context.Context, diags *diag.Diagnostics) bool {
-	v, known := m.made(ctx, diags)
-	return known && v.Images[0].Generation == ""
-}
-
 // top is the disk's own image.
 func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	return volume.Image{
@@ -105,19 +99,31 @@ func (m model) size() int64 {
 	return bytes
 }
 
-// read fills the model with what the host has. How the disk was made stays as it is.
+// read fills the model with what the host has. How the disk was made stays as it is, its format, too: a guest may write to a
+// raw disk what libvirt takes for another format, and whoever believed that would let the guest choose what else it opens.
 func (m *model) read(ctx context.Context, v host.StorageVolume, diags *diag.Diagnostics) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
-	m.Pool, m.Name, m.Format = types.StringValue(v.Pool), types.StringValue(v.Name), types.StringValue(v.Format)
-	if !m.Size.IsNull() && m.size() != v.Capacity {
-		m.Size = tfvalue.QuantityOfBytes(v.Capacity)
-	}
-	before, known := m.made(ctx, diags)
+	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
+	is, known := m.made(ctx, diags)
 	if !known {
-		before = volume.Volume{Images: []volume.Image{m.top(v, "")}}
+		if v.Format == "iso" {
+			v.Format = "raw" // somebody has put one on it
+		}
+		m.Format = types.StringValue(v.Format)
+		is = volume.Volume{Images: []volume.Image{m.top(v, "")}}
 	}
-	capacity := v.Capacity
-	before.Capacity = &capacity
-	before.Images[0].Name, before.Images[0].Format = v.Path, v.Format
-	m.Volume = tfvalue.VolumeObject(before, tfvalue.Unknowns{})
+	capacity := capacityAs(is.Images[0].Format, v)
+	if !m.Size.IsNull() && m.size() != capacity {
+		m.Size = tfvalue.QuantityOfBytes(capacity)
+	}
+	is.Capacity, is.Images[0].Name = &capacity, v.Path
+	m.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{})
+}
+
+// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file.
+func capacityAs(format string, v host.StorageVolume) int64 {
+	if format == "raw" {
+		return v.Physical
+	}
+	return v.Capacity
 }

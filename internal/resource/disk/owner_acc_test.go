@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -42,4 +43,24 @@ func TestAccAChangedOwnerKeepsItsDisks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What another configuration made under the name of a disk that is gone is not that disk.
+func TestAccADiskThatIsAnothersByNowIsGone(t *testing.T) {
+	l := acctest.Lab(t)
+	ours, theirs := acctest.NewCLI(t), acctest.NewCLI(t)
+	ours.Write("main.tf", acctest.Provider(l, "ours")+disk("root", blank))
+	theirs.Write("main.tf", acctest.Provider(l, "theirs")+disk("root", blank))
+	ours.Must("apply", "-auto-approve", "-no-color")
+	ours.Must("plan", "-no-color") // it is in state for good
+	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
+	theirs.Must("apply", "-auto-approve", "-no-color")
+	if plan := ours.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 1 to add") {
+		t.Errorf("it is not planned anew:\n%s", plan)
+	}
+	ours.Must("destroy", "-auto-approve", "-no-color", "-refresh=false")
+	if plan := theirs.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the other's is not as it was:\n%s", plan)
+	}
+	theirs.Must("destroy", "-auto-approve", "-no-color")
 }

@@ -114,8 +114,9 @@ func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostic
 // checkMaster refuses a master that the host can't open, as far as it is known. Apply asks again.
 func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 	v, known := m.master(ctx, diags)
-	if !m.Source.IsNull() && !m.sourceVolume().IsUnknown() && m.sourceVolume().IsNull() {
-		diags.AddAttributeError(sourcePath, "No volume", "The volume of the source is null. Take it from a virtclaim_volume_binding or virtclaim_disk.")
+	if m.hasNoVolume() {
+		diags.AddAttributeError(sourcePath, "No volume", "The volume of the source is null, or has no image. Take it from a "+
+			"virtclaim_volume_binding or virtclaim_disk.")
 	}
 	if !known || m.Host.IsUnknown() {
 		return
@@ -132,6 +133,16 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 					"\"clone\" while none of them runs, or bind it read-shared.", i.Name))
 		}
 	}
+}
+
+// hasNoVolume tells whether a source is known to have nothing that could be copied.
+func (m model) hasNoVolume() bool {
+	v := m.sourceVolume()
+	if m.Source.IsNull() || v.IsUnknown() {
+		return false
+	}
+	images, ok := v.Attributes()["images"].(types.List)
+	return v.IsNull() || !ok || !images.IsUnknown() && len(images.Elements()) == 0
 }
 
 // checkSize refuses a new disk that is smaller than its master.
@@ -184,6 +195,9 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		warnOfLoss(ctx, req, resp, "Replacing")
 		return
 	}
+	if state.isImported() {
+		r.checkBacking(ctx, *plan, state, &resp.Diagnostics)
+	}
 	warnOfNoEffect(*plan, state, &resp.Diagnostics)
 	r.warnOfPool(*plan, state, &resp.Diagnostics)
 	is, known := state.made(ctx, &resp.Diagnostics)
@@ -205,9 +219,8 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 }
 
 // otherDisk are the attributes that make it another disk. What is unknown never does. How an imported one was made nobody
-// knows: what is null in state is adopted from the configuration.
+// knows: what is null in state is adopted from the first configuration.
 func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
-	adopted := state.adopted(ctx, diags)
 	for _, a := range []struct {
 		name    string
 		was, is types.String
@@ -219,7 +232,7 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 		{"copy_mode", state.CopyMode, m.CopyMode},
 		{"format", state.Format, m.Format},
 	} {
-		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!a.was.IsNull() || !adopted) {
+		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!a.was.IsNull() || !state.isImported()) {
 			paths = append(paths, path.Root(a.name))
 		}
 	}
@@ -239,9 +252,9 @@ func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 }
 
 // otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an
-// imported disk was made is adopted.
+// imported disk was made is adopted, once.
 func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnostics) bool {
-	if state.adopted(ctx, diags) && state.Source.IsNull() {
+	if state.isImported() {
 		return false
 	}
 	if m.Source.IsNull() != state.Source.IsNull() && !m.Source.IsUnknown() {

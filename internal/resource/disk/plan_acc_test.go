@@ -295,30 +295,6 @@ func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-func TestAccAnImportedDiskIsAdopted(t *testing.T) {
-	l := acctest.Lab(t)
-	_, source := golden(t, l, "the master")
-	config := acctest.Provider(l, "disks") + source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps: []resource.TestStep{
-			{Config: acctest.Provider(l, "disks") + source},
-			{
-				PreConfig: func() { virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2") },
-				Config:    config, ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root", ImportStatePersist: true,
-				ImportStateCheck: nil,
-			},
-			{
-				Config: config, ConfigPlanChecks: pre(stays(true)),
-				Check: resource.ComposeTestCheckFunc(
-					resource.TestCheckResourceAttr(theDisk, "volume.images.#", "2"),
-					resource.TestCheckNoResourceAttr(theDisk, "volume.images.0.generation")),
-			},
-			{Config: config, PlanOnly: true},
-		},
-	})
-}
-
 func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
@@ -336,6 +312,7 @@ func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 		"smaller than the master": {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
 		"name with a slash":       {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},
 		"name and prefix":         {disk("root", blank+"\n name_prefix = \"x\""), message("name_prefix")},
+		"master without an image": {disk("root", over("copy-on-write", "({ volume = merge("+from+".volume, { images = [] }) })")), message("No volume")},
 		"unknown usage type":      {strings.Replace(disk("root", blank), "fast", "faster", 1), message(`host host-a has no usage type "faster"; it has fast, slow`)},
 		"unknown host":            {strings.Replace(disk("root", blank), "host-a", "host-c", 1), message(`no host "host-c"`)},
 		"overlay of what others write": {
