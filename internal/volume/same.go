@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,15 +22,17 @@ func SameStorage(a, b Image) bool {
 	if a.Generation != "" && b.Generation != "" && a.Generation != b.Generation {
 		return false
 	}
+	unit, isUnit := iscsiUnit(a)
+	other, isOther := iscsiUnit(b)
+	if isUnit && isOther {
+		return unit == other
+	}
 	if a.Type != "network" && b.Type != "network" {
 		// A device is the same whether it is opened as a file or as a block device.
 		return a.Name == b.Name && shareHost(a, b)
 	}
 	if a.Type != b.Type || a.Protocol != b.Protocol {
 		return false
-	}
-	if a.Protocol == "iscsi" {
-		return iscsiUnit(a.Name) == iscsiUnit(b.Name)
 	}
 	return a.Name == b.Name && a.Query == b.Query && common(a.Servers, b.Servers, func(x, y Server) bool {
 		// A socket is a file: the same path on another host is another server.
@@ -51,12 +54,25 @@ func common[T any](a, b []T, same func(x, y T) bool) bool {
 	})
 }
 
-// iscsiUnit is the target and logical unit of a name. iSCSI names are compared in lower case (RFC 3722), and libvirt
-// reads the unit as a number, 0 where there is none.
-func iscsiUnit(name string) string {
-	target, unit, _ := strings.Cut(name, "/")
-	return strings.ToLower(target) + "/" + strings.TrimLeft(unit, "0")
+// iscsiUnit is the target and logical unit that an image is, where its name tells. iSCSI names are compared in lower case
+// (RFC 3722), and libvirt reads the unit as a number, 0 where there is none.
+func iscsiUnit(i Image) (name string, ok bool) {
+	target, unit, _ := strings.Cut(i.Name, "/")
+	if i.Type != "network" {
+		found := byPath.FindStringSubmatch(i.Name)
+		if found == nil {
+			return "", false
+		}
+		target, unit = found[1], found[2]
+	} else if i.Protocol != "iscsi" {
+		return "", false
+	}
+	return strings.ToLower(target) + "/" + strings.TrimLeft(unit, "0"), true
 }
+
+// byPath is how udev names a logical unit that the host itself has logged in to, or a partition of it, below
+// /dev/disk/by-path (60-persistent-storage.rules), and libvirt the volumes of its pools of the types iscsi and iscsi-direct.
+var byPath = regexp.MustCompile(`(?:^|/)ip-[^/]+-iscsi-([^/]+)-lun-(\d+)(?:-part\d+)?$`)
 
 // address is where the server listens. Which transport carries it does not matter. A monitor of Ceph listens on a port for
 // each version of the protocol: its host alone names it.

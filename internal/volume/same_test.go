@@ -41,6 +41,13 @@ func TestSameStorage(t *testing.T) {
 		{"iscsi unit 1 and 10", iscsi(iqn+"/1", "a"), iscsi(iqn+"/10", "a"), false},
 		{"iscsi other unit", iscsi(iqn+"/1", "a"), iscsi(iqn+"/2", "a"), false},
 		{"iscsi other target", iscsi(iqn+"/1", "a"), iscsi(iqn+"2/1", "a"), false},
+		{
+			"iscsi that another host has logged in to", onHosts(iscsi(iqn+"/1", "a"), "h1"),
+			local("block", "/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-"+iqn+"-lun-1", "", "h2"), true,
+		},
+		{"iscsi in a pool of iscsi-direct", iscsi(iqn+"/0", "a"), local("file", "ip-a:3260-iscsi-"+iqn+"-lun-0", "", "h"), true},
+		{"a partition of an iscsi unit", iscsi(iqn+"/1", "a"), local("block", "/dev/disk/by-path/ip-a:3260-iscsi-"+iqn+"-lun-1-part2", "", "h"), true},
+		{"iscsi of another unit that a host has logged in to", iscsi(iqn+"/1", "a"), local("block", "/dev/disk/by-path/ip-a:3260-iscsi-"+iqn+"-lun-10", "", "h"), false},
 		{"iscsi against nbd", iscsi("x", "a"), network("nbd", "x", Server{Host: "a"}), false},
 
 		{
