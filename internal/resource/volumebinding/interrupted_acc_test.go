@@ -1,6 +1,7 @@
 package volumebinding_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -112,14 +113,38 @@ func TestAccWhatALostAnswerLeftIsTakenBack(t *testing.T) {
 	heldBy(t, l, "interrupted", "data")
 }
 
-// Somebody's domain has the storage, with credentials of its own: what was interrupted is not simply gone.
+// Somebody's domain has the storage, with credentials of its own: what was interrupted is not simply gone. All of the
+// provider's hosts are asked, because the record does not say which ones it was for.
 func TestAccAnInterruptedBindingIsNotTakenOverWhileOthersUseItsStorage(t *testing.T) {
-	l := acctest.Lab(t)
-	lun := acctest.LUN(t, l, true, "")
-	acctest.Claim(t, l, "interrupted", "data", lun)
-	cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-a"))
-	interrupt(t, l, cli, tap, killed[0], "interrupted/data write-exclusive")
-	theirs := fmt.Sprintf(`<domain type='qemu'>
+	for _, where := range []string{"host-a", "host-b"} {
+		t.Run("on "+where, func(t *testing.T) {
+			l := acctest.Lab(t)
+			lun := acctest.LUN(t, l, true, "")
+			acctest.Claim(t, l, "interrupted", "data", lun)
+			cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-a"))
+			interrupt(t, l, cli, tap, killed[0], "interrupted/data write-exclusive")
+			if err := l.Hosts[where].DefineXML(t.Context(), theirs(lun)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := cli.Run("apply", "-auto-approve", "-no-color")
+			if err == nil {
+				t.Error("it was taken over")
+			}
+			says(t, out, "interrupted/data can't be taken over from another", "domain theirs on host "+where, "release it by hand")
+			heldBy(t, l, "interrupted", "data", "interrupted/data write-exclusive")
+			if _, err := l.Hosts[where].Virsh(t.Context(), "undefine", "theirs"); err != nil {
+				t.Fatal(err)
+			}
+			cli.Must("apply", "-auto-approve")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+		})
+	}
+}
+
+// theirs is a domain that virtclaim did not make, with that unit as its disk.
+func theirs(lun lab.LUN) string {
+	return fmt.Sprintf(`<domain type='qemu'>
   <name>theirs</name><memory unit='MiB'>64</memory><os><type>hvm</type></os>
   <devices>
     <disk type='network' device='disk'>
@@ -132,19 +157,35 @@ func TestAccAnInterruptedBindingIsNotTakenOverWhileOthersUseItsStorage(t *testin
     </disk>
   </devices>
 </domain>`, lun.IQN, lun.Number)
-	if err := l.Hosts["host-a"].DefineXML(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
-	out, err := cli.Run("apply", "-auto-approve", "-no-color")
-	if err == nil {
-		t.Error("it was taken over")
-	}
-	says(t, out, "interrupted/data can't be taken over from another", "domain theirs on host host-a", "release it by hand")
-	heldBy(t, l, "interrupted", "data", "interrupted/data write-exclusive")
-	if _, err := l.Hosts["host-a"].Virsh(t.Context(), "undefine", "theirs"); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// A put that was interrupted leaves a secret without its value: no machine would start with it.
+func TestAccASecretWithoutItsValueIsPutAgain(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+	cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-a")+web(l, acctest.NewConsole(t)))
 	cli.Must("apply", "-auto-approve")
+	virsh := func(args ...string) error {
+		_, err := l.Hosts["host-a"].Virsh(t.Context(), args...)
+		return err
+	}
+	if err := virsh("secret-undefine", idOf(t, cli)); err != nil {
+		t.Fatal(err)
+	}
+	tap.Arm(lab.Fault{Call: lab.CallSecretDefine, Nth: 1, After: true})
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); !tap.Fired() || err == nil {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	secretIs(t, l, "host-a", idOf(t, cli))
+	if err := errors.Join(virsh("destroy", "web"), virsh("start", "web")); err == nil {
+		t.Fatal("the secret has a value")
+	}
+	says(t, cli.Must("plan", "-no-color", "-target="+data), "virtclaim_volume_binding.data will be updated in-place", "credentials")
+	cli.Must("apply", "-auto-approve", "-target="+data)
+	if err := virsh("start", "web"); err != nil {
+		t.Error(err)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
 	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "interrupted", "data")
 }

@@ -141,3 +141,30 @@ func TestAccDirectBindingLifeCycle(t *testing.T) {
 		},
 	})
 }
+
+// Storage keeps its name when it moves: that all monitors are others makes it no other image.
+func TestAccAnImageWhoseMonitorsAreAllOthersIsUpdatedInPlace(t *testing.T) {
+	l := acctest.Lab(t)
+	ceph, image := acctest.Ceph(t, l)
+	config := func(monitor string) string {
+		return acctest.Provider(l, "moved") + binding(fmt.Sprintf(
+			"rbd = { monitors = [%q], pool = %q, image = %q, username = %q, key_wo = %q, key_wo_version = 1 }",
+			monitor, image.Pool, image.Image, ceph.User, ceph.Key), "", "host-a")
+	}
+	host, port, _ := strings.Cut(ceph.Monitors[0], ":")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config(ceph.Monitors[0]), ConfigPlanChecks: planned(plancheck.ResourceActionCreate),
+				Check: resource.TestCheckResourceAttr(data, "volume.images.0.servers.0.host", host),
+			},
+			{
+				Config: config("localhost:" + port), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check: resource.ComposeTestCheckFunc(secretsOn(l, map[string]int{"host-a": 1}),
+					resource.TestCheckResourceAttr(data, "volume.images.0.servers.0.host", "localhost"),
+					resource.TestCheckResourceAttr(data, "volume.capacity", fmt.Sprint(image.Size))),
+			},
+		},
+	})
+}

@@ -55,25 +55,62 @@ func TestAccAModeThatOthersDoNotAllowIsRefusedAndNothingChanges(t *testing.T) {
 	heldBy(t, l, "modes", "data")
 }
 
-// An update that fails after the new mode was reserved gives the old one back.
-func TestAccAModeWhoseUpdateFailsIsGivenBack(t *testing.T) {
-	l := acctest.Lab(t)
-	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
-	config := binding(fromClaim("interrupted", "data"), "", "host-b")
-	cli, tap := tapped(t, l, "modes", config)
-	cli.Must("apply", "-auto-approve")
-	cli.Replace("main.tf", `hosts  = ["host-b"]`, `hosts  = ["host-b", "host-a"]
+// An update that fails after the new mode was reserved gives the old one back, and takes back the credentials that a new
+// host got.
+func TestAccWhatAnUpdateThatFailsTookIsGivenBack(t *testing.T) {
+	for _, f := range []lab.Fault{
+		{Call: lab.CallSecretDefine, Nth: 1},
+		{Call: lab.CallSecretDefine, Nth: 1, After: true},
+		{Call: lab.CallSecretDefine, Nth: 2, After: true},
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+			cli, tap := tapped(t, l, "modes", binding(fromClaim("interrupted", "data"), "", "host-b"))
+			cli.Must("apply", "-auto-approve")
+			cli.Replace("main.tf", `hosts  = ["host-b"]`, `hosts  = ["host-b", "host-a"]
   access_mode = "read-shared"`)
-	tap.Arm(lab.Fault{Call: lab.CallSecretDefine, Nth: 1})
-	out, err := cli.Run("apply", "-auto-approve", "-no-color")
-	if !tap.Fired() || err == nil {
-		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+			tap.Arm(f)
+			out, err := cli.Run("apply", "-auto-approve", "-no-color")
+			if !tap.Fired() || err == nil {
+				t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+			}
+			heldBy(t, l, "interrupted", "data", "modes/data write-exclusive")
+			if err := secretsOn(l, map[string]int{"host-a": 0, "host-b": 1})(nil); err != nil {
+				t.Error(err)
+			}
+			cli.Must("apply", "-auto-approve")
+			heldBy(t, l, "interrupted", "data", "modes/data read-shared")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+		})
 	}
-	heldBy(t, l, "interrupted", "data", "modes/data write-exclusive")
+}
+
+// A running machine keeps the mode that it was started with: others must not be let in beside it.
+func TestAccAModeIsNotWeakenedWhileAMachineRunsWithIt(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
+	cli := configured(t, l, "modes", binding(fromClaim("modes", "data"), `access_mode = "write-exclusive"`, "host-a")+web(l, acctest.NewConsole(t)))
 	cli.Must("apply", "-auto-approve")
-	heldBy(t, l, "interrupted", "data", "modes/data read-shared")
+	for _, mode := range []string{"write-shared", "read-shared"} {
+		cli.Replace("main.tf", "write-exclusive", mode)
+		out, err := cli.Run("apply", "-auto-approve", "-no-color")
+		if err == nil {
+			t.Fatalf("it became %s", mode)
+		}
+		says(t, out, "The binding could not be updated", "it can't become "+mode+" while domain web on host host-a runs with it write-exclusive",
+			"running = false")
+		heldBy(t, l, "modes", "data", "modes/data write-exclusive")
+		cli.Replace("main.tf", mode, "write-exclusive")
+	}
+	cli.Replace("main.tf", "force_stop = true", "force_stop = true\n  running = false")
+	cli.Must("apply", "-auto-approve")
+	cli.Replace("main.tf", "write-exclusive", "write-shared")
+	cli.Must("apply", "-auto-approve")
+	heldBy(t, l, "modes", "data", "modes/data write-shared")
 	cli.Must("destroy", "-auto-approve")
-	heldBy(t, l, "interrupted", "data")
+	heldBy(t, l, "modes", "data")
 }
 
 func TestAccReserveClaimsIsSwitchedOffAndOn(t *testing.T) {
