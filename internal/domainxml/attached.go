@@ -25,7 +25,7 @@ type Attached struct {
 	Volume volume.Volume
 }
 
-// AttachedTo lists what a domain's XML, stored or live, has, and virtclaim's mark of the domain; a domain that is not
+// AttachedTo lists what a domain's XML, stored or live, has, also what a block job copies a disk to, and virtclaim's mark of the domain; a domain that is not
 // virtclaim's has none.
 func AttachedTo(text string) ([]Attached, Mark, error) {
 	d, err := Unmarshal(text)
@@ -50,8 +50,30 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 			a.Target = disk.Target.Dev
 		}
 		all = append(all, a)
+		if disk.Mirror != nil && disk.Mirror.Source != nil {
+			a.Pluggable, a.Volume = false, volume.Volume{Images: []volume.Image{writer(parseSource(disk.Mirror.Source))}}
+			all = append(all, a)
+		}
 	}
-	return all, mark.Mark, nil
+	return append(all, passedThrough(d)...), mark.Mark, nil
+}
+
+// passedThrough are the logical units that a domain has as SCSI devices, without QEMU's block layer in between.
+func passedThrough(d *libvirtxml.Domain) (all []Attached) {
+	for _, h := range d.Devices.Hostdevs {
+		if h.SubsysSCSI == nil || h.SubsysSCSI.Source == nil || h.SubsysSCSI.Source.ISCSI == nil {
+			continue
+		}
+		name := h.SubsysSCSI.Source.ISCSI.Name
+		image := writer(volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: name})
+		all = append(all, Attached{Key: name, Target: name, Volume: volume.Volume{Images: []volume.Image{image}}})
+	}
+	return all
+}
+
+func writer(i volume.Image) volume.Image {
+	i.AccessMode = volume.WriteExclusive
+	return i
 }
 
 // boots tells whether a domain boots from its nth disk.

@@ -161,7 +161,11 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	for _, disk := range d.Devices.Disks {
 		if isFixed(disk) {
 			key := diskKey(disk)
-			disks[key] = parseDisk(disk, mark.disk(key))
+			parsed := parseDisk(disk, mark.disk(key))
+			if mark.disk(key).Entering {
+				parsed.Volume = volume.Volume{}
+			}
+			disks[key] = parsed
 		}
 	}
 	return disks

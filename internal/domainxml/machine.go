@@ -6,6 +6,7 @@ package domainxml
 import (
 	"encoding/xml"
 	"fmt"
+	"maps"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -55,6 +56,20 @@ type Disk struct {
 	BootOrder uint
 	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).
 	Ephemeral bool
+	// Entering notes in the definition that nobody has found out yet whether the machine may use the volume: that it is
+	// there is only to be seen by others. Parse gives such a disk no volume, so that an update asks again.
+	Entering bool
+}
+
+// Entering is m with the disks of those keys as entering.
+func (m Machine) Entering(keys []string) Machine {
+	m.Disks = maps.Clone(m.Disks)
+	for _, key := range keys {
+		d := m.Disks[key]
+		d.Entering = true
+		m.Disks[key] = d
+	}
+	return m
 }
 
 // Serial is a serial port whose output may be kept.

@@ -45,10 +45,13 @@ type machineMark struct {
 type diskMark struct {
 	Key      string      `xml:"key,attr"`
 	Capacity *int64      `xml:"capacity,attr"`
+	Entering bool        `xml:"entering,attr,omitempty"`
 	Images   []imageMark `xml:"image"`
 }
 
 type imageMark struct {
+	// Name is the image's: what is noted is of that one only.
+	Name       string            `xml:"name,attr"`
 	AccessMode volume.AccessMode `xml:"access-mode,attr,omitempty"`
 	Generation string            `xml:"generation,attr,omitempty"`
 	Binding    string            `xml:"binding,attr,omitempty"`
@@ -59,9 +62,9 @@ func newMachineMark(of Machine) machineMark {
 	m := machineMark{Mark: of.Mark, Type: of.Type}
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
-		d := diskMark{Key: key, Capacity: v.Capacity}
+		d := diskMark{Key: key, Capacity: v.Capacity, Entering: of.Disks[key].Entering}
 		for _, i := range v.Images {
-			d.Images = append(d.Images, imageMark{i.AccessMode, i.Generation, i.Binding, i.Hosts})
+			d.Images = append(d.Images, imageMark{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
 		}
 		m.Disks = append(m.Disks, d)
 	}
@@ -80,7 +83,8 @@ func (m machineMark) disk(key string) diskMark {
 // complete adds to a volume read from a device what the mark knows of it. A device that somebody changed by hand to
 // another access mode or chain is believed over the mark.
 func (m diskMark) complete(v *volume.Volume) {
-	if len(m.Images) != len(v.Images) || m.Images[0].AccessMode != v.Images[0].AccessMode {
+	same := slices.EqualFunc(m.Images, v.Images, func(m imageMark, i volume.Image) bool { return m.Name == i.Name })
+	if !same || len(v.Images) == 0 || m.Images[0].AccessMode != v.Images[0].AccessMode {
 		return
 	}
 	v.Capacity = m.Capacity

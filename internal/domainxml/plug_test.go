@@ -233,3 +233,28 @@ func TestJournal(t *testing.T) {
 		t.Errorf("a domain of others is taken for a journal: %v", err)
 	}
 }
+
+// What nobody has looked after yet is there for others, and not for the machine's own next update.
+func TestADiskThatIsEnteringIsOnlySeenByOthers(t *testing.T) {
+	m := machines()["many-disks"]
+	text, err := Build(m.Entering([]string{"c-lib"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken := Takes(is, m); !slices.Equal(taken, []string{"c-lib"}) {
+		t.Errorf("the next update asks for %v", taken)
+	}
+	attached, _, err := AttachedTo(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range attached {
+		if len(a.Volume.Images) == 0 || len(a.Volume.Images[0].Hosts) == 0 {
+			t.Errorf("others see %+v", a)
+		}
+	}
+}

@@ -147,6 +147,16 @@ func TestUsers(t *testing.T) {
 		{Name: "old", Stored: byHand(`<disk type='volume' device='disk'><source pool='removed' volume='data'/><target dev='vda'/></disk>`).Live},
 		{Name: "virtclaim-measure-01234567", Live: byHand(`<disk type='file' device='disk'><source file='/ssd/data'/><target dev='vda'/></disk>`).Live},
 	}}
+	const iqn = "iqn.2025-01.io.example:a"
+	others := &fakeHost{domains: []host.Domain{
+		byHand(`<disk type='file' device='disk'><source file='/ssd/x'/><target dev='vda'/><mirror type='network' job='copy'>` +
+			`<format type='raw'/><source protocol='iscsi' name='` + iqn + `/1'><host name='h'/></source></mirror></disk>`),
+		byHand(`<hostdev mode='subsystem' type='scsi'><source protocol='iscsi' name='` + iqn + `/1'><host name='h'/></source></hostdev>`),
+		byHand(`<disk type='block' device='disk'><source dev='/dev/disk/by-path/ip-h:3260-iscsi-` + iqn + `-lun-1'/><target dev='vda'/></disk>`),
+	}}
+	if uses, err := guard.Users(t.Context(), "a", others, volume.Image{Type: "network", Protocol: "iscsi", Name: iqn + "/1"}); err != nil || len(uses) != 3 {
+		t.Errorf("of a block job's target, a SCSI device and a device of the host it finds %+v, %v", uses, err)
+	}
 	uses, err := guard.Users(t.Context(), "a", h, image("/ssd/data", "anything"))
 	if err != nil || len(uses) != 3 {
 		t.Fatalf("got %+v, %v", uses, err)

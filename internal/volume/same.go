@@ -34,6 +34,9 @@ func SameStorage(a, b Image) bool {
 	if a.Type != b.Type || a.Protocol != b.Protocol {
 		return false
 	}
+	if a.Protocol == "rbd" && (len(a.Servers) == 0 || len(b.Servers) == 0) {
+		return a.Name == b.Name // the host's ceph.conf has the monitors
+	}
 	return a.Name == b.Name && a.Query == b.Query && common(a.Servers, b.Servers, func(x, y Server) bool {
 		// A socket is a file: the same path on another host is another server.
 		return x.address(a.Protocol) == y.address(a.Protocol) && (x.Transport != "unix" || shareHost(a, b))

@@ -66,6 +66,7 @@ func TestSameStorage(t *testing.T) {
 			"rbd through another port of another monitor", network("rbd", "pool/image", Server{Host: "m1", Port: port(6789)}),
 			network("rbd", "pool/image", Server{Host: "m2", Port: port(3300)}), false,
 		},
+		{"rbd with the host's own monitors", network("rbd", "pool/image", Server{Host: "m1"}), network("rbd", "pool/image"), true},
 		{"rbd other image", network("rbd", "pool/a", Server{Host: "m"}), network("rbd", "pool/b", Server{Host: "m"}), false},
 		{"nbd default port", network("nbd", "x", Server{Host: "h"}), network("nbd", "x", Server{Host: "h", Port: port(10809)}), true},
 		{"nbd other port", network("nbd", "x", Server{Host: "h"}), network("nbd", "x", Server{Host: "h", Port: port(10810)}), false},

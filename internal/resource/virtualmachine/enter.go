@@ -10,11 +10,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 )
 
-// takes are the disks that want is about to use and was has not used yet: of a machine that starts, all.
-func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machine, active, starts bool) ([]string, error) {
+// asks are the disks that the hosts are asked about: of a machine that starts all, or else those that it takes.
+func asks(taken []string, want domainxml.Machine, starts bool) []string {
 	if starts {
-		return slices.Sorted(maps.Keys(want.Disks)), nil
+		return slices.Sorted(maps.Keys(want.Disks))
 	}
+	return taken
+}
+
+// takes are the disks that want is about to use and was has not used yet.
+func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machine, active bool) ([]string, error) {
 	keys := domainxml.Takes(was, want)
 	if !active {
 		return keys, nil
@@ -49,8 +54,8 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 	disks := maps.Clone(want.Disks)
 	for _, key := range keys {
 		delete(disks, key)
-		// What was another volume stays out: somebody else may have that by now.
-		if disk, had := was.Disks[key]; had && !disk.Another(want.Disks[key]) {
+		// What was another volume stays out: somebody else may have that by now. So does one that was never let in.
+		if disk, had := was.Disks[key]; had && len(disk.Volume.Images) > 0 && !disk.Another(want.Disks[key]) {
 			disks[key] = disk
 		}
 	}

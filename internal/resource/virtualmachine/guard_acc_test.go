@@ -295,3 +295,37 @@ func TestAccAMachineThatMayNotHaveAnotherVolumeIsLeftWithoutOne(t *testing.T) {
 		}},
 	})
 }
+
+// An apply that is killed before it has found out whether a machine may have a disk leaves that in the stored definition, for
+// others to see. The next apply asks again: somebody else may have the disk by now.
+func TestAccADiskOfAnInterruptedApplyIsAskedForAgain(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "wanted")
+	console := acctest.NewConsole(t)
+	cli, tap := acctest.Tapped(t, l, "guard")
+	config := func(disks ...string) string {
+		return unit(l, lun, "write-exclusive") + machine{disks: disks, log: console.Path(), more: "running = false"}.hcl(l)
+	}
+	cli.Write("main.tf", config())
+	cli.Must("apply", "-auto-approve")
+	cli.Write("main.tf", config(disk("data", "data", "virtio")))
+	tap.Arm(lab.Fault{Call: lab.CallDefine, Nth: 1, After: true, Kill: true})
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !tap.Fired() {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	if err := l.Hosts["host-b"].DefineXML(t.Context(), byHand(l, lun, "")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || !message("machine web on host host-a can't use", "domain theirs on host host-b has it").MatchString(out) {
+		t.Errorf("it was not asked again: %v\n%s", err, out)
+	}
+	if _, err := l.Hosts["host-b"].Virsh(t.Context(), "undefine", "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	cli.Must("apply", "-auto-approve")
+	if out := cli.Must("plan", "-no-color"); !message("No changes.").MatchString(out) {
+		t.Errorf("the disk is not there:\n%s", out)
+	}
+	cli.Must("destroy", "-auto-approve")
+}

@@ -179,15 +179,20 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 			return nil, err
 		}
 	}
-	if err := l.redefine(ctx, uuid, want); err != nil {
+	taken, err := l.takes(ctx, uuid, was, want, active)
+	if err != nil {
 		return nil, err
 	}
-	keys, err := l.takes(ctx, uuid, was, want, active, starts)
-	if err == nil {
-		err = l.enter(ctx, uuid, want, keys)
+	if err := l.redefine(ctx, uuid, want.Entering(taken)); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, l.withdraw(ctx, uuid, was, want, keys, err)
+	if err := l.enter(ctx, uuid, want, asks(taken, want, starts)); err != nil {
+		return nil, l.withdraw(ctx, uuid, was, want, taken, err)
+	}
+	if len(taken) > 0 {
+		if err := l.redefine(ctx, uuid, want); err != nil {
+			return nil, err
+		}
 	}
 	if !active {
 		return nil, nil
