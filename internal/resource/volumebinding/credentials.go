@@ -2,7 +2,6 @@ package volumebinding
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,50 +18,6 @@ import (
 
 // cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
 const cleanUpTime = 30 * time.Second
-
-// holding is what a binding keeps in its private state: no user needs to see it.
-type holding struct {
-	// Nonce tells this binding's objects from those of another one of the same owner and name.
-	Nonce string `json:"nonce"`
-	// Owner is that of the provider when the binding was made: a changed one concerns new bindings only.
-	Owner string `json:"owner,omitempty"`
-	// Version is that of the source's credentials at the last look.
-	Version string `json:"version"`
-	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
-	ClaimUID string `json:"claimUID,omitempty"`
-	// Reserved tells that the claim has, or may have, the binding's record or finalizer. What a refresh sees of it is in
-	// the state; this one stays true until it was released.
-	Reserved bool `json:"reserved,omitempty"`
-}
-
-const holdingKey = "holding"
-
-type privateReader interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}
-
-type privateWriter interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}
-
-func loadHolding(ctx context.Context, private privateReader) (h holding, diags diag.Diagnostics) {
-	raw, diags := private.GetKey(ctx, holdingKey)
-	if len(raw) == 0 || diags.HasError() {
-		return h, diags
-	}
-	if err := json.Unmarshal(raw, &h); err != nil {
-		diags.AddError("Unreadable private state", fmt.Sprintf("What virtclaim keeps with the binding can't be read: %s", err))
-	}
-	return h, diags
-}
-
-func (h holding) save(ctx context.Context, private privateWriter) diag.Diagnostics {
-	raw, err := json.Marshal(h)
-	if err != nil {
-		return diag.Diagnostics{diag.NewErrorDiagnostic("Unwritable private state", err.Error())}
-	}
-	return private.SetKey(ctx, holdingKey, raw)
-}
 
 func (m model) record(owner string, own holding, c *volume.Credentials) secret.Record {
 	r := secret.Record{ID: m.ID.ValueString(), Owner: owner, Name: m.Name.ValueString(), Nonce: own.Nonce}

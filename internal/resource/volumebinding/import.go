@@ -52,8 +52,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, a.at, a.value)...)
 	}
-	own := holding{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Reserved: true}
-	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(holdingOf(record).save(ctx, resp.Private)...)
 }
 
 // importID splits <namespace>/<claim>/<name>. Names may have slashes in them.

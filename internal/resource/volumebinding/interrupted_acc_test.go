@@ -189,3 +189,36 @@ func TestAccASecretWithoutItsValueIsPutAgain(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "interrupted", "data")
 }
+
+// Terraform loses the private state of what a killed provider was updating: what the binding has is its own all the same.
+func TestAccAnUpdateThatIsKilledIsGoneOnWith(t *testing.T) {
+	for name, source := range map[string]func(*lab.Lab, lab.LUN) string{
+		"claim": func(*lab.Lab, lab.LUN) string { return fromClaim("interrupted", "data") },
+		"direct": func(l *lab.Lab, lun lab.LUN) string {
+			return fmt.Sprintf("iscsi = { portal = %q, iqn = %q, lun = %d, username = %q, password_wo = %q, password_wo_version = 1 }",
+				l.Target.Portal, lun.IQN, lun.Number, l.Target.Username, l.Target.Password)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			lun := acctest.LUN(t, l, true, "")
+			acctest.Claim(t, l, "interrupted", "data", lun)
+			cli, tap := tapped(t, l, "interrupted", binding(source(l, lun), "", "host-b"))
+			cli.Must("apply", "-auto-approve")
+			held := holders(t, l, "interrupted", "data")
+			cli.Replace("main.tf", `["host-b"]`, `["host-a", "host-b"]`)
+			tap.Arm(lab.Fault{Call: lab.CallSecretDefine, Nth: 1, After: true, Kill: true})
+			if out, err := cli.Run("apply", "-auto-approve", "-no-color"); !tap.Fired() || err == nil {
+				t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+			}
+			cli.Must("apply", "-auto-approve")
+			heldBy(t, l, "interrupted", "data", held...)
+			for _, host := range []string{"host-a", "host-b"} {
+				secretIs(t, l, host, idOf(t, cli))
+			}
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+		})
+	}
+}

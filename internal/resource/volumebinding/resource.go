@@ -62,6 +62,13 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	if own.Nonce == "" {
+		var err error
+		if own, err = r.recall(ctx, state, &resp.Diagnostics); err != nil {
+			addSourceError(&resp.Diagnostics, "The binding could not be read", sourcePath, err)
+			return
+		}
+	}
 	if !state.isAdopted() {
 		r.fillVolume(ctx, &state, &own, &resp.Diagnostics)
 	} else if !r.refreshVolume(ctx, &state, &own, &resp.Diagnostics) {
