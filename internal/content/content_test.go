@@ -118,6 +118,8 @@ func TestAFinishedVolumeIsAdoptedOnceAndByItsOwnerOnly(t *testing.T) {
 	if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "was made from another configuration") || len(h.volumes) != 1 {
 		t.Errorf("what another configuration made: %v, and the host has %v", err, h.volumes)
 	}
+	delete(h.volumes, "ssd/web")
+	onlyHas(t, h, mustMake(t, h, larger)) // nothing is left to be taken for it
 }
 
 func TestACopyThatBreaksOffIsNoClone(t *testing.T) {

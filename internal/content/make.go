@@ -72,12 +72,12 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 			return Made{}, false, now.foreign("has just begun to be made by somebody else")
 		}
 	}
-	if left.Note.Digest != s.digest() {
-		return Made{}, false, left.foreign("was made from another configuration")
-	}
 	v, err := left.host.Volume(ctx, s.Pool, s.Name)
-	if errors.Is(err, host.ErrNotFound) {
+	switch {
+	case errors.Is(err, host.ErrNotFound):
 		return Made{}, false, left.discard(ctx)
+	case err == nil && left.Note.Digest != s.digest():
+		err = left.foreign("was made from another configuration")
 	}
 	return Made{v, left.Note.Generation}, err == nil, err
 }

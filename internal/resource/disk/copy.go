@@ -12,11 +12,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// prepareMaster measures a master of which nobody has said how large it is, and has a clone ask who writes to it.
+// prepareMaster measures a master whose size is not known for sure, and has a clone ask who writes to it. A claim may say
+// less than its storage has, and what is on a clone that ends there is broken.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
-	if spec.Master.Capacity == nil {
+	if spec.Master.Capacity == nil || spec.Mode == volume.Clone && spec.Master.Images[0].Type != "file" {
 		xml, err := domainxml.DiskXML(spec.Master)
 		if err != nil {
 			return err
@@ -31,7 +33,8 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 		spec.Capacity = *spec.Master.Capacity
 	}
 	if spec.Capacity < *spec.Master.Capacity {
-		return fmt.Errorf("it is to have %d bytes, but its master has %d", spec.Capacity, *spec.Master.Capacity)
+		return fmt.Errorf("it is to have %d bytes, but its master %s has %d. Set a size that is at least as large", spec.Capacity,
+			spec.Master.Images[0].Name, *spec.Master.Capacity)
 	}
 	spec.Admit = guard.Master{
 		Host: h.Key, Images: spec.Master.Images,

@@ -241,6 +241,23 @@ func TestAccACloneNeedsRoom(t *testing.T) {
 	})
 }
 
+// A claim may say less than its storage has.
+func TestAccACloneHasAllOfItsMaster(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: acctest.LUN(t, l, false, "the master"), Size: 48 << 20})
+	config := func(more string) string {
+		return acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a") +
+			disk("root", over("clone", "virtclaim_volume_binding.golden")+more)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config(""), ExpectError: message("it is to have 50331648 bytes, but its master", "has 67108864. Set a size that is")},
+			{Config: config("\n size = \"64Mi\""), Check: resource.TestCheckResourceAttr(theDisk, "volume.capacity", "67108864")},
+		},
+	})
+}
+
 func TestAccWhatAGuestWritesIsNotCloned(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, false, "data"))

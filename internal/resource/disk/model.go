@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -120,10 +121,11 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, diags *diag.Diag
 	m.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{})
 }
 
-// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file.
+// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file. Of what is
+// no file libvirt may not tell that.
 func capacityAs(format string, v host.StorageVolume) int64 {
 	if format == "raw" {
-		return v.Physical
+		return cmp.Or(v.Physical, v.Capacity)
 	}
 	return v.Capacity
 }
