@@ -62,7 +62,8 @@ func TestAccConflictsAreTriedAgain(t *testing.T) {
 	for i := range 10 {
 		id := fmt.Sprint("reader-", i)
 		group.Go(func() {
-			if err := s.reserve(t.Context(), id, volume.ReadShared); err != nil || !reservation.Has(s.now(t), id, "nonce-"+id) {
+			err := s.reserve(t.Context(), id, volume.ReadShared)
+			if err != nil || reservation.Held(s.now(t), id, "nonce-"+id) != volume.ReadShared {
 				t.Errorf("%s: %v", id, err)
 			}
 			if err := s.release(t.Context(), id); err != nil {

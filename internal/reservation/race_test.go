@@ -33,7 +33,7 @@ func race(t *testing.T, bindings []Binding) (won map[string]bool) {
 	}
 	group.Wait()
 	for _, b := range bindings {
-		if Has(claims.claim, b.ID, b.Nonce) != won[b.ID] {
+		if held := Held(claims.claim, b.ID, b.Nonce) != ""; held != won[b.ID] {
 			t.Errorf("%s won: %t, and held are %v", b.ID, won[b.ID], claims.holders())
 		}
 	}
@@ -79,7 +79,7 @@ func TestComingsAndGoingsLeaveNothing(t *testing.T) {
 				b := binding(fmt.Sprint("b", i), fmt.Sprint("n", i), volume.ReadShared)
 				group.Go(func() {
 					err := Reserve(t.Context(), claims, golden, b, refusing(t))
-					if err != nil || !Has(claims.snapshot(), b.ID, b.Nonce) {
+					if err != nil || Held(claims.snapshot(), b.ID, b.Nonce) != volume.ReadShared {
 						t.Errorf("%s: %v, and held are %v", b.ID, err, claims.holders())
 					}
 					if err := Release(t.Context(), claims, golden, b.ID, b.Nonce, "uid-1"); err != nil {

@@ -60,11 +60,14 @@ func Look(claim *corev1.PersistentVolumeClaim) (records []Record) {
 	return records
 }
 
-// Has tells whether the claim is held under a binding's id and nonce: there is the record, and the finalizer that gives it
-// force.
-func Has(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
-	r, ok := find(Look(claim), id)
-	return ok && slices.Contains(r.Nonces, nonce) && slices.Contains(claim.Finalizers, Finalizer)
+// Held is the mode in which the claim is held under a binding's id and nonce: there is the record, and the finalizer that
+// gives it force. It is empty when the claim is not held so.
+func Held(claim *corev1.PersistentVolumeClaim, id, nonce string) volume.AccessMode {
+	r, _ := find(Look(claim), id)
+	if !slices.Contains(r.Nonces, nonce) || !slices.Contains(claim.Finalizers, Finalizer) {
+		return ""
+	}
+	return r.Mode
 }
 
 func find(records []Record, id string) (Record, bool) {

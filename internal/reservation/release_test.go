@@ -24,8 +24,10 @@ func TestRelease(t *testing.T) {
 		name       string
 		there      map[string]string
 		finalizers []string
-		id, uid    string
-		want       map[string][]string
+		uid        string
+		// ends has the binding end.
+		ends bool
+		want map[string][]string
 		// left are the finalizers after it, writes the patches.
 		left   []string
 		writes int
@@ -49,6 +51,14 @@ func TestRelease(t *testing.T) {
 		{
 			name: "one of two nonces", there: with(shared("db", "n0", "n1")), finalizers: reserved,
 			want: map[string][]string{"db": {"n0"}}, left: reserved, writes: 1,
+		},
+		{
+			name: "one that ends, of those before and after it", there: with(shared("db", "n0", "n1", "n2")), finalizers: reserved, ends: true,
+			want: map[string][]string{"db": {"n2"}}, left: reserved, writes: 1,
+		},
+		{
+			name: "one that ends, and what was interrupted before it", there: with(shared("db", "n0", "n1")), finalizers: reserved, ends: true,
+			want: map[string][]string{}, left: bare, writes: 1,
 		},
 		{
 			name: "a record that has been taken over", there: with(shared("db", "n2")), finalizers: reserved,
@@ -80,7 +90,11 @@ func TestRelease(t *testing.T) {
 			if tt.uid != "" {
 				uid = tt.uid
 			}
-			if err := Release(t.Context(), claims, golden, "db", "n1", uid); err != nil {
+			how := Release
+			if tt.ends {
+				how = End
+			}
+			if err := how(t.Context(), claims, golden, "db", "n1", uid); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, claims.holders()); diff != "" {

@@ -61,8 +61,8 @@ type Standing struct {
 type Contest func(ctx context.Context) (Standing, error)
 
 // Reserve writes a binding's record on its claim, and once more when its mode has changed: nobody else can come between
-// the old mode and the new. Who has it under another nonce is contested: a record that nobody stands behind is taken over,
-// one that machines of the same owner stand behind is joined.
+// the old mode and the new. Who has it under another nonce is contested: a record that nobody stands behind, or only machines
+// of the same owner, is joined. What an interrupted apply left of it goes with this binding's own.
 //
 // A HeldError, ForeignError, DeletingError or OtherClaimError is the claim's answer; nothing was written then. After any
 // other error the record may be there all the same, because the API server's answer was lost: Release takes it back.
@@ -118,9 +118,8 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 		return Record{}, fmt.Errorf("the %s is reserved for another %s, and who uses it could not be found out: %w", refOf(claim), there, err)
 	}
 	switch standing.Use {
-	case Free:
-		return mine, nil
-	case Ours:
+	case Free, Ours:
+		// Also where nobody uses it: the other one may be in state, about to be replaced, and this one may still fail.
 		mine.Nonces = append(slices.Clone(there.Nonces), b.Nonce)
 		return mine, nil
 	default:

@@ -111,7 +111,7 @@ func TestReserve(t *testing.T) {
 		},
 		{
 			name: "another nonce that nobody stands behind", there: with(binding("db", "n0", exclusive).record()), reserve: db,
-			contest: standing(Free), want: map[string][]string{"db": {"n1"}},
+			contest: standing(Free), want: map[string][]string{"db": {"n0", "n1"}},
 		},
 		{
 			name: "another nonce with machines of ours", there: with(binding("db", "n0", exclusive).record()), reserve: db,
@@ -158,7 +158,7 @@ func TestReserve(t *testing.T) {
 			if r, _ := find(Look(claims.claim), tt.reserve.ID); r.Mode != tt.reserve.Mode {
 				t.Errorf("the mode is %s", r.Mode)
 			}
-			if !Has(claims.claim, tt.reserve.ID, tt.reserve.Nonce) || !slices.Equal(claims.claim.Finalizers, []string{protection, Finalizer}) {
+			if Held(claims.claim, tt.reserve.ID, tt.reserve.Nonce) != tt.reserve.Mode || !slices.Equal(claims.claim.Finalizers, []string{protection, Finalizer}) {
 				t.Errorf("it is not held: %v", claims.claim.ObjectMeta)
 			}
 			if claims.claim.Annotations["pv.kubernetes.io/bind-completed"] != "yes" {
@@ -210,10 +210,10 @@ func TestReservePutsBackAFinalizerThatWasDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	claims.change(func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
-	if Has(claims.claim, "db", "n1") {
+	if Held(claims.claim, "db", "n1") != "" {
 		t.Error("a record without a finalizer keeps nothing")
 	}
-	if err := Reserve(t.Context(), claims, golden, db, refusing(t)); err != nil || !Has(claims.claim, "db", "n1") {
+	if err := Reserve(t.Context(), claims, golden, db, refusing(t)); err != nil || Held(claims.claim, "db", "n1") == "" {
 		t.Errorf("%v, and the claim is %v", err, claims.claim.ObjectMeta)
 	}
 }

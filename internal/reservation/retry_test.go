@@ -157,7 +157,7 @@ func TestReserveFindsItsOwnRecordAfterALostAnswer(t *testing.T) {
 		claims := newClaims()
 		claims.lost = errors.New("connection reset")
 		err := Reserve(t.Context(), claims, golden, binding("db", "n1", volume.WriteExclusive), refusing(t))
-		if err != nil || len(claims.patches) != 1 || !Has(claims.claim, "db", "n1") {
+		if err != nil || len(claims.patches) != 1 || Held(claims.claim, "db", "n1") == "" {
 			t.Errorf("%v, and it wrote %v", err, claims.patches)
 		}
 		if err := Release(t.Context(), claims, golden, "db", "n1", "uid-1"); err != nil || len(claims.patches) != 2 {

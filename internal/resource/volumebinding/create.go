@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -84,7 +85,7 @@ func (r *binding) giveBack(ctx context.Context, m model, own holding, put deposi
 	err := put.takeBack(ctx, nil)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return errors.Join(err, r.release(ctx, m, own, diags))
+	return errors.Join(err, r.release(ctx, m, own, reservation.Release, diags))
 }
 
 func leftBehind(err error) string {

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Delete needs only what is in state: a claim that is gone or being deleted must not hold it up.
@@ -26,7 +26,11 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	hosts := r.present(state, r.hostsOf(ctx, state, &resp.Diagnostics), &resp.Diagnostics)
-	if err := r.letGo(ctx, state, own, hosts, &resp.Diagnostics); err != nil {
+	replaced, err := r.isReplaced(ctx, state, own, &resp.Diagnostics)
+	if err == nil && !replaced {
+		err = r.letGo(ctx, state, own, hosts, &resp.Diagnostics)
+	}
+	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
@@ -38,14 +42,13 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 			return
 		}
 	}
-	if err := r.release(ctx, state, own, &resp.Diagnostics); err != nil {
+	if err := r.release(ctx, state, own, reservation.End, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed",
 			fmt.Sprintf("%s: its claim could not be released: %s\n\nApply again when this is mended.", state.Name.ValueString(), err))
 	}
 }
 
-// letGo has machines on hosts let go of the storage that is about to be released there. Where another binding of the same
-// owner and name has come after this one, the machines are that one's by now.
+// letGo has machines on hosts let go of the storage that is about to be released there.
 func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
@@ -53,7 +56,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		diags.AddWarning("Nobody has looked who uses the storage", fmt.Sprintf("The binding %s was imported, and where its volume is was "+
 			"never found out. See to it yourself that no machine uses it.", state.Name.ValueString()))
 	}
-	if !known || len(v.Images) == 0 || len(keys) == 0 || r.isReplaced(state, v.Images[0]) {
+	if !known || len(v.Images) == 0 || len(keys) == 0 {
 		return nil
 	}
 	hosts := map[string]guard.Host{}
@@ -65,7 +68,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		hosts[key] = h
 	}
 	others, err := r.others(ctx, state, own)
-	if err != nil || others.isReplaced {
+	if err != nil {
 		return err
 	}
 	return guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
@@ -73,9 +76,14 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	})
 }
 
-// isReplaced tells whether this very apply has made another binding of the same owner and name, and of the same storage.
-// Only a claim keeps a record of that.
-func (r *binding) isReplaced(state model, i volume.Image) bool {
-	heir, ok := r.backend.Holds(state.ID.ValueString())
-	return ok && sameUnit(heir, i)
+// isReplaced tells whether another binding of the same owner, name and storage has come after this one, so that the machines
+// are that one's by now. A claim keeps a record of that; of direct storage it is known when this very apply has made it.
+func (r *binding) isReplaced(ctx context.Context, state model, own holding, diags *diag.Diagnostics) (bool, error) {
+	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	diags.Append(d...)
+	if heir, ok := r.backend.Holds(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
+		return true, nil
+	}
+	others, err := r.others(ctx, state, own)
+	return others.isReplaced, err
 }

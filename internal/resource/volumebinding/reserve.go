@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
@@ -93,9 +94,9 @@ func (r *binding) restore(ctx context.Context, plan, state model, own holding, v
 	return nil
 }
 
-// release takes this binding's record off the claim. One that has vanished left a finalizer, perhaps; one that was never
-// written is fine.
-func (r *binding) release(ctx context.Context, m model, own holding, diags *diag.Diagnostics) error {
+// release takes this binding's record off the claim: by reservation.Release or End. One that has vanished left a finalizer,
+// perhaps; one that was never written is fine.
+func (r *binding) release(ctx context.Context, m model, own holding, how release, diags *diag.Diagnostics) error {
 	ref, held, ok := m.reservationOf(ctx, own, diags)
 	if !ok || !own.Reserved {
 		return nil
@@ -104,8 +105,10 @@ func (r *binding) release(ctx context.Context, m model, own holding, diags *diag
 	if err != nil {
 		return err
 	}
-	return reservation.Release(ctx, client, ref, held.ID, held.Nonce, held.ClaimUID)
+	return how(ctx, client, ref, held.ID, held.Nonce, held.ClaimUID)
 }
+
+type release func(ctx context.Context, claims reservation.Claims, ref reservation.Ref, id, nonce, claimUID string) error
 
 // standing tells who uses the storage of a claim that another binding of the same owner and name has: nobody, after an
 // apply that was interrupted; machines of the same owner, while this one replaces the other; or somebody else. The record
@@ -207,7 +210,8 @@ func (h holding) spares(u guard.Use, id string, others others) bool {
 }
 
 // refreshReservation looks whether the claim still carries the record. One that vanished is drift: some tools drop
-// annotations that they do not know.
+// annotations that they do not know. So is one of another mode, of an update that was killed, and one that a claim does not
+// have because it was restored: others could take it.
 func (r *binding) refreshReservation(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) {
 	ref, held, ok := state.reservationOf(ctx, own, diags)
 	if !ok || !own.Reserved {
@@ -218,12 +222,22 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 		return // refreshVolume has said so
 	}
 	claim, err := client.Claim(ctx, ref.Namespace, ref.Name)
-	if err != nil || string(claim.UID) != held.ClaimUID || claim.DeletionTimestamp != nil {
+	if err != nil || claim.DeletionTimestamp != nil {
 		return // refreshVolume has said so
 	}
-	has := reservation.Has(claim, held.ID, held.Nonce)
-	state.Reserved = types.BoolValue(has)
-	if !has && r.backend.ReservesClaims {
+	if string(claim.UID) != held.ClaimUID {
+		state.Reserved = types.BoolValue(claim.Status.Phase != corev1.ClaimBound) // one that is not bound can't be held yet
+		return
+	}
+	mode := reservation.Held(claim, held.ID, held.Nonce)
+	state.Reserved = types.BoolValue(mode == held.Mode)
+	switch {
+	case !r.backend.ReservesClaims || mode == held.Mode:
+	case mode != "":
+		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation is for another mode",
+			fmt.Sprintf("The %s is reserved %s for the binding %s, which is %s: an update was interrupted. An apply puts it right.",
+				ref, mode, held.Name, held.Mode))
+	default:
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation has vanished",
 			fmt.Sprintf("The %s no longer carries the reservation of the binding %s: %s. An apply puts it there again. Until then nothing "+
 				"keeps others from taking the claim.", ref, held.Name, reservation.LastWriter(claim, held.ID)))

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -132,7 +133,7 @@ func (c *change) lose(ctx context.Context) error {
 	if c.plan.Reserved.ValueBool() {
 		return nil
 	}
-	err := c.release(ctx, c.state, c.own, c.diags)
+	err := c.release(ctx, c.state, c.own, reservation.End, c.diags)
 	c.own.Reserved = err != nil
 	return err
 }
