@@ -104,9 +104,9 @@ func TestEachAttemptContestsAnew(t *testing.T) {
 		asked := 0
 		err := Reserve(t.Context(), claims, golden, binding("db", "n1", volume.WriteExclusive), func(context.Context) (Standing, error) {
 			asked++
-			return Standing{Use: Use(asked)}, nil // first Ours, then Free
+			return Standing{Use: Use(asked)}, nil // first Ours, then Free: both join
 		})
-		if err != nil || asked != 2 || len(claims.holders()["db"]) != 1 {
+		if err != nil || asked != 2 || len(claims.holders()["db"]) != 2 {
 			t.Errorf("%v after %d questions, and it is held by %v", err, asked, claims.holders())
 		}
 	})

@@ -73,7 +73,7 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 		return put, err
 	}
 	hosts := v.Images[0].Hosts
-	put, err = r.putCredentials(ctx, m.record(own.Owner, own, found.Credentials), found.Credentials, hosts)
+	put, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts)
 	if err == nil {
 		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, diags)
 	}

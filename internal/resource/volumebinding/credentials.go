@@ -19,8 +19,8 @@ import (
 // cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
 const cleanUpTime = 30 * time.Second
 
-func (m model) record(owner string, own holding, c *volume.Credentials) secret.Record {
-	r := secret.Record{ID: m.ID.ValueString(), Owner: owner, Name: m.Name.ValueString(), Nonce: own.Nonce}
+func (m model) record(own holding, c *volume.Credentials) secret.Record {
+	r := secret.Record{ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce}
 	if c != nil {
 		r.Version = c.Version
 	}

@@ -46,17 +46,8 @@ func heldBy(t *testing.T, l *lab.Lab, namespace, name string, want ...string) {
 func configured(t *testing.T, l *lab.Lab, owner, config string) acctest.CLI {
 	t.Helper()
 	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", provider(l, owner)+config)
+	cli.Write("main.tf", acctest.Provider(l, owner)+config)
 	return cli
-}
-
-// provider is the provider's configuration; an empty owner means that none is set.
-func provider(l *lab.Lab, owner string) string {
-	config := acctest.Provider(l, owner)
-	if owner == "" {
-		config = strings.Replace(config, `owner      = ""`, "", 1)
-	}
-	return config
 }
 
 // isEmpty tells whether there is nothing in the state of a folder.

@@ -24,7 +24,7 @@ func TestAccAHostThatIsGoneLeavesItsBindings(t *testing.T) {
 			cli.Must("apply", "-auto-approve")
 			id := idOf(t, cli)
 
-			cli.Write("main.tf", withoutHost(provider(l, "left"), "host-b")+c.now)
+			cli.Write("main.tf", withoutHost(acctest.Provider(l, "left"), "host-b")+c.now)
 			out := cli.Must("apply", "-auto-approve", "-no-color")
 			says(t, out, "Warning: A host is given up", "The provider no longer has host host-b", "virsh secret-undefine "+id)
 			if _, err := l.Hosts["host-b"].Virsh(t.Context(), "secret-undefine", id); err != nil {

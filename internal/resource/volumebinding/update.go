@@ -105,7 +105,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 			return err
 		}
 	}
-	record := c.plan.record(c.own.Owner, c.own, c.found.Credentials)
+	record := c.plan.record(c.own, c.found.Credentials)
 	stale := c.stale(ctx, c.state, c.hosts, record, c.diags)
 	var err error
 	if c.put, err = c.putCredentials(ctx, record, c.found.Credentials, stale); err != nil {
