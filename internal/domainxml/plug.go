@@ -17,7 +17,8 @@ const Prefix = "virtclaim"
 
 // Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
 // that want has not, and those that are another volume or on another bus there. Only what can be unplugged and is not
-// booted from is named; the rest stays until the domain is started anew.
+// booted from is named; the rest stays until the domain is started anew, and so does what names a pool and a volume, as
+// domains made by hand do: that may well be the file that want has.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -34,7 +35,8 @@ func Loses(live string, want Machine) ([]string, error) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
-		if !wanted || parseDisk(disk, mark.disk(key)).Another(intent) {
+		is := parseDisk(disk, mark.disk(key))
+		if !wanted || !is.namesPool() && is.Another(intent) {
 			keys = append(keys, key)
 		}
 	}
@@ -61,6 +63,11 @@ func modes(d Disk) (all []volume.AccessMode) {
 		all = append(all, i.AccessMode)
 	}
 	return all
+}
+
+// namesPool tells whether the disk is said to be a volume of a pool, and not which file that is.
+func (is Disk) namesPool() bool {
+	return len(is.Volume.Images) > 0 && is.Volume.Images[0].Type == "volume"
 }
 
 // Another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain

@@ -258,3 +258,19 @@ func TestADiskThatIsEnteringIsOnlySeenByOthers(t *testing.T) {
 		}
 	}
 }
+
+// A domain that was made by hand and imported keeps what it runs with: a volume of a pool may be the file that is wanted.
+func TestADiskThatNamesAPoolIsNotUnplugged(t *testing.T) {
+	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='disk'>` +
+		`<driver name='qemu' type='qcow2'/><source pool='ssd' volume='data'/><target dev='vda' bus='virtio'/></disk></devices>` +
+		`<os><kernel>/k</kernel></os></domain>`
+	want := Machine{Disks: map[string]Disk{"vda": {Volume: local("data", ""), Bus: "virtio"}}}
+	for _, c := range []struct {
+		want Machine
+		lost []string
+	}{{want, nil}, {Machine{}, []string{"vda"}}} {
+		if lost, err := Loses(live, c.want); err != nil || !slices.Equal(lost, c.lost) {
+			t.Errorf("it loses %v, %v", lost, err)
+		}
+	}
+}
