@@ -140,7 +140,11 @@ func (r *binding) refreshCredentials(ctx context.Context, state *model, own hold
 		return
 	}
 	versions := state.credentialVersions(ctx, diags)
-	for _, key := range state.hostKeys(ctx, diags) {
+	keys := state.hostKeys(ctx, diags)
+	if own.Everywhere {
+		keys = r.backend.Hosts.Keys()
+	}
+	for _, key := range keys {
 		h, err := r.backend.Hosts.Host(key)
 		if err != nil {
 			diags.AddWarning("A host of the binding is not configured", err.Error())

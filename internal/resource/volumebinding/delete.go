@@ -28,7 +28,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	hosts := r.present(state, r.hostsOf(ctx, state, &resp.Diagnostics), &resp.Diagnostics)
+	hosts := r.present(state, r.hostsOf(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics)
 	replaced, err := r.isReplaced(ctx, state, own, hosts, &resp.Diagnostics)
 	if err == nil && !replaced {
 		err = r.letGo(ctx, state, own, hosts, &resp.Diagnostics)

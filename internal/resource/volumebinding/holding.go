@@ -29,6 +29,9 @@ type holding struct {
 	// Reserved tells that the claim has, or may have, the binding's record or finalizer. What a refresh sees of it is in
 	// the state; this one stays true until it was released.
 	Reserved bool `json:"reserved,omitempty"`
+	// Everywhere tells that any host may have something of the binding: an update was killed, and may have reached hosts
+	// that are not in the state.
+	Everywhere bool `json:"everywhere,omitempty"`
 }
 
 const holdingKey = "holding"
@@ -67,6 +70,7 @@ func (r *binding) holding(ctx context.Context, state model, private privateReade
 		return own
 	}
 	own, err := r.recall(ctx, state, diags)
+	own.Everywhere = true
 	addSourceError(diags, "The binding could not be read", sourcePath, err)
 	return own
 }

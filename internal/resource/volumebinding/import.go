@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -135,10 +136,10 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *holding, di
 	}
 }
 
-// hostsOf are the hosts that a binding may have something on: those in state, or, as long as an import has not been
-// followed by an apply, all hosts.
-func (r *binding) hostsOf(ctx context.Context, state model, diags *diag.Diagnostics) []string {
-	if state.isAdopted() {
+// hostsOf are the hosts that a binding may have something on: those in state, or, as long as an import or an update that was
+// killed has not been followed by an apply, all hosts.
+func (r *binding) hostsOf(ctx context.Context, state model, own holding, diags *diag.Diagnostics) []string {
+	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}
 	return r.backend.Hosts.Keys()
@@ -147,9 +148,10 @@ func (r *binding) hostsOf(ctx context.Context, state model, diags *diag.Diagnost
 // hostsBefore are the hosts that an update may take the binding away from. Of one that was imported these are the hosts that
 // have its credentials; one that does not answer is a warning, for most likely it has nothing to do with the binding.
 func (r *binding) hostsBefore(ctx context.Context, state model, own holding, diags *diag.Diagnostics) (keys []string) {
-	if state.isAdopted() {
+	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}
+	keys = state.hostKeys(ctx, diags)
 	for _, key := range r.backend.Hosts.Keys() {
 		h, err := r.backend.Hosts.Host(key)
 		if err != nil {
@@ -157,11 +159,11 @@ func (r *binding) hostsBefore(ctx context.Context, state model, own holding, dia
 		}
 		record, err := secret.Get(ctx, h, state.ID.ValueString())
 		switch {
-		case err == nil && record.Nonce == own.Nonce:
+		case err == nil && record.Nonce == own.Nonce && !slices.Contains(keys, key):
 			keys = append(keys, key)
 		case err != nil && !errors.Is(err, host.ErrNotFound) && !errors.Is(err, secret.ErrForeign):
 			diags.AddWarning("A host could not be asked",
-				fmt.Sprintf("Whether it has the credentials of the imported binding %s is not known: %s", state.Name.ValueString(), err))
+				fmt.Sprintf("Whether it has the credentials of the binding %s is not known: %s", state.Name.ValueString(), err))
 		}
 	}
 	return keys

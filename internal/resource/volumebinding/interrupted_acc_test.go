@@ -222,3 +222,38 @@ func TestAccAnUpdateThatIsKilledIsGoneOnWith(t *testing.T) {
 		})
 	}
 }
+
+// Who gives up the update that was killed instead of going on with it gets rid of what it has left on a host that the state
+// does not have, at the next apply or destroy, also without a refresh.
+func TestAccAnUpdateThatIsKilledIsGivenUp(t *testing.T) {
+	for name, end := range map[string]func(acctest.CLI){
+		"by an apply":   func(cli acctest.CLI) { cli.Must("apply", "-auto-approve") },
+		"by a destroy":  func(cli acctest.CLI) { cli.Must("destroy", "-auto-approve") },
+		"not refreshed": func(cli acctest.CLI) { cli.Must("destroy", "-auto-approve", "-refresh=false") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+			cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-b"))
+			cli.Must("apply", "-auto-approve")
+			cli.Replace("main.tf", `["host-b"]`, `["host-a", "host-b"]`)
+			tap.Arm(lab.Fault{Call: lab.CallSecretDefine, Nth: 1, After: true, Kill: true})
+			if out, err := cli.Run("apply", "-auto-approve", "-no-color"); !tap.Fired() || err == nil {
+				t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+			}
+			if err := secretsOn(l, map[string]int{"host-a": 1})(nil); err != nil {
+				t.Fatal(err)
+			}
+			cli.Replace("main.tf", `["host-a", "host-b"]`, `["host-b"]`)
+			end(cli)
+			if err := secretsOn(l, map[string]int{"host-a": 0})(nil); err != nil {
+				t.Error(err)
+			}
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+			if err := secretsOn(l, map[string]int{"host-a": 0, "host-b": 0})(nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

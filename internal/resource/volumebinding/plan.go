@@ -99,13 +99,14 @@ func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own 
 }
 
 // outdated tells whether a host has credentials of another version than the source had at the last look, and whether
-// one has none.
+// one has none, or one has them that should not.
 func (m model) outdated(ctx context.Context, own holding, diags *diag.Diagnostics) (rotated, missing bool) {
 	if m.Credentials.IsNull() {
 		return false, false
 	}
-	have := m.credentialVersions(ctx, diags)
-	for _, key := range m.hostKeys(ctx, diags) {
+	have, hosts := m.credentialVersions(ctx, diags), m.hostKeys(ctx, diags)
+	missing = len(have) > len(hosts)
+	for _, key := range hosts {
 		version, ok := have[key]
 		rotated, missing = rotated || ok && version != own.Version, missing || !ok
 	}

@@ -45,7 +45,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 			fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), errors.Join(err, c.takeBack(ctx))))
 		return
 	}
-	c.own.Version = c.found.Version()
+	c.own.Version, c.own.Everywhere = c.found.Version(), false
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.put.versions, c.hosts), c.diags)
 	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
