@@ -25,8 +25,8 @@ type Attached struct {
 	Volume volume.Volume
 }
 
-// AttachedTo lists what a domain's XML, stored or live, has, also what a block job copies a disk to, and virtclaim's mark of the domain; a domain that is not
-// virtclaim's has none.
+// AttachedTo lists what a domain's XML, stored or live, has, also what a block job copies a disk to and what is passed
+// through, and virtclaim's mark of the domain; a domain that is not virtclaim's has none.
 func AttachedTo(text string) ([]Attached, Mark, error) {
 	d, err := Unmarshal(text)
 	if err != nil {

@@ -118,6 +118,21 @@ func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
 	}
 }
 
+// What no call of libvirt's takes away is refused before anything is touched.
+func TestALogicalUnitThatIsPassedThroughIsRefused(t *testing.T) {
+	const iqn = "iqn.2025-01.io.example:a"
+	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: iqn + "/1", AccessMode: volume.ReadShared}
+	d := machine(t, "prod", "virtio", 0, data)
+	d.Live = ""
+	d.Stored = strings.Replace(d.Stored, "</devices>", `<hostdev mode='subsystem' type='scsi'><source protocol='iscsi' name='`+iqn+
+		`/1'><host name='h'/></source></hostdev></devices>`, 1)
+	h := &fakeHost{domains: []host.Domain{d}}
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "virsh edit web") || len(h.done) != 0 {
+		t.Errorf("got %v; done was %v", err, h.done)
+	}
+}
+
 func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}

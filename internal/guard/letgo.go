@@ -57,6 +57,8 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	case !u.isOurs(image, owners):
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (virsh detach-disk %s %s --persistent), or "+
 			"remove the domain", u.Domain, u.Device.Target)
+	case u.Stored && !u.isDisk():
+		why = ", which is no disk of QEMU's, so that only you can take it away: virsh edit " + u.Domain
 	case u.Saved:
 		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
 			"managedsave-remove " + u.Domain
@@ -81,6 +83,12 @@ func (u Use) isOurs(image volume.Image, owners []string) bool {
 		image.Binding != "" && u.Binding == image.Binding
 }
 
+// isDisk tells whether the stored definition has it as a disk. A logical unit may be passed through as a SCSI device.
+func (u Use) isDisk() bool {
+	_, ok, err := domainxml.Device(u.stored, u.Device.Key)
+	return ok && err == nil
+}
+
 // end takes the device out of the running domain, then out of its stored definition.
 func (u Use) end(ctx context.Context, h Host) error {
 	if u.Live {
@@ -92,11 +100,7 @@ func (u Use) end(ctx context.Context, h Host) error {
 		return nil
 	}
 	device, ok, err := domainxml.Device(u.stored, u.Device.Key)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: domain %s on host %s has it as %s, which only you can take away (virsh edit %s)",
-			ErrInUse, u.Domain, u.Host, u.Device.Key, u.Domain)
-	}
-	if err != nil {
+	if err != nil || !ok {
 		return err
 	}
 	return h.DetachStored(ctx, u.UUID, device)

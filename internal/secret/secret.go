@@ -59,8 +59,8 @@ func parse(id, description string) (Record, error) {
 	return Record{ID: id, Owner: v.Get("owner"), Name: v.Get("name"), Nonce: v.Get("nonce"), Version: v.Get("version")}, nil
 }
 
-// xml describes the secret, which is for credentials of that type, without its value. It is private, so that libvirt tells nobody the value, and survives a
-// restart of the host, because the machines that need it do.
+// xml describes the secret, which is for credentials of that type, without its value. It is private, so that libvirt tells
+// nobody the value, and survives a restart of the host, because the machines that need it do.
 func (r Record) xml(kind string) (string, error) {
 	usage := &libvirtxml.SecretUsage{Type: kind, Target: "virtclaim-" + r.ID}
 	if kind == "ceph" {

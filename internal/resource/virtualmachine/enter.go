@@ -53,7 +53,7 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 	defer cancel()
 	live := ""
 	if active {
-		live, _ = l.host.LiveXML(ctx, uuid) // without it the disks go, which harms nobody
+		live, _ = l.host.LiveXML(ctx, uuid) // a host that does not tell takes no definition either
 	}
 	disks := maps.Clone(want.Disks)
 	for _, key := range keys {

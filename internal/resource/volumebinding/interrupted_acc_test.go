@@ -257,3 +257,29 @@ func TestAccAnUpdateThatIsKilledIsGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// A replacement that was killed is in no state, but its reservation stands behind that of the binding that lives on: the next
+// apply removes it, so that nothing is left at the end.
+func TestAccAReplacementThatIsKilledIsGivenUp(t *testing.T) {
+	for _, f := range killed {
+		t.Run(f.String(), func(t *testing.T) {
+			l := acctest.Lab(t)
+			acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
+			cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), createFirst, "host-a"))
+			cli.Must("apply", "-auto-approve")
+			tap.Arm(f)
+			if out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data); !tap.Fired() || err == nil {
+				t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+			}
+			says(t, cli.Must("plan", "-no-color"), "reserved", "false -> true")
+			cli.Must("apply", "-auto-approve")
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			secretIs(t, l, "host-a", idOf(t, cli))
+			cli.Must("destroy", "-auto-approve")
+			heldBy(t, l, "interrupted", "data")
+			if err := secretsOn(l, map[string]int{"host-a": 0})(nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

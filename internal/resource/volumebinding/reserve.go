@@ -188,8 +188,9 @@ func (r *binding) others(ctx context.Context, m model, own holding) (found other
 	return found, err
 }
 
-// spares tells whether a use of the storage is none of this binding's: it notes another one, it has other credentials, or its owner has another
-// binding of it. Where nobody keeps a record the latter is not known, but expected of every other owner.
+// spares tells whether a use of the storage is none of this binding's: it notes another one, it has other credentials, or
+// its owner has another binding of it. Where nobody keeps a record the latter is not known, but expected of every other
+// owner.
 func (h holding) spares(u guard.Use, id string, others others) bool {
 	if u.Saved && u.Image().Auth != nil && u.Image().Auth.SecretUUID == id {
 		return false // its next start asks for the secret that it had when it was saved
