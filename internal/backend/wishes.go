@@ -23,7 +23,7 @@ func (b *Backend) Wish(machine string, image volume.Image) (other string) {
 	b.wishes.mu.Lock()
 	defer b.wishes.mu.Unlock()
 	for _, w := range b.wishes.all {
-		if w.machine != machine && !w.image.AccessMode.Bears(image.AccessMode) && volume.SameStorage(w.image, image) {
+		if w.machine != machine && !w.image.AccessMode.Bears(image.AccessMode) && volume.Overlap(w.image, image) {
 			return w.machine
 		}
 	}

@@ -51,6 +51,7 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 		}
 		all = append(all, a)
 		if disk.Mirror != nil && disk.Mirror.Source != nil {
+			a.Key += " (what it is copied to)"
 			a.Pluggable, a.Volume = false, volume.Volume{Images: []volume.Image{writer(parseSource(disk.Mirror.Source))}}
 			all = append(all, a)
 		}

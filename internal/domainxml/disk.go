@@ -161,11 +161,7 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	for _, disk := range d.Devices.Disks {
 		if isFixed(disk) {
 			key := diskKey(disk)
-			parsed := parseDisk(disk, mark.disk(key))
-			if mark.disk(key).Entering {
-				parsed.Volume = volume.Volume{}
-			}
-			disks[key] = parsed
+			disks[key] = parseDisk(disk, mark.disk(key))
 		}
 	}
 	return disks
@@ -199,7 +195,7 @@ func (m *Machine) Compare(live string) error {
 }
 
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
-	disk := Disk{Volume: parseVolume(d), Ephemeral: d.Transient != nil}
+	disk := Disk{Volume: parseVolume(d), Ephemeral: d.Transient != nil, Entering: mark.Entering}
 	mark.complete(&disk.Volume)
 	if d.Target != nil {
 		disk.Bus = d.Target.Bus

@@ -42,6 +42,18 @@ func (m Machine) Emulates(is Machine) bool {
 	return (m.Type == "" || SameType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
+// Entered is m as far as it was let in: disks that are entering have no volume, so that an update asks again.
+func (m Machine) Entered() Machine {
+	m.Disks = maps.Clone(m.Disks)
+	for key, d := range m.Disks {
+		if d.Entering {
+			d.Volume, d.Entering = volume.Volume{}, false
+			m.Disks[key] = d
+		}
+	}
+	return m
+}
+
 // Boot is a direct kernel boot. The paths are on the host.
 type Boot struct {
 	Kernel, Initrd, Cmdline string
@@ -56,8 +68,8 @@ type Disk struct {
 	BootOrder uint
 	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).
 	Ephemeral bool
-	// Entering notes in the definition that nobody has found out yet whether the machine may use the volume: that it is
-	// there is only to be seen by others. Parse gives such a disk no volume, so that an update asks again.
+	// Entering notes in the stored definition that nobody has found out yet whether the machine may use the volume: that
+	// it is there is only to be seen by others.
 	Entering bool
 }
 

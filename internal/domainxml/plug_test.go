@@ -245,7 +245,7 @@ func TestADiskThatIsEnteringIsOnlySeenByOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if taken := Takes(is, m); !slices.Equal(taken, []string{"c-lib"}) {
+	if taken := Takes(is.Entered(), m); !slices.Equal(taken, []string{"c-lib"}) {
 		t.Errorf("the next update asks for %v", taken)
 	}
 	attached, _, err := AttachedTo(text)

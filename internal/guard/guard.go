@@ -133,7 +133,7 @@ func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text strin
 				}
 			}
 			i.Generation, i.Hosts = "", []string{key}
-			if volume.SameStorage(image, i) {
+			if volume.Overlap(image, i) {
 				found = append(found, Use{
 					Host: key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
 				})

@@ -92,7 +92,11 @@ func (u Use) end(ctx context.Context, h Host) error {
 		return nil
 	}
 	device, ok, err := domainxml.Device(u.stored, u.Device.Key)
-	if err != nil || !ok {
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: domain %s on host %s has it as %s, which only you can take away (virsh edit %s)",
+			ErrInUse, u.Domain, u.Host, u.Device.Key, u.Domain)
+	}
+	if err != nil {
 		return err
 	}
 	return h.DetachStored(ctx, u.UUID, device)

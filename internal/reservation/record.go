@@ -70,6 +70,12 @@ func Held(claim *corev1.PersistentVolumeClaim, id, nonce string) volume.AccessMo
 	return r.Mode
 }
 
+// Last tells whether a binding is the last that holds the claim under its id: no other one has come after it.
+func Last(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
+	r, _ := find(Look(claim), id)
+	return slices.Index(r.Nonces, nonce) == len(r.Nonces)-1
+}
+
 func find(records []Record, id string) (Record, bool) {
 	i := slices.IndexFunc(records, func(r Record) bool { return r.ID == id })
 	if i < 0 {

@@ -109,16 +109,19 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	if !ok {
 		return mine, nil
 	}
-	if slices.Contains(there.Nonces, b.Nonce) {
-		mine.Nonces = there.Nonces
+	if n := slices.Index(there.Nonces, b.Nonce); n >= 0 {
+		// A binding that still changes has no heir: what came after it was interrupted.
+		mine.Nonces = there.Nonces[:n+1]
 		return mine, nil
 	}
 	standing, err := contest(ctx)
 	if err != nil {
 		return Record{}, fmt.Errorf("the %s is reserved for another %s, and who uses it could not be found out: %w", refOf(claim), there, err)
 	}
-	switch standing.Use {
-	case Free, Ours:
+	switch {
+	case standing.Use == Ours && there.Mode != b.Mode:
+		return Record{}, heldError(claim, b.Mode, []Record{there}) // its machines run under that mode
+	case standing.Use != Foreign:
 		// Also where nobody uses it: the other one may be in state, about to be replaced, and this one may still fail.
 		mine.Nonces = append(slices.Clone(there.Nonces), b.Nonce)
 		return mine, nil

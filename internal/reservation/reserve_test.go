@@ -118,6 +118,15 @@ func TestReserve(t *testing.T) {
 			contest: standing(Ours), want: map[string][]string{"db": {"n0", "n1"}},
 		},
 		{
+			name:  "another nonce with machines of ours under another mode",
+			there: with(binding("db", "n0", readers).record()), reserve: db, contest: standing(Ours), held: []string{"db"},
+		},
+		{
+			name:    "one that an interrupted apply put behind it",
+			there:   with(Record{ID: "db", Owner: "prod", Name: "db", Nonces: []string{"n0", "n1", "n2"}, Mode: exclusive, ClaimUID: "uid-1"}),
+			reserve: db, want: map[string][]string{"db": {"n0", "n1"}},
+		},
+		{
 			name: "another nonce without an owner", there: with(unowned(binding("db", "n0", exclusive)).record()), reserve: unowned(db),
 			held: []string{"db"},
 		},

@@ -22,10 +22,8 @@ func SameStorage(a, b Image) bool {
 	if a.Generation != "" && b.Generation != "" && a.Generation != b.Generation {
 		return false
 	}
-	unit, isUnit := iscsiUnit(a)
-	other, isOther := iscsiUnit(b)
-	if isUnit && isOther {
-		return unit == other
+	if x, y := iscsiUnit(a), iscsiUnit(b); x.name != "" && y.name != "" {
+		return x == y
 	}
 	if a.Type != "network" && b.Type != "network" {
 		// A device is the same whether it is opened as a file or as a block device.
@@ -57,25 +55,37 @@ func common[T any](a, b []T, same func(x, y T) bool) bool {
 	})
 }
 
-// iscsiUnit is the target and logical unit that an image is, where its name tells. iSCSI names are compared in lower case
-// (RFC 3722), and libvirt reads the unit as a number, 0 where there is none.
-func iscsiUnit(i Image) (name string, ok bool) {
-	target, unit, _ := strings.Cut(i.Name, "/")
+// Overlap tells whether writing to a would change b: they are the same storage, or one is a partition of the other.
+func Overlap(a, b Image) bool {
+	if x, y := iscsiUnit(a), iscsiUnit(b); x.name != "" && x.name == y.name && (x.part == "" || y.part == "") {
+		return true
+	}
+	return SameStorage(a, b)
+}
+
+// unit is an iSCSI target and logical unit, or a partition of it.
+type unit struct{ name, part string }
+
+// iscsiUnit is the unit that an image is, where its name tells. iSCSI names are compared in lower case (RFC 3722), and
+// libvirt reads the unit as a number, 0 where there is none.
+func iscsiUnit(i Image) unit {
+	target, number, _ := strings.Cut(i.Name, "/")
+	part := ""
 	if i.Type != "network" {
 		found := byPath.FindStringSubmatch(i.Name)
 		if found == nil {
-			return "", false
+			return unit{}
 		}
-		target, unit = found[1], found[2]
+		target, number, part = found[1], found[2], found[3]
 	} else if i.Protocol != "iscsi" {
-		return "", false
+		return unit{}
 	}
-	return strings.ToLower(target) + "/" + strings.TrimLeft(unit, "0"), true
+	return unit{strings.ToLower(target) + "/" + strings.TrimLeft(number, "0"), part}
 }
 
 // byPath is how udev names a logical unit that the host itself has logged in to, or a partition of it, below
 // /dev/disk/by-path (60-persistent-storage.rules), and libvirt the volumes of its pools of the types iscsi and iscsi-direct.
-var byPath = regexp.MustCompile(`(?:^|/)ip-[^/]+-iscsi-([^/]+)-lun-(\d+)(?:-part\d+)?$`)
+var byPath = regexp.MustCompile(`(?:^|/)ip-[^/]+-iscsi-([^/]+)-lun-(\d+)(?:-part(\d+))?$`)
 
 // address is where the server listens. Which transport carries it does not matter. A monitor of Ceph listens on a port for
 // each version of the protocol: its host alone names it.

@@ -1,6 +1,9 @@
 package volume
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func port(n int64) *int64 { return &n }
 
@@ -46,7 +49,9 @@ func TestSameStorage(t *testing.T) {
 			local("block", "/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-"+iqn+"-lun-1", "", "h2"), true,
 		},
 		{"iscsi in a pool of iscsi-direct", iscsi(iqn+"/0", "a"), local("file", "ip-a:3260-iscsi-"+iqn+"-lun-0", "", "h"), true},
-		{"a partition of an iscsi unit", iscsi(iqn+"/1", "a"), local("block", "/dev/disk/by-path/ip-a:3260-iscsi-"+iqn+"-lun-1-part2", "", "h"), true},
+		{"a partition of an iscsi unit", iscsi(iqn+"/1", "a"), partition(iqn, 2), false},
+		{"two partitions of an iscsi unit", partition(iqn, 1), partition(iqn, 2), false},
+		{"a partition of an iscsi unit from another host", partition(iqn, 1), onHosts(partition(iqn, 1), "other"), true},
 		{"iscsi of another unit that a host has logged in to", iscsi(iqn+"/1", "a"), local("block", "/dev/disk/by-path/ip-a:3260-iscsi-"+iqn+"-lun-10", "", "h"), false},
 		{"iscsi against nbd", iscsi("x", "a"), network("nbd", "x", Server{Host: "a"}), false},
 
@@ -132,6 +137,22 @@ func TestSameStorage(t *testing.T) {
 				t.Errorf("SameStorage(%+v, %+v) = %v", tt.a, tt.b, got)
 			}
 		})
+	}
+}
+
+func partition(iqn string, n int) Image {
+	return local("block", fmt.Sprintf("/dev/disk/by-path/ip-a:3260-iscsi-%s-lun-1-part%d", iqn, n), "", "h")
+}
+
+// A partition is not the same as all of its unit, but who writes to the one changes the other.
+func TestOverlap(t *testing.T) {
+	const iqn = "iqn.2001-04.com.example:disk"
+	whole, first, second := iscsi(iqn+"/1", "a"), partition(iqn, 1), partition(iqn, 2)
+	if !Overlap(whole, first) || !Overlap(second, whole) || !Overlap(first, first) || Overlap(first, second) || Overlap(iscsi(iqn+"/2", "a"), first) {
+		t.Error("what overlaps is taken for something else")
+	}
+	if same, clear := SameMaster(first, second); same || !clear {
+		t.Error("another partition is the same master")
 	}
 }
 

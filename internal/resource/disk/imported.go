@@ -19,7 +19,7 @@ func (m model) isImported() bool { return m.UsageType.IsNull() }
 // and write, a mix of the two. Network storage is never named there, so of that nobody can tell.
 func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	master, known := plan.master(ctx, diags)
-	if !known || !plan.isOver() || !r.backend.Ready() || master.Images[0].Name == "" {
+	if !r.backend.Ready() || plan.isOver() && (!known || master.Images[0].Name == "") {
 		return
 	}
 	h := r.host(state, diags)
@@ -29,6 +29,14 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 	v, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
 	if err != nil {
 		addError(diags, state, "The disk could not be read", err)
+		return
+	}
+	if !plan.isOver() {
+		if v.Backing != "" {
+			diags.AddAttributeError(sourcePath, "An overlay without its master", fmt.Sprintf(
+				"The imported disk %s is an overlay of %s, as its head says: whoever does not know that could write below it. Give it the "+
+					"source and the copy_mode that it was made with.", state.ID.ValueString(), v.Backing))
+		}
 		return
 	}
 	if below := master.Images[0]; !isBacking(v.Backing, below) {

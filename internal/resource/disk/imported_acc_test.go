@@ -73,6 +73,10 @@ func TestAccAnImportedDiskKeepsItsBacking(t *testing.T) {
 				ImportStatePersist: true,
 			},
 			{
+				Config:      acctest.Provider(l, "disks") + disk("root", blank),
+				ExpectError: message("An overlay without its master", "is an overlay of "+file(l, "lower")),
+			},
+			{
 				Config:      on("virtclaim_disk.other"),
 				ExpectError: message("Another master than it was made over", "is an overlay of "+file(l, "lower"), "laid over "+file(l, "other")),
 			},

@@ -48,15 +48,27 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 
 // withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is
 // over, so that nobody waits for it.
-func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, cause error) error {
+func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, active bool, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
+	live := ""
+	if active {
+		live, _ = l.host.LiveXML(ctx, uuid) // without it the disks go, which harms nobody
+	}
 	disks := maps.Clone(want.Disks)
 	for _, key := range keys {
-		delete(disks, key)
-		// What was another volume stays out: somebody else may have that by now. So does one that was never let in.
-		if disk, had := was.Disks[key]; had && len(disk.Volume.Images) > 0 && !disk.Another(want.Disks[key]) {
+		before, had := was.Disks[key]
+		switch _, runs, _ := domainxml.Device(live, key); {
+		case had && len(before.Volume.Images) > 0 && !before.Another(want.Disks[key]):
+			disks[key] = before
+		case had && len(before.Volume.Images) == 0 && runs:
+			// It was let in once, and an apply that changed it was killed: the guest goes on with it.
+			disk := want.Disks[key]
+			disk.Entering = true
 			disks[key] = disk
+		default:
+			// What was another volume stays out: somebody else may have that by now. So does one that was never let in.
+			delete(disks, key)
 		}
 	}
 	want.Disks = disks

@@ -187,7 +187,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		return nil, err
 	}
 	if err := l.enter(ctx, uuid, want, asks(taken, want, starts)); err != nil {
-		return nil, l.withdraw(ctx, uuid, was, want, taken, err)
+		return nil, l.withdraw(ctx, uuid, was, want, taken, active, err)
 	}
 	if len(taken) > 0 {
 		if err := l.redefine(ctx, uuid, want); err != nil {
@@ -241,5 +241,6 @@ func (l life) stored(ctx context.Context, uuid string) (domainxml.Machine, error
 	if err != nil {
 		return domainxml.Machine{}, err
 	}
-	return domainxml.Parse(text)
+	is, err := domainxml.Parse(text)
+	return is.Entered(), err
 }

@@ -191,7 +191,7 @@ func torn(a, b volume.Volume) *volume.Image {
 		for m, y := range b.Images {
 			writes := n == 0 && x.AccessMode != volume.ReadShared || m == 0 && y.AccessMode != volume.ReadShared
 			// One that is to be made is not that of anybody else.
-			if writes && x.Name != "" && y.Name != "" && volume.SameStorage(x, y) {
+			if writes && x.Name != "" && y.Name != "" && volume.Overlap(x, y) {
 				return &x
 			}
 		}

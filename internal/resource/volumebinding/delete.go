@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -16,8 +17,6 @@ import (
 func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	own, diags := loadHolding(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
 		return
@@ -25,8 +24,12 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	own := r.holding(ctx, state, req.Private, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
 	hosts := r.present(state, r.hostsOf(ctx, state, &resp.Diagnostics), &resp.Diagnostics)
-	replaced, err := r.isReplaced(ctx, state, own, &resp.Diagnostics)
+	replaced, err := r.isReplaced(ctx, state, own, hosts, &resp.Diagnostics)
 	if err == nil && !replaced {
 		err = r.letGo(ctx, state, own, hosts, &resp.Diagnostics)
 	}
@@ -77,12 +80,22 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 }
 
 // isReplaced tells whether another binding of the same owner, name and storage has come after this one, so that the machines
-// are that one's by now. A claim keeps a record of that; of direct storage it is known when this very apply has made it.
-func (r *binding) isReplaced(ctx context.Context, state model, own holding, diags *diag.Diagnostics) (bool, error) {
+// are that one's by now. A claim keeps a record of that. Of direct storage it is known when this very apply has made it, or
+// by whose the credentials on hosts are (docs/decisions/0006).
+func (r *binding) isReplaced(ctx context.Context, state model, own holding, hosts []string, diags *diag.Diagnostics) (bool, error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
 	if heir, ok := r.backend.Holds(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
 		return true, nil
+	}
+	for _, key := range hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			return false, err
+		}
+		if is, err := secret.Get(ctx, h, state.ID.ValueString()); err == nil && is.Nonce != own.Nonce {
+			return true, nil
+		}
 	}
 	others, err := r.others(ctx, state, own)
 	return others.isReplaced, err

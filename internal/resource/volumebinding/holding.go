@@ -3,12 +3,14 @@ package volumebinding
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
@@ -58,6 +60,17 @@ func (h holding) save(ctx context.Context, private privateWriter) diag.Diagnosti
 	return private.SetKey(ctx, holdingKey, raw)
 }
 
+// holding is what a binding in state holds.
+func (r *binding) holding(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) holding {
+	own, d := loadHolding(ctx, private)
+	if diags.Append(d...); own.Nonce != "" || diags.HasError() {
+		return own
+	}
+	own, err := r.recall(ctx, state, diags)
+	addSourceError(diags, "The binding could not be read", sourcePath, err)
+	return own
+}
+
 // recall finds out again what a binding keeps in its private state: Terraform loses that when the provider is killed in the
 // middle of an update. The id stays, and by it the claim's record and the secrets are this binding's.
 func (r *binding) recall(ctx context.Context, state model, diags *diag.Diagnostics) (holding, error) {
@@ -72,8 +85,12 @@ func (r *binding) recall(ctx context.Context, state model, diags *diag.Diagnosti
 		if err != nil {
 			continue
 		}
-		if record, err := secret.Get(ctx, h, id); err == nil {
+		record, err := secret.Get(ctx, h, id)
+		if err == nil {
 			return holding{Nonce: record.Nonce, Owner: record.Owner}, nil
+		}
+		if !errors.Is(err, host.ErrNotFound) && !errors.Is(err, secret.ErrForeign) {
+			return holding{}, err
 		}
 	}
 	return holding{Nonce: uuid.NewString(), Owner: r.backend.Owner}, nil // nobody knows the old one

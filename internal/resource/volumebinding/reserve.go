@@ -230,7 +230,8 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 		return
 	}
 	mode := reservation.Held(claim, held.ID, held.Nonce)
-	state.Reserved = types.BoolValue(mode == held.Mode)
+	// One that came after it is its heir, or else what an interrupted replacement left, which the next update removes.
+	state.Reserved = types.BoolValue(mode == held.Mode && reservation.Last(claim, held.ID, held.Nonce))
 	switch {
 	case !r.backend.ReservesClaims || mode == held.Mode:
 	case mode != "":

@@ -53,8 +53,6 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	own, diags := loadHolding(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
 		return
@@ -62,12 +60,9 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	if own.Nonce == "" {
-		var err error
-		if own, err = r.recall(ctx, state, &resp.Diagnostics); err != nil {
-			addSourceError(&resp.Diagnostics, "The binding could not be read", sourcePath, err)
-			return
-		}
+	own := r.holding(ctx, state, req.Private, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
 	}
 	if !state.isAdopted() {
 		r.fillVolume(ctx, &state, &own, &resp.Diagnostics)

@@ -21,8 +21,6 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	c := change{binding: r, diags: &resp.Diagnostics}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &c.plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &c.state)...)
-	own, diags := loadHolding(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
 	timeout, diags := c.plan.Timeouts.Update(ctx, updateTimeout)
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
 		return
@@ -35,8 +33,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 		return
 	}
-	c.own = own
-	if !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
+	if c.own = r.holding(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		return
 	}
 	err := c.gain(ctx, resp.Private)
