@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -24,7 +25,7 @@ func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content [
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := h.DeleteVolume(t.Context(), "ssd", name); err != nil {
+		if err := h.DeleteVolume(context.WithoutCancel(t.Context()), "ssd", name); err != nil {
 			t.Error(err)
 		}
 	})

@@ -111,6 +111,11 @@ func (c *Conn) call(procedure procedure, body []byte) ([]byte, error) {
 	if err := c.send(packet{procedure: procedure, kind: kindCall, serial: c.serial, body: body}); err != nil {
 		return nil, err
 	}
+	return c.answer()
+}
+
+// answer is the body of the next packet, or the error that it carries.
+func (c *Conn) answer() ([]byte, error) {
 	p, err := c.next()
 	if err != nil {
 		return nil, err

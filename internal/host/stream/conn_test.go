@@ -69,8 +69,10 @@ func (d *daemon) serve() {
 			d.answer(p, kindReply, statusOK, nil)
 			if p.procedure == procDownload {
 				d.answer(p, kindStream, statusContinue, d.content)
-				d.answer(p, kindStream, statusOK, nil)
+				d.answer(p, kindStream, statusContinue, nil)
 			}
+		case p.procedure == procDownload:
+			d.answer(p, kindStream, statusOK, nil)
 		default:
 			if part++; d.at == nil || !d.at(d, part, p) {
 				d.take(p)
@@ -85,7 +87,7 @@ func (d *daemon) take(p packet) {
 		d.content = append(d.content, make([]byte, binary.BigEndian.Uint64(p.body))...)
 	case p.status == statusContinue:
 		d.content = append(d.content, p.body...)
-	case p.procedure == procUpload:
+	default:
 		d.answer(p, kindStream, statusOK, nil)
 	}
 }

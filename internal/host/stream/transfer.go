@@ -92,11 +92,8 @@ func (u *Upload) Finish() error {
 	if err := u.send(kindStream, statusOK, nil); err != nil {
 		return err
 	}
-	p, err := u.conn.next()
-	if err != nil {
-		return err
-	}
-	return p.failure()
+	_, err := u.conn.answer()
+	return err
 }
 
 // Download reads so many bytes of a volume, from an offset.
@@ -105,20 +102,20 @@ func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64)
 		return err
 	}
 	for {
-		p, err := c.next()
-		if err == nil {
-			err = p.failure()
-		}
+		data, err := c.answer()
 		if err != nil {
 			return err
 		}
-		if p.status == statusOK {
-			break
+		if len(data) == 0 {
+			break // the end of the data; the stream's is still to be agreed on
 		}
-		if _, err := w.Write(p.body); err != nil {
+		if _, err := w.Write(data); err != nil {
 			return err
 		}
 	}
-	// The end is acknowledged, and that is confirmed.
-	return c.send(packet{procedure: procDownload, kind: kindStream, serial: c.serial, status: statusOK})
+	if err := c.send(packet{procedure: procDownload, kind: kindStream, serial: c.serial, status: statusOK}); err != nil {
+		return err
+	}
+	_, err := c.answer()
+	return err
 }
