@@ -56,7 +56,11 @@ func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error)
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		l, err := libvirt.ConnectToURI(uri)
+		d, err := dialer(uri)
+		l := libvirt.NewWithDialer(d)
+		if err == nil {
+			err = l.ConnectToURI(libvirt.RemoteURI(uri))
+		}
 		if err != nil {
 			answers <- answer{nil, &UnreachableError{err}}
 			return

@@ -1,0 +1,242 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// daemon is a libvirtd with one volume. It is there for what a real one rarely does.
+type daemon struct {
+	t    *testing.T
+	conn net.Conn
+	// ways are how one may prove who one is.
+	ways []uint32
+	// at is called before each part of a stream is taken, and may do otherwise.
+	at func(d *daemon, part int, p packet) (done bool)
+
+	content []byte
+	polkit  bool
+}
+
+// dial gives a connection to the daemon.
+func (d *daemon) dial(t *testing.T) net.Conn {
+	t.Helper()
+	d.t = t
+	var client net.Conn
+	client, d.conn = net.Pipe()
+	go d.serve()
+	t.Cleanup(func() { _ = d.conn.Close() })
+	return client
+}
+
+func (d *daemon) answer(to packet, kind, status uint32, body []byte) {
+	_ = packet{procedure: to.procedure, kind: kind, serial: to.serial, status: status, body: body}.write(d.conn)
+}
+
+func refusal(message string) []byte {
+	var e encoder
+	for _, w := range []uint32{38, 18, 1} {
+		e.word(w)
+	}
+	e.text(message)
+	return e
+}
+
+func (d *daemon) serve() {
+	for part := 0; ; {
+		p, err := read(d.conn)
+		if err != nil {
+			return
+		}
+		switch {
+		case p.kind == kindCall && p.procedure == procAuthList:
+			var e encoder
+			e.word(uint32(len(d.ways)))
+			for _, w := range d.ways {
+				e.word(w)
+			}
+			d.answer(p, kindReply, statusOK, e)
+		case p.kind == kindCall:
+			d.polkit = d.polkit || p.procedure == procPolkit
+			d.answer(p, kindReply, statusOK, nil)
+			if p.procedure == procDownload {
+				d.answer(p, kindStream, statusContinue, d.content)
+				d.answer(p, kindStream, statusContinue, nil)
+			}
+		case p.procedure == procDownload:
+			d.answer(p, kindStream, statusOK, nil)
+		default:
+			if part++; d.at == nil || !d.at(d, part, p) {
+				d.take(p)
+			}
+		}
+	}
+}
+
+func (d *daemon) take(p packet) {
+	switch {
+	case p.kind == kindHole:
+		d.content = append(d.content, make([]byte, binary.BigEndian.Uint64(p.body))...)
+	case p.status == statusContinue:
+		d.content = append(d.content, p.body...)
+	default:
+		d.answer(p, kindStream, statusOK, nil)
+	}
+}
+
+var disk = libvirt.StorageVol{Pool: "ssd", Name: "disk", Key: "/ssd/disk"}
+
+func opened(t *testing.T, d *daemon) *Conn {
+	t.Helper()
+	c, err := Open(t.Context(), d.dial(t), "qemu:///system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestWhatIsUploadedIsDownloaded(t *testing.T) {
+	for _, ways := range [][]uint32{nil, {authNone}, {authPolkit}, {1, authPolkit}} {
+		d := &daemon{ways: ways}
+		c := opened(t, d)
+		u, err := c.Upload(disk, 0, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := append(bytes.Repeat([]byte("data"), packetSize), make([]byte, 3*blockSize)...)
+		if _, err := CopySparse(u, bytes.NewReader(want), func(int64) {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := c.Download(&got, disk, 0, int64(len(want))); err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%v, and %d of %d bytes came back", err, got.Len(), len(want))
+		}
+		if d.polkit != (len(ways) > 0 && ways[len(ways)-1] == authPolkit) {
+			t.Errorf("offered %v, polkit was asked: %t", ways, d.polkit)
+		}
+	}
+}
+
+func TestAPasswordIsNotSupported(t *testing.T) {
+	if _, err := Open(t.Context(), (&daemon{ways: []uint32{1}}).dial(t), "qemu:///system"); err == nil || !strings.Contains(err.Error(), "SASL") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// upload sends many packets and finishes.
+func upload(c *Conn) error {
+	u, err := c.Upload(disk, 0, false)
+	if err != nil {
+		return err
+	}
+	if _, err := u.Write(make([]byte, 64*packetSize)); err != nil {
+		return err
+	}
+	return u.Finish()
+}
+
+// Whatever ends an upload before its end is an error that says what it was.
+func TestWhatEndsAnUpload(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   func(d *daemon, part int, p packet) bool
+		want string
+	}{
+		"the disk is full": {func(d *daemon, part int, p packet) bool {
+			if part == 3 {
+				d.answer(p, kindStream, statusError, refusal("no space left on device"))
+			}
+			return part >= 3
+		}, "no space left on device"},
+		"the finish is refused": {func(d *daemon, _ int, p packet) bool {
+			if p.status == statusOK {
+				d.answer(p, kindStream, statusError, refusal("the last write failed"))
+			}
+			return p.status == statusOK
+		}, "the last write failed"},
+		"a reply to a stream": {func(d *daemon, part int, p packet) bool {
+			if part == 2 {
+				d.answer(p, kindReply, statusError, refusal("holes are not supported"))
+			}
+			return part >= 2
+		}, "holes are not supported"},
+		"it hangs up": {func(d *daemon, part int, _ packet) bool {
+			if part == 5 {
+				_ = d.conn.Close()
+			}
+			return part >= 5
+		}, libvirt.ErrInterrupted.Error()},
+		"it hangs up at the end": {func(d *daemon, _ int, p packet) bool {
+			if p.status == statusOK {
+				_ = d.conn.Close()
+			}
+			return p.status == statusOK
+		}, libvirt.ErrInterrupted.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := upload(opened(t, &daemon{at: c.at})); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAHostThatTakesNothingIsGivenUp(t *testing.T) {
+	for _, stuck := range []int{1, 65} { // the first part, and the finish
+		synctest.Test(t, func(t *testing.T) {
+			stop, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := opened(t, &daemon{at: func(_ *daemon, part int, _ packet) bool {
+				if part == stuck {
+					<-stop.Done()
+				}
+				return false
+			}})
+			if err := upload(c); !errors.Is(err, ErrStalled) {
+				t.Errorf("part %d: %v", stuck, err)
+			}
+			_ = c.Close()
+		})
+	}
+}
+
+func TestACancelledUploadEndsAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("Ctrl-C")
+	d := &daemon{at: func(_ *daemon, part int, _ packet) bool {
+		if part == 2 {
+			cancel(gone)
+		}
+		return part >= 2
+	}}
+	c, err := Open(ctx, d.dial(t), "qemu:///system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := upload(c); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzReadingAPacketNeverPanics(f *testing.F) {
+	var b bytes.Buffer
+	_ = packet{procedure: procUpload, kind: kindReply, status: statusError, body: refusal("no")}.write(&b)
+	f.Add(b.Bytes())
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		if p, err := read(bytes.NewReader(data)); err == nil {
+			_ = p.failure()
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package stream
+
+import (
+	"io"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// packetSize is how many bytes travel at a time. libvirtd serves nobody else while it writes a packet: larger ones are no
+// faster, and make all other clients wait.
+const packetSize = 256 << 10
+
+// sparse is VIR_STORAGE_VOL_UPLOAD_SPARSE_STREAM and its counterpart for downloads.
+const sparse = 1
+
+// Upload writes into a volume, in order. That it is closed without an error does not prove that all has been written: errors
+// of the last packets are lost. Whoever needs to know has to look.
+type Upload struct {
+	conn *Conn
+}
+
+// Upload begins to write into a volume at an offset in bytes. With holes, what lies behind a hole is cut off.
+func (c *Conn) Upload(v libvirt.StorageVol, offset int64, holes bool) (*Upload, error) {
+	var flags uint32
+	if holes {
+		flags = sparse
+	}
+	_, err := c.call(procUpload, transfer(v, offset, 0, flags))
+	return &Upload{conn: c}, err
+}
+
+// transfer is what both calls are told: length 0 is all that there is.
+func transfer(v libvirt.StorageVol, offset, length int64, flags uint32) []byte {
+	var e encoder
+	e.text(v.Pool)
+	e.text(v.Name)
+	e.text(v.Key)
+	e.long(uint64(offset))
+	e.long(uint64(length))
+	e.word(flags)
+	return e
+}
+
+// Write sends data.
+func (u *Upload) Write(data []byte) (n int, err error) {
+	for n < len(data) {
+		part := data[n:min(len(data), n+packetSize)]
+		if err := u.send(kindStream, statusContinue, part); err != nil {
+			return n, err
+		}
+		n += len(part)
+	}
+	return n, nil
+}
+
+// Skip sends a hole of so many bytes.
+func (u *Upload) Skip(bytes int64) error {
+	if bytes == 0 {
+		return nil
+	}
+	var e encoder
+	e.long(uint64(bytes))
+	e.word(0)
+	return u.send(kindHole, statusContinue, e)
+}
+
+// send sends a part of the stream, unless the other end has refused what came before.
+func (u *Upload) send(kind, status uint32, body []byte) error {
+	select {
+	case p, ok := <-u.conn.packets:
+		if !ok {
+			return u.conn.cause(u.conn.err)
+		}
+		if err := p.failure(); err != nil && p.serial == u.conn.serial {
+			return err
+		}
+	default:
+	}
+	err := u.conn.send(packet{procedure: procUpload, kind: kind, serial: u.conn.serial, status: status, body: body})
+	if err == nil {
+		return nil
+	}
+	// The other end may have said why before it hung up.
+	if p, e := u.conn.next(); e == nil && p.failure() != nil {
+		return p.failure()
+	}
+	return err
+}
+
+// Finish ends the stream and waits for the other end's word that it got it.
+func (u *Upload) Finish() error {
+	if err := u.send(kindStream, statusOK, nil); err != nil {
+		return err
+	}
+	_, err := u.conn.answer()
+	return err
+}
+
+// Download reads so many bytes of a volume, from an offset.
+func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64) error {
+	if _, err := c.call(procDownload, transfer(v, offset, length, 0)); err != nil {
+		return err
+	}
+	for {
+		data, err := c.answer()
+		if err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			break // the end of the data; the stream's is still to be agreed on
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+	if err := c.send(packet{procedure: procDownload, kind: kindStream, serial: c.serial, status: statusOK}); err != nil {
+		return err
+	}
+	_, err := c.answer()
+	return err
+}
