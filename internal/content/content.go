@@ -1,5 +1,5 @@
-// Package content makes local images, in the storage pools of a host: blank disks, overlays and clones. What it makes it
-// journals on the host, so that whatever is interrupted can be told from what is finished, and from what others made. It
+// Package content makes local images, in the storage pools of a host: blank disks, overlays, clones, and images that come
+// from elsewhere. What it makes it journals on the host, so that whatever is interrupted can be told from what is finished, and from what others made. It
 // knows neither Terraform nor Kubernetes.
 package content
 
@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -32,19 +33,25 @@ type Host interface {
 	LiveXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	Undefine(ctx context.Context, uuid string) error
+	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
+	WaitStopped(ctx context.Context, uuid string) error
+	Hold(ctx context.Context, xml string) (release func(context.Context) error, err error)
 	Domains(ctx context.Context) ([]host.Domain, error)
 
 	PoolFree(ctx context.Context, pool string) (int64, error)
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	DeleteVolume(ctx context.Context, pool, name string) error
+	Volumes(ctx context.Context, pool string) ([]host.StorageVolume, error)
 	Overlays(ctx context.Context, path string) ([]host.StorageVolume, error)
+	Rescan(ctx context.Context, pool string) error
+	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
+	Upload(ctx context.Context, u host.Upload) error
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error
 	StopCopier(ctx context.Context, uuid string) error
 	Pull(ctx context.Context, uuid, target string, report func(host.Progress)) error
-	WaitCopied(ctx context.Context, uuid, target string) error
 }
 
 // Spec is what to make.
@@ -52,13 +59,17 @@ type Spec struct {
 	Pool string
 	// Name is the volume's; if it is empty, Prefix and something made up is.
 	Name, Prefix string
-	// Mode is empty for a blank disk.
+	// Mode is empty for a blank disk, and for one that is uploaded.
 	Mode volume.CopyMode
+	// Content is what the volume is to have; nil for a copy and a blank disk.
+	Content *Image
+	// Base is what the volume is made over, which disks of the same pool share; then Master is found out.
+	Base *Image
 	// Master is what is copied, with its capacity; only its images' identity is noted.
 	Master volume.Volume
-	// Capacity is in bytes.
+	// Capacity is in bytes; 0 leaves it to the content or base.
 	Capacity int64
-	// Format is raw or qcow2; raw for blank disks only.
+	// Format is raw or qcow2, raw for blank disks only; empty leaves it to the content.
 	Format string
 	// ClusterSize is that of a qcow2 image, in bytes; 0 leaves it to QEMU.
 	ClusterSize int64
@@ -77,6 +88,14 @@ func (s Spec) admit(ctx context.Context) error {
 	return s.Admit(ctx)
 }
 
+// Image is content that comes from elsewhere.
+type Image struct {
+	// ID is the same for the same content, and tells nothing that is secret.
+	ID string
+	// Open gives the image's bytes. Their end comes only when all of them are proven to be right.
+	Open func(context.Context) (io.ReadCloser, error) `json:"-"`
+}
+
 // Made is a local image that is finished.
 type Made struct {
 	host.StorageVolume
@@ -92,8 +111,9 @@ type Maker struct {
 	// Owner names the configuration; without one, what an interrupted creation left can't be taken over.
 	Owner string
 
-	mu   sync.Mutex
-	mine map[string]bool
+	mu      sync.Mutex
+	mine    map[string]bool
+	mutexes map[string]*mutex
 }
 
 // claim takes a volume for this process, so that two resources never share one; false when another one has it.
@@ -127,7 +147,7 @@ func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report fun
 		return Made{}, fmt.Errorf("another resource of this configuration makes the volume %s in the storage pool %s of host %s; "+
 			"give each its own name", s.Name, s.Pool, key)
 	}
-	made, err := m.make(ctx, h, s, report)
+	made, err := m.make(ctx, key, h, s, report)
 	if err != nil {
 		m.release(s.claimKey(key))
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
 var errBroken = errors.New("the connection broke")
@@ -28,17 +30,21 @@ type fakeHost struct {
 	torn        bool // copies break off, and nobody says so
 	waited      func()
 	meanwhile   func() // happens between a look for a volume and its creation
+	uploads     int
 }
 
 type fakeDomain struct {
 	name, uuid, xml string
 	active          bool
+	// transient ones go with their end; held ones with their holder, too.
+	transient, held bool
 }
 
 type fakeVolume struct {
 	host.StorageVolume
 	// copied tells that the copy has ended well, whole that all of it is on the storage.
 	copied, whole bool
+	content       []byte
 }
 
 func newHost() *fakeHost {
@@ -59,7 +65,22 @@ func (h *fakeHost) change(do func()) error {
 		return nil
 	}
 	h.killed = h.dead
+	if h.killed {
+		h.hangUp()
+	}
 	return errBroken
+}
+
+// hangUp ends what hangs on connections.
+func (h *fakeHost) hangUp() {
+	for name, d := range h.domains {
+		if d.held {
+			d.active = false
+		}
+		if d.held && d.transient {
+			delete(h.domains, name)
+		}
+	}
 }
 
 func (h *fakeHost) byUUID(uuid string) (*fakeDomain, error) {
@@ -87,9 +108,48 @@ func (h *fakeHost) Define(_ context.Context, text string) (string, error) {
 		return "", fmt.Errorf("domain %s already exists", x.Name)
 	}
 	return x.UUID, h.change(func() {
-		active := h.domains[x.Name] != nil && h.domains[x.Name].active
-		h.domains[x.Name] = &fakeDomain{x.Name, x.UUID, text, active}
+		if d := h.domains[x.Name]; d != nil {
+			d.xml, d.transient = text, false
+			return
+		}
+		h.domains[x.Name] = &fakeDomain{name: x.Name, uuid: x.UUID, xml: text}
 	})
+}
+
+func (h *fakeHost) Hold(_ context.Context, text string) (func(context.Context) error, error) {
+	var x libvirtxml.Domain
+	if err := x.Unmarshal(text); err != nil {
+		return nil, err
+	}
+	if h.domains[x.Name] != nil {
+		return nil, host.ErrExists
+	}
+	d := &fakeDomain{name: x.Name, uuid: x.UUID, xml: text, active: true, transient: true, held: true}
+	err := h.change(func() { h.domains[x.Name] = d })
+	if err != nil {
+		h.hangUp()
+		return nil, err
+	}
+	return func(context.Context) error {
+		if h.domains[d.name] != d {
+			return host.ErrNotFound
+		}
+		defer func() { // its connection ends in any case
+			if d.active = false; d.transient {
+				delete(h.domains, d.name)
+			}
+		}()
+		return h.change(func() {})
+	}, nil
+}
+
+func (h *fakeHost) SetLiveMetadata(context.Context, string, string, string, string) error { return nil }
+
+func (h *fakeHost) WaitStopped(context.Context, string) error {
+	if h.waited != nil {
+		h.waited()
+	}
+	return nil
 }
 
 func (h *fakeHost) StoredXML(_ context.Context, uuid string) (string, error) {
@@ -116,7 +176,11 @@ func (h *fakeHost) Undefine(_ context.Context, uuid string) error {
 	if err != nil {
 		return err
 	}
-	return h.change(func() { delete(h.domains, d.name) })
+	return h.change(func() {
+		if d.transient = true; !d.active {
+			delete(h.domains, d.name)
+		}
+	})
 }
 
 func (h *fakeHost) Domains(context.Context) (all []host.Domain, err error) {
@@ -233,14 +297,49 @@ func (h *fakeHost) Pull(_ context.Context, uuid, _ string, report func(host.Prog
 	})
 }
 
-func (h *fakeHost) WaitCopied(_ context.Context, uuid, _ string) error {
-	if h.waited != nil {
-		h.waited()
+// Upload takes what there is; a torn one is confirmed, and broken.
+func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
+	v := h.volumes[u.Pool+"/"+u.Name]
+	if v == nil {
+		return host.ErrNotFound
 	}
-	if d, err := h.byUUID(uuid); err == nil && d.active {
-		d.active = false // its maker's connection has ended
+	h.uploads++
+	content, err := io.ReadAll(u.Image)
+	if err == nil {
+		err = u.Proceed(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return h.change(func() {
+		v.content, v.Physical = content, int64(len(content))
+		if u.Size != nil {
+			v.Physical = u.Size(v.Physical)
+		}
+		v.Capacity = v.Physical
+	})
+}
+
+func (h *fakeHost) Rescan(_ context.Context, pool string) error {
+	for _, v := range h.volumes {
+		if is, err := image.Probe(v.content); err == nil && v.content != nil && v.Pool == pool && is.Format == "qcow2" {
+			v.Format, v.Capacity = "qcow2", max(v.Capacity, is.Capacity)
+		}
 	}
 	return nil
+}
+
+func (h *fakeHost) ResizeVolume(_ context.Context, pool, name string, bytes int64) error {
+	return h.change(func() { h.volumes[pool+"/"+name].Capacity = bytes })
+}
+
+func (h *fakeHost) Volumes(_ context.Context, pool string) (all []host.StorageVolume, err error) {
+	for _, v := range h.volumes {
+		if v.Pool == pool {
+			all = append(all, v.StorageVolume)
+		}
+	}
+	return all, nil
 }
 
 // xmls are the domains' definitions.

@@ -28,6 +28,8 @@ func isJournal(name string) bool { return journalNames.MatchString(name) }
 type journal struct {
 	host Host
 	domainxml.Journal
+	// release ends the domain that tells others that this process works on the volume; nil where there is none.
+	release func(context.Context) error
 }
 
 // open looks for a volume's entry; host.ErrNotFound when there is none.
@@ -48,18 +50,28 @@ func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 		return nil, fmt.Errorf("the domain %s has the name of a journal of virtclaim's but is none; it is in the way of making volume "+
 			"%s in storage pool %s", journalName(pool, name), name, pool)
 	}
-	return &journal{h, domainxml.Journal{Name: journalName(pool, name), UUID: id, Note: note}}, nil
+	return &journal{host: h, Journal: domainxml.Journal{Name: journalName(pool, name), UUID: id, Note: note}}, nil
 }
 
-// begin makes the entry of a volume that is about to be made. It fails when there is one.
+// begin makes the entry of a volume that is about to be made. It fails when there is one. That of an upload is active from
+// its first moment on, so that nobody takes it for one that was left.
 func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) {
-	j := &journal{h, domainxml.Journal{
+	j := &journal{host: h, Journal: domainxml.Journal{
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
 			Owner: owner, Phase: domainxml.Creating, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix,
 			Generation: newGeneration(), Digest: s.digest(),
 		},
 	}}
+	if s.Content != nil {
+		text, err := domainxml.BuildJournal(j.Journal)
+		if err != nil {
+			return j, err
+		}
+		if j.release, err = h.Hold(ctx, text); err != nil {
+			return j, err
+		}
+	}
 	return j, j.write(ctx)
 }
 
@@ -78,8 +90,13 @@ func (j *journal) finish(ctx context.Context) error {
 	return j.write(ctx)
 }
 
-// stop ends the copy that the entry's domain makes, if any.
+// stop ends the entry's domain, and with it the copy that it makes, if any.
 func (j *journal) stop(ctx context.Context) error {
+	if j.release != nil {
+		release := j.release
+		j.release = nil
+		return release(ctx)
+	}
 	state, err := j.host.State(ctx, j.UUID)
 	if err != nil || !state.Active {
 		return err
@@ -92,10 +109,14 @@ func (j *journal) stop(ctx context.Context) error {
 func (j *journal) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	if err := j.host.Undefine(ctx, j.UUID); !errors.Is(err, host.ErrNotFound) {
-		return err
+	err := j.host.Undefine(ctx, j.UUID)
+	if j.release != nil {
+		err = j.stop(ctx)
 	}
-	return nil
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // discard removes the volume, which nobody can be using yet, and the entry. An entry that is gone was taken over, and the

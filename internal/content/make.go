@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-func (m *Maker) make(ctx context.Context, h Host, s Spec, report func(host.Progress)) (Made, error) {
+func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Made, error) {
 	left, err := open(ctx, h, s.Pool, s.Name)
 	switch {
 	case err == nil:
@@ -33,16 +33,13 @@ func (m *Maker) make(ctx context.Context, h Host, s Spec, report func(host.Progr
 		_ = j.drop(ctx) // it may be there all the same
 		return Made{}, err
 	}
-	v, err := fill(ctx, h, j, s, report)
+	v, err := m.fill(ctx, key, h, j, s, report)
 	if errors.Is(err, host.ErrExists) {
 		// Somebody made it since we looked: it stays.
 		return Made{}, errors.Join(err, j.drop(ctx))
 	}
-	if err == nil {
-		err = j.finish(ctx)
-	}
 	if err != nil {
-		return Made{}, undo(ctx, j, err)
+		return Made{}, m.undo(ctx, key, j, s, err)
 	}
 	return Made{v, j.Note.Generation}, nil
 }
@@ -54,8 +51,8 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 		return Made{}, false, left.foreign("is being made by " + called(left.Note.Owner))
 	}
 	if left.Note.Phase != domainxml.Done {
-		// The maker may be alive: while its copy goes on, wait, and look again.
-		if err := left.host.WaitCopied(ctx, left.UUID, domainxml.CopyTarget); err != nil {
+		// The maker may be alive: while it is, wait, and look again.
+		if err := left.awaitMaker(ctx); err != nil {
 			return Made{}, false, err
 		}
 		now, err := open(ctx, left.host, s.Pool, s.Name)
@@ -78,6 +75,9 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 		return Made{}, false, left.discard(ctx)
 	case err == nil && left.Note.Digest != s.digest():
 		err = left.foreign("was made from another configuration")
+	}
+	if s.Content != nil {
+		v = asProbed(v)
 	}
 	return Made{v, left.Note.Generation}, err == nil, err
 }
@@ -131,8 +131,25 @@ func checkFree(ctx context.Context, h Host, s Spec) error {
 	return err
 }
 
+// fill makes the volume and what is to be in it, and notes that it is finished.
+func (m *Maker) fill(ctx context.Context, key string, h Host, j *journal, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+	switch {
+	case s.Content != nil:
+		return j.upload(ctx, s, report, j.finish)
+	case s.Base != nil:
+		v, err = m.overBase(ctx, key, h, s, report)
+	default:
+		v, err = j.fill(ctx, s, report)
+	}
+	if err == nil {
+		err = j.finish(ctx)
+	}
+	return v, err
+}
+
 // fill makes the volume and, for a clone, copies the master into it.
-func fill(ctx context.Context, h Host, j *journal, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
+func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
+	h := j.host
 	if err := h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
 		return host.StorageVolume{}, err
 	}
@@ -162,6 +179,7 @@ func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 		return err
 	}
 	defer release()
+	defer j.beat(ctx)()
 	if err := j.host.Pull(ctx, j.UUID, domainxml.CopyTarget, report); err != nil {
 		return err
 	}
@@ -185,6 +203,20 @@ var errTorn = errors.New("the copy broke off: the master can't be read any more,
 
 func (s Spec) isPreallocated() bool {
 	return s.Preallocation == "metadata" || s.Preallocation == "falloc"
+}
+
+// undo is undo, also of the shared image that was made for the volume.
+func (m *Maker) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
+	cause = undo(ctx, j, cause)
+	if s.Base == nil {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if err := m.Collect(ctx, key, j.host, s.Pool); err != nil {
+		return fmt.Errorf("%w\n\nLeft behind, perhaps: the image that disks of storage pool %s share, because: %w", cause, s.Pool, err)
+	}
+	return cause
 }
 
 // undo removes what a failed creation made, also when the operation's time is over.

@@ -40,6 +40,14 @@ type Note struct {
 	Generation string `xml:"generation,attr"`
 	// Digest is of all that the volume is made from, so that another configuration does not take it for its own.
 	Digest string `xml:"digest,attr"`
+	// Beat counts up in the running domain while somebody works on the volume.
+	Beat int `xml:"beat,attr,omitempty"`
+}
+
+// Element is the note as an element of a domain's metadata.
+func (n Note) Element() (string, error) {
+	text, err := xml.Marshal(journalMark{Note: n})
+	return string(text), err
 }
 
 type journalMark struct {
@@ -52,21 +60,13 @@ const copierMemory = 16
 
 // BuildJournal gives the XML of a journal.
 func BuildJournal(j Journal) (string, error) {
-	note, err := xml.Marshal(journalMark{Note: j.Note})
+	note, err := j.Note.Element()
 	if err != nil {
 		return "", fmt.Errorf("write the journal %s: %w", j.Name, err)
 	}
-	d := &libvirtxml.Domain{
-		Type: "qemu", Name: j.Name, UUID: j.UUID,
-		Description: "virtclaim is making the volume " + j.Note.Volume + " in the storage pool " + j.Note.Pool,
-		Metadata:    &libvirtxml.DomainMetadata{XML: string(note)},
-		Memory:      &libvirtxml.DomainMemory{Value: copierMemory, Unit: "MiB"},
-		OS:          &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Type: "hvm"}},
-		Devices: &libvirtxml.DomainDeviceList{
-			Controllers: []libvirtxml.DomainController{{Type: "usb", Model: "none"}},
-			MemBalloon:  &libvirtxml.DomainMemBalloon{Model: "none"},
-		},
-	}
+	d := withoutGuest(j.Name, j.UUID)
+	d.Description = "virtclaim is making the volume " + j.Note.Volume + " in the storage pool " + j.Note.Pool
+	d.Metadata = &libvirtxml.DomainMetadata{XML: note}
 	if j.Copy != nil {
 		disk := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: CopyTarget, Bus: "virtio"}}
 		applyVolume(&disk, *j.Copy)
@@ -77,6 +77,29 @@ func BuildJournal(j Journal) (string, error) {
 		return "", fmt.Errorf("write the journal %s: %w", j.Name, err)
 	}
 	return text, nil
+}
+
+// withoutGuest is a domain that never runs a guest.
+func withoutGuest(name, uuid string) *libvirtxml.Domain {
+	return &libvirtxml.Domain{
+		Type: "qemu", Name: name, UUID: uuid,
+		Memory: &libvirtxml.DomainMemory{Value: copierMemory, Unit: "MiB"},
+		OS:     &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Type: "hvm"}},
+		Devices: &libvirtxml.DomainDeviceList{
+			Controllers: []libvirtxml.DomainController{{Type: "usb", Model: "none"}},
+			MemBalloon:  &libvirtxml.DomainMemBalloon{Model: "none"},
+		},
+	}
+}
+
+// MutexName is the name of the domain that is a host's mutex.
+const MutexName = "virtclaim-mutex"
+
+// BuildMutex gives the XML of a host's mutex.
+func BuildMutex(uuid string) (string, error) {
+	d := withoutGuest(MutexName, uuid)
+	d.Description = "virtclaim changes several volumes of this host at once"
+	return d.Marshal()
 }
 
 // ParseJournal reads what a journal tells; ok is false for a domain that is none.

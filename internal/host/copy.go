@@ -128,26 +128,3 @@ func (h *Host) copyProgress(ctx context.Context, id, target string) (p Progress,
 	})
 	return p, running, err
 }
-
-// copierGrace is how long one without a copy may be about to begin one.
-const copierGrace = 5 * time.Second
-
-// WaitCopied waits while a disk of a domain is being copied into. A domain that is off or gone copies nothing.
-func (h *Host) WaitCopied(ctx context.Context, id, target string) error {
-	idle := false
-	for {
-		_, running, err := h.copyProgress(ctx, id, target)
-		switch {
-		case errors.Is(err, errCopyEnded), errors.Is(err, ErrNotFound):
-			return nil
-		case err != nil || idle && !running:
-			return err
-		}
-		idle = !running
-		select {
-		case <-time.After(copierGrace):
-		case <-ctx.Done():
-			return h.failed("wait for the copy of domain "+id, context.Cause(ctx))
-		}
-	}
-}

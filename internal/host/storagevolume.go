@@ -101,6 +101,21 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 	return s, nil
 }
 
+// Rescan has libvirt look at the files of a pool, which it remembers as they were: also at their formats.
+func (h *Host) Rescan(ctx context.Context, pool string) error {
+	_, err := onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
+		return struct{}{}, refresh(ctx, l, p)
+	})
+	return err
+}
+
+// Volumes lists the volumes of a pool, as its files are now.
+func (h *Host) Volumes(ctx context.Context, pool string) ([]StorageVolume, error) {
+	return onPool(ctx, h, "list storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) ([]StorageVolume, error) {
+		return volumesIn(ctx, l, p, func(StorageVolume) bool { return true })
+	})
+}
+
 // ResizeVolume sets the size, in bytes, of a volume that no machine uses. It is for growing: libvirt refuses to shrink.
 func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes int64) error {
 	_, err := onVolume(ctx, h, "grow volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
@@ -127,7 +142,7 @@ func (h *Host) Overlays(ctx context.Context, path string) ([]StorageVolume, erro
 		}
 		var found []StorageVolume
 		for _, p := range pools {
-			in, err := overlaysIn(ctx, l, p, path)
+			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.Backing == path })
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
 			}
@@ -137,7 +152,8 @@ func (h *Host) Overlays(ctx context.Context, path string) ([]StorageVolume, erro
 	})
 }
 
-func overlaysIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, path string) (found []StorageVolume, err error) {
+// volumesIn are the volumes of a pool that are wanted.
+func volumesIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(StorageVolume) bool) (found []StorageVolume, err error) {
 	if err := refresh(ctx, l, p); err != nil {
 		return nil, err
 	}
@@ -153,7 +169,7 @@ func overlaysIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, 
 		if err != nil {
 			return nil, err
 		}
-		if s.Backing == path {
+		if wanted(s) {
 			found = append(found, s)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -22,32 +23,48 @@ var unfinished = bytes.Repeat([]byte("virtclaim: this upload is not finished\n")
 // ErrTorn is the error of an upload that libvirt confirmed and that is not there.
 var ErrTorn = errors.New("libvirt confirmed the upload, but the volume does not have all of it: its storage may be full")
 
-// Upload writes an image into a volume that was made for it alone, raw and with a capacity of one byte, and tells its length.
-// Until all of that is proven to be there the volume begins with a text that says otherwise: libvirt confirms uploads whose
-// last writes failed. The head goes last, and is read back. report is told how far it is.
+// Upload is an image on its way into a volume.
+type Upload struct {
+	// Pool and Name are those of the volume. It was made for this upload alone, raw and with a capacity of one byte.
+	Pool, Name string
+	Image      io.Reader
+	// Size tells how many bytes the volume of a raw image is to have, which has so many itself; nil leaves it at that.
+	Size func(length int64) int64
+	// Proceed is asked when all but the head is there; its error breaks the upload off.
+	Proceed func(context.Context) error
+	// Report is told every other second how far it is. All is 0: an image does not say how long it is.
+	Report func(Progress)
+}
+
+// Upload writes an image into a volume. Until all of it is proven to be there the volume begins
+// with a text that says otherwise: libvirt confirms uploads whose last writes failed. The head goes last, and is read back.
 //
 // When that fails, the volume can't be used any more: a next attempt needs a new one.
-func (h *Host) Upload(ctx context.Context, pool, name string, image io.Reader, report func(Progress)) (length int64, err error) {
-	op := fmt.Sprintf("upload volume %s in storage pool %s", name, pool)
-	v, err := onVolume(ctx, h, op, pool, name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
+func (h *Host) Upload(ctx context.Context, u Upload) error {
+	op := fmt.Sprintf("upload volume %s in storage pool %s", u.Name, u.Pool)
+	v, err := onVolume(ctx, h, op, u.Pool, u.Name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
 	if err != nil {
-		return 0, err
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := h.openStream(ctx)
 	if err != nil {
-		return 0, h.failed(op, err)
+		return h.failed(op, err)
 	}
 	defer func() { _ = c.Close() }()
-	u := upload{host: h, conn: c, volume: v, report: report}
-	if length, err = u.body(image); err == nil {
-		err = u.finish(ctx, length)
+	way := upload{Upload: u, host: h, conn: c, volume: v}
+	go way.tell(ctx)
+	if err = way.body(); err == nil {
+		err = u.Proceed(ctx)
+	}
+	if err == nil {
+		err = way.finish(ctx)
 	}
 	if err != nil {
-		return length, h.failed(op, fmt.Errorf("%w (after %d bytes)", err, length))
+		return h.failed(op, fmt.Errorf("%w (after %d bytes)", err, way.done.Load()))
 	}
-	return length, nil
+	return nil
 }
 
 // openStream dials a connection for one transfer.
@@ -96,58 +113,69 @@ func within[T io.Closer](ctx context.Context, f func() (T, error)) (T, error) {
 
 // upload is one on its way.
 type upload struct {
+	Upload
 	host   *Host
 	conn   *stream.Conn
 	volume libvirt.StorageVol
-	report func(Progress)
 
 	head []byte
-	told time.Time
+	done atomic.Int64
+}
+
+// tell reports until ctx ends, also while nothing moves.
+func (u *upload) tell(ctx context.Context) {
+	tick := time.NewTicker(progressTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			u.Report(Progress{Done: u.done.Load()})
+		}
+	}
 }
 
 // body writes all but the head, in whose place it says that the image is not finished.
-func (u *upload) body(image io.Reader) (length int64, err error) {
+func (u *upload) body() error {
 	u.head = make([]byte, headSize)
-	n, err := io.ReadFull(image, u.head)
+	n, err := io.ReadFull(u.Image, u.head)
 	u.head = u.head[:n]
+	u.done.Store(int64(n))
 	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	if err != nil && !short {
-		return 0, err
+		return err
 	}
 	to, err := u.conn.Upload(u.volume, 0, true)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if _, err := to.Write(unfinished[:n]); err != nil {
-		return 0, err
+		return err
 	}
-	length = int64(n)
 	if !short {
-		var rest int64
-		rest, err = stream.CopySparse(to, image, func(done int64) { u.tell(int64(n) + done) })
-		length += rest
+		if _, err := stream.CopySparse(to, u.Image, func(done int64) { u.done.Store(int64(n) + done) }); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return length, err
-	}
-	return length, to.Finish()
-}
-
-func (u *upload) tell(done int64) {
-	if now := time.Now(); now.Sub(u.told) >= progressTime {
-		u.told = now
-		u.report(Progress{Done: done})
-	}
+	return to.Finish()
 }
 
 // finish looks whether all that was written is there, writes the head, and looks again.
-func (u *upload) finish(ctx context.Context, length int64) error {
-	is, err := u.host.Volume(ctx, u.volume.Pool, u.volume.Name)
+func (u *upload) finish(ctx context.Context) error {
+	is, err := u.host.Volume(ctx, u.Pool, u.Name)
 	if err != nil {
 		return err
 	}
+	length := u.done.Load()
 	if is.Physical != length {
 		return fmt.Errorf("%w: it has %d bytes of %d", ErrTorn, is.Physical, length)
+	}
+	if u.Size != nil && u.Size(length) > length {
+		// Now, while libvirt still takes it for raw, whatever its head will tell.
+		if err := u.host.ResizeVolume(ctx, u.Pool, u.Name, u.Size(length)); err != nil {
+			return err
+		}
 	}
 	to, err := u.conn.Upload(u.volume, 0, false)
 	if err != nil {

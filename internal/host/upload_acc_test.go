@@ -29,7 +29,10 @@ func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content [
 			t.Error(err)
 		}
 	})
-	_, err = h.Upload(t.Context(), "ssd", name, image, func(host.Progress) {})
+	err = h.Upload(t.Context(), host.Upload{
+		Pool: "ssd", Name: name, Image: image,
+		Proceed: func(context.Context) error { return nil }, Report: func(host.Progress) {},
+	})
 	v, lookErr := h.Volume(t.Context(), "ssd", name)
 	if lookErr != nil {
 		t.Fatal(lookErr)

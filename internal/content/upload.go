@@ -1,0 +1,148 @@
+package content
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// sector is what the size of a raw image is a multiple of, for a guest.
+const sector = 512
+
+// upload makes the volume and fills it with its content. conclude says that it is done, while the journal's domain is still
+// active: nobody takes the volume for one that was left half made.
+func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context) error) (host.StorageVolume, error) {
+	defer j.beat(ctx)()
+	made, err := j.uploadIt(ctx, s, report)
+	if err == nil {
+		err = conclude(ctx)
+	}
+	if err == nil {
+		err = j.stop(ctx)
+		if errors.Is(err, host.ErrNotFound) {
+			err = nil // without its entry the domain has gone by itself
+		}
+	}
+	return made, err
+}
+
+func (j *journal) uploadIt(ctx context.Context, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+	content, err := s.Content.Open(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = content.Close() }()
+	buffered := bufio.NewReaderSize(content, image.HeadSize)
+	head, err := buffered.Peek(image.HeadSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return v, err
+	}
+	is, err := image.Probe(head)
+	if err == nil {
+		err = s.fits(is)
+	}
+	if err == nil {
+		err = j.host.CreateVolume(ctx, s.Pool, s.empty(), false)
+	}
+	if err != nil {
+		return v, err
+	}
+	up := host.Upload{
+		Pool: s.Pool, Name: s.Name, Image: buffered, Proceed: j.checkMine,
+		Report: func(p host.Progress) { report(estimate(p, content)) },
+	}
+	if is.Format == "raw" {
+		up.Image = &upTo{from: buffered, most: s.Capacity}
+		up.Size = func(length int64) int64 { return max(s.Capacity, (length+sector-1)/sector*sector) }
+	}
+	if err := j.host.Upload(ctx, up); err != nil {
+		return v, err
+	}
+	return j.check(ctx, s, is)
+}
+
+// fits refuses an image that is not what was asked for.
+func (s Spec) fits(is image.Header) error {
+	if s.Format != "" && s.Format != is.Format {
+		return fmt.Errorf("the image is %s, not %s. Leave format out", is.Format, s.Format)
+	}
+	if s.Capacity != 0 && is.Capacity > s.Capacity {
+		return fmt.Errorf("the image has %d bytes, and the disk is to have %d. Set a size that is at least as large, or leave it out",
+			is.Capacity, s.Capacity)
+	}
+	return nil
+}
+
+// empty is a volume to upload into.
+func (s Spec) empty() libvirtxml.StorageVolume {
+	return libvirtxml.StorageVolume{
+		Name: s.Name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1, Unit: "bytes"},
+		Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
+		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}
+}
+
+// check looks whether the host sees what the head says, and grows a qcow2 image to the size that is wanted.
+func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.StorageVolume, err error) {
+	if err := j.host.Rescan(ctx, s.Pool); err != nil { // libvirt has believed so far that it is raw
+		return v, err
+	}
+	if v, err = j.host.Volume(ctx, s.Pool, s.Name); err != nil {
+		return v, err
+	}
+	if v = asProbed(v); v.Format != is.Format || v.Backing != "" || is.Capacity != 0 && v.Capacity != is.Capacity {
+		return v, fmt.Errorf("%w: the host takes the image for %s of %d bytes over %q, but its head says %s of %d bytes", image.ErrUntrusted,
+			v.Format, v.Capacity, v.Backing, is.Format, is.Capacity)
+	}
+	if s.Capacity > v.Capacity {
+		err = j.host.ResizeVolume(ctx, s.Pool, s.Name, s.Capacity)
+		v.Capacity = s.Capacity
+	}
+	return v, err
+}
+
+// asProbed is a volume as what image.Probe makes of it: libvirt knows more formats, and takes a raw image of a CD-ROM, for
+// example, for one of its own.
+func asProbed(v host.StorageVolume) host.StorageVolume {
+	if v.Format != "qcow2" {
+		v.Format = "raw"
+		v.Capacity = max(v.Capacity, v.Physical)
+	}
+	return v
+}
+
+// upTo refuses to read more than so many bytes, if that is not 0.
+type upTo struct {
+	from io.Reader
+	most int64
+	read int64
+}
+
+func (r *upTo) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if r.read += int64(n); r.most > 0 && r.read > r.most {
+		return 0, errTooLong
+	}
+	return n, err
+}
+
+var errTooLong = errors.New("the image has more bytes than the disk is to have. Set a larger size, or leave it out")
+
+// estimate is how far an upload is of an image that does not know its length, but how much of its source it has read.
+func estimate(p host.Progress, content io.Reader) host.Progress {
+	source, ok := content.(interface{ Progress() (done, all int64) })
+	if !ok {
+		return p
+	}
+	if done, all := source.Progress(); done > 0 && all > 0 {
+		p.All = max(p.Done, int64(float64(p.Done)*float64(all)/float64(done)))
+	}
+	return p
+}

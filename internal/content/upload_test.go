@@ -1,0 +1,144 @@
+package content_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// bytesOf is an image of those bytes.
+func bytesOf(b []byte) *content.Image {
+	return &content.Image{ID: fmt.Sprintf("%d bytes", len(b)), Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(b)), nil
+	}}
+}
+
+// qcow2 is the head of an image of that capacity.
+func qcow2(capacity uint64) []byte {
+	head := make([]byte, image.HeadSize)
+	copy(head, "QFI\xfb")
+	binary.BigEndian.PutUint32(head[4:], 3)
+	binary.BigEndian.PutUint32(head[20:], 16)
+	binary.BigEndian.PutUint64(head[24:], capacity)
+	binary.BigEndian.PutUint32(head[36:], 1)
+	binary.BigEndian.PutUint64(head[40:], 0x30000)
+	binary.BigEndian.PutUint64(head[48:], 0x10000)
+	binary.BigEndian.PutUint32(head[56:], 1)
+	binary.BigEndian.PutUint32(head[100:], 104)
+	return head
+}
+
+func uploaded(name string, i *content.Image, capacity int64) content.Spec {
+	return content.Spec{Pool: "ssd", Name: name, Content: i, Capacity: capacity}
+}
+
+func over(name string, i *content.Image) content.Spec {
+	return content.Spec{Pool: "ssd", Name: name, Base: i, Format: "qcow2"}
+}
+
+func TestAnUploadHasTheSizeThatIsWanted(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		image      []byte
+		size       int64
+		format     string
+		capacity   int64
+		errorParts string
+	}{
+		{"raw", make([]byte, 4096), 0, "raw", 4096, ""},
+		{"raw with half a sector", make([]byte, 700), 0, "raw", 1024, ""},
+		{"raw, larger", make([]byte, 4096), 1 << 20, "raw", 1 << 20, ""},
+		{"raw, smaller", make([]byte, 4096), 2048, "", 0, "more bytes than the disk is to have"},
+		{"qcow2", qcow2(1 << 20), 0, "qcow2", 1 << 20, ""},
+		{"qcow2, larger", qcow2(1 << 20), 1 << 21, "qcow2", 1 << 21, ""},
+		{"qcow2, smaller", qcow2(1 << 20), 1 << 19, "", 0, "the image has 1048576 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost()
+			made, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, uploaded("web", bytesOf(c.image), c.size), quiet)
+			if c.errorParts != "" {
+				if err == nil || !strings.Contains(err.Error(), c.errorParts) || len(h.volumes)+len(h.domains) != 0 {
+					t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
+				}
+				return
+			}
+			if err != nil || made.Format != c.format || made.Capacity != c.capacity {
+				t.Errorf("got %+v, %v", made, err)
+			}
+		})
+	}
+}
+
+func TestAnImageThatTurnsOutToBeBadLeavesNothing(t *testing.T) {
+	bad := errors.New("its checksum is another")
+	for _, spec := range []content.Spec{uploaded("web", nil, 0), over("web", nil)} {
+		h := newHost()
+		i := &content.Image{ID: "bad", Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), failing{bad})), nil
+		}}
+		if spec.Base = nil; spec.Format != "" {
+			spec.Base = i
+		} else {
+			spec.Content = i
+		}
+		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		if !errors.Is(err, bad) || len(h.volumes)+len(h.domains) != 0 {
+			t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestManyDisksShareOneImageAndTheLastTakesItAway(t *testing.T) {
+	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+	var all []content.Made
+	for n := range 5 {
+		made, err := maker.Make(t.Context(), "a", h, over(fmt.Sprintf("web-%d", n), shared), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, made)
+	}
+	if h.uploads != 1 || len(h.volumes) != 6 {
+		t.Errorf("%d uploads, and the host has %v", h.uploads, h.volumes)
+	}
+	for n, made := range all {
+		if err := maker.Collect(t.Context(), "a", h, "ssd"); err != nil || len(h.volumes) != 6-n {
+			t.Fatalf("%v, and the host has %v", err, h.volumes)
+		}
+		if err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Generation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := maker.Collect(t.Context(), "a", h, "ssd"); err != nil || len(h.volumes)+len(h.domains) != 0 {
+		t.Errorf("%v, and the host has %v, %v", err, h.volumes, h.domains)
+	}
+}
+
+func TestASharedImageThatADomainHasIsKept(t *testing.T) {
+	h, maker := newHost(), &content.Maker{Owner: "prod"}
+	made, err := maker.Make(t.Context(), "a", h, over("web", bytesOf(qcow2(1<<20))), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := h.volumes["ssd/web"].Backing
+	h.domains["theirs"] = &fakeDomain{name: "theirs", uuid: "u", xml: `<domain><name>theirs</name><devices><disk type='file' device='disk'>
+<source file='` + base + `'/><target dev='vda'/></disk></devices></domain>`}
+	if err := maker.Remove(t.Context(), "a", h, "ssd", "web", made.Generation); err != nil {
+		t.Fatal(err)
+	}
+	if err := maker.Collect(t.Context(), "a", h, "ssd"); err != nil || len(h.volumes) != 1 {
+		t.Errorf("%v, and the host has %v", err, h.volumes)
+	}
+}
