@@ -2,16 +2,11 @@ package image
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 )
-
-// MaxUnpacked is how many bytes an image has at most, unpacked, where nothing says less: a bomb must end somewhere.
-const MaxUnpacked = 1 << 40
 
 // URL is an image that a web server has.
 type URL struct {
@@ -47,31 +42,6 @@ func checkAddress(address string) error {
 		return errors.New("there is no host in the URL. It should be like https://example.org/image.qcow2")
 	}
 	return nil
-}
-
-// checksum is what the bytes of a file must hash to; the zero value is none.
-type checksum struct{ algorithm, hex string }
-
-// parseChecksum reads algorithm:hex.
-func parseChecksum(text string) (checksum, error) {
-	if text == "" {
-		return checksum{}, nil
-	}
-	algorithm, digits, ok := strings.Cut(text, ":")
-	if !ok {
-		return checksum{}, fmt.Errorf("the checksum %q names no algorithm. It should be like sha256:<64 hexadecimal digits>", text)
-	}
-	length, ok := map[string]int{"sha256": 32, "sha512": 64}[algorithm]
-	switch {
-	case algorithm == "md5" || algorithm == "sha1":
-		return checksum{}, fmt.Errorf("the checksum is of %s, which is broken: another image can be made to have the same. Use sha256 or sha512", algorithm)
-	case !ok:
-		return checksum{}, fmt.Errorf("the checksum's algorithm %q is unknown. Use sha256 or sha512", algorithm)
-	}
-	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != length {
-		return checksum{}, fmt.Errorf("the checksum %q is not %d hexadecimal digits after %s:", text, 2*length, algorithm)
-	}
-	return checksum{algorithm: algorithm, hex: strings.ToLower(digits)}, nil
 }
 
 // Open asks for the image and gives its bytes, unpacked. io.EOF comes after all of it was read and the checksum is right; the
