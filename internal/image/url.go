@@ -50,5 +50,24 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	if err := u.Check(); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, ctx.Err())
+	want, err := parseChecksum(u.Checksum)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	body, err := resume(ctx, newClient(patient{network}), u.URL, false)
+	if err != nil {
+		defer cancel()
+		return nil, redact(err)
+	}
+	differs := func(got checksum) error {
+		return fmt.Errorf("%w: its checksum is %s, and not %s. It is another file than the checksum was made of", ErrUntrusted, got, want)
+	}
+	return stream(ctx, cancel, func(w io.Writer) error {
+		defer body.Close()
+		if err := unpack(w, verify(body, want, -1, differs), u.Limit); err != nil {
+			return redact(fmt.Errorf("%s: %w", u.URL, err))
+		}
+		return nil
+	}), nil
 }
