@@ -18,6 +18,8 @@ type resuming struct {
 	address string
 	// immutable is an address that has always the same content, if any.
 	immutable bool
+	// accept is what kinds of content are asked for; empty for any.
+	accept string
 
 	body io.ReadCloser
 	// size is what the server announced, in bytes; negative if it did not.
@@ -33,9 +35,9 @@ type resuming struct {
 	failures int
 }
 
-// resume asks for the content of an address, from its start.
-func resume(ctx context.Context, client *http.Client, address string, immutable bool) (*resuming, error) {
-	r := &resuming{ctx: ctx, client: client, address: address, immutable: immutable, size: -1}
+// open asks for the content, from its start.
+func (r *resuming) open() (*resuming, error) {
+	r.size = -1
 	if err := r.connect(); err != nil {
 		return nil, err
 	}
@@ -114,6 +116,9 @@ func (r *resuming) connect() error {
 		return err
 	}
 	req.Header.Set("Accept-Encoding", "identity")
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
 	ranged := r.offset > 0 && (r.immutable || r.version != "") && !r.refusesRanges
 	if ranged {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", r.offset))
@@ -126,13 +131,13 @@ func (r *resuming) connect() error {
 		return r.explain(err)
 	}
 	r.body = resp.Body
-	if err := r.accept(resp, ranged); err != nil {
+	if err := r.take(resp, ranged); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	return nil
 }
 
-func (r *resuming) accept(resp *http.Response, ranged bool) error {
+func (r *resuming) take(resp *http.Response, ranged bool) error {
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return r.start(resp)
@@ -142,7 +147,7 @@ func (r *resuming) accept(resp *http.Response, ranged bool) error {
 		r.refusesRanges = true
 		return interruption{errors.New("the server has no such range")}
 	}
-	return statusError(r.address, resp.StatusCode)
+	return refusal{r.address, resp.StatusCode}
 }
 
 // start takes an answer from the start, of which perhaps something was passed on already.
@@ -221,15 +226,21 @@ func (r *resuming) explain(err error) error {
 	return fmt.Errorf("asking for %s: %w", r.address, err)
 }
 
-func statusError(address string, code int) error {
-	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
+// refusal is an answer without the content.
+type refusal struct {
+	address string
+	code    int
+}
+
+func (r refusal) Error() string {
+	status := fmt.Sprintf("%d %s", r.code, http.StatusText(r.code))
 	switch {
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return fmt.Errorf("%s may not be read: the server answers %s. Check whether one has to log in, and whether a signed URL has run out", address, status)
-	case code == http.StatusNotFound || code == http.StatusGone:
-		return fmt.Errorf("%s is not there: the server answers %s. Check the address", address, status)
-	case code == http.StatusTooManyRequests || code >= 500:
-		return fmt.Errorf("%s can't be read now: the server answers %s, also the %dth time. Try again later", address, status, maxFailures)
+	case r.code == http.StatusUnauthorized || r.code == http.StatusForbidden:
+		return fmt.Sprintf("%s may not be read: the server answers %s. Check whether one has to log in, and whether a signed URL has run out", r.address, status)
+	case r.code == http.StatusNotFound || r.code == http.StatusGone:
+		return fmt.Sprintf("%s is not there: the server answers %s. Check the address", r.address, status)
+	case r.code == http.StatusTooManyRequests || r.code >= 500:
+		return fmt.Sprintf("%s can't be read now: the server answers %s, also the %dth time. Try again later", r.address, status, maxFailures)
 	}
-	return fmt.Errorf("%s can't be read: the server answers %s", address, status)
+	return fmt.Sprintf("%s can't be read: the server answers %s", r.address, status)
 }

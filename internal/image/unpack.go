@@ -43,7 +43,8 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 	if err := checkContent(content, packing != ""); err != nil {
 		return err
 	}
-	return copyLimited(w, content, cmp.Or(limit, MaxUnpacked))
+	_, err = io.Copy(w, &limited{r: content, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "unpacked, it has more than %d bytes. If that is right, raise size"})
+	return err
 }
 
 // source remembers the error of what is read: a decoder may make another one of it.
@@ -60,20 +61,21 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// copyLimited leaves the reader's and the writer's errors as they are.
-func copyLimited(w io.Writer, r io.Reader, limit int64) error {
-	n, err := io.Copy(w, io.LimitReader(r, limit))
-	if err != nil || n < limit {
-		return err
+// limited refuses more bytes than it was told.
+type limited struct {
+	r           io.Reader
+	limit, read int64
+	// what there is too much of, and what to do, goes into the error.
+	tooMuch string
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	// One byte more than there may be, so that the end is seen where there is nothing more.
+	n, err := l.r.Read(p[:min(int64(len(p)), l.limit-l.read+1)])
+	if l.read += int64(n); l.read > l.limit {
+		return 0, fmt.Errorf("%w: "+l.tooMuch, ErrUntrusted, l.limit)
 	}
-	// Reading on also has the end checked of what has exactly as much.
-	if n, err = io.CopyN(io.Discard, r, 1); n > 0 {
-		return fmt.Errorf("%w: unpacked, it has more than %d bytes. If that is right, raise size", ErrUntrusted, limit)
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+	return n, err
 }
 
 // decode tells by its magic what a file is packed with, and unpacks it; packing is empty where it is not packed.

@@ -55,7 +55,7 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	body, err := resume(ctx, newClient(patient{network}), u.URL, false)
+	body, err := (&resuming{ctx: ctx, client: newClient(patient{network}), address: u.URL}).open()
 	if err != nil {
 		defer cancel()
 		return nil, redact(err)
