@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"strings"
 )
@@ -70,18 +71,34 @@ func (f *finder) isDone() bool {
 	return f.opaque[diskFolder] || f.isHidden(diskFolder)
 }
 
+// matters tells whether a path may hide what is looked for. The others are not kept in mind: an archive may have millions.
+func (f *finder) matters(p string) bool {
+	if f.wanted != "" {
+		return p == "." || p == f.wanted || strings.HasPrefix(f.wanted, p+"/")
+	}
+	return p == "." || p == diskFolder || strings.HasPrefix(p, diskFolder+"/")
+}
+
 // isHidden tells whether a layer above has the path, or has removed it or a folder that it is in.
 func (f *finder) isHidden(p string) bool {
 	if f.hidden[p] {
 		return true
 	}
-	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+	for dir := path.Dir(p); ; dir = path.Dir(dir) {
 		if f.hidden[dir] || f.opaque[dir] {
 			return true
 		}
+		if dir == "." {
+			return false
+		}
 	}
-	return false
 }
+
+// What a layer may have: names that matter, and bytes after its archive's end. Archives are padded to some length.
+const (
+	maxNames = 10_000
+	maxTail  = 1 << 20
+)
 
 func (f *finder) search(layer Layer) (err error) {
 	r, err := layer()
@@ -90,26 +107,53 @@ func (f *finder) search(layer Layer) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	// What this layer hides, it hides of those below, not of itself.
-	hides, archive := &finder{hidden: map[string]bool{}, opaque: map[string]bool{}}, tar.NewReader(r)
-	for {
+	hides := &finder{hidden: map[string]bool{}, opaque: map[string]bool{}}
+	in := &source{r: r}
+	for archive := tar.NewReader(in); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if in.err != nil {
+			return in.err
+		}
 		if err != nil {
 			return fmt.Errorf("%w: a layer is no tar archive: %w", ErrUntrusted, err)
 		}
-		if err := f.entry(h, archive, hides); err != nil {
+		if err := f.entry(h, entryReader{archive, in}, hides); err != nil {
 			return err
 		}
 	}
-	for p := range hides.hidden {
-		f.hidden[p] = true
-	}
-	for p := range hides.opaque {
-		f.opaque[p] = true
+	maps.Copy(f.hidden, hides.hidden)
+	maps.Copy(f.opaque, hides.opaque)
+	return drain(in)
+}
+
+// drain reads what is after the end of an archive, as whether a layer is what it should be shows at the layer's end.
+func drain(r io.Reader) error {
+	if _, err := io.CopyN(io.Discard, r, maxTail+1); err == nil {
+		return fmt.Errorf("%w: a layer goes on for more than %d bytes after the end of its tar archive", ErrUntrusted, maxTail)
+	} else if !errors.Is(err, io.EOF) {
+		return err
 	}
 	return nil
+}
+
+// entryReader tells a file that ends too early from a layer that can't be read.
+type entryReader struct {
+	io.Reader
+	in *source
+}
+
+func (r entryReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return n, err
+	case r.in.err != nil:
+		return n, r.in.err
+	}
+	return n, fmt.Errorf("%w: a layer ends in the middle of the file: %w", ErrUntrusted, err)
 }
 
 // The names of files that remove others (OCI image layer filesystem changeset, whiteouts).
@@ -123,19 +167,21 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 	if err != nil {
 		return err
 	}
-	dir, base := path.Split(p)
-	dir = strings.TrimSuffix(dir, "/")
+	dir, base := path.Dir(p), path.Base(p)
+	removed, isWhiteout := strings.CutPrefix(base, whiteout)
 	switch {
 	case base == opaqueWhiteout:
-		hides.opaque[dir] = true
-		return nil
-	case strings.HasPrefix(base, whiteout):
-		hides.hidden[path.Join(dir, strings.TrimPrefix(base, whiteout))] = true
-		return nil
+		return f.hide(hides, hides.opaque, dir)
+	case isWhiteout && (removed == "" || removed == "." || removed == ".."):
+		return fmt.Errorf("%w: a layer removes a file without a name: %q", ErrUntrusted, h.Name)
+	case isWhiteout:
+		return f.hide(hides, hides.hidden, path.Join(dir, removed))
 	case h.Typeflag == tar.TypeDir:
 		return nil // a folder adds to that of the same name below
 	}
-	hides.hidden[p] = true
+	if err := f.hide(hides, hides.hidden, p); err != nil {
+		return err
+	}
 	if f.isHidden(p) || !f.isWanted(p) {
 		return nil
 	}
@@ -148,6 +194,17 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 	}
 	f.taken = p
 	return f.take(File{Path: p, Size: h.Size, Reader: content})
+}
+
+// hide keeps in mind what a layer hides of those below.
+func (f *finder) hide(hides *finder, in map[string]bool, p string) error {
+	if f.matters(p) {
+		in[p] = true
+	}
+	if len(f.hidden)+len(f.opaque)+len(hides.hidden)+len(hides.opaque) > maxNames {
+		return fmt.Errorf("%w: it has more than %d names below /%s", ErrUntrusted, maxNames, diskFolder)
+	}
+	return nil
 }
 
 func (f *finder) isWanted(p string) bool {

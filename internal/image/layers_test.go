@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
@@ -61,6 +62,9 @@ func TestFindDisk(t *testing.T) {
 		"the later one after a removal":     {layers: layers{{"disk/a=old"}, {"disk/.wh.a=", "disk/b=new"}}, want: "new"},
 		"the later one in an opaque":        {layers: layers{{"disk/a=old"}, {"disk/.wh..wh..opq=", "disk/b=new"}}, want: "new", unread: 1},
 		"the later one in a new folder":     {layers: layers{{"disk/a=old"}, {".wh.disk=", "disk/b=new"}}, want: "new", unread: 1},
+		"the later one in an opaque root":   {layers: layers{{"disk/a=old"}, {".wh..wh..opq=", "disk/b=new"}}, want: "new", unread: 1},
+		"beside a removal of another":       {layers: layers{{"disk/img=one"}, {"etc/.wh.passwd=", "disks/.wh.img="}}, want: "one"},
+		"a folder that a path is in":        {layers: layers{{"a/b/c=old"}, {"a/.wh.b="}}, path: "a/b/c", refuse: "there is no file /a/b/c", unread: 1},
 		"made again after a removal":        {layers: layers{{"disk/a=old"}, {"disk/.wh.a="}, {"disk/a=new"}}, want: "new"},
 		"in a folder below":                 {layers: layers{{"disk/deep/img=one"}}, want: "one"},
 		"a path":                            {layers: layers{{"disk/a=one", "images/b=two"}}, path: "/images/b", want: "two"},
@@ -73,6 +77,9 @@ func TestFindDisk(t *testing.T) {
 		"two in two layers":                 {layers: layers{{"disk/a=1"}, {"disk/b=2"}}, refuse: "it has /disk/b and /disk/a"},
 		"a link":                            {layers: layers{{"disk/img->/etc/shadow"}}, refuse: "/disk/img is not a plain file"},
 		"a file where the folder should be": {layers: layers{{"disk/img=1"}, {"disk=x"}}, refuse: "there is no file below /disk"},
+		"removed with all":                  {layers: layers{{"disk/img=one"}, {".wh..wh..opq="}}, refuse: "there is no file below /disk"},
+		"the removal of nothing":            {layers: layers{{"disk/img=one", "disk/.wh.="}}, refuse: "removes a file without a name"},
+		"the removal of the folder above":   {layers: layers{{"disk/img=one", "disk/.wh...="}}, refuse: "removes a file without a name"},
 		"out of the image":                  {layers: layers{{"disk/../../etc/passwd=x"}}, refuse: "leads out of it"},
 		"a path out of the image":           {layers: layers{{"etc/passwd=x"}}, path: "../../etc/shadow", refuse: "there is no file /etc/shadow"},
 	} {
@@ -107,4 +114,70 @@ func TestALayerThatIsNoArchive(t *testing.T) {
 	if err := image.FindDisk([]image.Layer{garbage}, "", func(image.File) error { return nil }); !errors.Is(err, image.ErrUntrusted) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestALayerThatCantBeRead(t *testing.T) {
+	broken := errors.New("the connection broke")
+	var reads int
+	whole, err := layer(t, &reads, "disk/img="+strings.Repeat("x", 5000))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		layer     io.Reader
+		want      string
+		untrusted bool
+	}{
+		"in an entry":         {io.MultiReader(bytes.NewReader(content[:2000]), iotest.ErrReader(broken)), broken.Error(), false},
+		"in a header":         {io.MultiReader(bytes.NewReader(content[:100]), iotest.ErrReader(broken)), broken.Error(), false},
+		"at the end":          {io.MultiReader(bytes.NewReader(content), iotest.ErrReader(broken)), broken.Error(), false},
+		"cut off in an entry": {bytes.NewReader(content[:2000]), "a layer ends in the middle of the file", true},
+		"cut off in a header": {bytes.NewReader(content[:100]), "a layer is no tar archive", true},
+		"with a long tail":    {io.MultiReader(bytes.NewReader(content), bytes.NewReader(make([]byte, 2<<20))), "goes on for more than", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := func() (io.ReadCloser, error) { return io.NopCloser(c.layer), nil }
+			err := image.FindDisk([]image.Layer{open}, "", func(f image.File) error {
+				_, err := io.Copy(io.Discard, f)
+				return err
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, image.ErrUntrusted) != c.untrusted {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func FuzzFindDisk(f *testing.F) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	_ = w.WriteHeader(&tar.Header{Name: "disk/img", Size: 3, Mode: 0o644})
+	_, _ = io.WriteString(w, "abc")
+	_ = w.Close()
+	f.Add(b.Bytes(), b.Bytes(), "")
+	f.Add(b.Bytes(), []byte("garbage"), "disk/img")
+	f.Fuzz(func(t *testing.T, lower, upper []byte, at string) {
+		open := func(content []byte) image.Layer {
+			return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+		}
+		taken := 0
+		err := image.FindDisk([]image.Layer{open(lower), open(upper)}, at, func(f image.File) error {
+			taken++
+			if f.Size > 1<<20 {
+				return image.ErrUntrusted // a sparse file of some bytes can have any size
+			}
+			n, err := io.Copy(io.Discard, f)
+			if err == nil && n != f.Size {
+				t.Errorf("%d bytes of %d", n, f.Size)
+			}
+			return err
+		})
+		if taken > 1 || err == nil && taken == 0 || err != nil && !errors.Is(err, image.ErrUntrusted) {
+			t.Errorf("it took %d, %v", taken, err)
+		}
+	})
 }

@@ -1,0 +1,151 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Container is the image of a disk in a container image.
+type Container struct {
+	// Reference is as a user writes it: repository:tag or repository@sha256:hex.
+	Reference string
+	// Path is the file's in the image; empty for the only one below /disk.
+	Path string
+	// Arch is of an image for several, as OCI calls it: amd64, arm64, arm/v7. Empty takes the first.
+	Arch string
+	// Username and Password are for the registry; without them, Docker's configuration is asked.
+	Username, Password string
+	// Limit is how many bytes the disk may have, unpacked; 0 is MaxUnpacked.
+	Limit int64
+}
+
+// Check tells what is wrong with the reference, without asking anybody.
+func (c Container) Check() error {
+	if (c.Username == "") != (c.Password == "") {
+		return errors.New("a user name and a password belong together: there is only one of them")
+	}
+	_, err := c.parse()
+	return err
+}
+
+// parse does not repeat the reference in its errors: one that is written like a URL may hold a password.
+func (c Container) parse() (name.Reference, error) {
+	reference, err := name.ParseReference(c.Reference)
+	if err != nil || strings.Contains(c.Reference, "://") {
+		return nil, errors.New("it does not name a container image. It should be like quay.io/owner/name:tag or quay.io/owner/name@sha256:<64 hexadecimal digits>, without a scheme")
+	}
+	return reference, nil
+}
+
+// IsPinned tells whether the reference names a digest, which never changes what it stands for, and which.
+func (c Container) IsPinned() (digest string, ok bool) {
+	reference, err := c.parse()
+	if err != nil {
+		return "", false
+	}
+	pinned, ok := reference.(name.Digest)
+	if !ok {
+		return "", false
+	}
+	return pinned.DigestStr(), true
+}
+
+// Resolve asks the registry which digest the reference stands for now: that of an index, if it names one.
+func (c Container) Resolve(ctx context.Context) (digest string, err error) {
+	if digest, ok := c.IsPinned(); ok {
+		return digest, nil
+	}
+	reference, r, err := c.dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	if digest, err = r.resolve(ctx, reference.Identifier()); err != nil {
+		return "", c.explain(err)
+	}
+	return digest, nil
+}
+
+// Open gives the disk of the image that has the digest, unpacked. io.EOF comes after all layers that were read are proven to
+// be the image's; the content is at fault where an error is ErrUntrusted. The end of ctx ends a Read that waits.
+func (c Container) Open(ctx context.Context, digest string) (io.ReadCloser, error) {
+	hash, err := v1.NewHash(digest)
+	if err != nil || hashes[hash.Algorithm] == nil {
+		return nil, fmt.Errorf("%q is no digest. It should be like sha256:<64 hexadecimal digits>", digest)
+	}
+	_, r, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.find(ctx, r, hash)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	layers := make([]Layer, len(m.Layers))
+	for n, d := range m.Layers {
+		layers[n] = r.layer(ctx, d)
+	}
+	return stream(ctx, cancel, func(w io.Writer) error {
+		err := FindDisk(layers, c.Path, func(f File) error { return c.copy(w, f) })
+		return c.explain(redact(err, r.secrets...))
+	}), nil
+}
+
+// find reads the manifest, through an index if it is one.
+func (c Container) find(ctx context.Context, r *registry, digest v1.Hash) (manifest, error) {
+	m, err := r.manifest(ctx, digest, -1)
+	if err != nil || len(m.Manifests) == 0 {
+		return m, err
+	}
+	child, err := m.choose(c.Arch)
+	if err != nil {
+		return m, err
+	}
+	if m, err = r.manifest(ctx, child.Digest, child.Size); err == nil && len(m.Manifests) > 0 {
+		err = fmt.Errorf("%w: its index names another index", ErrUntrusted)
+	}
+	return m, err
+}
+
+func (c Container) copy(w io.Writer, f File) error {
+	if limit := cmp.Or(c.Limit, MaxUnpacked); f.Size > limit {
+		return fmt.Errorf("%w: /%s has %d bytes, and may have %d. If that is right, raise size", ErrUntrusted, f.Path, f.Size, limit)
+	}
+	if err := unpack(w, f, c.Limit); err != nil {
+		return fmt.Errorf("/%s: %w", f.Path, err)
+	}
+	return nil
+}
+
+func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) {
+	if err := c.Check(); err != nil {
+		return nil, nil, err
+	}
+	reference, err := c.parse()
+	if err != nil {
+		return nil, nil, err
+	}
+	var auth authn.Authenticator = &authn.Basic{Username: c.Username, Password: c.Password}
+	if c.Username == "" {
+		if auth, err = authn.Resolve(ctx, authn.DefaultKeychain, reference.Context()); err != nil {
+			return nil, nil, c.explain(fmt.Errorf("getting the credentials from Docker's configuration: %w", err))
+		}
+	}
+	r, err := dial(ctx, reference.Context(), auth)
+	return reference, r, c.explain(err)
+}
+
+func (c Container) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("container image %s: %w", c.Reference, err)
+}

@@ -1,0 +1,97 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// network is how all that comes from afar is asked for.
+var network http.RoundTripper = watchful{newTransport()}
+
+func newTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxResponseHeaderBytes = 1 << 20
+	// A checksum is of the file as it is served.
+	t.DisableCompression = true
+	return t
+}
+
+// maxRedirects is how often a server may point to another.
+const maxRedirects = 10
+
+func newClient(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
+}
+
+// checkRedirect does not let go of what encryption gives, and does not tell the next server the address that it was reached
+// from: that may be signed.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	req.Header.Del("Referer")
+	switch {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	case req.URL.Scheme != "http" && req.URL.Scheme != "https":
+		return fmt.Errorf("the server redirects to the scheme %q, and only http and https are read", req.URL.Scheme)
+	case req.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https":
+		return fmt.Errorf("the server redirects from https to http, to %s, where anybody in between could change the image", req.URL.Host)
+	}
+	return nil
+}
+
+// stallAfter is how long a server may be silent while something is expected of it. There is no limit to all of it: a large
+// image takes as long as it takes.
+var stallAfter = time.Minute
+
+var errStalled = errors.New("the server stopped sending")
+
+// watchful ends requests that make no progress.
+type watchful struct{ inner http.RoundTripper }
+
+func (w watchful) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	body := &watchedBody{ctx: ctx, cancel: cancel, timer: time.AfterFunc(stallAfter, func() { cancel(errStalled) })}
+	resp, err := w.inner.RoundTrip(req.WithContext(ctx))
+	body.timer.Stop()
+	if err != nil {
+		err = body.explain(err)
+		cancel(nil)
+		return nil, err
+	}
+	body.ReadCloser, resp.Body, resp.Request = resp.Body, body, req
+	return resp, nil
+}
+
+// watchedBody has its timer run only while something waits for the server, not while what was read is made use of.
+type watchedBody struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.timer.Reset(stallAfter)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.explain(err)
+	}
+	return n, err
+}
+
+func (b *watchedBody) explain(err error) error {
+	if errors.Is(context.Cause(b.ctx), errStalled) {
+		return errStalled
+	}
+	return err
+}
+
+func (b *watchedBody) Close() error {
+	b.timer.Stop()
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,39 @@
+package image
+
+import (
+	"regexp"
+	"strings"
+)
+
+// What may be secret in a URL: the query, which signs it, and the user's part. Addresses come from servers, too, and errors of
+// libraries repeat them.
+var (
+	queries   = regexp.MustCompile(`\?[^\s"']+`)
+	userParts = regexp.MustCompile(`//[^/\s"'@]+@`)
+)
+
+// redact takes out of an error's text what nobody may read in a log. What the error is stays.
+func redact(err error, secrets ...string) error {
+	if err == nil {
+		return nil
+	}
+	text := queries.ReplaceAllString(err.Error(), "?...")
+	text = userParts.ReplaceAllString(text, "//...@")
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "...")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return redacted{text, err}
+}
+
+type redacted struct {
+	text string
+	err  error
+}
+
+func (r redacted) Error() string { return r.text }
+func (r redacted) Unwrap() error { return r.err }

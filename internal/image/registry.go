@@ -1,0 +1,157 @@
+package image
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// registry is where a repository's manifests and layers are read from. What it holds is asked for by digest, and is what has it.
+type registry struct {
+	repository name.Repository
+	client     *http.Client
+	// scheme is https, or http for the registries of this machine and the local net that have no more.
+	scheme string
+	// secrets are what may be in no error.
+	secrets []string
+}
+
+// dial logs in to the registry; credentials go to the registry and to whom it has grant tokens, not to whom it redirects to.
+func dial(ctx context.Context, repository name.Repository, auth authn.Authenticator) (*registry, error) {
+	r := &registry{repository: repository, scheme: repository.Scheme()}
+	config, err := authn.Authorization(ctx, auth)
+	if err != nil {
+		return nil, fmt.Errorf("getting the credentials for %s: %w", repository.RegistryStr(), err)
+	}
+	r.secrets = []string{config.Password, config.Auth, config.IdentityToken, config.RegistryToken}
+	if config.Password != "" {
+		r.secrets = append(r.secrets, base64.StdEncoding.EncodeToString([]byte(config.Username+":"+config.Password)))
+	}
+	t, err := transport.NewWithContext(ctx, repository.Registry, auth, patient{network}, []string{repository.Scope(transport.PullScope)})
+	if err != nil {
+		return nil, r.explain(ctx, err)
+	}
+	r.client = newClient(t)
+	return r, nil
+}
+
+// address is that of a manifest or a blob.
+func (r *registry) address(kind, identifier string) string {
+	return fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.scheme, r.repository.RegistryStr(), r.repository.RepositoryStr(), kind, identifier)
+}
+
+// resolve asks for the digest of a tag. Most registries count only a GET against what one may read.
+func (r *registry) resolve(ctx context.Context, tag string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, r.address("manifests", tag), nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Accept", strings.Join(manifestTypes, ","))
+	if resp, err := r.client.Do(req); err == nil {
+		_ = resp.Body.Close()
+		digest, err := v1.NewHash(resp.Header.Get("Docker-Content-Digest"))
+		if resp.StatusCode == http.StatusOK && err == nil {
+			return digest.String(), nil
+		}
+	}
+	// Some have no HEAD, or no digest in its answer; and only a GET says what is wrong.
+	raw, err := r.read(ctx, tag, checksum{}, -1)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// manifest reads one by its digest; a negative size is unknown.
+func (r *registry) manifest(ctx context.Context, digest v1.Hash, size int64) (manifest, error) {
+	raw, err := r.read(ctx, digest.String(), checksum{digest.Algorithm, digest.Hex}, size)
+	if err != nil {
+		return manifest{}, err
+	}
+	return parseManifest(raw)
+}
+
+func (r *registry) read(ctx context.Context, identifier string, want checksum, size int64) ([]byte, error) {
+	address := r.address("manifests", identifier)
+	body, err := (&resuming{ctx: ctx, client: r.client, address: address, accept: strings.Join(manifestTypes, ",")}).open()
+	if err != nil {
+		return nil, r.explain(ctx, err)
+	}
+	defer body.Close()
+	few := &limited{r: body, limit: maxManifest, tooMuch: "its manifest has more than %d bytes"}
+	raw, err := io.ReadAll(verify(few, want, size, func(got checksum) error {
+		return fmt.Errorf("%w: its manifest has the digest %s, and not %s", ErrUntrusted, got, want)
+	}))
+	return raw, r.explain(ctx, err)
+}
+
+// layer gives one of an image's layers, unpacked. Its end comes only if it has the digest and the size.
+func (r *registry) layer(ctx context.Context, d v1.Descriptor) Layer {
+	want := checksum{d.Digest.Algorithm, d.Digest.Hex}
+	return func() (io.ReadCloser, error) {
+		body, err := (&resuming{ctx: ctx, client: r.client, address: r.address("blobs", want.String()), immutable: true}).open()
+		if err != nil {
+			return nil, r.explain(ctx, err)
+		}
+		in := &source{r: verify(body, want, d.Size, func(got checksum) error {
+			return fmt.Errorf("%w: a layer has the digest %s, and not %s", ErrUntrusted, got, want)
+		})}
+		out, _, err := decode(bufio.NewReaderSize(in, 64<<10), in)
+		if err != nil {
+			return nil, errors.Join(err, body.Close())
+		}
+		few := &limited{r: out, limit: MaxUnpacked, tooMuch: "unpacked, a layer has more than %d bytes"}
+		return layerReader{few, out, body}, nil
+	}
+}
+
+type layerReader struct {
+	io.Reader
+	out  *decoder
+	body io.Closer
+}
+
+func (l layerReader) Close() error {
+	l.out.Close()
+	return l.body.Close()
+}
+
+// explain says what to check when a registry refuses.
+func (r *registry) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var (
+		code   int
+		login  *transport.Error
+		answer refusal
+	)
+	if errors.As(err, &login) {
+		code = login.StatusCode
+	} else if errors.As(err, &answer) {
+		code = answer.code
+	}
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		err = fmt.Errorf("the registry does not let it be read. Check that it is there, and username and password, or docker login: %w", err)
+	case http.StatusNotFound:
+		err = fmt.Errorf("the registry does not have it. Check the name and the tag or digest: %w", err)
+	}
+	return redact(err, r.secrets...)
+}

@@ -1,0 +1,246 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// resuming reads what an address has, and asks again for the rest when a connection breaks off.
+type resuming struct {
+	ctx     context.Context
+	client  *http.Client
+	address string
+	// immutable is an address that has always the same content, if any.
+	immutable bool
+	// accept is what kinds of content are asked for; empty for any.
+	accept string
+
+	body io.ReadCloser
+	// size is what the server announced, in bytes; negative if it did not.
+	size int64
+	// version is how the server calls this version of the file; empty if it has no name that holds.
+	version string
+	// refusesRanges is a server that did so.
+	refusesRanges bool
+
+	// offset is how many bytes were passed on, and seen what they hash to: a server may begin from the start again.
+	offset   int64
+	seen     maphash.Hash
+	failures int
+}
+
+// open asks for the content, from its start.
+func (r *resuming) open() (*resuming, error) {
+	r.size = -1
+	if err := r.connect(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Read passes on what comes, and hides that a connection broke off as long as there is progress.
+func (r *resuming) Read(p []byte) (int, error) {
+	for {
+		n, err := r.read(p)
+		if n > 0 {
+			r.failures = 0
+			return n, nil
+		}
+		if err == nil {
+			continue
+		}
+		var broken interruption
+		if !errors.As(err, &broken) {
+			return 0, err
+		}
+		_ = r.Close()
+		if r.ctx.Err() != nil {
+			return 0, context.Cause(r.ctx)
+		}
+		if r.failures++; r.failures == maxFailures {
+			return 0, fmt.Errorf("%s: it broke off %d times after %d bytes: %w", r.address, maxFailures, r.offset, broken.err)
+		}
+		if err := pause(r.ctx, pauseAfter(r.failures)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// interruption is an error that may be none the next time.
+type interruption struct{ err error }
+
+func (i interruption) Error() string { return i.err.Error() }
+
+func (r *resuming) read(p []byte) (int, error) {
+	if r.body == nil {
+		if err := r.connect(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := r.body.Read(p)
+	if r.size >= 0 && int64(n) > r.size-r.offset {
+		return 0, fmt.Errorf("%w: %s sends more than the %d bytes that it announced", ErrUntrusted, r.address, r.size)
+	}
+	r.seen.Write(p[:n])
+	r.offset += int64(n)
+	switch {
+	case n > 0 || err == nil:
+		return n, nil // an error comes again
+	case !errors.Is(err, io.EOF):
+		return 0, interruption{err}
+	case r.size >= 0 && r.offset < r.size:
+		return 0, interruption{io.ErrUnexpectedEOF}
+	}
+	return 0, io.EOF
+}
+
+// Close ends the connection.
+func (r *resuming) Close() error {
+	if r.body == nil {
+		return nil
+	}
+	defer func() { r.body = nil }()
+	return r.body.Close()
+}
+
+// connect asks for what was not read yet. Requests that fail were repeated already, by a patient transport.
+func (r *resuming) connect() error {
+	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, r.address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept-Encoding", "identity")
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
+	ranged := r.offset > 0 && (r.immutable || r.version != "") && !r.refusesRanges
+	if ranged {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", r.offset))
+		if !r.immutable {
+			req.Header.Set("If-Range", r.version)
+		}
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return r.explain(err)
+	}
+	r.body = resp.Body
+	if err := r.take(resp, ranged); err != nil {
+		return errors.Join(err, r.Close())
+	}
+	return nil
+}
+
+func (r *resuming) take(resp *http.Response, ranged bool) error {
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return r.start(resp)
+	case resp.StatusCode == http.StatusPartialContent && ranged:
+		return r.goOn(resp)
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ranged:
+		r.refusesRanges = true
+		return interruption{errors.New("the server has no such range")}
+	}
+	return refusal{r.address, resp.StatusCode}
+}
+
+// start takes an answer from the start, of which perhaps something was passed on already.
+func (r *resuming) start(resp *http.Response) error {
+	if r.offset > 0 {
+		if r.size >= 0 && resp.ContentLength >= 0 && resp.ContentLength != r.size {
+			return r.changed()
+		}
+		if err := r.skip(); err != nil {
+			return err
+		}
+	}
+	if resp.ContentLength >= 0 || r.offset == 0 {
+		r.size = resp.ContentLength
+	}
+	r.version = versionOf(resp.Header)
+	return nil
+}
+
+// skip reads what was passed on already, which must be the same.
+func (r *resuming) skip() error {
+	var again maphash.Hash
+	again.SetSeed(r.seen.Seed())
+	n, err := io.CopyN(&again, r.body, r.offset)
+	switch {
+	case n < r.offset && errors.Is(err, io.EOF):
+		return r.changed()
+	case err != nil:
+		return interruption{err}
+	case again.Sum64() != r.seen.Sum64():
+		return r.changed()
+	}
+	return nil
+}
+
+func (r *resuming) changed() error {
+	return fmt.Errorf("%w: %s: it changed while it was read. Try again when whatever writes it is done", ErrUntrusted, r.address)
+}
+
+// goOn takes an answer with the rest.
+func (r *resuming) goOn(resp *http.Response) error {
+	var first, last, total int64
+	text := resp.Header.Get("Content-Range")
+	n, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &total)
+	if n == 2 && strings.HasSuffix(text, "/*") {
+		n, err, total = 3, nil, r.size
+	}
+	if n != 3 || err != nil || first != r.offset || last < first || total >= 0 && last >= total || r.size >= 0 && total != r.size {
+		return fmt.Errorf("%w: %s was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.address, r.offset, r.size, text)
+	}
+	// A server may know ranges and not If-Range.
+	if version := versionOf(resp.Header); !r.immutable && version != "" && version != r.version {
+		return r.changed()
+	}
+	r.size = total
+	return nil
+}
+
+// versionOf is what If-Range may hold: a weak entity tag stands for content that is only much the same.
+func versionOf(h http.Header) string {
+	if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
+		return tag
+	}
+	return h.Get("Last-Modified")
+}
+
+// explain takes the address out of an error: redirects lead to signed ones.
+func (r *resuming) explain(err error) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return fmt.Errorf("asking for %s: %w", r.address, err)
+}
+
+// refusal is an answer without the content.
+type refusal struct {
+	address string
+	code    int
+}
+
+func (r refusal) Error() string {
+	status := fmt.Sprintf("%d %s", r.code, http.StatusText(r.code))
+	switch {
+	case r.code == http.StatusUnauthorized || r.code == http.StatusForbidden:
+		return fmt.Sprintf("%s may not be read: the server answers %s. Check whether one has to log in, and whether a signed URL has run out", r.address, status)
+	case r.code == http.StatusNotFound || r.code == http.StatusGone:
+		return fmt.Sprintf("%s is not there: the server answers %s. Check the address", r.address, status)
+	case r.code == http.StatusTooManyRequests || r.code >= 500:
+		return fmt.Sprintf("%s can't be read now: the server answers %s, also the %dth time. Try again later", r.address, status, maxFailures)
+	}
+	return fmt.Sprintf("%s can't be read: the server answers %s", r.address, status)
+}

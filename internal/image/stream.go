@@ -1,0 +1,48 @@
+package image
+
+import (
+	"context"
+	"io"
+)
+
+// stream gives what produce writes to be read, with nothing kept but a buffer. The reader gets io.EOF after produce is done
+// without an error, and its error otherwise. The end of ctx ends a Read at once, even where produce is stuck in something that
+// knows no context, and Close ends ctx with cancel.
+func stream(ctx context.Context, cancel context.CancelFunc, produce func(w io.Writer) error) io.ReadCloser {
+	r, w := io.Pipe()
+	// The first error that a pipe is closed with is the one that counts.
+	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		err := produce(w)
+		stop()
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		_ = w.CloseWithError(err)
+		cancel()
+	}()
+	return streamReader{r, cancel}
+}
+
+type streamReader struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (s streamReader) Close() error {
+	s.cancel()
+	return s.PipeReader.Close()
+}
+
+// contextReader ends with its context where the reader behind it knows none.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}

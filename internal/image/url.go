@@ -1,0 +1,73 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+)
+
+// URL is an image that a web server has.
+type URL struct {
+	// URL is its address, http or https.
+	URL string
+	// Checksum is algorithm:hex of the file as it is served, packed or not; empty if nobody knows it.
+	Checksum string
+	// Limit is how many bytes the image may have, unpacked; 0 is MaxUnpacked.
+	Limit int64
+}
+
+// Check tells what is wrong with the address or the checksum, without asking anybody.
+func (u URL) Check() error {
+	if err := checkAddress(u.URL); err != nil {
+		return err
+	}
+	_, err := parseChecksum(u.Checksum)
+	return err
+}
+
+// checkAddress does not repeat the address in its errors: it may hold a password, and who reads them sees what they wrote.
+func checkAddress(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return errors.New("it is no URL. It should be like https://example.org/image.qcow2")
+	}
+	switch {
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		return fmt.Errorf("the scheme is %q, and only http and https are read. Name a file of this machine with its path instead", parsed.Scheme)
+	case parsed.User != nil:
+		return errors.New("there is a user name in the URL, and it would be readable in the state. Serve the image without a password, or to addresses that are signed")
+	case parsed.Hostname() == "":
+		return errors.New("there is no host in the URL. It should be like https://example.org/image.qcow2")
+	}
+	return nil
+}
+
+// Open asks for the image and gives its bytes, unpacked. io.EOF comes after all of it was read and the checksum is right; the
+// content is at fault where an error is ErrUntrusted. The end of ctx ends a Read that waits.
+func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
+	if err := u.Check(); err != nil {
+		return nil, err
+	}
+	want, err := parseChecksum(u.Checksum)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	body, err := (&resuming{ctx: ctx, client: newClient(patient{network}), address: u.URL}).open()
+	if err != nil {
+		defer cancel()
+		return nil, redact(err)
+	}
+	differs := func(got checksum) error {
+		return fmt.Errorf("%w: its checksum is %s, and not %s. It is another file than the checksum was made of", ErrUntrusted, got, want)
+	}
+	return stream(ctx, cancel, func(w io.Writer) error {
+		defer body.Close()
+		if err := unpack(w, verify(body, want, -1, differs), u.Limit); err != nil {
+			return redact(fmt.Errorf("%s: %w", u.URL, err))
+		}
+		return nil
+	}), nil
+}

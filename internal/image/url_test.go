@@ -1,0 +1,274 @@
+package image_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha512"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// server serves a file as web servers do, better or worse.
+type server struct {
+	content []byte
+	// ranges tells whether it serves ranges, and what it calls the file then; "" is a server without.
+	ranges string
+	// cuts are after how many bytes of its content an answer breaks off; those after the last are whole.
+	cuts []int
+	// before may answer instead, and tells whether it did.
+	before func(n int, w http.ResponseWriter, r *http.Request) bool
+
+	mu   sync.Mutex
+	seen []http.Header
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	n := len(s.seen)
+	s.seen = append(s.seen, r.Header.Clone())
+	s.mu.Unlock()
+	if s.before != nil && s.before(n, w, r) {
+		return
+	}
+	if n < len(s.cuts) {
+		w = &cutWriter{w, s.cuts[n]}
+	}
+	switch s.ranges {
+	case "":
+		w.Header().Set("Content-Length", strconv.Itoa(len(s.content)))
+		_, _ = w.Write(s.content)
+	case "ETag":
+		w.Header().Set("ETag", `"v1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.content))
+	case "weak ETag":
+		w.Header().Set("ETag", `W/"v1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.content))
+	case "Last-Modified":
+		http.ServeContent(w, r, "", time.Unix(1e9, 0), bytes.NewReader(s.content))
+	}
+}
+
+func (s *server) requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
+}
+
+// cutWriter breaks the connection after some bytes.
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *cutWriter) Write(p []byte) (int, error) {
+	if w.left >= len(p) {
+		w.left -= len(p)
+		return w.ResponseWriter.Write(p)
+	}
+	_, _ = w.ResponseWriter.Write(p[:w.left])
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func serve(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(func() { image.CloseIdle(); s.Close() })
+	return s
+}
+
+func TestURL(t *testing.T) {
+	want := disk(300_000)
+	for name, served := range map[string][]byte{
+		"raw": want, "gzip": gzipped(t, want), "zstd": zstandard(t, want), "xz": xzed(want, dictionary64MiB),
+		"gzip in parts":             slices.Concat(gzipped(t, want[:1000]), gzipped(t, want[1000:])),
+		"zstd in parts":             slices.Concat(zstandard(t, want[:1000]), zstandard(t, want[1000:])),
+		"xz in parts":               slices.Concat(xzed(want[:1000], dictionary1MiB), xzed(want[1000:], dictionary1MiB)),
+		"zstd with a frame to skip": slices.Concat([]byte("\x50\x2a\x4d\x18\x02\x00\x00\x00ab"), zstandard(t, want)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{content: served}
+			url := serve(t, s).URL + "/image"
+			for _, sum := range []string{"", sha(served), strings.ToUpper(sha(served)), fmt.Sprintf("sha512:%x", sha512.Sum512(served))} {
+				got, err := readAll(image.URL{URL: url, Checksum: sum, Limit: int64(len(want))}.Open(t.Context()))
+				if err != nil || !bytes.Equal(got, want) {
+					t.Errorf("with %q: %d bytes, %v", sum, len(got), err)
+				}
+			}
+			if encoding := s.seen[0].Get("Accept-Encoding"); encoding != "identity" {
+				t.Errorf("it asks for the encoding %q", encoding)
+			}
+		})
+	}
+}
+
+// Wherever a connection breaks off, the image is whole.
+func TestAURLIsReadOn(t *testing.T) {
+	image.WithoutPauses(t)
+	want := disk(100_000)
+	last := len(want) - 1
+	for _, cuts := range [][]int{{0}, {1}, {511}, {len(want) / 2}, {last}, {0, 0, 0, 0}, {1, 1000, 2, 3}, {last, 0, 0}, {50_000, 10, 10, 10, 10, 10, 10}} {
+		for _, ranges := range []string{"", "ETag", "weak ETag", "Last-Modified"} {
+			t.Run(fmt.Sprintf("%v %s", cuts, ranges), func(t *testing.T) {
+				if ranges != "ETag" && ranges != "Last-Modified" && len(cuts) > maxFailures {
+					t.Skip("without ranges, it does not get on by ten bytes at a time")
+				}
+				s := &server{content: want, ranges: ranges, cuts: cuts}
+				got, err := readAll(image.URL{URL: serve(t, s).URL, Checksum: sha(want)}.Open(t.Context()))
+				if err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("%d bytes, %v", len(got), err)
+				}
+				if s.requests() != len(cuts)+1 {
+					t.Errorf("%d requests", s.requests())
+				}
+				if then := s.seen[1].Get("If-Range") != ""; then != (cuts[0] > 0 && (ranges == "ETag" || ranges == "Last-Modified")) {
+					t.Errorf("the second request is %v", s.seen[1])
+				}
+			})
+		}
+	}
+}
+
+const maxFailures = 5
+
+func TestAURLThatNeverComes(t *testing.T) {
+	pauses := image.WithoutPauses(t)
+	s := &server{content: disk(1000), ranges: "ETag", cuts: []int{100, 0, 0, 0, 0, 0, 0, 0}}
+	_, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
+	if err == nil || !strings.Contains(err.Error(), "it broke off 5 times after 100 bytes") || errors.Is(err, image.ErrUntrusted) {
+		t.Errorf("got %v", err)
+	}
+	if len(*pauses) != maxFailures-1 || !slices.IsSorted(*pauses) || (*pauses)[3] < 7*time.Second {
+		t.Errorf("it waits %v", *pauses)
+	}
+}
+
+func TestAServerThatIsBusy(t *testing.T) {
+	pauses := image.WithoutPauses(t)
+	want := disk(1000)
+	s := &server{content: want, before: func(n int, w http.ResponseWriter, _ *http.Request) bool {
+		answers := []func(){
+			func() { panic(http.ErrAbortHandler) },
+			func() { w.WriteHeader(http.StatusServiceUnavailable) },
+			func() { w.Header().Set("Retry-After", "30"); w.WriteHeader(http.StatusTooManyRequests) },
+			func() { w.Header().Set("Retry-After", "86400"); w.WriteHeader(http.StatusTooManyRequests) },
+		}
+		if n < len(answers) {
+			answers[n]()
+		}
+		return n < len(answers)
+	}}
+	got, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
+	if err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if p := *pauses; len(p) != 4 || p[0] > p[1] || p[1] > 3*time.Second || p[2] != 30*time.Second || p[3] != time.Minute {
+		t.Errorf("it waits %v", p)
+	}
+}
+
+func TestAServerThatRefuses(t *testing.T) {
+	image.WithoutPauses(t)
+	for code, want := range map[int]string{
+		401: "log in", 403: "whether a signed URL has run out", 404: "Check the address", 410: "is not there", 418: "418 I'm a teapot", 500: "Try again later",
+		206: "206 Partial Content", 416: "416", 304: "304", 204: "204",
+	} {
+		s := &server{before: func(_ int, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }}
+		_, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, image.ErrUntrusted) {
+			t.Errorf("%d gives %v", code, err)
+		}
+		if tries := s.requests(); (tries == 1) != (code != 500) {
+			t.Errorf("%d was asked for %d times", code, tries)
+		}
+	}
+}
+
+func TestAServerThatIsNotThere(t *testing.T) {
+	pauses := image.WithoutPauses(t)
+	s := httptest.NewServer(nil)
+	s.Close()
+	if _, err := readAll(image.URL{URL: s.URL}.Open(t.Context())); err == nil || !strings.Contains(err.Error(), "connection refused") || len(*pauses) != maxFailures-1 {
+		t.Errorf("got %v after %v", err, *pauses)
+	}
+}
+
+// A server that stops in the middle is asked again.
+func TestAServerThatStalls(t *testing.T) {
+	image.WithoutPauses(t)
+	image.StallAfter(t, 50*time.Millisecond)
+	want := disk(1000)
+	s := &server{content: want, ranges: "ETag", before: func(n int, w http.ResponseWriter, r *http.Request) bool {
+		switch n {
+		case 0:
+			w.Header().Set("ETag", `"v1"`)
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write(want[:10])
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case 1:
+			<-r.Context().Done()
+		}
+		return n < 2
+	}}
+	got, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
+	if err != nil || !bytes.Equal(got, want) || s.requests() != 3 {
+		t.Errorf("%d bytes after %d requests, %v", len(got), s.requests(), err)
+	}
+}
+
+// Whoever reads slowly is no server that stalls.
+func TestAReaderThatIsSlow(t *testing.T) {
+	image.StallAfter(t, 20*time.Millisecond)
+	want := disk(8 << 20)
+	s := &server{content: want}
+	r, err := image.URL{URL: serve(t, s).URL}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(100 * time.Millisecond)
+	if got, err := readAll(r, nil); err != nil || !bytes.Equal(got, want) || s.requests() != 1 {
+		t.Errorf("%d bytes after %d requests, %v", len(got), s.requests(), err)
+	}
+}
+
+func blocked(t *testing.T, afterHeader bool) string {
+	t.Helper()
+	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if afterHeader {
+			w.Header().Set("Content-Length", "100000")
+			_, _ = w.Write(disk(5000))
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	})).URL
+}
+
+func TestTheEndOfTheContextEndsARead(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := image.URL{URL: blocked(t, true)}.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := io.Copy(io.Discard, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := (image.URL{URL: blocked(t, false)}).Open(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
