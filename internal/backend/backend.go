@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -33,6 +34,8 @@ type Backend struct {
 	Hosts *host.Fleet
 	// Content makes local images.
 	Content *content.Maker
+	// Tags remembers what tags of container images stand for.
+	Tags image.Tags
 
 	kubernetes *cluster.Client
 	lists      *cluster.Cached

@@ -101,6 +101,8 @@ type Made struct {
 	host.StorageVolume
 	// Generation is random for each image.
 	Generation string
+	// Base is what it is over and shares with others; empty without.
+	Base volume.Image
 }
 
 // ErrForeign is the error of a volume that is there already and was not made by this configuration.
@@ -148,6 +150,11 @@ func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report fun
 			"give each its own name", s.Name, s.Pool, key)
 	}
 	made, err := m.make(ctx, key, h, s, report)
+	if err == nil && s.Base != nil {
+		var base host.StorageVolume
+		base, err = finishedBase(ctx, h, s.Pool, s.Base.baseName())
+		made.Base = volume.Image{Name: base.Path, Format: base.Format}
+	}
 	if err != nil {
 		m.release(s.claimKey(key))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -111,7 +112,7 @@ func TestAFinishedVolumeIsAdoptedOnceAndByItsOwnerOnly(t *testing.T) {
 	h := newHost()
 	made := mustMake(t, h, clone("web"))
 	again := mustMake(t, h, clone("web"))
-	if again != made {
+	if !reflect.DeepEqual(again, made) {
 		t.Errorf("%+v was made beside %+v", again, made)
 	}
 	m := &content.Maker{Owner: "prod"}

@@ -41,7 +41,7 @@ func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report fun
 	if err != nil {
 		return Made{}, m.undo(ctx, key, j, s, err)
 	}
-	return Made{v, j.Note.Generation}, nil
+	return Made{StorageVolume: v, Generation: j.Note.Generation}, nil
 }
 
 // takeOver deals with what a creation left that never came into anybody's state. What is finished is adopted, if it is
@@ -79,7 +79,7 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 	if s.Content != nil {
 		v = asProbed(v)
 	}
-	return Made{v, left.Note.Generation}, err == nil, err
+	return Made{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
 }
 
 // foreign is the error of a volume that is not to be touched, and says how it can be had.

@@ -99,8 +99,9 @@ func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
 // Unknowns are the fields of a planned volume that only apply can tell. Binding is the id of the top image's binding, which
 // its secret has, too; Local is the name and the generation of a top image that is a local one and to be made.
+// Format is that of a top image which is found out when it is made.
 type Unknowns struct {
-	Capacity, Binding, Local bool
+	Capacity, Binding, Local, Format bool
 }
 
 // VolumeObject is v as a Terraform value, with the fields in u unknown. It is made field by field: reflection would cost
@@ -136,6 +137,10 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	if u.Local {
 		name, generation = types.StringUnknown(), types.StringUnknown()
 	}
+	format := OrNull(i.Format)
+	if u.Format {
+		format = types.StringUnknown()
+	}
 	binding := OrNull(i.Binding)
 	if u.Binding {
 		binding = types.StringUnknown()
@@ -146,7 +151,7 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	}
 	return types.ObjectValueMust(imageTypes, map[string]attr.Value{
 		"type":        OrNull(i.Type),
-		"format":      OrNull(i.Format),
+		"format":      format,
 		"protocol":    OrNull(i.Protocol),
 		"name":        name,
 		"query":       OrNull(i.Query),

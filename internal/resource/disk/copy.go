@@ -43,18 +43,21 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	return nil
 }
 
-// progress writes into the log how a copy gets on.
+// progress writes into the log how a copy or an upload gets on.
 func progress(ctx context.Context, plan model) func(host.Progress) {
 	started := time.Now()
 	return func(p host.Progress) {
-		fields := map[string]any{
-			"host": plan.Host.ValueString(), "disk": plan.Name.ValueString(), "bytes": p.Done, "of_bytes": p.All,
+		fields := map[string]any{"host": plan.Host.ValueString(), "disk": plan.Name.ValueString(), "bytes": p.Done}
+		if p.All > 0 {
+			fields["of_bytes"] = p.All
 		}
 		if rate := float64(p.Done) / time.Since(started).Seconds(); rate > 0 {
 			fields["bytes_per_second"] = int64(rate)
-			fields["remaining"] = (time.Duration(float64(p.All-p.Done)/rate) * time.Second).String()
+			if p.All > 0 {
+				fields["remaining"] = (time.Duration(float64(p.All-p.Done)/rate) * time.Second).String()
+			}
 		}
-		tflog.Info(ctx, "Copying the master", fields)
+		tflog.Info(ctx, "Filling the disk", fields)
 	}
 }
 

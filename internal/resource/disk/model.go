@@ -26,6 +26,7 @@ type model struct {
 	ClusterSize   tfvalue.Quantity `tfsdk:"cluster_size"`
 	Preallocation types.String     `tfsdk:"preallocation"`
 	Source        types.Object     `tfsdk:"source"`
+	Digest        types.String     `tfsdk:"digest"`
 	Pool          types.String     `tfsdk:"pool"`
 	Volume        types.Object     `tfsdk:"volume"`
 	Timeouts      timeouts.Value   `tfsdk:"timeouts"`
@@ -63,18 +64,28 @@ func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volu
 	return v, known && len(v.Images) > 0
 }
 
-// top is the disk's own image.
+// top is the disk's own image. A seed is for any number of machines, none of which writes to it.
 func (m model) top(v host.StorageVolume, generation string) volume.Image {
+	mode := volume.WriteExclusive
+	if m.kind() == fromCloudInit {
+		mode = volume.ReadShared
+	}
 	return volume.Image{
 		Type: "file", Format: v.Format, Name: v.Path, Generation: generation,
-		AccessMode: volume.WriteExclusive, Hosts: []string{m.Host.ValueString()},
+		AccessMode: mode, Hosts: []string{m.Host.ValueString()},
 	}
+}
+
+// shared is an image that other disks are over, too. It is known by its name: there is no other content under it.
+func (m model) shared(i volume.Image) volume.Image {
+	i.Type, i.AccessMode, i.Hosts = "file", volume.ReadShared, []string{m.Host.ValueString()}
+	return i
 }
 
 // spec is what a wholly known plan asks for.
 func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) content.Spec {
 	s := content.Spec{
-		Pool: pool, Prefix: m.NamePrefix.ValueString(), Mode: m.mode(), Format: m.Format.ValueString(),
+		Pool: pool, Prefix: m.NamePrefix.ValueString(), Mode: m.mode(), Format: m.Format.ValueString(), // empty while that is unknown
 		Preallocation: m.Preallocation.ValueString(),
 	}
 	if s.Prefix == "" {

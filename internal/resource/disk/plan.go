@@ -11,45 +11,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 var sourcePath = path.Root("source").AtName("volume")
-
-// ValidateConfig checks what needs no host.
-func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var config model
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
-	}
-	diags := &resp.Diagnostics
-	if config.Source.IsUnknown() {
-		return
-	}
-	if config.Source.IsNull() {
-		if config.Size.IsNull() {
-			diags.AddAttributeError(path.Root("size"), "A blank disk without a size",
-				"The disk has no source, so it is blank and needs a size. Set size, or source and copy_mode.")
-		}
-		if config.Format.ValueString() == "raw" && config.Preallocation.ValueString() == "metadata" {
-			diags.AddAttributeError(path.Root("preallocation"), "A raw disk has no metadata", "Use off or falloc, or the format qcow2.")
-		}
-		return
-	}
-	if config.CopyMode.IsNull() {
-		diags.AddAttributeError(path.Root("copy_mode"), "A master without a copy mode",
-			"The disk has a source, so say what becomes of it: copy_mode = copy-on-write, copy-on-read or clone.")
-	}
-	if config.Format.ValueString() == "raw" {
-		diags.AddAttributeError(path.Root("format"), "A copy is qcow2",
-			"Overlays and clones are qcow2 images; raw is for blank disks. Leave format out.")
-	}
-	if p := config.Preallocation; !p.IsNull() && !p.IsUnknown() && p.ValueString() != "off" {
-		diags.AddAttributeError(path.Root("preallocation"), "A copy can't be preallocated",
-			"What is allocated in an overlay hides its master, so only blank disks can be preallocated. Leave preallocation out.")
-	}
-}
 
 // checkClusterSize refuses what QEMU would.
 func (m model) checkClusterSize(diags *diag.Diagnostics) {
@@ -74,9 +41,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	if plan.Format.IsUnknown() {
-		plan.Format = types.StringValue("qcow2")
-	}
+	plan.planFormat()
 	if r.backend.Ready() {
 		r.checkHost(ctx, plan, &resp.Diagnostics)
 	}
@@ -84,6 +49,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {
 		plan.checkSize(ctx, &resp.Diagnostics)
+		plan.Digest = r.planDigest(ctx, plan, &resp.Diagnostics)
 		plan.planNew(ctx, &resp.Diagnostics)
 	} else {
 		r.planChange(ctx, req, resp, &plan)
@@ -138,7 +104,7 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 // hasNoVolume tells whether a source is known to have nothing that could be copied.
 func (m model) hasNoVolume() bool {
 	v := m.sourceVolume()
-	if m.Source.IsNull() || v.IsUnknown() {
+	if m.Source.IsNull() || v.IsUnknown() || m.kind() != "" && m.kind() != fromVolume {
 		return false
 	}
 	images, ok := v.Attributes()["images"].(types.List)
@@ -154,28 +120,46 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
+// planFormat is qcow2, unless it is left to what comes from elsewhere, or given with that.
+func (m *model) planFormat() {
+	if !m.Format.IsUnknown() {
+		return
+	}
+	switch m.kind() {
+	case fromURL, fromFile:
+	case fromCloudInit:
+		m.Format = types.StringValue("raw")
+	default:
+		m.Format = types.StringValue("qcow2")
+	}
+}
+
 // planNew is the volume of a disk that is to be made.
 func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 	master, known := m.master(ctx, diags)
-	if m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() || m.Format.IsUnknown() {
+	if m.Source.IsUnknown() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
 		m.Volume = tfvalue.UnknownVolume()
 		return
 	}
-	v := volume.Volume{CopyOnRead: m.mode() == volume.CopyOnRead, Images: []volume.Image{{
-		Type: "file", Format: m.Format.ValueString(), AccessMode: volume.WriteExclusive, Hosts: []string{m.Host.ValueString()},
-	}}}
+	v := volume.Volume{CopyOnRead: m.mode() == volume.CopyOnRead, Images: []volume.Image{m.top(host.StorageVolume{Format: m.Format.ValueString()}, "")}}
 	if size := m.size(); size != 0 {
 		v.Capacity = &size
 	} else if known {
 		v.Capacity = master.Capacity
 	}
-	m.Volume = m.over(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Local: true})
+	m.Volume = m.over(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Local: true, Format: m.Format.IsUnknown()})
 }
 
-// over lays the disk's own image over the images of its master, if it needs them.
+// over lays the disk's own image over what it needs below it: the images of its master, or the one that it shares with others,
+// of which nothing is known before it is there.
 func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
-	if m.isOver() {
+	switch {
+	case m.isOver():
+		v.Images = v.Images[:1]
 		return tfvalue.Over(v, u, m.sourceVolume())
+	case m.kind() == fromContainer && len(v.Images) == 1:
+		shared := volume.Volume{Images: []volume.Image{m.shared(volume.Image{})}}
+		return tfvalue.Over(v, u, tfvalue.VolumeObject(shared, tfvalue.Unknowns{Local: true, Format: true}))
 	}
 	return tfvalue.VolumeObject(v, u)
 }
@@ -186,6 +170,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
+	plan.Digest = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics)
 	resp.RequiresReplace = plan.otherDisk(ctx, state, &resp.Diagnostics)
 	if len(resp.RequiresReplace) > 0 && r.backend.Applies() {
 		addChanged(&resp.Diagnostics, state, resp.RequiresReplace)
@@ -214,7 +199,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		is.Capacity = &size
 	}
 	plan.Size = state.Size.OrSame(plan.Size)
-	is.Images, is.CopyOnRead = is.Images[:1], plan.mode() == volume.CopyOnRead
+	is.CopyOnRead = plan.mode() == volume.CopyOnRead
 	plan.Volume = plan.over(is, tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 }
 
@@ -237,9 +222,17 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 		}
 	}
 	if m.otherMaster(ctx, state, diags) {
-		paths = append(paths, sourcePath)
+		paths = append(paths, m.masterPath())
 	}
-	return paths
+	return append(paths, m.otherContent(ctx, state, diags)...)
+}
+
+// masterPath is where the master is in the configuration.
+func (m model) masterPath() path.Path {
+	if kind := m.kind(); kind != "" {
+		return childPath(kind)
+	}
+	return path.Root("source")
 }
 
 // addChanged is the error of a disk that turns out to be another one when nobody can be asked any more.
@@ -257,7 +250,10 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	if state.isImported() {
 		return false
 	}
-	if m.Source.IsNull() != state.Source.IsNull() && !m.Source.IsUnknown() {
+	if m.Source.IsUnknown() {
+		return false
+	}
+	if m.kind() != state.kind() {
 		return true
 	}
 	was, ok := state.master(ctx, diags)

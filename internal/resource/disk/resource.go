@@ -66,35 +66,53 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	made, master, err := r.make(ctx, h, plan, &resp.Diagnostics)
+	made, below, digest, err := r.make(ctx, h, plan, plan.withSecrets(ctx, req.Config, &resp.Diagnostics), &resp.Diagnostics)
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The disk could not be made", err)
 	}
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	actual := volume.Over(plan.top(made.StorageVolume, made.Generation), &made.Capacity, plan.mode(), master)
+	actual := volume.Volume{
+		Capacity: &made.Capacity, CopyOnRead: plan.mode() == volume.CopyOnRead,
+		Images: append([]volume.Image{plan.top(made.StorageVolume, made.Generation)}, below...),
+	}
 	plan.ID = types.StringValue(plan.Host.ValueString() + "/" + made.Pool + "/" + made.Name)
 	plan.Name, plan.Pool = types.StringValue(made.Name), types.StringValue(made.Pool)
+	if plan.Format.IsUnknown() {
+		plan.Format = types.StringValue(made.Format)
+	}
+	if plan.Digest.IsUnknown() {
+		plan.Digest = tfvalue.OrNull(digest)
+	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
 	resp.Diagnostics.Append(saveOwner(ctx, r.backend.Owner, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// make makes the volume in the pool of its usage type.
-func (r *disk) make(ctx context.Context, h *host.Host, plan model, diags *diag.Diagnostics) (made content.Made, master volume.Volume, err error) {
+// make makes the volume in the pool of its usage type, and tells which images are below it, and what its content is known by.
+func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel, diags *diag.Diagnostics) (made content.Made, below []volume.Image, digest string, err error) {
 	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
-		return made, master, err
+		return made, nil, "", err
 	}
 	spec := plan.spec(ctx, pool, diags)
-	if !plan.Source.IsNull() {
-		if err := r.prepareMaster(ctx, h, &spec); err != nil {
-			return made, master, err
-		}
+	if plan.kind() == fromVolume {
+		err = r.prepareMaster(ctx, h, &spec)
+	} else {
+		digest, err = r.prepareContent(ctx, h, plan, s, &spec)
+	}
+	if err != nil {
+		return made, nil, "", err
 	}
 	made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), h, spec, progress(ctx, plan))
-	return made, spec.Master, err
+	switch {
+	case plan.isOver():
+		below = spec.Master.Images
+	case spec.Base != nil:
+		below = []volume.Image{plan.shared(made.Base)}
+	}
+	return made, below, digest, err
 }
 
 // Read reports what the host has. Only a volume that its pool does not have is taken out of state; a pool that is missing
@@ -123,8 +141,10 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		v, err = h.Volume(ctx, pool, name)
 	}
 	if errors.Is(err, host.ErrNotFound) {
-		resp.State.RemoveResource(ctx)
-		return
+		if err = r.collect(ctx, h, state, &resp.Diagnostics); err == nil {
+			resp.State.RemoveResource(ctx)
+			return
+		}
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be read", err)
@@ -161,7 +181,6 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	if size := plan.size(); size != 0 {
 		own.Capacity = &size
 	}
-	own.Images = own.Images[:1]
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, plan.over(own, tfvalue.Unknowns{}))
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
@@ -192,9 +211,22 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	if err == nil {
 		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)
 	}
+	if err == nil {
+		err = r.collect(ctx, h, state, &resp.Diagnostics)
+	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", err)
 	}
+}
+
+// collect removes the image that a disk which is gone shared with others, if none of them needs it any more. An error keeps the
+// disk in the state, so that it is tried again.
+func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *diag.Diagnostics) error {
+	own, known := state.made(ctx, diags)
+	if !known || len(own.Images) < 2 || !content.IsBase(own.Images[1].Name) {
+		return nil
+	}
+	return r.backend.Content.Collect(ctx, state.Host.ValueString(), h, state.Pool.ValueString())
 }
 
 // ImportState takes <host>/<pool>/<volume>.

@@ -24,11 +24,12 @@ const nameRule = "must consist of letters, digits, dots, _ and -, and not start 
 
 func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A disk of its own on one host: an overlay or a clone of any volume, or a blank one. Its `volume` is for " +
-			"the disks of machines, and for further disks over it.\n\n" +
+		MarkdownDescription: "A disk of its own on one host: an overlay or a clone of any volume, an image from a container registry, a web " +
+			"server or a file, a seed for cloud-init, or a blank one. Its `volume` is for the disks of machines, and for further disks over it.\n\n" +
 			"Its content goes with it: destroying or replacing it deletes what was written. A larger `size` is had in place, also " +
 			"while a machine runs on it; a smaller one is refused. The disk is replaced by another `host`, `name`, `name_prefix`, " +
-			"`copy_mode`, `format`, `usage_type` or master, never by a master that is reached otherwise or has grown.",
+			"`copy_mode`, `format`, `usage_type`, master or configured content, never by a master that is reached otherwise or has grown, " +
+			"nor by what a tag or a URL stands for by now.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<pool>/<volume>`, which is also the import id.",
@@ -68,14 +69,15 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			},
 			"size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
-				MarkdownDescription: "Size as a Kubernetes quantity, such as `20Gi`, rounded up to whole KiB. At least that of the master, which " +
-					"is also the default; a blank disk needs one. It can grow, but never shrink.",
+				MarkdownDescription: "Size as a Kubernetes quantity, such as `20Gi`, rounded up to whole KiB. At least that of the master or image, " +
+					"which is also the default; a blank disk needs one. It can grow, but never shrink.",
 			},
 			"format": schema.StringAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "`qcow2` (default), or `raw` for a blank disk.",
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-				Validators:          []validator.String{stringvalidator.OneOf("qcow2", "raw")},
+				MarkdownDescription: "`qcow2` (default), or `raw` for a blank disk. That of an image is found out; what is set here is refused if the " +
+					"image is otherwise.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				Validators:    []validator.String{stringvalidator.OneOf("qcow2", "raw")},
 			},
 			"cluster_size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
@@ -88,15 +90,12 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 					"For creation only: a later change has no effect.",
 				Validators: []validator.String{stringvalidator.OneOf("off", "metadata", "falloc")},
 			},
-			"source": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "What the disk is made from. Without it, the disk is blank.",
-				Attributes: map[string]schema.Attribute{
-					"volume": schema.ObjectAttribute{
-						Required: true, AttributeTypes: tfvalue.VolumeTypes,
-						MarkdownDescription: "The master: the `volume` of a `virtclaim_volume_binding` or of another `virtclaim_disk` of the same host.",
-					},
-				},
+			"source": sourceAttribute(),
+			"digest": schema.StringAttribute{
+				Computed: true,
+				MarkdownDescription: "What the content is known by: the digest that the reference of a container image stood for when the disk was " +
+					"made, the checksum of a URL, that of a file, and of a seed one of all that it is made from but for secrets, of which it has the " +
+					"versions.",
 			},
 			"pool": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "The libvirt storage pool that the disk is in.",

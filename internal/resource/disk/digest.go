@@ -1,0 +1,111 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// planDigest is what the content is known by, as far as it can be known before it is fetched: unknown if not. It only reads.
+func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
+	if plan.Source.IsUnknown() || plan.kind() != "" && plan.kind() != fromVolume && !plan.isSourceKnown(ctx) {
+		return types.StringUnknown()
+	}
+	s := plan.source(ctx, diags)
+	switch {
+	case s.Container != nil:
+		if digest, ok := (image.Container{Reference: s.Container.Image.ValueString()}).IsPinned(); ok {
+			return types.StringValue(digest)
+		}
+		return types.StringUnknown()
+	case s.URL != nil:
+		return s.URL.Checksum
+	case s.File != nil:
+		return planFileDigest(ctx, s.File.Path.ValueString(), diags)
+	case s.CloudInit != nil:
+		return r.planSeedDigest(ctx, *s.CloudInit, diags)
+	}
+	return types.StringNull()
+}
+
+// planOwnDigest is what the content of a disk that is there is known by from now on: only what the configuration has at hand can
+// turn out to be another one. A file or secret that is gone is needed no more.
+func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
+	if kind := plan.kind(); kind != fromFile && kind != fromCloudInit && !state.isImported() {
+		return state.Digest
+	}
+	digest := r.planDigest(ctx, plan, diags)
+	if digest.IsUnknown() {
+		return state.Digest
+	}
+	return digest
+}
+
+// planFileDigest waits for a file that is not there: it may be made in the same apply.
+func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) types.String {
+	digest, err := image.LocalFile{Path: name}.Hash(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return types.StringUnknown()
+	}
+	if err != nil {
+		diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
+		return types.StringUnknown()
+	}
+	return types.StringValue(digest)
+}
+
+// planSeedDigest waits for a secret that is not there.
+func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag.Diagnostics) types.String {
+	if !r.backend.Ready() {
+		return types.StringUnknown()
+	}
+	digest, err := r.seedDigest(ctx, c)
+	switch {
+	case apierrors.IsNotFound(err):
+		return types.StringUnknown()
+	case err != nil:
+		diags.AddAttributeError(childPath(fromCloudInit), "What is to be in the seed is not known", err.Error())
+		return types.StringUnknown()
+	}
+	return types.StringValue(digest)
+}
+
+// otherContent are the attributes that make it another content: the configured reference, checksum, file or seed. What a tag or
+// a URL without a checksum stands for by now does not.
+func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
+	if m.Source.IsUnknown() || state.isImported() || m.kind() != state.kind() {
+		return nil // another kind is another master
+	}
+	was, is := state.source(ctx, diags), m.source(ctx, diags)
+	differs := func(a, b types.String) bool { return !b.IsUnknown() && !a.Equal(b) }
+	switch {
+	case is.Container != nil && was.Container != nil:
+		if differs(was.Container.Image, is.Container.Image) {
+			paths = append(paths, childPath(fromContainer).AtName("image"))
+		}
+		if differs(was.Container.Path, is.Container.Path) {
+			paths = append(paths, childPath(fromContainer).AtName("path"))
+		}
+	case is.URL != nil && was.URL != nil:
+		switch { // two URLs of one checksum are one file
+		case was.URL.Checksum.IsNull() || is.URL.Checksum.IsNull():
+			if differs(was.URL.URL, is.URL.URL) {
+				paths = append(paths, childPath(fromURL).AtName("url"))
+			}
+		case differs(was.URL.Checksum, is.URL.Checksum):
+			paths = append(paths, childPath(fromURL).AtName("checksum"))
+		}
+	case is.File != nil, is.CloudInit != nil:
+		if differs(state.Digest, m.Digest) {
+			paths = append(paths, path.Root("digest"))
+		}
+	}
+	return paths
+}

@@ -1,0 +1,129 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// instances is the UUID namespace of the instance ids that are made up.
+var instances = uuid.MustParse("6d7e8a0c-52d1-5f0e-9a3b-1c3e7b0b6f52")
+
+// part is one file of a seed, and where its content is.
+type part struct {
+	inline, writeOnly types.String
+	version           types.Int64
+	secret            *secretRefModel
+	// keys are those that the secret may have it under.
+	keys []string
+}
+
+func (c cloudInitModel) parts() (user, network, meta part) {
+	return part{c.UserData, c.UserDataWO, c.UserDataWOVersion, c.UserDataSecretRef, []string{"userdata", "userData"}},
+		part{c.NetworkData, c.NetworkDataWO, c.NetworkDataWOVersion, c.NetworkDataSecretRef, []string{"networkdata", "networkData"}},
+		part{c.MetaData, c.MetaDataWO, c.MetaDataWOVersion, nil, nil}
+}
+
+// secretVersions tells the version of a Kubernetes secret without its content.
+type secretVersions interface {
+	SecretVersion(ctx context.Context, namespace, name string) (string, error)
+}
+
+// identity tells one seed from another without telling what is in it: of what is write-only its version, and of a secret that
+// of the object.
+func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
+	type known struct {
+		Inline, Secret, Version string
+	}
+	var parts []known
+	user, network, meta := c.parts()
+	for _, p := range []part{user, network, meta} {
+		k := known{Inline: p.inline.ValueString()}
+		if !p.version.IsNull() {
+			k.Version = p.version.String()
+		}
+		if p.secret != nil {
+			reader, err := versions()
+			if err != nil {
+				return "", err
+			}
+			namespace, name := p.secret.Namespace.ValueString(), p.secret.Name.ValueString()
+			version, err := reader.SecretVersion(ctx, namespace, name)
+			if err != nil {
+				return "", err
+			}
+			k.Secret, k.Version = namespace+"/"+name, version
+		}
+		parts = append(parts, k)
+	}
+	text, err := json.Marshal(parts)
+	return string(text), err
+}
+
+// seed reads all that is to be in a seed.
+func (r *disk) seed(ctx context.Context, plan model, c cloudInitModel) (s image.Seed, err error) {
+	user, network, meta := c.parts()
+	if s.UserData, err = r.content(ctx, user); err != nil {
+		return s, err
+	}
+	if s.NetworkConfig, err = r.content(ctx, network); err != nil {
+		return s, err
+	}
+	if s.MetaData, err = r.content(ctx, meta); err == nil && len(s.MetaData) == 0 {
+		name := plan.NamePrefix.ValueString()
+		if name == "" {
+			name = plan.Name.ValueString()
+		}
+		s.MetaData = fmt.Appendf(nil, "instance-id: %s\n", uuid.NewSHA1(instances, []byte(plan.Host.ValueString()+"/"+name)))
+	}
+	return s, err
+}
+
+func (r *disk) content(ctx context.Context, p part) ([]byte, error) {
+	if p.secret == nil {
+		return []byte(p.inline.ValueString() + p.writeOnly.ValueString()), nil // one of them is empty
+	}
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	namespace, name := p.secret.Namespace.ValueString(), p.secret.Name.ValueString()
+	found, err := client.Secret(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range p.keys {
+		if value, ok := found.Data[key]; ok {
+			return value, nil
+		}
+	}
+	return nil, fmt.Errorf("the Secret %s/%s has none of the keys %s; it has %s", namespace, name, strings.Join(p.keys, ", "),
+		strings.Join(slices.Sorted(maps.Keys(found.Data)), ", "))
+}
+
+// withSecrets adds to a plan what only the configuration has. It must not be written to the state.
+func (m model) withSecrets(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (s sourceModel) {
+	s = m.source(ctx, diags)
+	get := func(into *types.String, at path.Path) { diags.Append(config.GetAttribute(ctx, at, into)...) }
+	if s.Container != nil {
+		get(&s.Container.PasswordWO, childPath(fromContainer).AtName("password_wo"))
+	}
+	if s.CloudInit != nil {
+		at := childPath(fromCloudInit)
+		get(&s.CloudInit.UserDataWO, at.AtName("user_data_wo"))
+		get(&s.CloudInit.NetworkDataWO, at.AtName("network_data_wo"))
+		get(&s.CloudInit.MetaDataWO, at.AtName("meta_data_wo"))
+	}
+	return s
+}
