@@ -62,7 +62,10 @@ func (h *Host) removeSmallPool(ctx context.Context, name string) error {
 		err = removePool(l, pool)
 	}
 	var problem libvirt.Error
-	if err != nil && !(errors.As(err, &problem) && problem.Code == uint32(libvirt.ErrNoStoragePool)) {
+	if errors.As(err, &problem) && problem.Code == uint32(libvirt.ErrNoStoragePool) {
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	target := quote(filepath.Join(h.Pools, name))

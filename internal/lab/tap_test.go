@@ -157,7 +157,7 @@ func TestFaultsInUploadsStrikeRealClients(t *testing.T) {
 	}
 	tap.Arm(Fault{Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20, Kill: true})
 	var ended *exec.ExitError
-	if err := upload(); !errors.As(err, &ended) || ended.ProcessState.String() != "signal: killed" {
+	if err := upload(); !errors.As(err, &ended) || ended.String() != "signal: killed" {
 		t.Errorf("kill: virsh ends with %v", err)
 	}
 	before := tap.Uploaded()

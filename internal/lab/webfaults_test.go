@@ -32,8 +32,15 @@ func someWeb(t *testing.T, content []byte) (*Web, WebFile) {
 	return web, file
 }
 
-// download gives what a server sends until the connection ends; err is that of the body.
-func download(t *testing.T, url, asked string) (answer *http.Response, body []byte, err error) {
+// sent is what a server sends until the connection ends; err is that of the body.
+type sent struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+func download(t *testing.T, url, asked string) sent {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -42,12 +49,13 @@ func download(t *testing.T, url, asked string) (answer *http.Response, body []by
 	if asked != "" {
 		request.Header.Set("Range", asked)
 	}
-	if answer, err = http.DefaultClient.Do(request); err != nil {
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err = io.ReadAll(answer.Body)
-	return answer, body, err
+	body, err := io.ReadAll(answer.Body)
+	return sent{answer.StatusCode, answer.Header, body, err}
 }
 
 func TestWebCutsConnectionsInTheMiddleOfAFile(t *testing.T) {
@@ -66,9 +74,9 @@ func TestWebCutsConnectionsInTheMiddleOfAFile(t *testing.T) {
 		{"bytes=1000-", content[1000:1100], true},
 		{"", content, false},
 	} {
-		_, got, err := download(t, url, step.asked)
-		if !bytes.Equal(got, step.want) || errors.Is(err, io.ErrUnexpectedEOF) != step.cut {
-			t.Errorf("GET %d: got %d bytes and %v, want %d, cut %t", i+1, len(got), err, len(step.want), step.cut)
+		got := download(t, url, step.asked)
+		if !bytes.Equal(got.body, step.want) || errors.Is(got.err, io.ErrUnexpectedEOF) != step.cut {
+			t.Errorf("GET %d: got %d bytes and %v, want %d, cut %t", i+1, len(got.body), got.err, len(step.want), step.cut)
 		}
 	}
 	if got := web.Gets(file); got != 5 {
@@ -82,9 +90,10 @@ func TestWebIgnoresRangesOfAFile(t *testing.T) {
 		status        int
 		accept, wants string
 	}{{http.StatusPartialContent, "bytes", "tent"}, {http.StatusOK, "", "content"}} {
-		answer, got, err := download(t, file.URL("http", web.HTTP), "bytes=3-")
-		if err != nil || string(got) != step.wants || answer.StatusCode != step.status || answer.Header.Get("Accept-Ranges") != step.accept {
-			t.Errorf("got %q with status %s and Accept-Ranges %q, %v", got, answer.Status, answer.Header.Get("Accept-Ranges"), err)
+		got := download(t, file.URL("http", web.HTTP), "bytes=3-")
+		accept := got.header.Get("Accept-Ranges")
+		if got.err != nil || string(got.body) != step.wants || got.status != step.status || accept != step.accept {
+			t.Errorf("got %q with status %d and Accept-Ranges %q, %v", got.body, got.status, accept, got.err)
 		}
 		web.WithoutRanges(file)
 	}
