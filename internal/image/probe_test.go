@@ -19,6 +19,10 @@ func qcow2(change func(head []byte)) []byte {
 	binary.BigEndian.PutUint32(head[4:], 3)
 	binary.BigEndian.PutUint32(head[20:], 16)
 	binary.BigEndian.PutUint64(head[24:], 1<<30)
+	binary.BigEndian.PutUint32(head[36:], 2)
+	binary.BigEndian.PutUint64(head[40:], 3<<16)
+	binary.BigEndian.PutUint64(head[48:], 1<<16)
+	binary.BigEndian.PutUint32(head[56:], 1)
 	binary.BigEndian.PutUint32(head[100:], 104)
 	if change != nil {
 		change(head)
@@ -46,7 +50,6 @@ func TestProbe(t *testing.T) {
 		size   int64
 		refuse string
 	}{
-		"nothing":              {nil, "raw", 0, ""},
 		"a boot sector":        {append(make([]byte, 510), 0x55, 0xaa), "raw", 0, ""},
 		"an ISO image":         {iso, "raw", 0, ""},
 		"a guest's encryption": {[]byte("LUKS\xba\xbe"), "raw", 0, ""},
@@ -78,12 +81,29 @@ func TestProbe(t *testing.T) {
 			extension(0x6803f857)(head)
 			word(108, 1<<31)(head)
 		}), "", 0, "whose header does not end"},
-		"a torn head":             {qcow2(nil)[:40], "", 0, "of 40 bytes only"},
-		"VMDK":                    {[]byte("KDMV and more"), "", 0, "in the format VMDK. Convert it"},
-		"a VMDK that names files": {[]byte("# Disk DescriptorFile\nRW 1 FLAT \"/etc/shadow\" 0"), "", 0, "in the format VMDK"},
-		"VHDX":                    {[]byte("vhdxfile"), "", 0, "in the format VHDX"},
-		"VHD":                     {[]byte("conectix"), "", 0, "in the format VHD"},
-		"VDI":                     {append(make([]byte, 64), 0x7f, 0x10, 0xda, 0xbe), "", 0, "in the format VDI"},
+		"a header beyond the head":      {qcow2(word(100, 4096))[:1000], "", 0, "a header of 4096 bytes"},
+		"a short header":                {qcow2(word(100, 72)), "", 0, "a header of 72 bytes"},
+		"an L1 table without an end":    {qcow2(word(36, 1<<30)), "", 0, "a table of 8589934592 bytes for its clusters"},
+		"an L1 table that is too small": {qcow2(word(36, 1)), "", 0, "which is not enough"},
+		"an L1 table beyond":            {qcow2(long(40, 1<<60)), "", 0, "its table of clusters at the offset"},
+		"an L1 table in the header":     {qcow2(long(40, 0)), "", 0, "its table of clusters at the offset 0"},
+		"an L1 table between":           {qcow2(long(40, 3<<16+512)), "", 0, "its table of clusters at the offset 197120"},
+		"refcounts without an end":      {qcow2(word(56, 1<<20)), "", 0, "a table of 1048576 clusters"},
+		"refcounts beyond":              {qcow2(long(48, 1<<63)), "", 0, "its table of reference counts at the offset"},
+		"refcounts of many bits":        {qcow2(word(96, 7)), "", 0, "reference counts of 2^7 bits"},
+		"many snapshots":                {qcow2(word(60, 1<<20)), "", 0, "with 1048576 snapshots"},
+		"snapshots beyond":              {qcow2(func(head []byte) { word(60, 1)(head); long(64, 1<<63)(head) }), "", 0, "its table of snapshots"},
+		"an unknown compression":        {qcow2(func(head []byte) { word(100, 112)(head); head[104] = 9 }), "", 0, "unknown compression 9"},
+		"small parts of clusters":       {qcow2(func(head []byte) { long(72, 16)(head); word(20, 9)(head) }), "", 0, "too small"},
+		"nothing":                       {nil, "", 0, "it is empty"},
+		"QED":                           {[]byte("QED\x00"), "", 0, "in the format QED"},
+		"Bochs":                         {[]byte("Bochs Virtual HD Image"), "", 0, "in the format Bochs"},
+		"a torn head":                   {qcow2(nil)[:40], "", 0, "of 40 bytes only"},
+		"VMDK":                          {[]byte("KDMV and more"), "", 0, "in the format VMDK. Convert it"},
+		"a VMDK that names files":       {[]byte("# Disk DescriptorFile\nRW 1 FLAT \"/etc/shadow\" 0"), "", 0, "in the format VMDK"},
+		"VHDX":                          {[]byte("vhdxfile"), "", 0, "in the format VHDX"},
+		"VHD":                           {[]byte("conectix"), "", 0, "in the format VHD"},
+		"VDI":                           {append(make([]byte, 64), 0x7f, 0x10, 0xda, 0xbe), "", 0, "in the format VDI"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is, err := image.Probe(c.head)

@@ -8,7 +8,7 @@ import (
 // What may be secret in a URL: the query, which signs it, and the user's part. Addresses come from servers, too, and errors of
 // libraries repeat them.
 var (
-	queries   = regexp.MustCompile(`\?[^\s"']+`)
+	queries   = regexp.MustCompile(`\?[^\s"']*[^\s"':]`)
 	userParts = regexp.MustCompile(`//[^/\s"'@]+@`)
 )
 

@@ -64,7 +64,7 @@ func (r *resuming) Read(p []byte) (int, error) {
 			return 0, context.Cause(r.ctx)
 		}
 		if r.failures++; r.failures == maxFailures {
-			return 0, fmt.Errorf("%s: it broke off %d times after %d bytes: %w", r.address, maxFailures, r.offset, broken.err)
+			return 0, fmt.Errorf("the connection broke off %d times after %d bytes: %w", maxFailures, r.offset, broken.err)
 		}
 		if err := pause(r.ctx, pauseAfter(r.failures)); err != nil {
 			return 0, err
@@ -85,7 +85,7 @@ func (r *resuming) read(p []byte) (int, error) {
 	}
 	n, err := r.body.Read(p)
 	if r.size >= 0 && int64(n) > r.size-r.offset {
-		return 0, fmt.Errorf("%w: %s sends more than the %d bytes that it announced", ErrUntrusted, r.address, r.size)
+		return 0, fmt.Errorf("%w: the server sends more than the %d bytes that it announced", ErrUntrusted, r.size)
 	}
 	r.seen.Write(p[:n])
 	r.offset += int64(n)
@@ -184,7 +184,7 @@ func (r *resuming) skip() error {
 }
 
 func (r *resuming) changed() error {
-	return fmt.Errorf("%w: %s: it changed while it was read. Try again when whatever writes it is done", ErrUntrusted, r.address)
+	return fmt.Errorf("%w: it changed while it was read. Try again when whatever writes it is done", ErrUntrusted)
 }
 
 // goOn takes an answer with the rest.
@@ -196,7 +196,7 @@ func (r *resuming) goOn(resp *http.Response) error {
 		n, err, total = 3, nil, r.size
 	}
 	if n != 3 || err != nil || first != r.offset || last < first || total >= 0 && last >= total || r.size >= 0 && total != r.size {
-		return fmt.Errorf("%w: %s was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.address, r.offset, r.size, text)
+		return fmt.Errorf("%w: the server was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.offset, r.size, text)
 	}
 	// A server may know ranges and not If-Range.
 	if version := versionOf(resp.Header); !r.immutable && version != "" && version != r.version {

@@ -1,0 +1,177 @@
+package image
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// The fields of a qcow2 header, by their offset (QEMU, docs/interop/qcow2.txt).
+const (
+	qcow2Version       = 4
+	qcow2Backing       = 8
+	qcow2ClusterBits   = 20
+	qcow2Size          = 24
+	qcow2Crypt         = 32
+	qcow2L1Size        = 36
+	qcow2L1            = 40
+	qcow2Refcounts     = 48
+	qcow2RefcountSize  = 56
+	qcow2Snapshots     = 60
+	qcow2SnapshotTable = 64
+	qcow2Incompatible  = 72
+	qcow2RefcountOrder = 96
+	qcow2Length        = 100
+	qcow2Compression   = 104
+	qcow2Short         = 72 // the length of a version 2 header
+)
+
+// The incompatible features that a reader must know.
+const (
+	featureDirty        = 1 << 0
+	featureCorrupt      = 1 << 1
+	featureDataFile     = 1 << 2
+	featureCompression  = 1 << 3
+	featureExtendedL2   = 1 << 4
+	featuresThatAreGood = featureDirty | featureCompression | featureExtendedL2
+)
+
+// What QEMU takes of tables, in bytes, and of snapshots (QEMU, block/qcow2.h).
+const (
+	maxL1        = 32 << 20
+	maxRefcounts = 8 << 20
+	maxSnapshots = 65536
+)
+
+// qcow2 is the head of an image.
+type qcow2 []byte
+
+func (q qcow2) word(at int) uint32 { return binary.BigEndian.Uint32(q[at:]) }
+func (q qcow2) long(at int) uint64 { return binary.BigEndian.Uint64(q[at:]) }
+
+func probeQcow2(head qcow2) (Header, error) {
+	err := head.check()
+	if err != nil {
+		return Header{}, fmt.Errorf("%w: it is a qcow2 image %w", ErrUntrusted, err)
+	}
+	return Header{Format: "qcow2", Capacity: int64(head.long(qcow2Size))}, nil
+}
+
+func (q qcow2) check() error {
+	if len(q) < qcow2Short {
+		return fmt.Errorf("of %d bytes only", len(q))
+	}
+	version, bits, size := q.word(qcow2Version), q.word(qcow2ClusterBits), q.long(qcow2Size)
+	switch {
+	case version != 2 && version != 3:
+		return fmt.Errorf("of the unknown version %d", version)
+	case q.long(qcow2Backing) != 0:
+		return errors.New("that names a backing file. Flatten it: qemu-img convert -O qcow2 <image> <flat>.qcow2")
+	case q.word(qcow2Crypt) != 0:
+		return errors.New("that is encrypted")
+	case bits < 9 || bits > 21:
+		return fmt.Errorf("with clusters of 2^%d bytes", bits)
+	case size == 0 || size > MaxCapacity:
+		return fmt.Errorf("that claims to have %d bytes", size)
+	}
+	features, end := uint64(0), uint32(qcow2Short)
+	if version == 3 {
+		if err := q.checkFeatures(); err != nil {
+			return err
+		}
+		features, end = q.long(qcow2Incompatible), q.word(qcow2Length)
+	}
+	if err := q.checkExtensions(end); err != nil {
+		return err
+	}
+	return q.checkTables(features)
+}
+
+// checkFeatures looks at what is new in version 3.
+func (q qcow2) checkFeatures() error {
+	if len(q) < qcow2Length+4 {
+		return fmt.Errorf("of %d bytes only", len(q))
+	}
+	features, end := q.long(qcow2Incompatible), q.word(qcow2Length)
+	switch {
+	case features&featureDataFile != 0:
+		return errors.New("that keeps its data in another file")
+	case features&featureCorrupt != 0:
+		return errors.New("that is marked as corrupt")
+	case features&^featuresThatAreGood != 0:
+		return fmt.Errorf("with unknown features (%#x)", features)
+	case features&featureExtendedL2 != 0 && q.word(qcow2ClusterBits) < 14:
+		return errors.New("with parts of clusters that are too small")
+	case end < qcow2Length+4 || end > HeadSize || int(end) > len(q):
+		return fmt.Errorf("with a header of %d bytes", end)
+	case q.word(qcow2RefcountOrder) > 6:
+		return fmt.Errorf("with reference counts of 2^%d bits", q.word(qcow2RefcountOrder))
+	case end > qcow2Compression && q[qcow2Compression] > 1:
+		return fmt.Errorf("with the unknown compression %d", q[qcow2Compression])
+	}
+	return nil
+}
+
+// checkTables looks at how large the tables are, which QEMU has in memory, and where. Whether they are in the file, QEMU sees: only
+// the head is here.
+func (q qcow2) checkTables(features uint64) error {
+	bits, entry := q.word(qcow2ClusterBits), uint64(8)
+	if features&featureExtendedL2 != 0 {
+		entry = 16
+	}
+	// A table of the first level has an entry for each of the second, which are a cluster long.
+	covered := uint64(1) << (2 * bits) / entry
+	l1, snapshots := uint64(q.word(qcow2L1Size)), q.word(qcow2Snapshots)
+	switch {
+	case l1*8 > maxL1:
+		return fmt.Errorf("with a table of %d bytes for its clusters", l1*8)
+	case l1 < (q.long(qcow2Size)+covered-1)/covered:
+		return fmt.Errorf("with a table of %d bytes for its clusters, which is not enough", l1*8)
+	case uint64(q.word(qcow2RefcountSize))<<bits > maxRefcounts || q.word(qcow2RefcountSize) == 0:
+		return fmt.Errorf("with a table of %d clusters for reference counts", q.word(qcow2RefcountSize))
+	case snapshots > maxSnapshots:
+		return fmt.Errorf("with %d snapshots", snapshots)
+	}
+	for at, name := range map[int]string{qcow2L1: "clusters", qcow2Refcounts: "reference counts"} {
+		if err := q.checkOffset(at, name); err != nil {
+			return err
+		}
+	}
+	if snapshots > 0 {
+		return q.checkOffset(qcow2SnapshotTable, "snapshots")
+	}
+	return nil
+}
+
+func (q qcow2) checkOffset(at int, name string) error {
+	cluster := uint64(1) << q.word(qcow2ClusterBits)
+	if offset := q.long(at); offset < cluster || offset%cluster != 0 || offset > 2*MaxCapacity {
+		return fmt.Errorf("with its table of %s at the offset %d", name, offset)
+	}
+	return nil
+}
+
+// The header extensions that name other files or keys.
+var extensions = map[uint32]string{
+	0xe2792aca: "that names the format of a backing file",
+	0x44415441: "that names another file for its data",
+	0x0537be77: "that is encrypted",
+}
+
+// checkExtensions walks through what follows the header, up to its end mark.
+func (q qcow2) checkExtensions(at uint32) error {
+	for at+8 <= uint32(len(q)) {
+		kind, length := q.word(int(at)), q.word(int(at)+4)
+		if kind == 0 {
+			return nil
+		}
+		if why, ok := extensions[kind]; ok {
+			return errors.New(why)
+		}
+		if length > HeadSize {
+			break
+		}
+		at += 8 + (length+7)/8*8
+	}
+	return errors.New("whose header does not end")
+}
