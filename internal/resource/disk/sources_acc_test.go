@@ -1,0 +1,129 @@
+package disk_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// imageSize is what a guest sees of the tests' images.
+const imageSize = 8 << 20
+
+// rawImage is half noise and half holes.
+func rawImage() []byte {
+	b := make([]byte, imageSize)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b[:imageSize/4])
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(b[imageSize/2 : 3*imageSize/4])
+	return b
+}
+
+// qcow2Image has the same content.
+func qcow2Image(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "raw"), filepath.Join(dir, "qcow2")
+	if err := os.WriteFile(from, rawImage(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-f", "raw", "-O", "qcow2", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return []byte(read(t, to))
+}
+
+func packed(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var to bytes.Buffer
+	w := gzip.NewWriter(&to)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Bytes()
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// pushed is a container disk in the lab's registry.
+func pushed(t *testing.T, l *lab.Lab, repository string, content []byte) (*lab.Registry, lab.RegistryImage) {
+	t.Helper()
+	registry := acctest.Must(l.Registry(t.Context()))(t)
+	return registry, acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: repository, Tag: "v1", Layers: []lab.ImageLayer{{Files: map[string][]byte{"disk/image": content}}},
+	}))(t)
+}
+
+func containerImage(reference string) string {
+	return fmt.Sprintf("source = { container_image = { image = %q } }", reference)
+}
+
+// readAll has the guest tell the checksum of the first bytes of its disk.
+var readAll = fmt.Sprintf("echo SUM $(head -c %d /dev/vda | sha256sum)", imageSize)
+
+// What a guest reads is what the registry, the web server or the file has.
+func TestAccAGuestReadsWhatTheSourceHas(t *testing.T) {
+	l := acctest.Lab(t)
+	registry, image := pushed(t, l, "disks/guest", qcow2Image(t))
+	web := acctest.Must(l.Web(t.Context()))(t)
+	served := packed(t, rawImage())
+	page := acctest.Must(web.AddContent("image.raw.gz", served))(t)
+	file := filepath.Join(t.TempDir(), "image.qcow2")
+	if err := os.WriteFile(file, qcow2Image(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ source, format, digest string }{
+		"a container image": {containerImage(image.Reference), "qcow2", image.Digest},
+		"a private container image": {fmt.Sprintf("source = { container_image = { image = %q, username = %q, password_wo = %q } }",
+			image.Private, registry.Username, registry.Password), "qcow2", image.Digest},
+		"a packed URL": {fmt.Sprintf("source = { url = { url = %q, checksum = \"sha256:%s\" } }", page.URL("http", web.HTTP), sum(served)),
+			"raw", "sha256:" + sum(served)},
+		"a file": {fmt.Sprintf("source = { file = { path = %q } }", file), "qcow2", "sha256:" + sum([]byte(read(t, file)))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			console := acctest.NewConsole(t)
+			config := acctest.Provider(l, "disks") + disk("root", "size = \"16Mi\"\n"+c.source)
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{
+					{
+						Config:            config + vm(l, console, run(readAll), "", on("root", theDisk, "")),
+						ConfigPlanChecks:  pre(planned(theDisk, plancheck.ResourceActionCreate)),
+						ConfigStateChecks: []statecheck.StateCheck{known("format", c.format), known("digest", c.digest)},
+						Check: func(*terraform.State) error {
+							acctest.Contains(t, console.Await(t, "SUM "), sum(rawImage()))
+							acctest.Contains(t, console.Text(t), "bytes=16777216")
+							return nil
+						},
+					},
+					{Config: config + vm(l, console, run(readAll), "", on("root", theDisk, "")), PlanOnly: true},
+				},
+			})
+		})
+	}
+}
+
+func known(attribute, value string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(theDisk, tfjsonpath.New(attribute), knownvalue.StringExact(value))
+}
