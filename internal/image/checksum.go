@@ -35,7 +35,7 @@ func parseChecksum(text string) (checksum, error) {
 		return checksum{}, fmt.Errorf("the checksum's algorithm %q is unknown. Use sha256 or sha512", algorithm)
 	}
 	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != newHash().Size() {
-		return checksum{}, fmt.Errorf("the checksum %q should have %d hexadecimal digits after %s:", text, 2*newHash().Size(), algorithm)
+		return checksum{}, fmt.Errorf("the checksum %q should have %d hexadecimal digits after %s and a colon", text, 2*newHash().Size(), algorithm)
 	}
 	return checksum{algorithm: algorithm, hex: strings.ToLower(digits)}, nil
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -324,10 +323,32 @@ func TestResolveWithoutHead(t *testing.T) {
 	}
 }
 
-// sized claims a length for what it serves.
-func sized(size int, content []byte) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", strconv.Itoa(size))
-		_, _ = w.Write(content)
-	})
+// A registry that grants tokens, on a server that repeats what it is told.
+func TestTokens(t *testing.T) {
+	image.WithoutPauses(t)
+	want := disk(10_000)
+	f := &fake{}
+	f.push(nil, tarred(t, plain("disk/d", want)))
+	ref := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		switch {
+		case r.URL.Path == "/token" && user == "me" && password == "hunter2":
+			_, _ = io.WriteString(w, `{"token":"s3cr3t"}`)
+		case r.URL.Path == "/token":
+			http.Error(w, password+" of "+r.Header.Get("Authorization"), http.StatusForbidden)
+		case r.Header.Get("Authorization") == "Bearer s3cr3t":
+			f.ServeHTTP(w, r)
+		default:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	if got, err := pull(t, image.Container{Reference: ref, Username: "me", Password: "hunter2"}); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	_, err := pull(t, image.Container{Reference: ref, Username: "you", Password: "hunter2"})
+	if err == nil || !strings.Contains(err.Error(), "Check that it is there, and username and password") || strings.Contains(err.Error(), "eW91Omh1bnRlcjI") {
+		t.Errorf("got %v", err)
+	}
+	hidesSecrets(t, err)
 }

@@ -28,7 +28,7 @@ func (f LocalFile) Hash(ctx context.Context) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	known, err := memoryOf(ctx, f.Path)
 	if err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	return stream(ctx, cancel, func(w io.Writer) error {
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		if err := unpack(w, verify(contextReader{ctx, file}, want, -1, changed), f.Limit); err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
@@ -100,7 +100,7 @@ func (f LocalFile) open() (*os.File, fs.FileInfo, error) {
 }
 
 func checkKind(path string, mode fs.FileMode) error {
-	kind := ""
+	var kind string
 	switch {
 	case mode.IsRegular():
 		return nil

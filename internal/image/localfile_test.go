@@ -85,7 +85,7 @@ func TestWhatIsNoPlainFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	for path, want := range map[string]string{
 		dir: "a folder", "/dev/zero": "a device", pipe: "a pipe", link: "a pipe", socket: "a socket", filepath.Join(dir, "none"): "no such file",
 	} {

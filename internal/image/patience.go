@@ -36,7 +36,7 @@ var pause = func(ctx context.Context, d time.Duration) error {
 // pauseAfter is how long to wait after so many failures, at random by a fifth so that many don't come back at once.
 func pauseAfter(failures int) time.Duration {
 	d := min(firstPause<<(failures-1), longestPause)
-	return d - d/10 + rand.N(d/5)
+	return d - d/10 + rand.N(d/5) //nolint:gosec // nobody gains by guessing it
 }
 
 // patient asks again where a server can't be reached, or can't answer now. What it answers at last is passed on.

@@ -90,7 +90,7 @@ func (r *registry) read(ctx context.Context, identifier string, want checksum, s
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }()
 	few := &limited{r: body, limit: maxManifest, tooMuch: "its manifest has more than %d bytes"}
 	raw, err := io.ReadAll(verify(few, want, size, func(got checksum) error {
 		return fmt.Errorf("%w: its manifest has the digest %s, and not %s", ErrUntrusted, got, want)

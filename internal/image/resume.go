@@ -87,7 +87,7 @@ func (r *resuming) read(p []byte) (int, error) {
 	if r.size >= 0 && int64(n) > r.size-r.offset {
 		return 0, fmt.Errorf("%w: the server sends more than the %d bytes that it announced", ErrUntrusted, r.size)
 	}
-	r.seen.Write(p[:n])
+	_, _ = r.seen.Write(p[:n])
 	r.offset += int64(n)
 	switch {
 	case n > 0 || err == nil:
@@ -126,7 +126,7 @@ func (r *resuming) connect() error {
 			req.Header.Set("If-Range", r.version)
 		}
 	}
-	resp, err := r.client.Do(req)
+	resp, err := r.client.Do(req) //nolint:bodyclose // Close does
 	if err != nil {
 		return r.explain(err)
 	}

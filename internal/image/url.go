@@ -64,7 +64,7 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 		return fmt.Errorf("%w: its checksum is %s, and not %s. It is another file than the checksum was made of", ErrUntrusted, got, want)
 	}
 	return stream(ctx, cancel, func(w io.Writer) error {
-		defer body.Close()
+		defer func() { _ = body.Close() }()
 		if err := unpack(w, verify(body, want, -1, differs), u.Limit); err != nil {
 			return redact(fmt.Errorf("%s: %w", u.URL, err))
 		}
