@@ -58,17 +58,18 @@ func (c Container) IsPinned() (digest string, ok bool) {
 	return pinned.DigestStr(), true
 }
 
-// Resolve asks the registry which digest the reference stands for now: that of an index, if it names one.
+// Resolve asks the registry which digest the reference stands for now: that of an index, if it names one. A reference that
+// names its digest stands for that, if the registry has it and the user may read it.
 func (c Container) Resolve(ctx context.Context) (digest string, err error) {
-	if digest, ok := c.IsPinned(); ok {
-		return digest, nil
-	}
 	reference, r, err := c.dial(ctx)
 	if err != nil {
 		return "", err
 	}
 	if digest, err = r.resolve(ctx, reference.Identifier()); err != nil {
 		return "", c.explain(err)
+	}
+	if pinned, ok := c.IsPinned(); ok {
+		digest = pinned
 	}
 	return digest, nil
 }
