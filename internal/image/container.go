@@ -85,17 +85,21 @@ func (c Container) Open(ctx context.Context, digest string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	m, err := c.find(ctx, r, hash)
+	found, err := c.find(ctx, r, hash)
 	if err != nil {
 		return nil, c.explain(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	layers := make([]Layer, len(m.Layers))
-	for n, d := range m.Layers {
+	layers := make([]Layer, len(found.Layers))
+	for n, d := range found.Layers {
 		layers[n] = r.layer(ctx, d)
 	}
-	return stream(ctx, cancel, func(w io.Writer) error {
-		err := FindDisk(layers, c.Path, func(f File) error { return c.copy(w, f) })
+	m := &meter{}
+	return stream(ctx, cancel, m, func(w io.Writer) error {
+		err := FindDisk(layers, c.Path, func(f File) error {
+			f.Reader = m.of(f.Reader, f.Size)
+			return c.copy(w, f)
+		})
 		return c.explain(redact(err, r.secrets...))
 	}), nil
 }

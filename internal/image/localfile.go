@@ -59,7 +59,7 @@ func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, _, err := f.open()
+	file, info, err := f.open()
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,10 @@ func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
 		return fmt.Errorf("%w: it changed since it was planned. Plan again", ErrUntrusted)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	return stream(ctx, cancel, func(w io.Writer) error {
+	m := &meter{}
+	return stream(ctx, cancel, m, func(w io.Writer) error {
 		defer func() { _ = file.Close() }()
-		if err := unpack(w, verify(contextReader{ctx, file}, want, -1, changed), f.Limit); err != nil {
+		if err := unpack(w, verify(contextReader{ctx, m.of(file, info.Size())}, want, -1, changed), f.Limit); err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
 		return nil

@@ -3,12 +3,13 @@ package image
 import (
 	"context"
 	"io"
+	"sync/atomic"
 )
 
 // stream gives what produce writes to be read, with nothing kept but a buffer. The reader gets io.EOF after produce is done
-// without an error, and its error otherwise. The end of ctx ends a Read at once, even where produce is stuck in something that
+// without an error, and its error otherwise. meter tells how much of the source is read. The end of ctx ends a Read at once, even where produce is stuck in something that
 // knows no context, and Close ends ctx with cancel.
-func stream(ctx context.Context, cancel context.CancelFunc, produce func(w io.Writer) error) io.ReadCloser {
+func stream(ctx context.Context, cancel context.CancelFunc, meter *meter, produce func(w io.Writer) error) io.ReadCloser {
 	r, w := io.Pipe()
 	// The first error that a pipe is closed with is the one that counts.
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(context.Cause(ctx)) })
@@ -21,17 +22,41 @@ func stream(ctx context.Context, cancel context.CancelFunc, produce func(w io.Wr
 		_ = w.CloseWithError(err)
 		cancel()
 	}()
-	return streamReader{r, cancel}
+	return streamReader{r, meter, cancel}
 }
 
 type streamReader struct {
 	*io.PipeReader
+	*meter
 	cancel context.CancelFunc
 }
 
 func (s streamReader) Close() error {
 	s.cancel()
 	return s.PipeReader.Close()
+}
+
+// meter counts how many bytes of a source are read.
+type meter struct{ done, all atomic.Int64 }
+
+// Progress is how many bytes of the source are read, as they are stored there, and how many there are; 0 if nobody knows.
+func (m *meter) Progress() (done, all int64) { return m.done.Load(), m.all.Load() }
+
+// of counts what is read of a source that has so many bytes; less than 0 if it does not tell.
+func (m *meter) of(r io.Reader, bytes int64) io.Reader {
+	m.all.Store(max(0, bytes))
+	return meteredReader{r, m}
+}
+
+type meteredReader struct {
+	io.Reader
+	meter *meter
+}
+
+func (r meteredReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.meter.done.Add(int64(n))
+	return n, err
 }
 
 // contextReader ends with its context where the reader behind it knows none.

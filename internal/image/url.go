@@ -63,9 +63,10 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	differs := func(got checksum) error {
 		return fmt.Errorf("%w: its checksum is %s, and not %s. It is another file than the checksum was made of", ErrUntrusted, got, want)
 	}
-	return stream(ctx, cancel, func(w io.Writer) error {
+	m := &meter{}
+	return stream(ctx, cancel, m, func(w io.Writer) error {
 		defer func() { _ = body.Close() }()
-		if err := unpack(w, verify(body, want, -1, differs), u.Limit); err != nil {
+		if err := unpack(w, verify(m.of(body, body.size), want, -1, differs), u.Limit); err != nil {
 			return redact(fmt.Errorf("%s: %w", u.URL, err))
 		}
 		return nil

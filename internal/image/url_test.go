@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -270,5 +272,24 @@ func TestTheEndOfTheContextEndsARead(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := (image.URL{URL: blocked(t, false)}).Open(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestASourceTellsHowMuchOfItIsRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := image.LocalFile{Path: file}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	if _, err := io.CopyN(io.Discard, r, 512<<10); err != nil {
+		t.Fatal(err)
+	}
+	done, all := r.(interface{ Progress() (int64, int64) }).Progress()
+	if done < 512<<10 || all != 1<<20 {
+		t.Errorf("%d of %d bytes", done, all)
 	}
 }
