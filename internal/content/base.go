@@ -20,6 +20,12 @@ const basePrefix = "virtclaim-base-"
 // IsBase tells whether the file of that path is an image that disks share.
 func IsBase(path string) bool { return strings.HasPrefix(filepath.Base(path), basePrefix) }
 
+// BaseOf is the shared image that a disk is over.
+func BaseOf(ctx context.Context, h Host, disk host.StorageVolume) (volume.Image, error) {
+	base, err := finishedBase(ctx, h, disk.Pool, filepath.Base(disk.Backing))
+	return volume.Image{Name: base.Path, Format: base.Format}, err
+}
+
 func (i Image) baseName() string {
 	sum := sha256.Sum256([]byte(i.ID))
 	return basePrefix + hex.EncodeToString(sum[:])
@@ -46,8 +52,8 @@ func (m *Maker) overBase(ctx context.Context, key string, h Host, s Spec, report
 	}
 }
 
-// errNoBase is host.ErrNotFound of a base, so that no other volume's is taken for it.
-var errNoBase = fmt.Errorf("the shared image: %w", host.ErrNotFound)
+// errNoBase is the error of a base that is not there, or not finished. It is no host.ErrNotFound: a disk without it is there.
+var errNoBase = errors.New("the image that it shares with others is not there")
 
 // finishedBase is a base that nobody is making any more; errNoBase when there is none. That no journal names it is seen twice:
 // one that has just been given up is not there, and one that has just been begun is not finished.

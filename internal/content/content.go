@@ -151,9 +151,7 @@ func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report fun
 	}
 	made, err := m.make(ctx, key, h, s, report)
 	if err == nil && s.Base != nil {
-		var base host.StorageVolume
-		base, err = finishedBase(ctx, h, s.Pool, s.Base.baseName())
-		made.Base = volume.Image{Name: base.Path, Format: base.Format}
+		made.Base, err = BaseOf(ctx, h, made.StorageVolume)
 	}
 	if err != nil {
 		m.release(s.claimKey(key))

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // planDigest is what the content is known by, as far as it can be known before it is fetched: unknown if not. It only reads.
@@ -36,16 +37,35 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 }
 
 // planOwnDigest is what the content of a disk that is there is known by from now on: only what the configuration has at hand can
-// turn out to be another one. A file or secret that is gone is needed no more.
+// turn out to be another one. A file or secret that is gone since is needed no more.
 func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
 	if kind := plan.kind(); kind != fromFile && kind != fromCloudInit && !state.isImported() {
 		return state.Digest
 	}
 	digest := r.planDigest(ctx, plan, diags)
-	if digest.IsUnknown() {
+	if digest.IsUnknown() && plan.Source.Equal(state.Source) {
 		return state.Digest
 	}
 	return digest
+}
+
+// settleDigest finds out what the plan could not know.
+func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags *diag.Diagnostics) {
+	if !plan.Digest.IsUnknown() {
+		return
+	}
+	var err error
+	digest, s := state.Digest.ValueString(), plan.source(ctx, diags)
+	switch {
+	case s.File != nil:
+		digest, err = image.LocalFile{Path: s.File.Path.ValueString()}.Hash(ctx)
+	case s.CloudInit != nil:
+		digest, err = r.seedDigest(ctx, *s.CloudInit)
+	}
+	if err != nil {
+		addError(diags, *plan, "What the disk is to be made from is not known", err)
+	}
+	plan.Digest = tfvalue.OrNull(digest)
 }
 
 // planFileDigest waits for a file that is not there: it may be made in the same apply.

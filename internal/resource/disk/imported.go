@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -31,6 +33,9 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 		addError(diags, state, "The disk could not be read", err)
 		return
 	}
+	if plan.kind() == fromContainer && content.IsBase(v.Backing) {
+		return // of which image it is, nobody knows any more
+	}
 	if !plan.isOver() {
 		if v.Backing != "" {
 			diags.AddAttributeError(sourcePath, "An overlay without its master", fmt.Sprintf(
@@ -44,6 +49,15 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 			"The imported disk %s is an overlay of %s, as its head says, and can't be laid over %s. Give it the source and the copy_mode "+
 				"that it was made with.", state.ID.ValueString(), cmp.Or(v.Backing, "nothing"), below.Name))
 	}
+}
+
+// sharedBelow is the image that an imported disk shares with others, if its head names one.
+func (r *disk) sharedBelow(ctx context.Context, h *host.Host, m model, v host.StorageVolume) ([]volume.Image, error) {
+	if m.Volume.IsNull() && content.IsBase(v.Backing) {
+		base, err := content.BaseOf(ctx, h, v)
+		return []volume.Image{m.shared(base)}, err
+	}
+	return nil, nil
 }
 
 // isBacking tells whether what the head of an overlay names may be that image.

@@ -1,6 +1,9 @@
 package disk_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -84,4 +87,29 @@ func TestAccAnImportedDiskKeepsItsBacking(t *testing.T) {
 			{Config: on("virtclaim_disk.lower"), PlanOnly: true},
 		},
 	})
+}
+
+// Disks whose state was lost are taken back as what they are configured to be, and go with all that is theirs.
+func TestAccImagesThatAreImportedAreAdopted(t *testing.T) {
+	l := acctest.Lab(t)
+	_, pulled := pushed(t, l, "disks/imported", qcow2Image(t))
+	path := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(path, rawImage(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("pulled", containerImage(pulled.Reference))+
+		disk("copied", "source = { file = { path = \""+path+"\" } }")+seed("seed", `user_data = "#cloud-config"`))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	for _, name := range []string{"pulled", "copied", "seed"} {
+		cli.Must("state", "rm", "virtclaim_disk."+name)
+		cli.Must("import", "-no-color", "virtclaim_disk."+name, "host-a/ssd/"+name)
+	}
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 3 changed, 0 destroyed") {
+		t.Errorf("the disks were not just adopted:\n%s", out)
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }

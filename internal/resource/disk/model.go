@@ -76,6 +76,13 @@ func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	}
 }
 
+// asConfigured is a disk's own volume with what only the configuration says of it.
+func (m model) asConfigured(v volume.Volume) volume.Volume {
+	v.CopyOnRead = m.mode() == volume.CopyOnRead
+	v.Images[0].AccessMode = m.top(host.StorageVolume{}, "").AccessMode
+	return v
+}
+
 // shared is an image that other disks are over, too. It is known by its name: there is no other content under it.
 func (m model) shared(i volume.Image) volume.Image {
 	i.Type, i.AccessMode, i.Hosts = "file", volume.ReadShared, []string{m.Host.ValueString()}
@@ -111,9 +118,9 @@ func (m model) size() int64 {
 	return bytes
 }
 
-// read fills the model with what the host has. How the disk was made stays as it is, its format, too: a guest may write to a
+// read fills the model with what the host has; of an imported disk below is what it is over. How the disk was made stays as it is, its format, too: a guest may write to a
 // raw disk what libvirt takes for another format, and whoever believed that would let the guest choose what else it opens.
-func (m *model) read(ctx context.Context, v host.StorageVolume, diags *diag.Diagnostics) {
+func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.Image, diags *diag.Diagnostics) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
 	is, known := m.made(ctx, diags)
@@ -122,7 +129,7 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, diags *diag.Diag
 			v.Format = "raw" // somebody has put one on it
 		}
 		m.Format = types.StringValue(v.Format)
-		is = volume.Volume{Images: []volume.Image{m.top(v, "")}}
+		is = volume.Volume{Images: append([]volume.Image{m.top(v, "")}, below...)}
 	}
 	capacity := capacityAs(is.Images[0].Format, v)
 	if !m.Size.IsNull() && m.size() != capacity {

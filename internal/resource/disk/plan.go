@@ -199,8 +199,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		is.Capacity = &size
 	}
 	plan.Size = state.Size.OrSame(plan.Size)
-	is.CopyOnRead = plan.mode() == volume.CopyOnRead
-	plan.Volume = plan.over(is, tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
+	plan.Volume = plan.over(plan.asConfigured(is), tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 }
 
 // otherDisk are the attributes that make it another disk. What is unknown never does. How an imported one was made nobody

@@ -140,6 +140,10 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	if err == nil {
 		v, err = h.Volume(ctx, pool, name)
 	}
+	var below []volume.Image
+	if err == nil {
+		below, err = r.sharedBelow(ctx, h, state, v)
+	}
 	if errors.Is(err, host.ErrNotFound) {
 		if err = r.collect(ctx, h, state, &resp.Diagnostics); err == nil {
 			resp.State.RemoveResource(ctx)
@@ -150,7 +154,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		addError(&resp.Diagnostics, state, "The disk could not be read", err)
 		return
 	}
-	state.read(ctx, v, &resp.Diagnostics)
+	state.read(ctx, v, below, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
@@ -169,6 +173,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
+	r.settleDigest(ctx, &plan, state, &resp.Diagnostics)
 	addChanged(&resp.Diagnostics, state, plan.otherDisk(ctx, state, &resp.Diagnostics))
 	if resp.Diagnostics.HasError() {
 		return
@@ -181,7 +186,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	if size := plan.size(); size != 0 {
 		own.Capacity = &size
 	}
-	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, plan.over(own, tfvalue.Unknowns{}))
+	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, plan.over(plan.asConfigured(own), tfvalue.Unknowns{}))
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 

@@ -1,0 +1,156 @@
+package disk_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+func seed(name, more string) string {
+	return disk(name, "source = { cloud_init = {"+more+"} }")
+}
+
+// seedHas fails the test for each part that the seed's image lacks.
+func seedHas(t *testing.T, l *lab.Lab, name string, parts ...string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		acctest.Contains(t, read(t, file(l, name)), parts...)
+		return nil
+	}
+}
+
+// A seed is replaced by other content and by nothing else, and is the same for the same content, byte for byte.
+func TestAccASeedIsReplacedByOtherContent(t *testing.T) {
+	l := acctest.Lab(t)
+	var first string
+	one := acctest.Provider(l, "disks") + seed("root", `user_data = "#cloud-config\nhostname: one\n", network_data = "version: 2\n"`)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: one,
+				Check: func(s *terraform.State) error {
+					first = read(t, file(l, "root"))
+					return seedHas(t, l, "root", "cidata", "hostname: one", "version: 2", "instance-id: ")(s)
+				},
+			},
+			{Config: one, PlanOnly: true},
+			{
+				Config:           strings.Replace(one, "hostname: one", "hostname: two", 1),
+				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionDestroyBeforeCreate)),
+				Check:            seedHas(t, l, "root", "hostname: two"),
+			},
+			{
+				Config: one,
+				Check: func(*terraform.State) error {
+					if read(t, file(l, "root")) != first {
+						return fmt.Errorf("the same content made another seed")
+					}
+					return nil
+				},
+			},
+			{
+				Config:           strings.Replace(one, "network_data", `meta_data = "instance-id: mine\n", network_data`, 1),
+				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionDestroyBeforeCreate)),
+				Check:            seedHas(t, l, "root", "instance-id: mine"),
+			},
+		},
+	})
+}
+
+// userData is a secret of the cluster.
+func userData(t *testing.T, l *lab.Lab, content string) func(content string) {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "disks", Name: "seed"}, StringData: map[string]string{"userData": content, "networkdata": "version: 2"},
+	}
+	if err := l.AddSecret(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "disks", "seed") })
+	return func(content string) {
+		secret.StringData["userData"] = content
+		if _, err := l.Cluster.Client.CoreV1().Secrets("disks").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const fromSecret = `
+  user_data_secret_ref    = { namespace = "disks", name = "seed" }
+  network_data_secret_ref = { namespace = "disks", name = "seed" }
+`
+
+func TestAccASeedFollowsItsSecret(t *testing.T) {
+	l := acctest.Lab(t)
+	config := acctest.Provider(l, "disks") + seed("root", fromSecret)
+	change := userData(t, l, "#cloud-config one")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config, Check: seedHas(t, l, "root", "#cloud-config one", "version: 2")},
+			{Config: config, PlanOnly: true},
+			{
+				PreConfig:        func() { change("#cloud-config two") },
+				Config:           config,
+				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionDestroyBeforeCreate)),
+				Check:            seedHas(t, l, "root", "#cloud-config two"),
+			},
+			{
+				Config:      acctest.Provider(l, "disks") + seed("root", strings.Replace(fromSecret, `"seed"`, `"none"`, 1)),
+				ExpectError: message("secrets \"none\" not found"),
+			},
+		},
+	})
+}
+
+// What is write-only, or in a secret, is in the seed and nowhere else.
+func TestAccWhatASeedHidesIsNowhere(t *testing.T) {
+	l := acctest.Lab(t)
+	userData(t, l, "hidden-in-the-cluster")
+	cli := acctest.NewCLI(t, "TF_LOG=TRACE", "TF_LOG_PATH=trace.log", "TF_VAR_hidden=hidden-from-plans")
+	cli.Write("main.tf", acctest.Provider(l, "disks")+`
+variable "hidden" {
+  type      = string
+  ephemeral = true
+}
+`+seed("written", "user_data_wo = var.hidden, user_data_wo_version = 1")+seed("kept", fromSecret))
+	everything := map[string]string{"output of plan": cli.Must("plan", "-out=the.plan", "-no-color")}
+	everything["output of apply"] = cli.Must("apply", "-no-color", "the.plan")
+	everything["plan as JSON"] = cli.Must("show", "-json", "the.plan")
+	acctest.Contains(t, read(t, file(l, "written")), "hidden-from-plans")
+	acctest.Contains(t, read(t, file(l, "kept")), "hidden-in-the-cluster")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	cli.Replace("main.tf", "user_data_wo_version = 1", "user_data_wo_version = 2")
+	changed := cli.With("TF_VAR_hidden=hidden-once-more")
+	everything["output of the change"] = changed.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, read(t, file(l, "written")), "hidden-once-more")
+	everything["output of destroy"] = cli.Must("destroy", "-auto-approve", "-no-color")
+	files, err := filepath.Glob(filepath.Join(cli.Dir, "*"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("only %v: %v", files, err)
+	}
+	for _, name := range files {
+		text, _ := os.ReadFile(name) // a folder has none
+		everything[name] = string(text)
+	}
+	for what, text := range everything {
+		if strings.Contains(text, "hidden-") {
+			t.Errorf("what is hidden is in the %s", what)
+		}
+	}
+}
