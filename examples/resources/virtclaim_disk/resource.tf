@@ -36,3 +36,50 @@ resource "virtclaim_disk" "scratch" {
   usage_type = "slow"
   size       = "100Gi"
 }
+
+# A container disk, as KubeVirt has them. It is fetched once for all disks of the pool, and each disk is an overlay over it.
+resource "virtclaim_disk" "fedora" {
+  host       = "node-a"
+  name       = "fedora"
+  usage_type = "fast"
+  size       = "20Gi"
+  source     = { container_image = { image = "quay.io/containerdisks/fedora:41" } }
+}
+
+# A cloud image, verified and unpacked on its way to the host.
+resource "virtclaim_disk" "debian" {
+  host       = "node-a"
+  name       = "debian"
+  usage_type = "fast"
+  size       = "20Gi"
+  source = {
+    url = {
+      url      = "https://images.example.org/debian-12.qcow2.xz"
+      checksum = "sha256:0f9d8f7a2f7e0d6c5b4a39281706f5e4d3c2b1a09f8e7d6c5b4a392817060504"
+    }
+  }
+}
+
+# An image of this machine.
+resource "virtclaim_disk" "appliance" {
+  host       = "node-a"
+  name       = "appliance"
+  usage_type = "fast"
+  source     = { file = { path = "${path.module}/appliance.raw.zst" } }
+}
+
+# What cloud-init reads at the first boot. It is for a machine's disk with device = "cdrom".
+resource "virtclaim_disk" "seed" {
+  host       = "node-a"
+  name       = "fedora-seed"
+  usage_type = "fast"
+  source = {
+    cloud_init = {
+      user_data               = <<-EOT
+        #cloud-config
+        hostname: fedora
+      EOT
+      network_data_secret_ref = { namespace = "vms", name = "fedora-network" }
+    }
+  }
+}
