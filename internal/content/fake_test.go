@@ -200,7 +200,7 @@ func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.Sto
 	if h.volumes[key] != nil {
 		return host.ErrExists
 	}
-	v := host.StorageVolume{Pool: pool, Name: x.Name, Path: "/" + key, Format: x.Target.Format.Type, Capacity: int64(x.Capacity.Value)}
+	v := host.StorageVolume{Type: "file", Pool: pool, Name: x.Name, Path: "/" + key, Format: x.Target.Format.Type, Capacity: int64(x.Capacity.Value)}
 	if x.BackingStore != nil {
 		v.Backing = x.BackingStore.Path
 	}

@@ -49,7 +49,7 @@ func (j *journal) uploadIt(ctx context.Context, s Spec, report func(host.Progres
 		err = s.fits(is)
 	}
 	if err == nil {
-		err = j.host.CreateVolume(ctx, s.Pool, s.empty(), false)
+		err = j.makeEmpty(ctx, s)
 	}
 	if err != nil {
 		return v, err
@@ -80,13 +80,22 @@ func (s Spec) fits(is image.Header) error {
 	return nil
 }
 
-// empty is a volume to upload into.
-func (s Spec) empty() libvirtxml.StorageVolume {
-	return libvirtxml.StorageVolume{
+// makeEmpty makes the volume to upload into. Only a file is as long as what is written to it.
+func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
+	err := j.host.CreateVolume(ctx, s.Pool, libvirtxml.StorageVolume{
 		Name: s.Name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1, Unit: "bytes"},
 		Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
 		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}, false)
+	if err != nil {
+		return err
 	}
+	v, err := j.host.Volume(ctx, s.Pool, s.Name)
+	if err == nil && v.Type != "file" {
+		return fmt.Errorf("the storage pool %s has no files (its volumes are of the type %s), so no image can be put there. Use a usage type "+
+			"whose pool is a folder", s.Pool, v.Type)
+	}
+	return err
 }
 
 // check looks whether the host sees what the head says, and grows a qcow2 image to the size that is wanted.

@@ -9,9 +9,11 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// StorageVolume is a libvirt storage volume: a file in a pool.
+// StorageVolume is a libvirt storage volume, such as a file in a pool.
 type StorageVolume struct {
 	Pool, Name string
+	// Type is file, block or network, by the kind of pool.
+	Type string
 	// Path is the file's, on the host.
 	Path string
 	// Format is raw, qcow2 or what else libvirt makes of the file's head.
@@ -82,7 +84,7 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 	if err := xml.Unmarshal(text); err != nil {
 		return StorageVolume{}, err
 	}
-	s := StorageVolume{Pool: v.Pool, Name: v.Name}
+	s := StorageVolume{Pool: v.Pool, Name: v.Name, Type: xml.Type}
 	if xml.Capacity != nil {
 		s.Capacity = int64(xml.Capacity.Value) // libvirt always writes bytes
 	}

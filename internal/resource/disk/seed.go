@@ -44,7 +44,7 @@ type secretVersions interface {
 // of the object.
 func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
 	type known struct {
-		Inline, Secret, Version string
+		Inline, Object, Version string
 	}
 	var parts []known
 	user, network, meta := c.parts()
@@ -63,7 +63,7 @@ func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVer
 			if err != nil {
 				return "", err
 			}
-			k.Secret, k.Version = namespace+"/"+name, version
+			k.Object, k.Version = namespace+"/"+name, version
 		}
 		parts = append(parts, k)
 	}
