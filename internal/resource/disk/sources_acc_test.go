@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
@@ -79,8 +78,8 @@ func containerImage(reference string) string {
 	return fmt.Sprintf("source = { container_image = { image = %q } }", reference)
 }
 
-// readAll has the guest tell the checksum of the first bytes of its disk.
-var readAll = fmt.Sprintf("echo SUM $(head -c %d /dev/vda | sha256sum)", imageSize)
+// readAll has the guest tell the checksum of the first bytes of each of its disks.
+var readAll = fmt.Sprintf("for d in a b c d; do echo SUM $d $(head -c %d /dev/vd$d | sha256sum); done", imageSize)
 
 // What a guest reads is what the registry, the web server or the file has.
 func TestAccAGuestReadsWhatTheSourceHas(t *testing.T) {
@@ -93,39 +92,41 @@ func TestAccAGuestReadsWhatTheSourceHas(t *testing.T) {
 	if err := os.WriteFile(file, qcow2Image(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ source, format, digest string }{
-		"a container image": {containerImage(image.Reference), "qcow2", image.Digest},
-		"a private container image": {fmt.Sprintf("source = { container_image = { image = %q, username = %q, password_wo = %q } }",
+	config, checks, disks := acctest.Provider(l, "disks"), []statecheck.StateCheck{}, []string{}
+	for _, c := range []struct{ name, source, format, digest string }{
+		{"a-container", containerImage(image.Reference), "qcow2", image.Digest},
+		{"b-private", fmt.Sprintf("source = { container_image = { image = %q, username = %q, password_wo = %q } }",
 			image.Private, registry.Username, registry.Password), "qcow2", image.Digest},
-		"a packed URL": {
-			fmt.Sprintf("source = { url = { url = %q, checksum = \"sha256:%s\" } }", page.URL("http", web.HTTP), sum(served)),
+		{
+			"c-url", fmt.Sprintf("source = { url = { url = %q, checksum = \"sha256:%s\" } }", page.URL("http", web.HTTP), sum(served)),
 			"raw", "sha256:" + sum(served),
 		},
-		"a file": {fmt.Sprintf("source = { file = { path = %q } }", file), "qcow2", "sha256:" + sum([]byte(read(t, file)))},
+		{"d-file", fmt.Sprintf("source = { file = { path = %q } }", file), "qcow2", "sha256:" + sum([]byte(read(t, file)))},
 	} {
-		t.Run(name, func(t *testing.T) {
-			console := acctest.NewConsole(t)
-			config := acctest.Provider(l, "disks") + disk("root", "size = \"16Mi\"\n"+c.source)
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{
-					{
-						Config:            config + vm(l, console, run(readAll), "", on("root", theDisk, "")),
-						ConfigPlanChecks:  pre(planned(theDisk, plancheck.ResourceActionCreate)),
-						ConfigStateChecks: []statecheck.StateCheck{known("format", c.format), known("digest", c.digest)},
-						Check: func(*terraform.State) error {
-							acctest.Contains(t, console.Await(t, "SUM "), sum(rawImage()))
-							acctest.Contains(t, console.Text(t), "bytes=16777216")
-							return nil
-						},
-					},
-					{Config: config + vm(l, console, run(readAll), "", on("root", theDisk, "")), PlanOnly: true},
-				},
-			})
-		})
+		config += disk(c.name, "size = \"16Mi\"\n"+c.source)
+		checks = append(checks, known(c.name, "format", c.format), known(c.name, "digest", c.digest))
+		disks = append(disks, on(c.name, "virtclaim_disk."+c.name, ""))
 	}
+	console := acctest.NewConsole(t)
+	config += vm(l, console, run(readAll), "", disks...)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config, ConfigStateChecks: checks,
+				Check: func(*terraform.State) error {
+					for _, device := range []string{"a", "b", "c", "d"} {
+						acctest.Contains(t, console.Await(t, "SUM "+device), sum(rawImage()))
+						acctest.Contains(t, console.Await(t, "DISK vd"+device), "bytes=16777216")
+					}
+					return nil
+				},
+			},
+			{Config: config, PlanOnly: true},
+		},
+	})
 }
 
-func known(attribute, value string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(theDisk, tfjsonpath.New(attribute), knownvalue.StringExact(value))
+func known(disk, attribute, value string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue("virtclaim_disk."+disk, tfjsonpath.New(attribute), knownvalue.StringExact(value))
 }
