@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -15,7 +16,11 @@ import (
 const lunSize = 8 << 20
 
 // guest is a domain that boots the lab's guest.
-type guest struct{ name, disk, cmdline, log string }
+type guest struct {
+	name, disk, cmdline, log string
+	// serial is the type of its serial port; empty means null.
+	serial string
+}
 
 func (g guest) xml(h *Host) string {
 	return fmt.Sprintf(`<domain type='qemu'>
@@ -25,14 +30,14 @@ func (g guest) xml(h *Host) string {
     <kernel>%s</kernel><initrd>%s</initrd><cmdline>console=ttyS0 quiet no_timer_check %s</cmdline></os>
   <features><acpi/></features>
   <devices>%s
-    <serial type='null'><log file='%s' append='off'/></serial></devices>
-</domain>`, g.name, h.Guest.Kernel, h.Guest.Initrd, g.cmdline, g.disk, filepath.Join(h.Consoles, filepath.Base(g.log)))
+    <serial type='%s'><log file='%s' append='off'/></serial></devices>
+</domain>`, g.name, h.Guest.Kernel, h.Guest.Initrd, g.cmdline, g.disk, cmp.Or(g.serial, "null"), filepath.Join(h.Consoles, filepath.Base(g.log)))
 }
 
 // guestLog makes the test's console on a host, and gives its path on this machine.
 func guestLog(t *testing.T, h *Host) string {
 	t.Helper()
-	_, here, err := h.AddConsole(t.Name())
+	_, here, err := h.AddConsole(strings.ReplaceAll(t.Name(), "/", "-"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,14 @@ type Lab struct {
 	folder    *os.File
 	authority *authority
 
-	nbd     onDemand[*NBD]
-	rbd     onDemand[*RBD]
-	nfs     onDemand[*NFS]
-	gluster onDemand[*Gluster]
-	web     onDemand[*Web]
-	loops   onDemand[*loops]
-	stock   onDemand[*Host]
+	nbd      onDemand[*NBD]
+	rbd      onDemand[*RBD]
+	nfs      onDemand[*NFS]
+	gluster  onDemand[*Gluster]
+	web      onDemand[*Web]
+	registry onDemand[*Registry]
+	loops    onDemand[*loops]
+	stock    onDemand[*Host]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -140,7 +141,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.loops, &l.stock} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.stock} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

@@ -112,11 +112,12 @@ func startServers(ctx context.Context, l *Lab) error {
 	_, nbd := l.NBD(ctx)
 	_, rbd := l.RBD(ctx)
 	_, web := l.Web(ctx)
+	_, registry := l.Registry(ctx)
 	_, nfs := l.NFS(ctx)
 	_, gluster := l.Gluster(ctx)
 	_, stock := l.StockHost(ctx)
 	_, block := l.AddBlockDevice(ctx, lunSize, nil)
-	return errors.Join(nbd, rbd, web, nfs, gluster, stock, block)
+	return errors.Join(nbd, rbd, web, registry, nfs, gluster, stock, block)
 }
 
 // nothingLeft checks that a lab has left no process, no mount, no block device and no file.

@@ -34,6 +34,14 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret, _ := defineSecret(t, l, h)
+	transient := guest{name: "virtclaim-copy", log: guestLog(t, h)}
+	virsh(t, h, "create", "--paused", writeFile(t, "transient.xml", transient.xml(h)))
+	copier := strings.TrimSpace(virsh(t, h, "domuuid", transient.name))
+	removePool, err := h.AddSmallPool(t.Context(), "virtclaim-pool", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, h, "vol-create-as", "virtclaim-pool", "virtclaim-part", "1M", "--allocation", "0")
 	if err := l.AddCHAPSecret(t.Context(), "leaks", "credentials"); err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +58,12 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		"cluster: claim leaks/data: annotation example.org/note=hello was not there before",
 		"cluster: claim leaks/data: finalizer example.org/hold was not there before",
 		"cluster: secret leaks/credentials was not there before",
+		"host-a: domain virtclaim-copy (" + copier + ") was not there before",
 		"host-a: domain web (" + uuid + ") was not there before",
+		"host-a: pool virtclaim-pool was not there before",
 		"host-a: secret " + secret + " (usage lab) was not there before",
 		"host-a: volume ssd/by-hand.img was not there before",
+		"host-a: volume virtclaim-pool/virtclaim-part was not there before",
 	}
 	after := snapshot(t, l)
 	if got := before.Diff(after); !slices.Equal(got, want) {
@@ -64,6 +75,10 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 
 	patch(`{"metadata":{"finalizers":["kubernetes.io/pvc-protection"]}}`)
 	virsh(t, h, "undefine", "web")
+	virsh(t, h, "destroy", transient.name)
+	if err := removePool(t.Context()); err != nil {
+		t.Error(err)
+	}
 	virsh(t, h, "secret-undefine", secret)
 	if err := os.Remove(file); err != nil {
 		t.Error(err)

@@ -30,6 +30,7 @@ ganesha.nfsd nfs-ganesha
 /usr/lib/*/ganesha/libfsalvfs.so nfs-ganesha-vfs
 glusterd glusterfs-server
 gluster glusterfs-cli
+docker-registry docker-registry
 unshare util-linux
 nsenter util-linux
 losetup mount
@@ -49,6 +50,7 @@ declare -A units=(
 	[rpcbind]="rpcbind.socket rpcbind.service"
 	[nfs-ganesha]=nfs-ganesha.service
 	[glusterfs-server]=glusterd.service
+	[docker-registry]=docker-registry.service
 )
 
 missing=()

@@ -29,8 +29,9 @@ type Web struct {
 	dir     string
 	servers []*http.Server
 
-	mu   sync.Mutex
-	last int
+	mu     sync.Mutex
+	last   int
+	faults map[string]*webFault // by WebFile.Name
 }
 
 // WebFile is a file that Web serves.
@@ -53,9 +54,13 @@ func (l *Lab) Web(ctx context.Context) (*Web, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := &Web{dir: dir, CA: filepath.Join(dir, "ca.pem")}
+		w := newWeb(dir)
 		return w, w.start(ctx, l.authority)
 	})
+}
+
+func newWeb(dir string) *Web {
+	return &Web{dir: dir, CA: filepath.Join(dir, "ca.pem"), faults: map[string]*webFault{}}
 }
 
 func (w *Web) start(ctx context.Context, known *authority) error {
@@ -91,7 +96,7 @@ func (w *Web) serve(ctx context.Context, signer *authority) (address string, err
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	}
 	server := &http.Server{
-		Handler:           http.FileServer(http.Dir(filepath.Join(w.dir, "files"))),
+		Handler:           w.faulty(http.FileServer(http.Dir(filepath.Join(w.dir, "files")))),
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(io.Discard, "", 0), // it tells of clients that do not trust it
 	}
@@ -114,6 +119,11 @@ func (w *Web) AddFile(name string, size int64, content []byte) (WebFile, error) 
 		return WebFile{}, fmt.Errorf("make a file of the web server: %w", err)
 	}
 	return file, nil
+}
+
+// AddContent makes a file of exactly this content. Its URL ends with the name.
+func (w *Web) AddContent(name string, content []byte) (WebFile, error) {
+	return w.AddFile(name, int64(len(content)), content)
 }
 
 // RemoveFile removes a file.

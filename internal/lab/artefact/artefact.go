@@ -9,22 +9,29 @@
 //
 //	BOOT id=<random, another one after each boot>
 //	DISK <name> bytes=<size> ro=<0|1> serial=<serial or -> first=<first 32 bytes>
+//	CDROM <name> bytes=<size> ro=<0|1> label=<label or ->, or: CDROM <name> empty
+//	FILE <name> <path> <content in Base64>
 //	WROTE <name> offset=4096 text=<text>
 //	FAILED <name> <reason>
 //	RAN rc=<exit status>
 //	READY
 //	RC=<exit status>
 //
-// Bytes that are not printable ASCII show as dots, spaces in a serial as
-// underscores. Further kernel parameters (2,048 bytes in all) tell it what to do:
+// Bytes that are not printable ASCII show as dots, spaces in a serial or
+// a label as underscores. Further kernel parameters (2,048 bytes in all) tell
+// it what to do:
 //
 //	virtclaim.disks=<n>             wait until n disks are there, 10 s at most
+//	virtclaim.cdroms=<n>            wait until n CD-ROM drives are there, 10 s at most
+//	virtclaim.read=<name>           print the FILEs of an ISO image in a CD-ROM drive; may be repeated
 //	virtclaim.write=<name>:<text>   write the text to the disk, at byte 4096; may be repeated
 //	virtclaim.run=<base64>          run a shell script, its output goes to the serial port
 //	virtclaim.end=off               power off after READY
 //
 // After READY it runs each line that comes in on the serial port (4,095 bytes
-// at most) as a shell command and answers with RC=. The power button shuts it
-// down at once. The names of disks are Linux' own, in the order of discovery:
-// vda, vdb, sda.
+// at most) as a shell command and answers with RC=. Commands and scripts can use
+// what init.sh itself does: report <disk>, report_cdrom <name> and read_cdrom
+// <name> print such lines anew. The latter two notice that the medium has been
+// changed. The power button shuts the guest down at once. The names of disks are
+// Linux' own, in the order of discovery: vda, vdb, sda, sr0.
 package artefact

@@ -21,10 +21,15 @@ disks() {
 	ls /sys/block | grep -E '^[sv]d'
 }
 
-# SCSI disks come when their bus has been scanned, which insmod doesn't wait for.
-wait_for_disks() {
+# CD-ROM drives, with or without a medium.
+cdroms() {
+	ls /sys/block | grep -E '^sr'
+}
+
+# wait_for LIST N: SCSI disks and CD-ROMs come when their bus has been scanned, which insmod doesn't wait for.
+wait_for() {
 	tries=200
-	while [ "$(disks | wc -l)" -lt "$1" ] && [ $tries -gt 0 ]; do
+	while [ "$($1 | wc -l)" -lt "$2" ] && [ $tries -gt 0 ]; do
 		usleep 50000
 		tries=$((tries - 1))
 	done
@@ -42,6 +47,51 @@ report() {
 	first=$(dd if="/dev/$1" bs=32 count=1 2>/dev/null | tr -c '\040-\176' .)
 	echo "DISK $1 bytes=$(($(cat "/sys/block/$1/size") * 512)) ro=$(cat "/sys/block/$1/ro")" \
 		"serial=$(serial "$1") first=$first"
+}
+
+# medium CDROM: sees to it that the kernel knows the medium that is in the drive now. The first that looks after a change
+# of the medium is told of the change instead.
+medium() {
+	tries=20
+	until head -c 1 "/dev/$1" >/dev/null 2>&1 || [ $tries -eq 0 ]; do
+		usleep 100000
+		tries=$((tries - 1))
+	done
+	[ $tries -gt 0 ]
+}
+
+# read_only DISK: 0 if it can be opened for writing.
+read_only() {
+	(: <>"/dev/$1") 2>/dev/null
+	echo $?
+}
+
+# report_cdrom CDROM: an ISO image begins with 32 KiB of zeros, its label tells more. Whether it can be written shows when
+# somebody tries to: Linux says ro=0 of all drives.
+report_cdrom() {
+	if ! medium "$1"; then
+		echo "CDROM $1 empty"
+		return
+	fi
+	label=$(dd if="/dev/$1" bs=1 skip=32808 count=32 2>/dev/null | tr -c '\040-\176' . | sed 's/ *$//; s/ /_/g')
+	echo "CDROM $1 bytes=$(($(cat "/sys/block/$1/size") * 512)) ro=$(read_only "$1") label=${label:--}"
+}
+
+# read_cdrom CDROM: the files of an ISO image, in Base64 as they can have any bytes.
+read_cdrom() {
+	if ! medium "$1"; then
+		echo "FAILED $1 no medium"
+		return 1
+	fi
+	mkdir -p /medium
+	if ! error=$(mount -t iso9660 -o ro "/dev/$1" /medium 2>&1); then
+		echo "FAILED $1 $(echo "$error" | head -n 1)"
+		return 1
+	fi
+	(cd /medium && find . -type f | sort | while read -r file; do
+		echo "FILE $1 ${file#./} $(base64 -w 0 "$file")"
+	done)
+	umount /medium
 }
 
 # write DISK TEXT: the answer is what the disk, not the cache, has afterwards.
@@ -71,12 +121,15 @@ echo # the firmware left its last line open
 echo "BOOT id=$(cat /proc/sys/kernel/random/boot_id)"
 for module in /modules/*.ko; do insmod "$module"; done
 acpid -l /dev/null
-wait_for_disks "$(param disks | grep . || echo 0)"
+wait_for disks "$(param disks | grep . || echo 0)"
+wait_for cdroms "$(param cdroms | grep . || echo 0)"
 for disk in $(disks); do report "$disk"; done
+for cdrom in $(cdroms); do report_cdrom "$cdrom"; done
+for cdrom in $(param read); do read_cdrom "$cdrom"; done
 for order in $(param write); do write "${order%%:*}" "${order#*:}"; done
 if [ -n "$(param run)" ]; then
 	param run | base64 -d >/run.sh
-	sh /run.sh
+	(. /run.sh) # so it has the functions above
 	echo "RAN rc=$?"
 fi
 echo READY

@@ -1,0 +1,79 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// typeIn types a line, its second argument, at a pseudo-terminal, its first one, and keeps what comes back in a file, its
+// third one, up to the line that tells the exit status. QEMU looks once a second whether somebody has opened the
+// terminal, so it must stay open until then.
+const typeIn = `exec 3<>%s
+printf '%%s\n' %s >&3
+while IFS= read -r -t 60 line <&3; do
+	case $line in RC=*) exit "${line#RC=}" ;; esac
+	printf '%%s\n' "$line"
+done >%s
+echo "no answer within a minute"
+exit 1`
+
+// Shell has a guest of the lab's that is READY run a command, of at most 4,095 bytes and in one line, and gives what it
+// prints, also with the error of an exit status that is not 0. The domain's first serial port must be a pty, as
+// libvirt's is by default; what it says goes to the port's log file, too. It takes up to a second.
+func (h *Host) Shell(ctx context.Context, domain, command string) (string, error) {
+	terminal, err := h.terminal(ctx, domain)
+	if err != nil {
+		return "", fmt.Errorf("find the serial port of %s on %s: %w", domain, h.Name, err)
+	}
+	answer, err := os.CreateTemp(h.Dir, "shell-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(answer.Name()) }()
+	if err := answer.Close(); err != nil {
+		return "", err
+	}
+	failed := h.sandbox.run(ctx, fmt.Sprintf(typeIn, quote(terminal), quote(command), quote(answer.Name())))
+	text, err := os.ReadFile(answer.Name())
+	if err != nil {
+		return "", err
+	}
+	if failed != nil {
+		failed = fmt.Errorf("run %q in %s on %s: %w", command, domain, h.Name, failed)
+	}
+	return strings.ReplaceAll(string(text), "\r", ""), failed
+}
+
+// terminal is the pseudo-terminal of a running domain's first serial port.
+func (h *Host) terminal(ctx context.Context, domain string) (string, error) {
+	l, hangUp, err := h.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer hangUp()
+	d, err := l.DomainLookupByName(domain)
+	if err != nil {
+		return "", err
+	}
+	text, err := l.DomainGetXMLDesc(d, 0)
+	if err != nil {
+		return "", err
+	}
+	var xml libvirtxml.Domain
+	if err := xml.Unmarshal(text); err != nil {
+		return "", err
+	}
+	if xml.Devices == nil || len(xml.Devices.Serials) == 0 {
+		return "", errors.New("it has none")
+	}
+	source := xml.Devices.Serials[0].Source
+	if source == nil || source.Pty == nil || source.Pty.Path == "" {
+		return "", errors.New("it is no pty, or the domain does not run")
+	}
+	return source.Pty.Path, nil
+}

@@ -1,0 +1,102 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// AddSmallPool makes an active pool of files on a filesystem of its own, which has room for so many bytes, in whole
+// pages of 4,096: what would take more fails with "no space left". Files can have holes, which take no room. It is a
+// tmpfs that the host alone has mounted, at the pool's name in Host.Pools: this machine sees an empty folder there, so
+// ask Host.ReadFile for what a file has. remove takes the pool away with all that is in it, and fails while QEMU or
+// libvirt have a file of it open.
+func (h *Host) AddSmallPool(ctx context.Context, name string, bytes int64) (remove func(context.Context) error, err error) {
+	remove = func(ctx context.Context) error {
+		if err := h.removeSmallPool(ctx, name); err != nil {
+			return fmt.Errorf("remove the pool %s of %s: %w", name, h.Name, err)
+		}
+		return nil
+	}
+	// Another pool's folder must not go with this one.
+	if err := os.Mkdir(filepath.Join(h.Dir, "pools", name), 0o700); err != nil {
+		return nil, err
+	}
+	if err := h.makeSmallPool(ctx, name, bytes); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("make the pool %s of %s: %w", name, h.Name, err), remove(undo))
+	}
+	return remove, nil
+}
+
+func (h *Host) makeSmallPool(ctx context.Context, name string, bytes int64) error {
+	if err := makeFolder(filepath.Join(h.Dir, "pools", name)); err != nil {
+		return err
+	}
+	target := filepath.Join(h.Pools, name)
+	if err := h.sandbox.run(ctx, fmt.Sprintf("mount -t tmpfs -o mode=0755,size=%d tmpfs %s", bytes, quote(target))); err != nil {
+		return err
+	}
+	l, hangUp, err := h.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	return definePool(l, name, target)
+}
+
+// removeSmallPool removes as much as there is of it.
+func (h *Host) removeSmallPool(ctx context.Context, name string) error {
+	l, hangUp, err := h.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	pool, err := l.StoragePoolLookupByName(name)
+	if err == nil {
+		err = removePool(l, pool)
+	}
+	var problem libvirt.Error
+	if errors.As(err, &problem) && problem.Code == uint32(libvirt.ErrNoStoragePool) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	target := quote(filepath.Join(h.Pools, name))
+	if err := h.sandbox.run(ctx, "! mountpoint -q "+target+" || umount "+target); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(h.Dir, "pools", name))
+}
+
+// removePool leaves the files alone.
+func removePool(l *libvirt.Libvirt, pool libvirt.StoragePool) error {
+	active, err := l.StoragePoolIsActive(pool)
+	if err == nil && active != 0 {
+		err = l.StoragePoolDestroy(pool)
+	}
+	if err != nil {
+		return err
+	}
+	return l.StoragePoolUndefine(pool)
+}
+
+// ReadFile gives the content of a file by its path on the host, also of one that this machine does not see.
+func (h *Host) ReadFile(ctx context.Context, path string) ([]byte, error) {
+	copied, err := os.CreateTemp(h.Dir, "read-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = errors.Join(copied.Close(), os.Remove(copied.Name())) }()
+	// It is written into the file that is there, which stays that of who reads it.
+	if err := h.sandbox.run(ctx, "cat "+quote(path)+" >"+quote(copied.Name())); err != nil {
+		return nil, fmt.Errorf("read a file of %s: %w", h.Name, err)
+	}
+	return os.ReadFile(copied.Name())
+}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// message is a packet with its body.
+func message(call Call, kind, serial uint32, body []byte) []byte {
+	var m []byte
+	for _, word := range []uint32{uint32(headerSize + len(body)), remoteProgram, 1, uint32(call), kind, serial, 0} {
+		m = binary.BigEndian.AppendUint32(m, word)
+	}
+	return append(m, body...)
+}
+
+// tapBefore makes a tap before a server that keeps what it gets: in got, when the connection has ended. conn is the
+// client's.
+func tapBefore(t *testing.T) (tap *Tap, conn net.Conn, got <-chan []byte) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h := &Host{socket: filepath.Join(dir, "server")}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", h.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	all := make(chan []byte, 1)
+	go func() {
+		server, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		content, _ := io.ReadAll(server) // until the tap closes it
+		all <- content
+	}()
+	if tap, err = NewTap(t.Context(), h, dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tap.Close() })
+	if conn, err = (&net.Dialer{}).DialContext(t.Context(), "unix", filepath.Join(dir, "tap")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return tap, conn, all
+}
+
+// send sends packets as far as the connection lasts, and closes it.
+func send(t *testing.T, conn net.Conn, messages ...[]byte) {
+	t.Helper()
+	for _, m := range messages {
+		if _, err := conn.Write(m); err != nil {
+			break
+		}
+	}
+	_ = conn.Close()
+}
+
+func TestTapPassesTheLargestPacketsAndHoles(t *testing.T) {
+	tap, conn, got := tapBefore(t)
+	messages := [][]byte{
+		message(CallVolumeUpload, typeCall, 5, []byte("which volume")),
+		message(CallVolumeUpload, typeStream, 5, bytes.Repeat([]byte("0123456"), 33_554_408/7)),
+		message(CallVolumeUpload, typeHole, 5, make([]byte, 12)),
+		message(CallVolumeDownload, typeStream, 6, nil),
+		message(CallVolumeUpload, typeStream, 5, nil),
+	}
+	send(t, conn, messages...)
+	if all := bytes.Join(messages, nil); !bytes.Equal(<-got, all) {
+		t.Error("other bytes came than were sent")
+	}
+	if got := tap.Calls(CallVolumeUpload); got != 1 {
+		t.Errorf("it counts %d uploads, want 1", got)
+	}
+	if got, want := tap.Uploaded(), int64(len(messages[1])+40+28); got != want {
+		t.Errorf("it counts %d bytes of uploads, want %d", got, want)
+	}
+}
+
+func TestTapFailsAnUploadInTheMiddleOfItsData(t *testing.T) {
+	data := make([]byte, 1000)
+	messages := [][]byte{
+		message(CallVolumeUpload, typeCall, 5, nil), // the first upload, which must pass
+		message(CallVolumeUpload, typeStream, 5, data),
+		message(CallVolumeUpload, typeStream, 5, data),
+		message(CallVolumeUpload, typeCall, 6, nil),
+		message(CallVolumeUpload, typeStream, 5, data),
+		message(CallVolumeUpload, typeHole, 6, make([]byte, 12)),
+		message(CallVolumeUpload, typeStream, 6, data),
+		message(CallVolumeUpload, typeHole, 6, make([]byte, 12)),
+		message(CallVolumeUpload, typeStream, 6, data),
+		message(CallVolumeUpload, typeStream, 6, nil),
+	}
+	for at, want := range map[int64]int{1: 7, 1000: 7, 1001: 9, 2000: 9, 2001: 10} {
+		tap, conn, got := tapBefore(t)
+		tap.Arm(Fault{Call: CallVolumeUpload, Nth: 2, AtByte: at})
+		send(t, conn, messages...)
+		if passed := <-got; !bytes.Equal(passed, bytes.Join(messages[:want], nil)) {
+			t.Errorf("at byte %d: %d bytes pass, want the first %d packets", at, len(passed), want)
+		}
+		if fired := want < len(messages); tap.Fired() != fired {
+			t.Errorf("at byte %d: fired is %t", at, tap.Fired())
+		}
+		if got := tap.Calls(CallVolumeUpload); got != 2 {
+			t.Errorf("at byte %d: it counts %d uploads, want 2", at, got)
+		}
+	}
+}
+
+func TestTapDoesNotCountACallThatItHoldsBack(t *testing.T) {
+	tap, conn, got := tapBefore(t)
+	tap.Arm(Fault{Call: CallVolumeUpload, Nth: 1})
+	send(t, conn, message(CallVolumeUpload, typeCall, 5, nil))
+	if passed := <-got; len(passed) > 0 || !tap.Fired() || tap.Calls(CallVolumeUpload) != 0 {
+		t.Errorf("%d bytes pass, fired is %t, it counts %d", len(passed), tap.Fired(), tap.Calls(CallVolumeUpload))
+	}
+}
+
+// TestFaultsInUploadsStrikeRealClients has virsh upload a file that is half a hole.
+func TestFaultsInUploadsStrikeRealClients(t *testing.T) {
+	l := sharedLab(t)
+	h := l.Hosts["host-a"]
+	tap, err := NewTap(t.Context(), h, l.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tap.Close() }()
+	const size = 8 << 20
+	file := writeFile(t, "disk.img", strings.Repeat("content ", size/16))
+	if err := os.Truncate(file, size); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, h, "vol-create-as", "ssd", "upload", strconv.Itoa(size), "--allocation", "0")
+	upload := func() error {
+		return exec.CommandContext(t.Context(), "virsh", "-c", tap.URI, "vol-upload", "--sparse", "--pool", "ssd", "upload", file).Run()
+	}
+
+	tap.Arm(Fault{Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20})
+	if err := upload(); err == nil || !tap.Fired() {
+		t.Errorf("cut: virsh says %v, fired is %t", err, tap.Fired())
+	}
+	if got := tap.Uploaded(); got < 1<<20 || got > 3<<19 {
+		t.Errorf("cut: %d bytes have passed", got)
+	}
+	tap.Arm(Fault{Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20, Kill: true})
+	var ended *exec.ExitError
+	if err := upload(); !errors.As(err, &ended) || ended.String() != "signal: killed" {
+		t.Errorf("kill: virsh ends with %v", err)
+	}
+	before := tap.Uploaded()
+	if err := upload(); err != nil {
+		t.Error(err)
+	}
+	if got := tap.Uploaded() - before; got < size/2 || got > size/2+1<<16 {
+		t.Errorf("%d bytes have passed, want those that are no hole", got)
+	}
+	if got := tap.Calls(CallVolumeUpload); got != 3 {
+		t.Errorf("it counts %d uploads, want 3", got)
+	}
+	virsh(t, h, "vol-delete", "--pool", "ssd", "upload")
+}
+
+func TestFaultIsNamedAfterWhatHappens(t *testing.T) {
+	for want, fault := range map[string]Fault{
+		"cut-before-define-1":         {Call: CallDefine, Nth: 1},
+		"kill-after-create-xml-2":     {Call: CallCreateXML, Nth: 2, After: true, Kill: true},
+		"cut-at-1048576-vol-upload-1": {Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20},
+	} {
+		if got := fault.String(); got != want {
+			t.Errorf("%+v is named %q, want %q", fault, got, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Call is the number of a procedure in libvirt's protocol (src/remote/remote_protocol.x).
+type Call uint32
+
+// The calls that change something on a host, and the one that reads a volume.
+const (
+	CallDomainCreate      Call = 9
+	CallCreateXML         Call = 10
+	CallVolumeCreate      Call = 93
+	CallVolumeDelete      Call = 94
+	CallSecretDefine      Call = 142
+	CallAttach            Call = 160
+	CallDetach            Call = 161
+	CallDomainCreateFlags Call = 196
+	CallVolumeUpload      Call = 208
+	CallVolumeDownload    Call = 209
+	CallUndefine          Call = 231
+	CallDestroy           Call = 234
+	CallBlockPull         Call = 240
+	CallBlockResize       Call = 251
+	CallVolumeResize      Call = 260
+	CallSetMetadata       Call = 264
+	CallDefine            Call = 350
+)
+
+var callNames = map[Call]string{
+	CallDomainCreate: "domain-create", CallVolumeCreate: "vol-create", CallVolumeDelete: "vol-delete", CallAttach: "attach",
+	CallDetach: "detach", CallDomainCreateFlags: "domain-create-flags", CallUndefine: "undefine", CallDestroy: "destroy",
+	CallBlockPull: "block-pull", CallBlockResize: "block-resize", CallVolumeResize: "vol-resize", CallSetMetadata: "set-metadata",
+	CallDefine: "define", CallSecretDefine: "secret-define", CallCreateXML: "create-xml", CallVolumeUpload: "vol-upload",
+	CallVolumeDownload: "vol-download",
+}
+
+// Fault is what goes wrong, and when.
+type Fault struct {
+	// Call and Nth say at which call of which procedure, counted from 1.
+	Call Call
+	Nth  int
+	// After lets libvirt do it, and keeps its answer back; without, libvirt never hears of it.
+	After bool
+	// AtByte is for CallVolumeUpload: it happens in the middle of the data. Once so many bytes of it, or more as packets
+	// are whole, have gone on to libvirt, the upload's next packet does not, be it data, a hole or the end. What libvirt
+	// has made of the bytes by then is open. 0 means at the call itself; After has no meaning here.
+	AtByte int64
+	// Kill kills the client as kill -9 does; without, all its connections are cut.
+	Kill bool
+}
+
+// String names the fault in a test's output.
+func (f Fault) String() string {
+	what, when := "cut", "before"
+	if f.Kill {
+		what = "kill"
+	}
+	if f.After {
+		when = "after"
+	}
+	if f.AtByte > 0 {
+		when = fmt.Sprintf("at-%d", f.AtByte)
+	}
+	return fmt.Sprintf("%s-%s-%s-%d", what, when, callNames[f.Call], f.Nth)
+}
+
+// isBefore tells whether a packet of a client must not reach libvirt.
+func (t *Tap) isBefore(p packet, c *tapped) bool {
+	if p.program() != remoteProgram {
+		return false
+	}
+	t.mu.Lock()
+	f := t.fault
+	var hit bool
+	switch p.kind() {
+	case typeCall:
+		hit = t.isFaultyCall(p, c)
+	case typeStream, typeHole:
+		hit = t.isFaultyData(p, c)
+	}
+	t.mu.Unlock()
+	if hit {
+		t.strike(f, c.client)
+	}
+	return hit
+}
+
+// isFaultyCall tells whether a call must not pass, and otherwise notes what is to happen later on. t.mu is held.
+func (t *Tap) isFaultyCall(p packet, c *tapped) bool {
+	f := t.fault
+	if f != nil && !t.fired && p.call() == f.Call {
+		t.seen++
+		if t.seen == f.Nth {
+			switch {
+			case f.AtByte > 0:
+				c.upload = &upload{fault: f, serial: p.serial()}
+			case f.After:
+				t.fired, c.awaited = true, &awaited{fault: f, serial: p.serial()}
+			default:
+				t.fired = true
+				return true
+			}
+		}
+	}
+	t.calls[p.call()]++
+	return false
+}
+
+// isFaultyData tells whether a packet of an upload must not pass. t.mu is held.
+func (t *Tap) isFaultyData(p packet, c *tapped) bool {
+	if p.call() != CallVolumeUpload {
+		return false
+	}
+	if u := c.upload; u != nil && u.serial == p.serial() {
+		if u.fault == t.fault && !t.fired && u.passed >= u.fault.AtByte {
+			t.fired = true
+			return true
+		}
+		if p.kind() == typeStream {
+			u.passed += p.length() - headerSize
+		}
+	}
+	t.uploaded += p.length()
+	return false
+}
+
+// isAfter tells whether an answer must not reach the client.
+func (t *Tap) isAfter(p packet, c *tapped) bool {
+	t.mu.Lock()
+	a := c.awaited
+	t.mu.Unlock()
+	if a == nil || p.program() != remoteProgram || p.kind() != typeReply || p.serial() != a.serial {
+		return false
+	}
+	t.strike(a.fault, c.client)
+	return true
+}
+
+// strike kills the client or cuts all connections.
+func (t *Tap) strike(f *Fault, client *net.UnixConn) {
+	if f.Kill {
+		if pid, err := peer(client); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	t.cut()
+}
+
+// peer is the process at the other end of a unix socket.
+func peer(c *net.UnixConn) (pid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	controlErr := raw.Control(func(fd uintptr) {
+		credentials, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, controlErr); err != nil {
+		return 0, err
+	}
+	return int(credentials.Pid), nil
+}
