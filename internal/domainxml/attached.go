@@ -104,7 +104,7 @@ func Device(text, key string) (element string, ok bool, err error) {
 		return "", false, err
 	}
 	for _, disk := range d.Devices.Disks {
-		if diskKey(disk) == key && !(isDrive(disk) && isEmpty(disk)) {
+		if diskKey(disk) == key && (!isDrive(disk) || !isEmpty(disk)) {
 			element, err := disk.Marshal()
 			return element, err == nil, err
 		}

@@ -73,7 +73,11 @@ var ErrLocked = errors.New("the guest has locked the drive's tray, as it does wh
 // when it was made anew: that has to be taken out first. A guest that has locked the tray gets a few seconds, and keeps its
 // medium; that is ErrLocked.
 func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
-	return h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
+	err := h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
+	if isCode(err, libvirt.ErrOperationFailed) {
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	return err
 }
 
 // ChangeStoredMedium is ChangeMedium for the stored definition of a domain.
@@ -83,11 +87,7 @@ func (h *Host) ChangeStoredMedium(ctx context.Context, id, deviceXML string) err
 
 func (h *Host) changeMedium(ctx context.Context, id, deviceXML string, in libvirt.DomainDeviceModifyFlags) error {
 	return tell(ctx, h, "change the medium in a drive of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
-		err := l.DomainUpdateDeviceFlags(d, deviceXML, in)
-		if isCode(err, libvirt.ErrOperationFailed) {
-			return fmt.Errorf("%w: %w", ErrLocked, err)
-		}
-		return err
+		return l.DomainUpdateDeviceFlags(d, deviceXML, in)
 	})
 }
 
