@@ -19,6 +19,8 @@ type Attached struct {
 	Boots bool
 	// Pluggable tells that it can be unplugged from a running guest, and plugged in again.
 	Pluggable bool
+	// Drive tells that it is the medium of a CD-ROM drive: a running guest can lose that, and keeps the drive.
+	Drive bool
 	// Ephemeral tells that what the guest writes is discarded when it stops: while it runs, the volume is only read.
 	Ephemeral bool
 	// Volume is what it opens, top first, with what virtclaim's metadata add to it.
@@ -38,12 +40,12 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 	}
 	var all []Attached
 	for i, disk := range d.Devices.Disks {
-		if disk.Source == nil {
-			continue // an empty drive
+		if isEmpty(disk) {
+			continue
 		}
 		key := diskKey(disk)
 		a := Attached{
-			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Ephemeral: disk.Transient != nil,
+			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), Ephemeral: disk.Transient != nil,
 			Volume: parseDisk(disk, mark.disk(key)).Volume,
 		}
 		if disk.Target != nil {
@@ -91,17 +93,18 @@ func boots(d *libvirtxml.Domain, n int) bool {
 var pluggableBuses = []string{"virtio", "scsi", "usb"}
 
 func isPluggable(d libvirtxml.DomainDisk) bool {
-	return d.Device != "cdrom" && d.Device != "floppy" && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
+	return !isDrive(d) && d.Device != "floppy" && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
 }
 
-// Device is the element of the device of that key, as a domain's XML has it; ok is false when it has none.
+// Device is the element of the device of that key, as a domain's XML has it; ok is false when it has none, or only an
+// empty drive.
 func Device(text, key string) (element string, ok bool, err error) {
 	d, err := Unmarshal(text)
 	if err != nil {
 		return "", false, err
 	}
 	for _, disk := range d.Devices.Disks {
-		if diskKey(disk) == key {
+		if diskKey(disk) == key && (!isDrive(disk) || !isEmpty(disk)) {
 			element, err := disk.Marshal()
 			return element, err == nil, err
 		}

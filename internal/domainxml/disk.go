@@ -32,27 +32,33 @@ func diskKey(d libvirtxml.DomainDisk) string {
 }
 
 // isFixed leaves CD-ROM and floppy drives and LUN pass-through out.
-func isFixed(d libvirtxml.DomainDisk) bool { return d.Device == "disk" || d.Device == "" }
+func isFixed(d libvirtxml.DomainDisk) bool { return d.Device == Fixed || d.Device == "" }
 
-// applyDisks makes the fixed disks those of want. A disk that stays keeps its target and address, so inserting one
-// moves no other.
+// isDisk tells whether a device is one of a machine's disks. An empty drive is only where virtclaim has named it: those
+// that come with a domain made by hand are nobody's concern.
+func isDisk(d libvirtxml.DomainDisk) bool {
+	return isFixed(d) || isDrive(d) && (hasKey(d) || !isEmpty(d))
+}
+
+// applyDisks makes the disks those of want. A disk that stays keeps its target and address, so inserting one moves no
+// other.
 func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
 	var kept []libvirtxml.DomainDisk
 	have := map[string]bool{}
 	for _, disk := range d.Devices.Disks {
-		if !isFixed(disk) {
-			kept = append(kept, disk)
-			continue
-		}
 		key := diskKey(disk)
-		if intent, ok := want[key]; ok {
+		intent, wanted := want[key]
+		switch {
+		case wanted && intent.kind() == kindOf(disk):
 			have[key] = true
 			applyDisk(&disk, intent)
-			kept = append(kept, disk)
+		case isDisk(disk):
+			continue
 		}
+		kept = append(kept, disk)
 	}
 	for _, key := range newKeys(want, have) {
-		disk := libvirtxml.DomainDisk{Device: "disk", Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
+		disk := libvirtxml.DomainDisk{Device: want[key].kind(), Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
 		applyDisk(&disk, want[key])
 		kept = append(kept, disk)
 	}
@@ -72,7 +78,7 @@ func newKeys(want map[string]Disk, have map[string]bool) []string {
 
 // applyDisk writes the intent into one device, and only what differs from it.
 func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
-	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now.Volume, want.Volume) {
+	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now, want) {
 		applyVolume(d, want.Volume)
 	}
 	if d.Target == nil || d.Target.Bus != want.Bus {
@@ -93,22 +99,27 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 	}
 }
 
-// sameDevice compares what of two volumes a device's XML can hold.
-func sameDevice(a, b volume.Volume) bool {
-	return a.CopyOnRead == b.CopyOnRead && slices.EqualFunc(a.Images, b.Images, func(x, y volume.Image) bool {
-		for _, i := range []*volume.Image{&x, &y} {
-			i.AccessMode, i.Hosts, i.Binding, i.Generation = "", nil, "", ""
-		}
-		return reflect.DeepEqual(x, y)
-	}) && topMode(a) == topMode(b)
+// sameDevice compares what of two disks' volumes a device's XML can hold.
+func sameDevice(a, b Disk) bool {
+	return a.Volume.CopyOnRead == b.Volume.CopyOnRead &&
+		slices.EqualFunc(a.Volume.Images, b.Volume.Images, func(x, y volume.Image) bool {
+			for _, i := range []*volume.Image{&x, &y} {
+				i.AccessMode, i.Hosts, i.Binding, i.Generation = "", nil, "", ""
+			}
+			return reflect.DeepEqual(x, y)
+		}) && a.topMode() == b.topMode()
 }
 
-func topMode(v volume.Volume) volume.AccessMode {
-	if len(v.Images) == 0 {
+// topMode is the access mode that the device shows. A drive shows none: it only reads, whatever its volume allows.
+func (is Disk) topMode() volume.AccessMode {
+	if is.Device == CDROM || len(is.Volume.Images) == 0 {
 		return ""
 	}
-	return v.Images[0].AccessMode
+	return is.Volume.Images[0].AccessMode
 }
+
+// targetPrefixes are those of the buses that do not count in sda, sdb and so on.
+var targetPrefixes = map[string]string{"virtio": "vd", "ide": "hd"}
 
 // nameTargets gives every disk without a target the first free name of its bus.
 func nameTargets(disks []libvirtxml.DomainDisk) {
@@ -122,12 +133,8 @@ func nameTargets(disks []libvirtxml.DomainDisk) {
 		if disks[i].Target == nil || disks[i].Target.Dev != "" {
 			continue
 		}
-		prefix := "sd"
-		if disks[i].Target.Bus == "virtio" {
-			prefix = "vd"
-		}
 		for n := 0; ; n++ {
-			if name := prefix + letters(n); !taken[name] {
+			if name := cmp.Or(targetPrefixes[disks[i].Target.Bus], "sd") + letters(n); !taken[name] {
 				disks[i].Target.Dev, taken[name] = name, true
 				break
 			}
@@ -159,7 +166,7 @@ func isSCSI(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	disks := map[string]Disk{}
 	for _, disk := range d.Devices.Disks {
-		if isFixed(disk) {
+		if isDisk(disk) {
 			key := diskKey(disk)
 			disks[key] = parseDisk(disk, mark.disk(key))
 		}
@@ -170,9 +177,14 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 // Compare adds to a stored machine what its running domain says otherwise of its disks. A disk that somebody attached to
 // it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
 // could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
-// stored is one that an update took out: the guest keeps it until its next start.
+// stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
+// sees, or none.
 func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
+	if err != nil {
+		return err
+	}
+	mark, err := parseMark(d)
 	if err != nil {
 		return err
 	}
@@ -180,13 +192,17 @@ func (m *Machine) Compare(live string) error {
 	for _, disk := range d.Devices.Disks {
 		key := diskKey(disk)
 		has[key] = true
-		if _, stored := m.Disks[key]; stored || !isFixed(disk) || hasKey(disk) {
-			continue
+		stored, ok := m.Disks[key]
+		switch is := parseDisk(disk, mark.disk(key)); {
+		case ok && isDrive(disk) && stored.hasOther(is):
+			stored.Volume = is.Volume
+			m.Disks[key] = stored
+		case !ok && isDisk(disk) && !hasKey(disk):
+			m.Disks[key] = is
 		}
-		m.Disks[key] = parseDisk(disk, diskMark{})
 	}
 	for key, disk := range m.Disks {
-		if !has[key] && m.Mark.Phase != "" && canGain(d, disk.Bus) {
+		if !has[key] && m.Mark.Phase != "" && canGain(d, disk) {
 			disk.Volume = volume.Volume{}
 			m.Disks[key] = disk
 		}
@@ -194,9 +210,18 @@ func (m *Machine) Compare(live string) error {
 	return nil
 }
 
+// hasOther tells whether a drive has a medium, and its running domain another one, or none. What one that is entering is
+// to have was never asked for: it has none.
+func (is Disk) hasOther(live Disk) bool {
+	return is.Device == CDROM && len(is.Volume.Images) > 0 && live.Another(is)
+}
+
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
-	disk := Disk{Volume: parseVolume(d), Ephemeral: d.Transient != nil, Entering: mark.Entering}
-	mark.complete(&disk.Volume)
+	disk := Disk{Device: kindOf(d), Ephemeral: d.Transient != nil, Entering: mark.Entering}
+	if !isDrive(d) || !isEmpty(d) {
+		disk.Volume = parseVolume(d)
+		mark.complete(&disk)
+	}
 	if d.Target != nil {
 		disk.Bus = d.Target.Bus
 	}
@@ -205,3 +230,7 @@ func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
 	}
 	return disk
 }
+
+func (is Disk) kind() string { return cmp.Or(is.Device, Fixed) }
+
+func kindOf(d libvirtxml.DomainDisk) string { return cmp.Or(d.Device, Fixed) }

@@ -59,10 +59,13 @@ type Boot struct {
 	Kernel, Initrd, Cmdline string
 }
 
-// Disk is one fixed disk of a machine.
+// Disk is one disk of a machine.
 type Disk struct {
+	// Volume has no image where a CD-ROM drive is empty.
 	Volume volume.Volume
-	// Bus is virtio, scsi or sata.
+	// Device is how the guest sees it: Fixed, which is also what none means, or CDROM.
+	Device string
+	// Bus is virtio, scsi, sata or ide.
 	Bus string
 	// BootOrder counts from 1; 0 means that the disk is not booted from by order.
 	BootOrder uint

@@ -49,16 +49,34 @@ func machines() map[string]Machine {
 			Type: "pc", Arch: "x86_64", DomainType: "qemu",
 			Boot:   &Boot{Kernel: "/boot/vmlinux", Initrd: "/boot/initrd", Cmdline: "console=ttyS0 a=<b>"},
 			Serial: &Serial{LogFile: "/var/log/guest.log"},
-			Disks:  map[string]Disk{"root": {Volume: iscsi(volume.WriteExclusive, true), Bus: "virtio"}},
+			Disks:  map[string]Disk{"root": {Volume: iscsi(volume.WriteExclusive, true), Device: Fixed, Bus: "virtio"}},
 			Mark:   Mark{Owner: "prod & co", Phase: Creating},
 		},
 		"many-disks": {
 			Name: "many-disks", VCPUs: 4, Memory: 1048576, Type: "q35", Arch: "x86_64", DomainType: "kvm",
 			Disks: map[string]Disk{
-				"a-data": {Volume: iscsi(volume.WriteExclusive, false), Bus: "sata"},
-				"b-root": {Volume: overlay(), Bus: "virtio", BootOrder: 1},
-				"c-lib":  {Volume: iscsi(volume.ReadShared, false), Bus: "scsi", BootOrder: 2},
-				"d-more": {Volume: iscsi(volume.ReadShared, true), Bus: "scsi"},
+				"a-data": {Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "sata"},
+				"b-root": {Volume: overlay(), Device: Fixed, Bus: "virtio", BootOrder: 1},
+				"c-lib":  {Volume: iscsi(volume.ReadShared, false), Device: Fixed, Bus: "scsi", BootOrder: 2},
+				"d-more": {Volume: iscsi(volume.ReadShared, true), Device: Fixed, Bus: "scsi"},
+			},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
+		"cdrom-pc": {
+			Name: "cdrom-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
+			Disks: map[string]Disk{
+				"a-seed":  {Volume: seed("seed", "g1"), Device: CDROM, Bus: "ide"},
+				"b-root":  {Volume: overlay(), Device: Fixed, Bus: "virtio"},
+				"c-alone": {Volume: iscsi(volume.WriteExclusive, true), Device: CDROM, Bus: "sata", BootOrder: 1},
+				"d-empty": {Device: CDROM, Bus: "scsi"},
+			},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
+		"cdrom-q35": {
+			Name: "cdrom-q35", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm",
+			Disks: map[string]Disk{
+				"seed": {Volume: seed("seed", "g1"), Device: CDROM, Bus: "sata"},
+				"many": {Volume: iscsi(volume.WriteShared, false), Device: CDROM, Bus: "sata"},
 			},
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
@@ -141,7 +159,7 @@ func TestUpdateKeepsWhatItDoesNotModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.VCPUs = 3
-	m.Disks["a-new"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Bus: "virtio"}
+	m.Disks["a-new"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
 	text, err := Update(stored(t), m)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +186,7 @@ func TestUpdateOfAVolumeKeepsTheDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Disks["root"] = Disk{Volume: iscsi(volume.ReadShared, true), Bus: "virtio", BootOrder: m.Disks["root"].BootOrder}
+	m.Disks["root"] = Disk{Volume: iscsi(volume.ReadShared, true), Device: Fixed, Bus: "virtio", BootOrder: m.Disks["root"].BootOrder}
 	text, err := Update(stored(t), m)
 	if err != nil {
 		t.Fatal(err)

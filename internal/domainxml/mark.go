@@ -80,11 +80,12 @@ func (m machineMark) disk(key string) diskMark {
 	return diskMark{}
 }
 
-// complete adds to a volume read from a device what the mark knows of it. A device that somebody changed by hand to
+// complete adds to a disk read from a device what the mark knows of its volume. A device that somebody changed by hand to
 // another access mode or chain is believed over the mark.
-func (m diskMark) complete(v *volume.Volume) {
+func (m diskMark) complete(d *Disk) {
+	v := &d.Volume
 	same := slices.EqualFunc(m.Images, v.Images, func(m imageMark, i volume.Image) bool { return m.Name == i.Name })
-	if !same || len(v.Images) == 0 || m.Images[0].AccessMode != v.Images[0].AccessMode {
+	if !same || len(v.Images) == 0 || d.Device != CDROM && m.Images[0].AccessMode != v.Images[0].AccessMode {
 		return
 	}
 	v.Capacity = m.Capacity

@@ -17,8 +17,8 @@ const Prefix = "virtclaim"
 
 // Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
 // that want has not, and those that are another volume or on another bus there. Only what can be unplugged and is not
-// booted from is named; the rest stays until the domain is started anew, and so does what names a pool and a volume, as
-// domains made by hand do: that may well be the file that want has.
+// booted from is named, and what is in a drive; the rest stays until the domain is started anew, and so does what names a
+// pool and a volume, as domains made by hand do: that may well be the file that want has.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -31,7 +31,7 @@ func Loses(live string, want Machine) ([]string, error) {
 	var keys []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
-		if !isFixed(disk) || !isPluggable(disk) || boots(d, i) {
+		if isEmpty(disk) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk) || boots(d, i)) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
@@ -71,10 +71,13 @@ func (is Disk) namesPool() bool {
 }
 
 // Another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain
-// that is longer on one side is compared as far as both go: of an imported image nobody has said what is below.
+// that is longer on one side is compared as far as both go: of an imported image nobody has said what is below. A drive
+// keeps its medium on another bus: it gets there when the domain is started anew.
 func (is Disk) Another(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
-	return is.Bus != want.Bus || !slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
+	return is.kind() != want.kind() || is.Device != CDROM && is.Bus != want.Bus ||
+		(len(is.Volume.Images) == 0) != (len(want.Volume.Images) == 0) ||
+		!slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
 }
 
 // sameImage is SameStorage for two images that are opened on one host. A portal that moved is the same storage.
@@ -93,15 +96,15 @@ func Gains(live string, want Machine) ([]string, error) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		has := slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
-		if !has && canGain(d, want.Disks[key].Bus) {
+		if !has && canGain(d, want.Disks[key]) {
 			keys = append(keys, key)
 		}
 	}
 	return keys, nil
 }
 
-func canGain(d *libvirtxml.Domain, bus string) bool {
-	return slices.Contains(pluggableBuses, bus) && (bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
+func canGain(d *libvirtxml.Domain, disk Disk) bool {
+	return disk.kind() == Fixed && slices.Contains(pluggableBuses, disk.Bus) && (disk.Bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
 }
 
 // Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
@@ -196,15 +199,15 @@ func Pending(live string, want Machine) ([]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		w := want.Disks[key]
 		i, has := is.Disks[key]
-		differs("disk "+key, !has || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i.Volume, w.Volume))
+		differs("disk "+key, !has || i.kind() != w.kind() || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
 	}
 	return pending, nil
 }
 
 // opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
-func opens(live, want volume.Volume) bool {
-	if len(live.Images) > len(want.Images) {
-		live.Images = live.Images[:len(want.Images)]
+func opens(live, want Disk) bool {
+	if n := len(want.Volume.Images); len(live.Volume.Images) > n {
+		live.Volume.Images = live.Volume.Images[:n]
 	}
 	return sameDevice(live, want)
 }

@@ -22,10 +22,10 @@ func running() Machine {
 		Name: "web", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "qemu", Boot: &Boot{Kernel: "/boot/vmlinux"},
 		Mark: Mark{Owner: "prod", Phase: Ready},
 		Disks: map[string]Disk{
-			"data": {Volume: local("data", "g1"), Bus: "virtio"},
-			"log":  {Volume: local("log", "g2"), Bus: "scsi"},
-			"old":  {Volume: local("old", "g3"), Bus: "sata"},
-			"net":  {Volume: iscsi(volume.WriteExclusive, false), Bus: "virtio"},
+			"data": {Volume: local("data", "g1"), Device: Fixed, Bus: "virtio"},
+			"log":  {Volume: local("log", "g2"), Device: Fixed, Bus: "scsi"},
+			"old":  {Volume: local("old", "g3"), Device: Fixed, Bus: "sata"},
+			"net":  {Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"},
 		},
 	}
 }
@@ -48,18 +48,18 @@ func TestLosesAndGains(t *testing.T) {
 	}{
 		"nothing": {change: func(*Machine) {}},
 		"another generation under the same name": {
-			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", "g9"), Bus: "virtio"} },
+			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"} },
 			loses:  []string{"data"},
 		},
 		"a generation that nobody knows": {
-			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", ""), Bus: "virtio"} },
+			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", ""), Device: Fixed, Bus: "virtio"} },
 		},
 		"another file": {
-			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log2", "g4"), Bus: "scsi"} },
+			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log2", "g4"), Device: Fixed, Bus: "scsi"} },
 			loses:  []string{"log"}, pending: "disk log",
 		},
 		"another bus": {
-			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log", "g2"), Bus: "virtio"} },
+			change: func(m *Machine) { m.Disks["log"] = Disk{Volume: local("log", "g2"), Device: Fixed, Bus: "virtio"} },
 			loses:  []string{"log"}, pending: "disk log",
 		},
 		"a disk less": {change: func(m *Machine) { delete(m.Disks, "data") }, loses: []string{"data"}, pending: "disk data"},
@@ -68,9 +68,9 @@ func TestLosesAndGains(t *testing.T) {
 		},
 		"disks more": {
 			change: func(m *Machine) {
-				m.Disks["b"] = Disk{Volume: local("b", "g5"), Bus: "virtio"}
-				m.Disks["a"] = Disk{Volume: local("a", "g6"), Bus: "scsi"}
-				m.Disks["c"] = Disk{Volume: local("c", "g7"), Bus: "sata"}
+				m.Disks["b"] = Disk{Volume: local("b", "g5"), Device: Fixed, Bus: "virtio"}
+				m.Disks["a"] = Disk{Volume: local("a", "g6"), Device: Fixed, Bus: "scsi"}
+				m.Disks["c"] = Disk{Volume: local("c", "g7"), Device: Fixed, Bus: "sata"}
 			},
 			gains: []string{"a", "b"}, pending: "disk a, disk b, disk c",
 		},
@@ -78,7 +78,7 @@ func TestLosesAndGains(t *testing.T) {
 			change: func(m *Machine) {
 				moved := iscsi(volume.WriteExclusive, false)
 				moved.Images[0].Servers = []volume.Server{{Host: "elsewhere", Port: ptr(int64(3260))}}
-				m.Disks["net"] = Disk{Volume: moved, Bus: "virtio"}
+				m.Disks["net"] = Disk{Volume: moved, Device: Fixed, Bus: "virtio"}
 			},
 			pending: "disk net",
 		},
@@ -86,7 +86,7 @@ func TestLosesAndGains(t *testing.T) {
 			change: func(m *Machine) {
 				v := iscsi(volume.WriteExclusive, false)
 				v.Images[0].Hosts = append(v.Images[0].Hosts, "node-c")
-				m.Disks["net"] = Disk{Volume: v, Bus: "virtio"}
+				m.Disks["net"] = Disk{Volume: v, Device: Fixed, Bus: "virtio"}
 			},
 		},
 		"memory": {change: func(m *Machine) { m.Memory *= 2 }, pending: "memory"},
@@ -112,7 +112,7 @@ func TestLosesAndGains(t *testing.T) {
 // While a domain with an ephemeral disk runs, libvirt 9.0 has an image over it.
 func TestAnEphemeralDiskIsItselfWhileItRuns(t *testing.T) {
 	want := running()
-	want.Disks["data"] = Disk{Volume: local("data", "g1"), Bus: "virtio", Ephemeral: true}
+	want.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", Ephemeral: true}
 	const source = `<source file="/pools/ssd/data"></source>`
 	stored := build(t, want)
 	live := strings.Replace(stored, source, `<source file="/pools/ssd/data.TRANSIENT-web" index="3"></source>
@@ -151,7 +151,7 @@ func TestWhatIsBootedFromStays(t *testing.T) {
 		t.Errorf("it loses %v, %v", loses, err)
 	}
 	ordered := running()
-	ordered.Disks["net"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Bus: "virtio", BootOrder: 1}
+	ordered.Disks["net"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", BootOrder: 1}
 	loses, err = Loses(build(t, ordered), m)
 	if err != nil || !slices.Equal(loses, []string{"data", "log"}) {
 		t.Errorf("where one has an order, it loses %v, %v", loses, err)
@@ -160,7 +160,7 @@ func TestWhatIsBootedFromStays(t *testing.T) {
 
 func TestPlugTakesTheStoredDeviceWithoutItsOrder(t *testing.T) {
 	m := running()
-	m.Disks["new"] = Disk{Volume: local("new", "g8"), Bus: "virtio", BootOrder: 1}
+	m.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "virtio", BootOrder: 1}
 	device, err := Plug(build(t, m), build(t, running()), "new")
 	if err != nil {
 		t.Fatal(err)
@@ -175,8 +175,8 @@ func TestPlugTakesTheStoredDeviceWithoutItsOrder(t *testing.T) {
 
 func TestLiveMarkNotesOnlyWhatIsPluggedIn(t *testing.T) {
 	want := running()
-	want.Disks["data"] = Disk{Volume: local("data", "g9"), Bus: "virtio"}
-	want.Disks["log"] = Disk{Volume: local("log", "g9"), Bus: "scsi"}
+	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}
+	want.Disks["log"] = Disk{Volume: local("log", "g9"), Device: Fixed, Bus: "scsi"}
 	live := build(t, running())
 	mark, err := LiveMark(live, want, []string{"data"})
 	if err != nil {
@@ -264,7 +264,7 @@ func TestADiskThatNamesAPoolIsNotUnplugged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='disk'>` +
 		`<driver name='qemu' type='qcow2'/><source pool='ssd' volume='data'/><target dev='vda' bus='virtio'/></disk></devices>` +
 		`<os><kernel>/k</kernel></os></domain>`
-	want := Machine{Disks: map[string]Disk{"vda": {Volume: local("data", ""), Bus: "virtio"}}}
+	want := Machine{Disks: map[string]Disk{"vda": {Volume: local("data", ""), Device: Fixed, Bus: "virtio"}}}
 	for _, c := range []struct {
 		want Machine
 		lost []string

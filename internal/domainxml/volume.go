@@ -22,12 +22,16 @@ func DiskXML(v volume.Volume) (string, error) {
 
 // applyVolume makes a device open v.
 func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
+	if len(v.Images) == 0 {
+		eject(d)
+		return
+	}
 	top := v.Images[0]
 	d.Source = source(top)
 	d.Auth = nil // old definitions have it beside the source
 	d.BackingStore = backing(v.Images[1:])
 	if d.Driver == nil {
-		d.Driver = newDriver(top)
+		d.Driver = newDriver(d.Device, top)
 	}
 	d.Driver.Type = top.Format
 	d.Driver.CopyOnRead = ""
@@ -38,8 +42,13 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 }
 
 // applyAccess says who else may use a device. What many machines write must be in no host's cache: the others would not
-// see it.
+// see it. A drive is shared with nobody, whatever its medium: readers don't mind each other, and libvirt changes that only
+// with the drive.
 func applyAccess(d *libvirtxml.DomainDisk, mode volume.AccessMode) {
+	if isDrive(*d) {
+		d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+		return
+	}
 	d.ReadOnly, d.Shareable = nil, nil
 	switch mode {
 	case volume.ReadShared:
@@ -53,7 +62,7 @@ func applyAccess(d *libvirtxml.DomainDisk, mode volume.AccessMode) {
 
 func parseAccess(d libvirtxml.DomainDisk) volume.AccessMode {
 	switch {
-	case d.ReadOnly != nil:
+	case d.ReadOnly != nil || isDrive(d):
 		return volume.ReadShared
 	case d.Shareable != nil:
 		return volume.WriteShared
@@ -62,10 +71,11 @@ func parseAccess(d libvirtxml.DomainDisk) volume.AccessMode {
 }
 
 // newDriver has the defaults of a careful operator: a guest stops on an error instead of seeing it, the host caches
-// nothing of storage that others may look at, and the storage gets back what the guest frees.
-func newDriver(top volume.Image) *libvirtxml.DomainDiskDriver {
+// nothing of storage that others may look at, and the storage gets back what the guest frees. A drive has one for all of
+// its media, since libvirt does not change it with them.
+func newDriver(device string, top volume.Image) *libvirtxml.DomainDiskDriver {
 	d := &libvirtxml.DomainDiskDriver{Name: "qemu", ErrorPolicy: "stop"}
-	if top.Format == "raw" && top.Type != "file" {
+	if device != CDROM && top.Format == "raw" && top.Type != "file" {
 		d.Cache, d.Discard = "none", "unmap"
 	}
 	return d

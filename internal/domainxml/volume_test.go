@@ -142,7 +142,7 @@ func TestEachImageIsReadBackFromBelowAnOverlay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.image.AccessMode = volume.ReadShared
 			m := Machine{Name: "m", VCPUs: 1, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
-				"root": {Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{top, c.image}}},
+				"root": {Device: Fixed, Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{top, c.image}}},
 			}}
 			got, err := Parse(build(t, m))
 			if err != nil {

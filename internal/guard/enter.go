@@ -255,8 +255,7 @@ func (c conflict) advice() string {
 	case u.UUID == c.UUID:
 		return "It is a copy of this machine's own definition, as a migration leaves one. Undefine the one of the two that is not to be"
 	case u.Mark.Phase == "":
-		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (virsh detach-disk %s %s --persistent), or remove the domain",
-			u.Domain, u.Device.Target)
+		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (%s), or remove the domain", u.command())
 	case u.Mark.Phase == domainxml.Creating && !u.Live:
 		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
 			ofOwner(u.Mark.Owner))

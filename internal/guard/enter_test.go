@@ -104,7 +104,7 @@ func user(t *testing.T, name, id, owner, phase string, images ...volume.Image) h
 	t.Helper()
 	text, err := domainxml.Build(domainxml.Machine{
 		Name: name, UUID: id, VCPUs: 1, Memory: 1024, DomainType: "qemu", Mark: domainxml.Mark{Owner: owner, Phase: phase},
-		Disks: map[string]domainxml.Disk{"data": {Volume: volume.Volume{Images: images}, Bus: "virtio"}},
+		Disks: map[string]domainxml.Disk{"data": {Volume: volume.Volume{Images: images}, Device: domainxml.Fixed, Bus: "virtio"}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,12 @@ type Looker interface {
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 }
 
-// Host is a host that takes devices out of its domains, too.
+// Host is a host that takes devices, and media, out of its domains, too.
 type Host interface {
 	Looker
-	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
+	Unplugger
 	DetachStored(ctx context.Context, uuid, deviceXML string) error
+	ChangeStoredMedium(ctx context.Context, uuid, deviceXML string) error
 }
 
 // Use is a device of a domain, virtclaim's or not, that has an image in its chain.

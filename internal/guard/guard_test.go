@@ -50,6 +50,25 @@ func (h *fakeHost) DetachStored(_ context.Context, uuid, device string) error {
 	return nil
 }
 
+func (h *fakeHost) ChangeMedium(_ context.Context, uuid, device string) error {
+	if h.stuck {
+		return host.ErrLocked
+	}
+	return h.eject("eject "+uuid, device)
+}
+
+func (h *fakeHost) ChangeStoredMedium(_ context.Context, uuid, device string) error {
+	return h.eject("empty "+uuid, device)
+}
+
+func (h *fakeHost) eject(what, device string) error {
+	h.done = append(h.done, what)
+	if !strings.Contains(device, "ua-disk-data") || strings.Contains(device, "<source") {
+		return errors.New("not the empty drive: " + device)
+	}
+	return nil
+}
+
 func image(name, generation string) volume.Image {
 	return volume.Image{Type: "file", Format: "qcow2", Name: name, Generation: generation, AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
 }
@@ -57,12 +76,27 @@ func image(name, generation string) volume.Image {
 // machine is a domain with the image as its disk data, behind a disk root.
 func machine(t *testing.T, owner, bus string, order uint, images ...volume.Image) host.Domain {
 	t.Helper()
+	return machineWith(t, owner, domainxml.Disk{
+		Volume: volume.Volume{Images: images}, Device: domainxml.Fixed, Bus: bus, BootOrder: order,
+	})
+}
+
+// drive is machine with the image in a drive.
+func drive(t *testing.T, owner string, order uint, i volume.Image) host.Domain {
+	t.Helper()
+	return machineWith(t, owner, domainxml.Disk{
+		Volume: volume.Volume{Images: []volume.Image{i}}, Device: domainxml.CDROM, Bus: "ide", BootOrder: order,
+	})
+}
+
+func machineWith(t *testing.T, owner string, data domainxml.Disk) host.Domain {
+	t.Helper()
 	m := domainxml.Machine{
 		Name: "web", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", VCPUs: 1, Memory: 1024, DomainType: "qemu",
 		Mark: domainxml.Mark{Owner: owner, Phase: domainxml.Ready},
 		Disks: map[string]domainxml.Disk{
-			"data": {Volume: volume.Volume{Images: images}, Bus: bus, BootOrder: order},
-			"root": {Volume: volume.Volume{Images: []volume.Image{image("/ssd/root", "r")}}, Bus: "virtio", BootOrder: 9},
+			"data": data,
+			"root": {Volume: volume.Volume{Images: []volume.Image{image("/ssd/root", "r")}}, Device: domainxml.Fixed, Bus: "virtio", BootOrder: 9},
 		},
 	}
 	text, err := domainxml.Build(m)
@@ -92,6 +126,12 @@ func TestLetGo(t *testing.T) {
 		"of another owner that is off":    {"prod", off(machine(t, "other", "virtio", 0, data)), "", "that domain is not this configuration's"},
 		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
 		"without owners, made anew since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
+		"in a drive":                      {"prod", drive(t, "prod", 0, data), "eject " + id + ", empty " + id, ""},
+		"in a drive that it booted from":  {"prod", drive(t, "prod", 1, data), "eject " + id + ", empty " + id, ""},
+		"in a drive of one that is off":   {"prod", off(drive(t, "prod", 1, data)), "empty " + id, ""},
+		"in a drive of one that is saved": {"prod", saved(off(drive(t, "prod", 0, data))), "", "which its managed save goes on with"},
+		"in a drive of another owner":     {"prod", drive(t, "other", 0, data), "", "that domain is not this configuration's. Detach it there (virsh change-media web hda --eject)"},
+		"in a drive, without owners":      {"", drive(t, "", 0, data), "eject " + id + ", empty " + id, ""},
 		"that nobody has":                 {"prod", machine(t, "prod", "virtio", 0, image("/ssd/other", "g")), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +177,15 @@ func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
 	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
+		t.Errorf("got %v; done was %v", err, h.done)
+	}
+}
+
+func TestAGuestThatHasLockedItsTrayKeepsTheMedium(t *testing.T) {
+	data := image("/ssd/data", "g")
+	h := &fakeHost{domains: []host.Domain{drive(t, "prod", 0, data)}, stuck: true}
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	if !errors.Is(err, host.ErrLocked) || len(h.done) != 0 || !strings.Contains(err.Error(), "domain web on host a, disk data") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }

@@ -13,11 +13,11 @@ import (
 // ErrInUse is the error of an image that may not go, because a machine needs it.
 var ErrInUse = errors.New("it is in use")
 
-// LetGo has the machines of some owners (the present one, and the one that what goes was made under) let go of an image that is about to go: Terraform destroys what a machine no longer
-// names before it updates the machine. A device that can be unplugged is unplugged from the running guest, and taken out
-// of the stored definition. When one can't go, nothing is touched at all, on any of the hosts, and the error, which is
-// ErrInUse, names the domain and says what to do. Uses that spares is true of are left as they are: they do not depend on
-// what goes. nil spares none.
+// LetGo has the machines of some owners (the present one, and the one that what goes was made under) let go of an image
+// that is about to go: Terraform destroys what a machine no longer names before it updates the machine. A device that can
+// be unplugged is unplugged from the running guest, and taken out of the stored definition; a CD-ROM drive stays, empty.
+// When one can't go, nothing is touched at all, on any of the hosts, and the error, which is ErrInUse, names the domain and
+// says what to do. Uses that spares is true of are left as they are: they do not depend on what goes. nil spares none.
 func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, spares func(Use) bool) error {
 	var all []Use
 	for key, h := range hosts {
@@ -55,13 +55,15 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 		why = ": a clone of it was begun and never finished. Apply the configuration of that clone again, or give it up: virsh undefine " +
 			u.Domain + ", and delete the volume that its description names"
 	case !u.isOurs(image, owners):
-		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (virsh detach-disk %s %s --persistent), or "+
-			"remove the domain", u.Domain, u.Device.Target)
+		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (%s), or remove the domain", u.command())
 	case u.Stored && !u.isDisk():
 		why = ", which is no disk of QEMU's, so that only you can take it away: virsh edit " + u.Domain
 	case u.Saved:
 		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
 			"managedsave-remove " + u.Domain
+	case u.Device.Drive:
+		// A guest that still reads from it has locked the tray, also when it has booted from there.
+		return nil
 	case u.Live && u.Device.Boots:
 		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
 			"terraform apply -replace=<the disk> -replace=<the machine>"
@@ -83,6 +85,14 @@ func (u Use) isOurs(image volume.Image, owners []string) bool {
 		image.Binding != "" && u.Binding == image.Binding
 }
 
+// command is what takes it away by hand.
+func (u Use) command() string {
+	if u.Device.Drive {
+		return fmt.Sprintf("virsh change-media %s %s --eject", u.Domain, u.Device.Target)
+	}
+	return fmt.Sprintf("virsh detach-disk %s %s --persistent", u.Domain, u.Device.Target)
+}
+
 // isDisk tells whether the stored definition has it as a disk. A logical unit may be passed through as a SCSI device.
 func (u Use) isDisk() bool {
 	_, ok, err := domainxml.Device(u.stored, u.Device.Key)
@@ -99,6 +109,13 @@ func (u Use) end(ctx context.Context, h Host) error {
 	if !u.Stored {
 		return nil
 	}
+	drive, ok, err := domainxml.Drive(u.stored, u.Device.Key, volume.Volume{})
+	if err != nil {
+		return err
+	}
+	if ok {
+		return h.ChangeStoredMedium(ctx, u.UUID, drive)
+	}
 	device, ok, err := domainxml.Device(u.stored, u.Device.Key)
 	if err != nil || !ok {
 		return err
@@ -109,11 +126,19 @@ func (u Use) end(ctx context.Context, h Host) error {
 // Unplugger is what Unplug needs of a host.
 type Unplugger interface {
 	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
+	ChangeMedium(ctx context.Context, uuid, deviceXML string) error
 }
 
 // Unplug takes the device of that key out of a running domain, whose live XML is given, and waits until its guest has let
-// go of it. The stored definition stays as it is.
+// go of it. Of a CD-ROM drive it takes the medium. The stored definition stays as it is.
 func Unplug(ctx context.Context, h Unplugger, id, live, key string) error {
+	drive, ok, err := domainxml.Drive(live, key, volume.Volume{})
+	if err != nil {
+		return err
+	}
+	if ok {
+		return h.ChangeMedium(ctx, id, drive)
+	}
 	device, ok, err := domainxml.Device(live, key)
 	if err != nil || !ok {
 		return err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -60,6 +61,33 @@ func (h *Host) DetachStored(ctx context.Context, id, deviceXML string) error {
 func (h *Host) detach(ctx context.Context, id, deviceXML string, from libvirt.DomainModificationImpact) error {
 	return tell(ctx, h, "unplug a device from domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainDetachDeviceFlags(d, deviceXML, uint32(from))
+	})
+}
+
+// ErrLocked is the error of a guest that has locked the tray of its CD-ROM drive.
+var ErrLocked = errors.New("the guest has locked the drive's tray, as it does while it uses the medium. Unmount it in the guest " +
+	"(umount /dev/sr0), and apply again")
+
+// ChangeMedium puts the medium of deviceXML, a drive that a running domain has, into that drive, or takes the medium out
+// when deviceXML has none. The stored definition stays as it is. libvirt takes the same file for the same medium, also
+// when it was made anew: that has to be taken out first. A guest that has locked the tray gets a few seconds, and keeps its
+// medium; that is ErrLocked.
+func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
+	err := h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
+	if isCode(err, libvirt.ErrOperationFailed) {
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	return err
+}
+
+// ChangeStoredMedium is ChangeMedium for the stored definition of a domain.
+func (h *Host) ChangeStoredMedium(ctx context.Context, id, deviceXML string) error {
+	return h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyConfig)
+}
+
+func (h *Host) changeMedium(ctx context.Context, id, deviceXML string, in libvirt.DomainDeviceModifyFlags) error {
+	return tell(ctx, h, "change the medium in a drive of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainUpdateDeviceFlags(d, deviceXML, in)
 	})
 }
 

@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -26,6 +27,9 @@ resource "virtclaim_virtual_machine" "web" {
 }
 `, more)
 	}
+	// Where a drive is depends on the type of the machine, which is libvirt's choice.
+	drive := `disks = { seed = { device = "cdrom", ` +
+		strings.TrimPrefix(handmade("seed", "read-shared", "ide", "", "host-b"), "seed = {\n      bus = \"ide\"") + ` }`
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
@@ -58,6 +62,11 @@ resource "virtclaim_virtual_machine" "web" {
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 			},
 			{
+				Config:           config(drive),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            resource.TestCheckResourceAttr(web, "disks.seed.bus", "ide"),
+			},
+			{
 				Config:           config(`disks = { ` + handmade("root", "read-shared", "virtio", "", "host-b") + ` }`),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(
@@ -67,9 +76,11 @@ resource "virtclaim_virtual_machine" "web" {
 			{ResourceName: web, ImportState: true, ImportStateId: "host-b/web", ImportStateVerify: true},
 			{Config: config(""), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate)},
 			{
-				Config:           config(`machine = { type = "q35" }`),
+				Config:           config(`machine = { type = "q35" }` + "\n" + drive),
 				ConfigPlanChecks: planned(plancheck.ResourceActionReplace),
-				Check:            resource.TestCheckResourceAttr(web, "machine.type", "q35"),
+				Check: resource.ComposeTestCheckFunc(
+					resource.TestCheckResourceAttr(web, "machine.type", "q35"),
+					resource.TestCheckResourceAttr(web, "disks.seed.bus", "sata")),
 			},
 			{ResourceName: web, ImportState: true, ImportStateId: "host-b/nobody", ExpectError: message("host-b", "nobody", "not found")},
 			{ResourceName: web, ImportState: true, ImportStateId: "nobody", ExpectError: message("Invalid import id", "<host>/<name>")},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // asks are the disks that the hosts are asked about: of a machine that starts all, or else those that it takes.
@@ -29,7 +30,11 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 		return keys, err
 	}
 	gains, err := domainxml.Gains(live, want)
-	keys = append(keys, gains...)
+	if err != nil {
+		return keys, err
+	}
+	media, err := domainxml.Inserts(live, want)
+	keys = slices.Concat(keys, gains, media)
 	slices.Sort(keys)
 	return slices.Compact(keys), err
 }
@@ -65,6 +70,11 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 			// It was let in once, and an apply that changed it was killed: the guest goes on with it.
 			disk := want.Disks[key]
 			disk.Entering = true
+			disks[key] = disk
+		case had && want.Disks[key].Device == domainxml.CDROM:
+			// The drive stays, empty.
+			disk := want.Disks[key]
+			disk.Volume = volume.Volume{}
 			disks[key] = disk
 		default:
 			// What was another volume stays out: somebody else may have that by now. So does one that was never let in.

@@ -66,7 +66,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 		{
 			"read-only SATA disk",
 			machine{disks: []string{handmade("lib", "read-shared", "sata", "", "host-a")}},
-			message("A SATA disk can't be read-only", "Use the bus virtio or scsi"),
+			message("A SATA or IDE disk can't be read-only", "Use the bus virtio or scsi"),
 		},
 		{
 			"volume without images",
@@ -74,7 +74,23 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			message("A volume without an image", "virtclaim_volume_binding"),
 		},
 		{"bad memory", machine{memory: "2 gigabytes"}, message("Invalid quantity", "512Mi")},
-		{"bad bus", machine{disks: []string{handmade("a", "write-exclusive", "ide", "", "host-a")}}, message("virtio", "scsi", "sata")},
+		{"bad bus", machine{disks: []string{handmade("a", "write-exclusive", "fdc", "", "host-a")}}, message("virtio", "scsi", "sata")},
+		{"bad device", machine{disks: []string{handmade("a", "write-exclusive", "sata", `device = "tape"`, "host-a")}}, message("disk", "cdrom")},
+		{
+			"CD-ROM drive on virtio",
+			machine{disks: []string{handmade("a", "read-shared", "virtio", `device = "cdrom"`, "host-a")}},
+			message("No CD-ROM drive on virtio", "Leave the bus out"),
+		},
+		{
+			"IDE on q35",
+			machine{machineType: "q35", disks: []string{handmade("a", "read-shared", "ide", `device = "cdrom"`, "host-a")}},
+			message("No IDE on q35", "a machine of type q35 has not"),
+		},
+		{
+			"ephemeral CD-ROM drive",
+			machine{disks: []string{handmade("a", "read-shared", "ide", "device = \"cdrom\"\nephemeral = true", "host-a")}},
+			message("A CD-ROM drive can't be ephemeral", "Leave ephemeral out"),
+		},
 		{"relative log", machine{log: "guest.log"}, message("must be an absolute path")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -30,6 +30,10 @@ func (m machine) hcl(l *lab.Lab) string {
 	set(&m.host, "host-a")
 	set(&m.memory, "128Mi")
 	set(&m.machineType, "pc")
+	drives := 0
+	for _, d := range m.disks {
+		drives += strings.Count(d, `device = "cdrom"`)
+	}
 	return fmt.Sprintf(`
 resource "virtclaim_virtual_machine" %[1]q {
   name    = %[1]q
@@ -39,7 +43,7 @@ resource "virtclaim_virtual_machine" %[1]q {
   boot = {
     kernel  = %[5]q
     initrd  = %[6]q
-    cmdline = "console=ttyS0 quiet no_timer_check virtclaim.disks=%[7]d %[8]s"
+    cmdline = "console=ttyS0 quiet no_timer_check virtclaim.disks=%[7]d virtclaim.cdroms=%[12]d %[8]s"
   }
   disks = {
     %[9]s
@@ -47,8 +51,8 @@ resource "virtclaim_virtual_machine" %[1]q {
   serial = { log_file = %[10]q }
   %[11]s
 }
-`, m.name, m.host, m.memory, m.machineType, l.Guest.Kernel, l.Guest.Initrd, len(m.disks), m.cmdline,
-		strings.Join(m.disks, "\n    "), m.log, m.more)
+`, m.name, m.host, m.memory, m.machineType, l.Guest.Kernel, l.Guest.Initrd, len(m.disks)-drives, m.cmdline,
+		strings.Join(m.disks, "\n    "), m.log, m.more, drives)
 }
 
 // claimBinding binds a claim of the same name for some hosts.

@@ -141,7 +141,10 @@ func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnosti
 			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
 		v = volume.Volume{Images: []volume.Image{{}}}
 	}
-	return domainxml.Disk{Volume: v, Bus: d.Bus.ValueString(), BootOrder: uint(d.BootOrder.ValueInt64()), Ephemeral: d.Ephemeral.ValueBool()}
+	return domainxml.Disk{
+		Volume: v, Device: d.Device.ValueString(), Bus: d.Bus.ValueString(), BootOrder: uint(d.BootOrder.ValueInt64()),
+		Ephemeral: d.Ephemeral.ValueBool(),
+	}
 }
 
 // read fills the model with what a machine really is. What is not in libvirt stays: host, timeouts, force_stop.
@@ -182,7 +185,7 @@ func (m *model) readDisks(is map[string]domainxml.Disk) {
 			order = types.Int64Value(int64(d.BootOrder))
 		}
 		disks[key] = types.ObjectValueMust(diskTypes, map[string]attr.Value{
-			"volume": tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{}), "device": types.StringValue("disk"),
+			"volume": tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{}), "device": types.StringValue(d.Device),
 			"bus": types.StringValue(d.Bus), "boot_order": order, "ephemeral": types.BoolValue(d.Ephemeral),
 		})
 	}

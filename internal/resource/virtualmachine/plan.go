@@ -47,11 +47,16 @@ func checkBootOrder(disks map[string]diskModel, diags *diag.Diagnostics) {
 // ModifyPlan checks the machine against what is known of its host and volumes. An unknown volume never replaces, and
 // no known one either: RequiresReplace is never put on a volume.
 func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() || !r.backend.Ready() {
+	if req.Plan.Raw.IsNull() {
 		return
 	}
 	var plan model
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+		return
+	}
+	plan.settleDevices(ctx, req.Config, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
+	if !r.backend.Ready() {
 		return
 	}
 	if !plan.Host.IsUnknown() {
@@ -102,7 +107,7 @@ func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
 		checkHost(key, m.Host.ValueString(), v, diags)
 		checkMode(key, v, diags)
 		checkShared(key, v, diags)
-		checkReadOnly(key, disks[key].Bus.ValueString(), v, diags)
+		checkReadOnly(key, disks[key], v, diags)
 		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
 		checkTwice(key, v, known, diags)
 		known[key] = v
@@ -156,12 +161,13 @@ func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
 	}
 }
 
-// checkReadOnly refuses SATA: QEMU's disk behind an AHCI controller can't be read-only.
-func checkReadOnly(key, bus string, v volume.Volume, diags *diag.Diagnostics) {
-	if v.Images[0].AccessMode == volume.ReadShared && bus == "sata" {
-		diags.AddAttributeError(diskPath(key).AtName("bus"), "A SATA disk can't be read-only",
-			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's SATA disks can't be. "+
-				"Use the bus virtio or scsi.", key))
+// checkReadOnly refuses SATA and IDE: QEMU's disks there, which are the same, can't be read-only.
+func checkReadOnly(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
+	bus, fixed := d.Bus.ValueString(), d.Device.ValueString() == domainxml.Fixed
+	if fixed && (bus == "sata" || bus == "ide") && v.Images[0].AccessMode == volume.ReadShared {
+		diags.AddAttributeError(diskPath(key).AtName("bus"), "A SATA or IDE disk can't be read-only",
+			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's disks on %s can't be. "+
+				"Use the bus virtio or scsi, or the device cdrom.", key, bus))
 	}
 }
 

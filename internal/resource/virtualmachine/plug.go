@@ -10,9 +10,10 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// lose unplugs from the running domain what want has no more, or has as another volume.
+// lose unplugs from the running domain what want has no more, or has as another volume. A drive loses its medium.
 func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
 	live, err := l.host.LiveXML(ctx, uuid)
 	if err != nil {
@@ -23,7 +24,7 @@ func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) err
 		return err
 	}
 	for _, key := range keys {
-		tflog.Info(ctx, "Unplugging a disk", map[string]any{"machine": want.Name, "disk": key})
+		tflog.Info(ctx, "Taking a disk away", map[string]any{"machine": want.Name, "disk": key})
 		if err := guard.Unplug(ctx, l.host, uuid, live, key); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
@@ -31,8 +32,9 @@ func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) err
 	return nil
 }
 
-// gain plugs into the running domain what want has and it has not. What it opens is noted in the running domain first:
-// otherwise, after an interruption here, a disk that was made anew under the same name could be taken for the old one.
+// gain plugs into the running domain, and puts into its drives, what want has and it has not. What it opens is noted in the
+// running domain first: otherwise, after an interruption here, a disk that was made anew under the same name could be taken
+// for the old one.
 func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pending []string, err error) {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -46,8 +48,12 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) > 0 {
-		mark, err := domainxml.LiveMark(live, want, keys)
+	media, err := domainxml.Inserts(live, want)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys)+len(media) > 0 {
+		mark, err := domainxml.LiveMark(live, want, slices.Concat(keys, media))
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +64,11 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 	for _, key := range keys {
 		if live, err = l.plug(ctx, uuid, stored, live, key); err != nil {
 			return nil, fmt.Errorf("disk %s is in the stored definition, but could not be plugged into the running machine: %w", key, err)
+		}
+	}
+	for _, key := range media {
+		if live, err = l.insert(ctx, uuid, live, key, want.Disks[key].Volume); err != nil {
+			return nil, fmt.Errorf("disk %s is in the stored definition, but its drive in the running machine could not be given it: %w", key, err)
 		}
 	}
 	l.grow(ctx, uuid, live, want)
@@ -77,13 +88,26 @@ func (l life) plug(ctx context.Context, uuid, stored, live, key string) (string,
 	return l.host.LiveXML(ctx, uuid)
 }
 
+// insert puts a medium into an empty drive and gives the live XML after that.
+func (l life) insert(ctx context.Context, uuid, live, key string, medium volume.Volume) (string, error) {
+	drive, _, err := domainxml.Drive(live, key, medium)
+	if err != nil {
+		return "", err
+	}
+	tflog.Info(ctx, "Inserting a medium", map[string]any{"domain": uuid, "disk": key})
+	if err := l.host.ChangeMedium(ctx, uuid, drive); err != nil {
+		return "", err
+	}
+	return l.host.LiveXML(ctx, uuid)
+}
+
 // grow tells the guest of storage that has grown. Local disks, which are files, are grown by their own resource. Storage that is
 // smaller than its claim says is no reason to fail: the guest goes on with what there is.
 func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		v := want.Disks[key].Volume
 		target, err := domainxml.Target(live, key)
-		if err != nil || target == "" || v.Capacity == nil || v.Images[0].Type == "file" {
+		if err != nil || target == "" || want.Disks[key].Device == domainxml.CDROM || v.Capacity == nil || v.Images[0].Type == "file" {
 			continue
 		}
 		if err := l.host.GrowDevice(ctx, uuid, target, *v.Capacity); err != nil {

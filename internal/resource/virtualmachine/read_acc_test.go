@@ -104,7 +104,7 @@ func defineMachine(t testing.TB, l *lab.Lab) {
 	}
 	port := int64(3260)
 	for n := range benchmarkDisks {
-		m.Disks[fmt.Sprintf("disk-%d", n)] = domainxml.Disk{Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{{
+		m.Disks[fmt.Sprintf("disk-%d", n)] = domainxml.Disk{Device: domainxml.Fixed, Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{{
 			Type: "network", Format: "raw", Protocol: "iscsi", Name: fmt.Sprintf("iqn.2026-01.io.example:disks/%d", n),
 			Servers: []volume.Server{{Host: "storage.example", Port: &port}}, AccessMode: volume.WriteExclusive, Hosts: []string{"host-a"},
 		}}}}

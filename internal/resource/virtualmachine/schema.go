@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -35,9 +36,11 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
 			"`cpu`, `memory`, `boot`, `disks`, `serial` and `running` change in place. Disks on the buses virtio and scsi are plugged " +
-			"into and unplugged from a running machine, unless it boots from them. The rest is written to the stored definition; " +
-			"where the machine runs, a warning says that it takes effect at its next start. Another `host`, `name` or `machine` is " +
-			"another machine.",
+			"into and unplugged from a running machine, unless it boots from them, and its CD-ROM drives are given other media. The rest " +
+			"is written to the stored definition; where the machine runs, a warning says that it takes effect at its next start. " +
+			"Another `host`, `name` or `machine` is another machine.\n\n" +
+			"A guest that uses a medium has locked its drive's tray: it has to unmount the medium before another one can be " +
+			"inserted, or the medium's `virtclaim_disk` be removed. Its first read after a change may fail, as it does on real drives.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<name>`, which is also the import id.",
@@ -142,14 +145,16 @@ func disksAttribute() schema.Attribute {
 				MarkdownDescription: "The volume, from a `virtclaim_volume_binding` or a `virtclaim_disk`. A changed volume never replaces the machine.",
 			},
 			"device": schema.StringAttribute{
-				Optional: true, Computed: true, Default: stringdefault.StaticString("disk"),
-				MarkdownDescription: "How the guest sees the volume: `disk`.",
-				Validators:          []validator.String{stringvalidator.OneOf("disk")},
+				Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.Fixed),
+				MarkdownDescription: "How the guest sees the volume: `disk` (default), or `cdrom`, which it can only read from, also where the " +
+					"volume's access mode lets it write. Another volume of a `cdrom` is another medium in its drive, also while the machine runs.",
+				Validators: []validator.String{stringvalidator.OneOf(domainxml.Fixed, domainxml.CDROM)},
 			},
 			"bus": schema.StringAttribute{
-				Optional: true, Computed: true, Default: stringdefault.StaticString("virtio"),
-				MarkdownDescription: "`virtio` (default), `scsi` (on a virtio-scsi controller) or `sata`.",
-				Validators:          []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata")},
+				Optional: true, Computed: true,
+				MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller), `sata` (default of a `cdrom` on a " +
+					"machine of type `q35`) or `ide` (default of a `cdrom` on any other; a `q35` has none). A `cdrom` can't be on `virtio`.",
+				Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "ide")},
 			},
 			"boot_order": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Place in the order of devices to boot from, from 1. Unique in the machine.",

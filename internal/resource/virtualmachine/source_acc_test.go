@@ -64,16 +64,19 @@ resource "virtclaim_volume_binding" "data" {
 }
 
 func TestAccEachBusIsSeenByTheGuest(t *testing.T) {
-	for _, machineType := range []string{"pc", "q35"} {
+	for machineType, buses := range map[string][]string{"pc": {"virtio", "scsi", "sata", "ide"}, "q35": {"virtio", "scsi", "sata"}} {
 		t.Run(machineType, func(t *testing.T) {
 			l := acctest.Lab(t)
 			config, disks := acctest.Provider(l, "buses"), []string{}
-			for _, bus := range []string{"virtio", "scsi", "sata"} {
+			for _, bus := range buses {
 				lun := acctest.LUN(t, l, false, "disk on "+bus)
 				acctest.Claim(t, l, "buses", bus, lun)
 				config += claimBinding("buses", bus, "write-exclusive", "host-b")
 				disks = append(disks, disk(bus, bus, bus))
 			}
+			acctest.Claim(t, l, "buses", "medium", acctest.LUN(t, l, false, "medium"))
+			config += claimBinding("buses", "medium", "write-exclusive", "host-b")
+			disks = append(disks, `medium = { volume = virtclaim_volume_binding.medium.volume, device = "cdrom", bus = "scsi" }`)
 			console := acctest.NewConsole(t)
 			resource.Test(t, resource.TestCase{
 				ProtoV6ProviderFactories: acctest.Factories(),
@@ -81,7 +84,10 @@ func TestAccEachBusIsSeenByTheGuest(t *testing.T) {
 					Config: config + machine{host: "host-b", machineType: machineType, disks: disks, log: console.Path()}.hcl(l),
 					Check: func(*terraform.State) error {
 						console.Await(t, "READY")
-						acctest.Contains(t, console.Text(t), "first=disk on virtio", "first=disk on scsi", "first=disk on sata")
+						acctest.Contains(t, console.Text(t), "CDROM sr0 bytes=67108864 ro=1")
+						for _, bus := range buses {
+							acctest.Contains(t, console.Text(t), "first=disk on "+bus)
+						}
 						return nil
 					},
 				}},

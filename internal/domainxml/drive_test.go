@@ -1,0 +1,203 @@
+package domainxml
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// seed is a medium in a pool, as a disk gives it.
+func seed(name, generation string) volume.Volume {
+	return volume.Volume{Capacity: ptr(int64(1 << 20)), Images: []volume.Image{{
+		Type: "file", Format: "raw", Name: "/pools/ssd/" + name, AccessMode: volume.ReadShared,
+		Hosts: []string{"node-a"}, Generation: generation,
+	}}}
+}
+
+// withSeed is a machine with a drive on a bus that nothing can be plugged into.
+func withSeed(medium volume.Volume) Machine {
+	m := running()
+	m.Disks["seed"] = Disk{Volume: medium, Device: CDROM, Bus: "ide"}
+	return m
+}
+
+func TestAMediumIsLostAndInserted(t *testing.T) {
+	full, empty := build(t, withSeed(seed("seed", "g1"))), build(t, withSeed(volume.Volume{}))
+	// As libvirt 9.0 has it after an eject.
+	emptied := strings.Replace(full, `<source file="/pools/ssd/seed">`, `<source index="2">`, 1)
+	alone := seed("seed", "g1")
+	alone.Images[0].AccessMode = volume.WriteExclusive
+	for name, c := range map[string]struct {
+		live           string
+		want           Machine
+		loses, inserts []string
+		takes          bool
+		pending        string
+	}{
+		"the same": {live: full, want: withSeed(seed("seed", "g1"))},
+		"another file": {
+			live: full, want: withSeed(seed("new", "g2")), loses: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"another generation under the same name": {
+			live: full, want: withSeed(seed("seed", "g2")), loses: []string{"seed"}, takes: true,
+		},
+		"another access mode": {live: full, want: withSeed(alone), takes: true},
+		"from local to network": {
+			live: full, want: withSeed(iscsi(volume.ReadShared, true)), loses: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"another bus": {
+			live: full, want: func() Machine {
+				m := withSeed(seed("seed", "g1"))
+				m.Disks["seed"] = Disk{Volume: seed("seed", "g1"), Device: CDROM, Bus: "scsi"}
+				return m
+			}(), pending: "disk seed",
+		},
+		"no drive any more": {live: full, want: running(), loses: []string{"seed"}, pending: "disk seed"},
+		"a drive more":      {live: build(t, running()), want: withSeed(seed("seed", "g1")), takes: true, pending: "disk seed"},
+		"a disk instead": {
+			live: full, want: func() Machine {
+				m := running()
+				m.Disks["seed"] = Disk{Volume: seed("seed", "g1"), Device: Fixed, Bus: "virtio"}
+				return m
+			}(), loses: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"into an empty drive": {
+			live: empty, want: withSeed(seed("seed", "g1")), inserts: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"into one that was emptied": {
+			live: emptied, want: withSeed(seed("seed", "g1")), inserts: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"an empty drive less": {live: emptied, want: running(), pending: "disk seed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loses, err := Loses(c.live, c.want)
+			if err != nil || !slices.Equal(loses, c.loses) {
+				t.Errorf("it loses %v, %v; want %v", loses, err, c.loses)
+			}
+			inserts, err := Inserts(c.live, c.want)
+			if err != nil || !slices.Equal(inserts, c.inserts) {
+				t.Errorf("inserted are %v, %v; want %v", inserts, err, c.inserts)
+			}
+			if gains, err := Gains(c.live, c.want); err != nil || len(gains) != 0 {
+				t.Errorf("it gains %v, %v", gains, err)
+			}
+			was, err := Parse(c.live)
+			if takes := Takes(was, c.want); err != nil || slices.Contains(takes, "seed") != c.takes {
+				t.Errorf("it takes %v, %v", takes, err)
+			}
+			if pending, err := Pending(c.live, c.want); err != nil || strings.Join(pending, ", ") != c.pending {
+				t.Errorf("pending is %q, %v; want %q", pending, err, c.pending)
+			}
+		})
+	}
+}
+
+func TestDriveChangesNothingButTheMedium(t *testing.T) {
+	live := strings.Replace(build(t, withSeed(seed("seed", "g1"))), `<alias name="ua-disk-seed">`,
+		`<shareable></shareable><boot order="3"></boot><alias name="ua-disk-seed">`, 1)
+	empty, ok, err := Drive(live, "seed", volume.Volume{})
+	if err != nil || !ok || strings.Contains(empty, "source") {
+		t.Fatalf("emptied, it is %s, %v, %v", empty, ok, err)
+	}
+	full, ok, err := Drive(live, "seed", iscsi(volume.WriteShared, true))
+	if err != nil || !ok || !strings.Contains(full, "iqn.2026-01.io.example:disks/1") {
+		t.Fatalf("with a medium, it is %s, %v, %v", full, ok, err)
+	}
+	for _, kept := range []string{`device="cdrom"`, `<target dev="hda" bus="ide">`, "<readonly>", "<shareable>", `<boot order="3">`, "ua-disk-seed", `error_policy="stop"`} {
+		for _, drive := range []string{empty, full} {
+			if !strings.Contains(drive, kept) || strings.Contains(drive, "cache=") {
+				t.Errorf("%s is not kept, or more is new in %s", kept, drive)
+			}
+		}
+	}
+	for _, key := range []string{"data", "nothing"} {
+		if _, ok, err := Drive(live, key, volume.Volume{}); ok || err != nil {
+			t.Errorf("%s is a drive: %v", key, err)
+		}
+	}
+	if _, ok, err := Device(build(t, withSeed(volume.Volume{})), "seed"); ok || err != nil {
+		t.Errorf("an empty drive has something to be taken away: %v", err)
+	}
+}
+
+func TestCompareShowsTheMediumThatTheGuestSees(t *testing.T) {
+	for name, c := range map[string]struct{ stored, live, want volume.Volume }{
+		"the same":                       {seed("seed", "g1"), seed("seed", "g1"), seed("seed", "g1")},
+		"none yet":                       {seed("seed", "g1"), volume.Volume{}, volume.Volume{}},
+		"still the old one":              {seed("new", "g2"), seed("seed", "g1"), seed("seed", "g1")},
+		"still the old one of that name": {seed("seed", "g2"), seed("seed", "g1"), seed("seed", "g1")},
+		"one that is stored no more":     {volume.Volume{}, seed("seed", "g1"), volume.Volume{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is, err := Parse(build(t, withSeed(c.stored)))
+			if err == nil {
+				err = is.Compare(build(t, withSeed(c.live)))
+			}
+			if diff := cmp.Diff(c.want, is.Disks["seed"].Volume); err != nil || diff != "" {
+				t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// What a machine is about to be given is not in its drive, whatever the guest sees there: the next apply has to ask again.
+func TestCompareLeavesAnEnteringMediumOut(t *testing.T) {
+	is, err := Parse(build(t, withSeed(seed("seed", "g1")).Entering([]string{"seed"})))
+	is = is.Entered()
+	if err == nil {
+		err = is.Compare(build(t, withSeed(seed("seed", "g1"))))
+	}
+	if got := is.Disks["seed"].Volume.Images; err != nil || len(got) != 0 {
+		t.Errorf("it has %+v, %v", got, err)
+	}
+}
+
+func TestADriveIsAReaderAndNeverBootedFromUnasked(t *testing.T) {
+	m := withSeed(iscsi(volume.WriteExclusive, false))
+	m.Boot = nil
+	m.Disks = map[string]Disk{"a": m.Disks["seed"], "b": m.Disks["data"]}
+	attached, _, err := AttachedTo(build(t, m))
+	if err != nil || len(attached) != 2 {
+		t.Fatalf("attached are %+v, %v", attached, err)
+	}
+	drive, disk := attached[0], attached[1]
+	if drive.Boots || drive.Pluggable || !drive.Drive || drive.Volume.Images[0].AccessMode != volume.WriteExclusive {
+		t.Errorf("the drive is %+v", drive)
+	}
+	if !disk.Boots || disk.Drive {
+		t.Errorf("the disk is %+v", disk)
+	}
+	byHand, _, err := AttachedTo(`<domain><devices>
+		<disk type="file" device="cdrom"><source file="/a.iso"/><target dev="hda" bus="ide"/></disk>
+		<disk type="block" device="cdrom"><source dev=""/><target dev="hdb" bus="ide"/></disk></devices></domain>`)
+	if err != nil || len(byHand) != 1 || byHand[0].Volume.Images[0].AccessMode != volume.ReadShared || byHand[0].Key != "hda" {
+		t.Errorf("by hand it is %+v, %v", byHand, err)
+	}
+}
+
+// The drives of a domain made by hand: one with a medium is a disk, an empty one is left alone unless it is asked for.
+func TestDrivesMadeByHand(t *testing.T) {
+	const tools = `<disk type='file' device='cdrom'><source file='/images/tools.iso'/><target dev='sda' bus='sata'/><readonly/></disk>`
+	text := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
+	m, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, empty := m.Disks["hda"]; empty || m.Disks["sda"].Device != CDROM || m.Disks["sda"].Volume.Images[0].Name != "/images/tools.iso" {
+		t.Errorf("read are %+v", m.Disks)
+	}
+	delete(m.Disks, "sda")
+	without, err := Update(text, m)
+	if err != nil || strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
+		t.Errorf("without its medium it is %s, %v", without, err)
+	}
+	m.Disks["hda"] = Disk{Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}
+	with, err := Update(text, m)
+	if err != nil || strings.Count(with, `device="cdrom"`) != 1 || !strings.Contains(with, "/pools/ssd/seed") {
+		t.Errorf("with a medium in the empty drive it is %s, %v", with, err)
+	}
+}

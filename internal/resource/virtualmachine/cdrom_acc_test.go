@@ -1,0 +1,255 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// cdrom takes the volume of a resource as the medium of a drive.
+func cdrom(key, of string) string {
+	return fmt.Sprintf(`%s = { volume = %s.volume, device = "cdrom" }`, key, of)
+}
+
+// ask has the guest of the machine web run a command.
+func ask(t *testing.T, l *lab.Lab, command string) string {
+	t.Helper()
+	return acctest.Must(l.Hosts["host-a"].Shell(context.Background(), "web", command))(t)
+}
+
+// drives checks that the machine's drive has a medium, or none, live and stored.
+func drives(t *testing.T, l *lab.Lab, target, medium string) {
+	t.Helper()
+	for _, which := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
+		out, err := l.Hosts["host-a"].Virsh(context.Background(), which...)
+		if err != nil {
+			t.Error(err)
+		}
+		found := false
+		for line := range strings.Lines(out) {
+			fields := strings.Fields(line)
+			found = found || len(fields) == 2 && fields[0] == target && strings.HasSuffix(fields[1], medium)
+		}
+		if !found {
+			t.Errorf("%v: %s has not %s:\n%s", which, target, medium, out)
+		}
+	}
+}
+
+// A medium changes under the running guest, from one kind of storage to another, while the binding of the old one goes;
+// and it is taken away with its drive, which stays until the machine is started anew.
+func TestAccAMediumChangesUnderARunningGuest(t *testing.T) {
+	l := acctest.Lab(t)
+	file := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")
+	lun := acctest.LUN(t, l, true, "the second medium")
+	acctest.Claim(t, l, "media", "second", lun)
+	claim := claimBinding("media", "second", "write-exclusive", "host-a")
+	console := acctest.NewConsole(t)
+	config := func(bindings string, disks ...string) string {
+		return acctest.Provider(l, "media") + bindings + machine{disks: disks, log: console.Path()}.hcl(l)
+	}
+	imported := resource.TestStep{ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config(file, cdrom("seed", "virtclaim_volume_binding.data")),
+				Check: resource.ComposeTestCheckFunc(
+					resource.TestCheckResourceAttr(web, "disks.seed.bus", "ide"), sees(t, l, console, acctest.Known, "hda", "data.raw")),
+			},
+			imported,
+			{
+				Config:           config(claim, cdrom("seed", "virtclaim_volume_binding.second")),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            sees(t, l, console, "the second medium", "hda", fmt.Sprintf("%s/%d", lun.IQN, lun.Number)),
+			},
+			imported,
+			{
+				Config:           config(""),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check: func(*terraform.State) error {
+					live, err := l.Hosts["host-a"].Virsh(context.Background(), "domblklist", "web")
+					stored, err2 := l.Hosts["host-a"].Virsh(context.Background(), "domblklist", "web", "--inactive")
+					if err := errors.Join(err, err2); err != nil || strings.Contains(live, lun.IQN) || strings.Contains(stored, "hda") {
+						return fmt.Errorf("the guest still has the medium, or its next start the drive: %w\n%s\n%s", err, live, stored)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+// sees checks that the guest, which has booted once and can't write there, reads a medium, and that its drive has it.
+func sees(t *testing.T, l *lab.Lab, console acctest.Console, content, target, medium string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		console.Await(t, "READY")
+		drives(t, l, target, medium)
+		acctest.Contains(t, ask(t, l, "report_cdrom sr0; head -c 32 /dev/sr0 | tr -d '\\0'; echo"), "ro=1", content)
+		if boots := console.Boots(); boots != 1 {
+			return fmt.Errorf("the guest has booted %d times", boots)
+		}
+		return nil
+	}
+}
+
+// Terraform destroys the old medium before it makes the new one, here even under the same path: the drive is emptied in
+// between.
+func TestAccAReplacedDiskIsAnotherMedium(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "media", "first", acctest.LUN(t, l, false, "the first medium"))
+	acctest.Claim(t, l, "media", "second", acctest.LUN(t, l, false, "the second medium"))
+	console := acctest.NewConsole(t)
+	config := func(master string) string {
+		return acctest.Provider(l, "media") + claimBinding("media", "first", "read-shared", "host-a") + claimBinding("media", "second", "read-shared", "host-a") +
+			strings.Replace(copyOf("copy-on-write"), "binding.data", "binding."+master, 1) +
+			machine{machineType: "q35", disks: []string{cdrom("seed", "virtclaim_disk.copy-on-write")}, log: console.Path()}.hcl(l)
+	}
+	reads := func(medium string) resource.TestCheckFunc {
+		return sees(t, l, console, medium, "sda", "/copy-on-write")
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config("first"),
+				Check: resource.ComposeTestCheckFunc(
+					resource.TestCheckResourceAttr(web, "disks.seed.bus", "sata"), reads("the first medium")),
+			},
+			{ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true},
+			{
+				Config: config("second"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction(web, plancheck.ResourceActionUpdate),
+					plancheck.ExpectResourceAction("virtclaim_disk.copy-on-write", plancheck.ResourceActionDestroyBeforeCreate),
+				}},
+				Check: reads("the second medium"),
+			},
+			{
+				// Whoever takes the medium out by hand is put right.
+				PreConfig: func() {
+					if out, err := l.Hosts["host-a"].Virsh(t.Context(), "change-media", "web", "sda", "--eject", "--live"); err != nil {
+						t.Fatal(err, out)
+					}
+				},
+				Config:           config("second"),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            reads("the second medium"),
+			},
+		},
+	})
+}
+
+// A guest that uses its medium keeps it, and what the medium is stays, until it has let go.
+func TestAccALockedTrayIsSaid(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	source := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")
+	config := func(bindings string, disks ...string) string {
+		return acctest.Provider(l, "media") + bindings + machine{disks: disks, log: console.Path()}.hcl(l)
+	}
+	seed := cdrom("seed", "virtclaim_volume_binding.data")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config(source, seed),
+				Check: func(*terraform.State) error {
+					console.Await(t, "READY")
+					ask(t, l, "sleep 999 </dev/sr0 & echo $! >/reader; usleep 100000")
+					return nil
+				},
+			},
+			{
+				Config:      config(source),
+				ExpectError: message("disk seed: ", "the guest has locked the drive's tray", "umount /dev/sr0"),
+			},
+			{
+				PreConfig: func() {
+					drives(t, l, "hda", "data.raw")
+					ask(t, l, "kill $(cat /reader)")
+				},
+				Config: config(source),
+			},
+		},
+	})
+}
+
+// An apply that is killed while it changes a medium leaves a drive that the next one gives what is wanted.
+func TestAccAMediumOfAnInterruptedApplyIsInserted(t *testing.T) {
+	const callUpdateDevice lab.Call = 174
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	cli, tap := acctest.Tapped(t, l, "media")
+	bindings := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a") +
+		strings.ReplaceAll(bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a"), `"data"`, `"other"`)
+	config := func(binding string) string {
+		hcl := machine{disks: []string{cdrom("seed", "virtclaim_volume_binding."+binding)}, log: console.Path()}.hcl(l)
+		return bindings + strings.Replace(hcl, `type = "pc", `, "", 1) // libvirt chooses the same
+	}
+	cli.Write("main.tf", config("data"))
+	cli.Must("apply", "-auto-approve")
+	for n, fault := range []lab.Fault{
+		{Call: callUpdateDevice, Nth: 1, After: true, Kill: true}, // ejected
+		{Call: callUpdateDevice, Nth: 2, Kill: true},              // stored, and not yet inserted
+		{Call: callUpdateDevice, Nth: 2, After: true, Kill: true}, // inserted
+	} {
+		cli.Write("main.tf", config([]string{"other", "data"}[n%2]))
+		tap.Arm(fault)
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !tap.Fired() {
+			t.Fatalf("%v: the apply was not interrupted: %v\n%s", fault, err, out)
+		}
+		cli.Must("apply", "-auto-approve")
+		drives(t, l, "hda", "data.raw")
+		if out := cli.Must("plan", "-no-color"); !message("No changes.").MatchString(out) {
+			t.Errorf("%v: the medium is not there:\n%s", fault, out)
+		}
+	}
+	cli.Must("destroy", "-auto-approve")
+}
+
+// A medium that the machine may not have leaves its drive empty: it had to let go of the old one before, and nobody looked
+// whether that is still free.
+func TestAccAMediumThatIsNotToBeHadLeavesAnEmptyDrive(t *testing.T) {
+	l := acctest.Lab(t)
+	first, second := acctest.LUN(t, l, false, "first"), acctest.LUN(t, l, false, "second")
+	console := acctest.NewConsole(t)
+	config := func(lun lab.LUN) string {
+		name := fmt.Sprintf("lun%d", lun.Number)
+		return acctest.Provider(l, "media") + strings.ReplaceAll(unit(l, lun, "write-exclusive"), `"data"`, `"`+name+`"`) +
+			machine{disks: []string{cdrom("seed", "virtclaim_volume_binding."+name)}, log: console.Path()}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config(first),
+				Check:  func(*terraform.State) error { return l.Hosts["host-b"].DefineXML(t.Context(), byHand(l, second, "")) },
+			},
+			{
+				Config:      config(second),
+				ExpectError: message("machine web on host host-a can't use", "domain theirs on host host-b has it as its disk vda"),
+			},
+			{
+				PreConfig: func() {
+					drives(t, l, "hda", "-")
+					if out, err := l.Hosts["host-b"].Virsh(t.Context(), "undefine", "theirs"); err != nil {
+						t.Fatal(err, out)
+					}
+				},
+				Config: config(second),
+				Check:  sees(t, l, console, "second", "hda", fmt.Sprintf("%s/%d", second.IQN, second.Number)),
+			},
+		},
+	})
+}
