@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { acctest.Main(m) }
 
 // fleet is the lab's hosts, as a provider has them.
-func fleet(t *testing.T, l *lab.Lab) *host.Fleet {
+func fleet(t testing.TB, l *lab.Lab) *host.Fleet {
 	t.Helper()
 	configs := map[string]host.Config{}
 	for name, h := range l.Hosts {
@@ -28,7 +28,7 @@ func fleet(t *testing.T, l *lab.Lab) *host.Fleet {
 }
 
 // hostA is host-a, to virtclaim and to the lab.
-func hostA(t *testing.T, l *lab.Lab) (*host.Host, *lab.Host) {
+func hostA(t testing.TB, l *lab.Lab) (*host.Host, *lab.Host) {
 	t.Helper()
 	h, err := fleet(t, l).Host("host-a")
 	if err != nil {

@@ -3,36 +3,60 @@ package host_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// upload makes a volume of an image and gives what is in its file then.
-func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content []byte, err error) {
+// createVolume makes a volume as Host.Upload wants it.
+func createVolume(t testing.TB, h *host.Host, name string) {
 	t.Helper()
-	err = h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
+	err := h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
 		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1}, Allocation: &libvirtxml.StorageVolumeSize{},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 	}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// emptyVolume is createVolume for as long as the test lasts.
+func emptyVolume(t testing.TB, h *host.Host, name string) {
+	t.Helper()
+	createVolume(t, h, name)
 	t.Cleanup(func() {
 		if err := h.DeleteVolume(context.WithoutCancel(t.Context()), "ssd", name); err != nil {
 			t.Error(err)
 		}
 	})
-	err = h.Upload(t.Context(), host.Upload{
+}
+
+// into uploads an image into an empty volume.
+func into(ctx context.Context, h *host.Host, name string, image io.Reader) error {
+	return h.Upload(ctx, host.Upload{
 		Pool: "ssd", Name: name, Image: image,
 		Proceed: func(context.Context) error { return nil }, Report: func(host.Progress) {},
 	})
+}
+
+// upload makes a volume of an image and gives what is in its file then.
+func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content []byte, err error) {
+	t.Helper()
+	emptyVolume(t, h, name)
+	err = into(t.Context(), h, name, image)
 	v, lookErr := h.Volume(t.Context(), "ssd", name)
 	if lookErr != nil {
 		t.Fatal(lookErr)
@@ -44,12 +68,18 @@ func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content [
 	return content, err
 }
 
+// noise is data without a block of zeros.
+func noise(length int) []byte {
+	data := make([]byte, length)
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(data)
+	return data
+}
+
 func TestAccUpload(t *testing.T) {
 	l := acctest.Lab(t)
 	h, _ := hostA(t, l)
-	noise := make([]byte, 3<<20+17)
-	random := rand.NewChaCha8([32]byte{})
-	_, _ = random.Read(noise)
+	noise := noise(3<<20 + 17)
 	for name, image := range map[string][]byte{
 		"short": []byte("a short image"),
 		"head":  noise[:64<<10],
@@ -64,4 +94,145 @@ func TestAccUpload(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tapped is host-a through a tap that counts.
+func tapped(t testing.TB, l *lab.Lab) (*host.Host, *lab.Tap) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tap") // a test's own folder has too long a name for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := host.NewFleet(map[string]host.Config{"host-a": {URI: tap.URI}})
+	t.Cleanup(func() {
+		f.Close()
+		_ = tap.Close()
+		_ = os.RemoveAll(dir)
+	})
+	h, err := f.Host("host-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, tap
+}
+
+// sparse writes a file of so many MiB. Of every four, so many are noise and the others a hole.
+func sparse(t testing.TB, mib, full int) image.LocalFile {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := noise(full << 20)
+	for at := 0; at < mib; at += 4 {
+		if _, err := f.WriteAt(data, int64(at)<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.Truncate(int64(mib)<<20), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return image.LocalFile{Path: f.Name()}
+}
+
+// open opens an image as a disk that is made of a file does.
+func open(t testing.TB, f image.LocalFile) io.ReadCloser {
+	t.Helper()
+	content, err := f.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = content.Close() })
+	return content
+}
+
+func TestAccAnUploadSendsNoHoles(t *testing.T) {
+	const data = 16 << 20
+	l := acctest.Lab(t)
+	h, tap := tapped(t, l)
+	content := open(t, sparse(t, 64, 1))
+	emptyVolume(t, h, "holes")
+	if err := into(t.Context(), h, "holes", content); err != nil {
+		t.Fatal(err)
+	}
+	if sent := tap.Uploaded(); sent < data || sent > data*102/100 {
+		t.Errorf("%d bytes went over the wire for %d bytes of data", sent, data)
+	}
+}
+
+// An image that comes slowly, or does not come at all for a while, keeps nobody else from libvirt.
+func TestAccSmallCallsNeverWaitForAnUpload(t *testing.T) {
+	l := acctest.Lab(t)
+	h, _ := hostA(t, l)
+	emptyVolume(t, h, "slow")
+	content, feed := io.Pipe()
+	uploaded := make(chan error, 1)
+	go func() { uploaded <- into(t.Context(), h, "slow", content) }()
+	ctx, part := soon(t, 30*time.Second), noise(256<<10)
+	for n := range 100 {
+		if _, err := feed.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		// The upload sends the last of it, then waits for more.
+		if _, err := h.LookupByName(ctx, "nobody"); !errors.Is(err, host.ErrNotFound) {
+			t.Fatalf("call %d: %v", n, err)
+		}
+	}
+	_ = feed.Close()
+	if err := <-uploaded; err != nil {
+		t.Error(err)
+	}
+}
+
+// An image is not held in memory, however large it is.
+func TestAccAnUploadTakesLittleMemory(t *testing.T) {
+	const most = 32 << 20
+	l := acctest.Lab(t)
+	h, _ := hostA(t, l)
+	content := open(t, sparse(t, 256, 2))
+	emptyVolume(t, h, "large")
+	peak := heapDuring(func() {
+		if err := into(t.Context(), h, "large", content); err != nil {
+			t.Error(err)
+		}
+	})
+	if peak > most {
+		t.Errorf("the upload took %d bytes of memory, which is more than %d", peak, most)
+	}
+}
+
+// heapDuring is how many bytes the heap in use grows while f runs, looked at every few milliseconds.
+func heapDuring(f func()) int64 {
+	runtime.GC()
+	start := heap()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	peak := start
+	for {
+		select {
+		case <-tick.C:
+			peak = max(peak, heap())
+		case <-done:
+			return max(peak, heap()) - start
+		}
+	}
+}
+
+// heap is runtime.MemStats.HeapInuse, which can't be had without stopping everything.
+func heap() (bytes int64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	metrics.Read(samples)
+	for _, s := range samples {
+		bytes += int64(s.Value.Uint64())
+	}
+	return bytes
 }

@@ -107,11 +107,16 @@ func (c *Conn) authenticate() error {
 
 // call makes a call and gives the body of its answer.
 func (c *Conn) call(procedure procedure, body []byte) ([]byte, error) {
-	c.serial++
-	if err := c.send(packet{procedure: procedure, kind: kindCall, serial: c.serial, body: body}); err != nil {
+	if err := c.ask(procedure, body); err != nil {
 		return nil, err
 	}
 	return c.answer()
+}
+
+// ask makes a call and waits for nothing.
+func (c *Conn) ask(procedure procedure, body []byte) error {
+	c.serial++
+	return c.send(packet{procedure: procedure, kind: kindCall, serial: c.serial, body: body})
 }
 
 // answer is the body of the next packet, or the error that it carries.
@@ -121,6 +126,20 @@ func (c *Conn) answer() ([]byte, error) {
 		return nil, err
 	}
 	return p.body, p.failure()
+}
+
+// part is the body of the next packet of the stream. The reply to the call that began it is none, and may come after the
+// first of them: libvirtd has one thread send replies and another one send data.
+func (c *Conn) part() ([]byte, error) {
+	for {
+		p, err := c.next()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.failure(); err != nil || p.kind == kindStream {
+			return p.body, err
+		}
+	}
 }
 
 // send writes one packet, which must move within stallTime.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,8 @@ type daemon struct {
 	ways []uint32
 	// at is called before each part of a stream is taken, and may do otherwise.
 	at func(d *daemon, part int, p packet) (done bool)
+	// early is how many packets of a download come before the reply to its call.
+	early int
 
 	content []byte
 	polkit  bool
@@ -64,13 +67,11 @@ func (d *daemon) serve() {
 				e.word(w)
 			}
 			d.answer(p, kindReply, statusOK, e)
+		case p.kind == kindCall && p.procedure == procDownload:
+			d.give(p)
 		case p.kind == kindCall:
 			d.polkit = d.polkit || p.procedure == procPolkit
 			d.answer(p, kindReply, statusOK, nil)
-			if p.procedure == procDownload {
-				d.answer(p, kindStream, statusContinue, d.content)
-				d.answer(p, kindStream, statusContinue, nil)
-			}
 		case p.procedure == procDownload:
 			d.answer(p, kindStream, statusOK, nil)
 		default:
@@ -78,6 +79,14 @@ func (d *daemon) serve() {
 				d.take(p)
 			}
 		}
+	}
+}
+
+func (d *daemon) give(to packet) {
+	data := packet{kind: kindStream, status: statusContinue, body: d.content}
+	end := packet{kind: kindStream, status: statusContinue}
+	for _, a := range slices.Insert([]packet{data, end}, d.early, packet{kind: kindReply}) {
+		d.answer(to, a.kind, a.status, a.body)
 	}
 }
 
@@ -125,6 +134,18 @@ func TestWhatIsUploadedIsDownloaded(t *testing.T) {
 		}
 		if d.polkit != (len(ways) > 0 && ways[len(ways)-1] == authPolkit) {
 			t.Errorf("offered %v, polkit was asked: %t", ways, d.polkit)
+		}
+	}
+}
+
+// One thread of libvirtd sends replies, another one sends data.
+func TestADownloadMayBeginBeforeItsReply(t *testing.T) {
+	want := []byte("content")
+	for early := range 3 {
+		var got bytes.Buffer
+		err := opened(t, &daemon{content: want, early: early}).Download(&got, disk, 0, int64(len(want)))
+		if err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("with %d packets before the reply: %v and %q", early, err, got.Bytes())
 		}
 	}
 }

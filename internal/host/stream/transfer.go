@@ -92,17 +92,17 @@ func (u *Upload) Finish() error {
 	if err := u.send(kindStream, statusOK, nil); err != nil {
 		return err
 	}
-	_, err := u.conn.answer()
+	_, err := u.conn.part()
 	return err
 }
 
 // Download reads so many bytes of a volume, from an offset.
 func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64) error {
-	if _, err := c.call(procDownload, transfer(v, offset, length, 0)); err != nil {
+	if err := c.ask(procDownload, transfer(v, offset, length, 0)); err != nil {
 		return err
 	}
 	for {
-		data, err := c.answer()
+		data, err := c.part()
 		if err != nil {
 			return err
 		}
@@ -116,6 +116,6 @@ func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64)
 	if err := c.send(packet{procedure: procDownload, kind: kindStream, serial: c.serial, status: statusOK}); err != nil {
 		return err
 	}
-	_, err := c.answer()
+	_, err := c.part()
 	return err
 }
