@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,6 +67,47 @@ func TestAccASeedIsReplacedByOtherContent(t *testing.T) {
 				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionDestroyBeforeCreate)),
 				Check:            seedHas(t, l, "root", "instance-id: mine"),
 			},
+		},
+	})
+}
+
+// cloud-init's part is played by a guest that mounts the medium and reads it. The machine has two, and keeps running when one
+// changes.
+func TestAccAChangedSeedIsAnotherMediumUnderTheRunningGuest(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := func(hostname string) string {
+		return acctest.Provider(l, "disks") + seed("one", `user_data = "#cloud-config\nhostname: `+hostname+`\n"`) +
+			seed("two", `user_data = "#cloud-config\n", network_data = "version: 2\n"`) +
+			vm(l, console, "virtclaim.cdroms=2", "", on("one", "virtclaim_disk.one", `, device = "cdrom"`), on("two", "virtclaim_disk.two", `, device = "cdrom"`))
+	}
+	has := func(drive, name, content string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			console.Await(t, "READY")
+			said := acctest.Must(l.Hosts["host-a"].Shell(context.Background(), "web", "report_cdrom "+drive+"; read_cdrom "+drive))(t)
+			acctest.Contains(t, said, "label=cidata", "ro=1", name+" "+base64.StdEncoding.EncodeToString([]byte(content)))
+			return nil
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config("first"),
+				Check: resource.ComposeTestCheckFunc(
+					has("sr0", "user-data", "#cloud-config\nhostname: first\n"), has("sr1", "network-config", "version: 2\n"),
+				),
+			},
+			{Config: config("first"), PlanOnly: true},
+			{
+				Config: config("second"),
+				ConfigPlanChecks: pre(planned("virtclaim_disk.one", plancheck.ResourceActionDestroyBeforeCreate),
+					planned(theMachine, plancheck.ResourceActionUpdate), planned("virtclaim_disk.two", plancheck.ResourceActionNoop)),
+				Check: resource.ComposeTestCheckFunc(
+					has("sr0", "user-data", "#cloud-config\nhostname: second\n"), has("sr1", "network-config", "version: 2\n"), boots(t, console, 1),
+				),
+			},
+			{Config: config("second"), PlanOnly: true},
 		},
 	})
 }
