@@ -128,8 +128,10 @@ func TestAccAGuestReadsWhatTheSourceHas(t *testing.T) {
 		"a container image": {containerImage(image.Reference), "qcow2", image.Digest},
 		"a private container image": {fmt.Sprintf("source = { container_image = { image = %q, username = %q, password_wo = %q } }",
 			image.Private, registry.Username, registry.Password), "qcow2", image.Digest},
-		"a packed URL": {fmt.Sprintf("source = { url = { url = %q, checksum = \"sha256:%s\" } }", page.URL("http", web.HTTP), sum(served)),
-			"raw", "sha256:" + sum(served)},
+		"a packed URL": {
+			fmt.Sprintf("source = { url = { url = %q, checksum = \"sha256:%s\" } }", page.URL("http", web.HTTP), sum(served)),
+			"raw", "sha256:" + sum(served),
+		},
 		"a file": {fmt.Sprintf("source = { file = { path = %q } }", file), "qcow2", "sha256:" + sum([]byte(read(t, file)))},
 	} {
 		t.Run(name, func(t *testing.T) {
