@@ -29,6 +29,8 @@ type Conn struct {
 	// packets are those that concern the transfer; err is why there are no more.
 	packets chan packet
 	err     error
+	// early are data that came before the answer to the call that asked for them.
+	early []packet
 }
 
 // Open greets the libvirtd at the other end of a connection, and opens the driver of the URI there, such as
@@ -105,13 +107,26 @@ func (c *Conn) authenticate() error {
 	return errors.New("libvirt asks for a password (SASL), which is not supported")
 }
 
-// call makes a call and gives the body of its answer.
+// call makes a call and gives the body of its answer. libvirtd has a stream run before it answers, so that the first data may
+// come before that.
 func (c *Conn) call(procedure procedure, body []byte) ([]byte, error) {
 	c.serial++
+	c.early = nil
 	if err := c.send(packet{procedure: procedure, kind: kindCall, serial: c.serial, body: body}); err != nil {
 		return nil, err
 	}
-	return c.answer()
+	var early []packet
+	for {
+		p, err := c.next()
+		if err != nil {
+			return nil, err
+		}
+		if p.kind == kindReply {
+			c.early = early
+			return p.body, p.failure()
+		}
+		early = append(early, p)
+	}
 }
 
 // answer is the body of the next packet, or the error that it carries.
@@ -131,6 +146,11 @@ func (c *Conn) send(p packet) error {
 
 // next is the next packet of the present serial number.
 func (c *Conn) next() (packet, error) {
+	if len(c.early) > 0 {
+		p := c.early[0]
+		c.early = c.early[1:]
+		return p, nil
+	}
 	stalled := time.NewTimer(stallTime)
 	defer stalled.Stop()
 	for {
