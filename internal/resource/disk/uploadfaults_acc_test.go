@@ -3,6 +3,7 @@ package disk_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
@@ -22,7 +23,8 @@ func (s uploadScenario) faults() []lab.Fault {
 	if !everyPoint() {
 		return s.worst
 	}
-	all := points(s.calls)
+	// Killed before a call is killed after the one before it.
+	all := slices.DeleteFunc(points(s.calls), func(f lab.Fault) bool { return f.Kill && !f.After })
 	for _, offset := range s.offsets {
 		all = append(all, inBody(offset, false), inBody(offset, true))
 	}
