@@ -281,7 +281,11 @@ func (h *fakeHost) StopCopier(_ context.Context, uuid string) error {
 	if err != nil {
 		return err
 	}
-	return h.change(func() { d.active = false })
+	return h.change(func() {
+		if d.active = false; d.transient {
+			delete(h.domains, d.name)
+		}
+	})
 }
 
 func (h *fakeHost) Pull(_ context.Context, uuid, _ string, report func(host.Progress)) error {

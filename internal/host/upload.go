@@ -139,11 +139,10 @@ func (u *upload) tell(ctx context.Context) {
 // body writes all but the head, in whose place it says that the image is not finished.
 func (u *upload) body() error {
 	u.head = make([]byte, headSize)
-	n, err := io.ReadFull(u.Image, u.head)
+	n, short, err := stream.ReadFull(u.Image, u.head)
 	u.head = u.head[:n]
 	u.done.Store(int64(n))
-	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	if err != nil && !short {
+	if err != nil {
 		return err
 	}
 	to, err := u.conn.Upload(u.volume, 0, true)

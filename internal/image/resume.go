@@ -64,7 +64,7 @@ func (r *resuming) Read(p []byte) (int, error) {
 			return 0, context.Cause(r.ctx)
 		}
 		if r.failures++; r.failures == maxFailures {
-			return 0, fmt.Errorf("the connection broke off %d times after %d bytes: %w", maxFailures, r.offset, broken.err)
+			return 0, notTheEnd(fmt.Errorf("the connection broke off %d times after %d bytes: %w", maxFailures, r.offset, broken.err))
 		}
 		if err := pause(r.ctx, pauseAfter(r.failures)); err != nil {
 			return 0, err
@@ -80,7 +80,7 @@ func (i interruption) Error() string { return i.err.Error() }
 func (r *resuming) read(p []byte) (int, error) {
 	if r.body == nil {
 		if err := r.connect(); err != nil {
-			return 0, err
+			return 0, notTheEnd(err)
 		}
 	}
 	n, err := r.body.Read(p)

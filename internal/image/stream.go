@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 )
@@ -19,11 +20,28 @@ func stream(ctx context.Context, cancel context.CancelFunc, meter *meter, produc
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		_ = w.CloseWithError(err)
+		_ = w.CloseWithError(notTheEnd(err))
 		cancel()
 	}()
 	return streamReader{r, meter, cancel}
 }
+
+// notTheEnd is an error that nobody takes for the end of what is read, though it may come from one: that of a connection.
+func notTheEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return brokenOff{err}
+	}
+	return err
+}
+
+// brokenOff is all that the error is, but an end.
+type brokenOff struct{ error }
+
+func (b brokenOff) Is(target error) bool {
+	return target != io.EOF && target != io.ErrUnexpectedEOF && errors.Is(b.error, target)
+}
+
+func (b brokenOff) As(target any) bool { return errors.As(b.error, target) }
 
 type streamReader struct {
 	*io.PipeReader

@@ -126,3 +126,35 @@ func FuzzUnpack(f *testing.F) {
 		}
 	})
 }
+
+// Servers that go away for good answer with errors that wrap an end; whoever reads on must not take that for the image's.
+func TestABrokenConnectionIsNoEnd(t *testing.T) {
+	for name, refuse := range map[string]func(w http.ResponseWriter){
+		"in the middle": func(http.ResponseWriter) {},
+		"before the answer": func(w http.ResponseWriter) {
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_ = conn.Close()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			image.WithoutPauses(t)
+			s := &server{content: bytes.Repeat([]byte("content."), 1<<17), ranges: "ETag", cuts: []int{300000, 0, 0, 0, 0, 0, 0}}
+			s.before = func(n int, w http.ResponseWriter, _ *http.Request) bool {
+				if n > 0 {
+					refuse(w)
+				}
+				return n > 0 && name == "before the answer"
+			}
+			r, err := image.URL{URL: serve(t, s).URL}.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			got, err := io.ReadAll(r)
+			if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%v after %d bytes", err, len(got))
+			}
+		})
+	}
+}

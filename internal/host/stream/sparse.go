@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"errors"
 	"io"
 )
 
@@ -23,7 +22,7 @@ func CopySparse(to Sink, r io.Reader, report func(done int64)) (done int64, err 
 	block := make([]byte, blockSize)
 	var hole int64
 	for {
-		n, err := io.ReadFull(r, block)
+		n, end, err := ReadFull(r, block)
 		if n > 0 && bytes.Equal(block[:n], zeros[:n]) {
 			hole += int64(n)
 		} else if n > 0 {
@@ -38,10 +37,24 @@ func CopySparse(to Sink, r io.Reader, report func(done int64)) (done int64, err 
 		done += int64(n)
 		report(done)
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return done, to.Skip(hole)
 		case err != nil:
 			return done, err
+		case end:
+			return done, to.Skip(hole)
 		}
 	}
+}
+
+// ReadFull reads until p is full or r ends. Only a plain io.EOF is an end: a connection that broke off may be an error that wraps
+// one, or an io.ErrUnexpectedEOF, which io.ReadFull has for an end, too. Who takes it for that has half an image.
+func ReadFull(r io.Reader, p []byte) (n int, end bool, err error) {
+	for n < len(p) && err == nil {
+		var more int
+		more, err = r.Read(p[n:])
+		n += more
+	}
+	if err == io.EOF {
+		return n, true, nil
+	}
+	return n, false, err
 }

@@ -18,34 +18,41 @@ type scenario struct {
 	before, after string
 	// calls are those that the change makes on the host, and how often.
 	calls map[lab.Call]int
+	// check looks at what is on the host after the next apply.
+	check func(t *testing.T)
 }
 
-func scenarios(l *lab.Lab, source string, console acctest.Console) []scenario {
+func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console, master lab.LUN) []scenario {
+	t.Helper()
 	clone := source + disk("root", over("clone", "virtclaim_volume_binding.golden"))
 	overlay := source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
 	machine := vm(l, console, "", "force_stop = true", on("root", theDisk, ""))
+	whole := func(t *testing.T) { t.Helper(); isWhole(t, l, master) }
+	runs := func(t *testing.T) { t.Helper(); runsAsStored(t, l) }
 	grown := func(s string) string { return strings.Replace(s, "usage_type", "size = \"96Mi\"\n  usage_type", 1) }
 	return []scenario{
-		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1}},
+		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1}, nil},
 		{"create a clone", source, clone, map[lab.Call]int{
 			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
-		}},
+		}, whole},
 		// Its third definition says that it is finished: docs/decisions/0003 has why nobody takes it over after that.
 		{"create one whose name is made up", source, strings.Replace(clone, "name       =", "name_prefix =", 1), map[lab.Call]int{
 			lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallBlockPull: 1,
-		}},
-		{"grow through the pool", clone, grown(clone), map[lab.Call]int{lab.CallVolumeResize: 1}},
-		{"grow through the machine", overlay + machine, grown(overlay) + machine, map[lab.Call]int{lab.CallBlockResize: 1}},
-		{"delete", overlay, source, map[lab.Call]int{lab.CallVolumeDelete: 1}},
+		}, whole},
+		{"grow through the pool", clone, grown(clone), map[lab.Call]int{lab.CallVolumeResize: 1}, whole},
+		{"grow through the machine", overlay + machine, grown(overlay) + machine, map[lab.Call]int{lab.CallBlockResize: 1}, runs},
+		{"delete", overlay, source, map[lab.Call]int{lab.CallVolumeDelete: 1}, nil},
 		{
 			"delete one that is plugged in", overlay + disk("data", blank) + vm(l, console, "", "force_stop = true",
 				on("root", theDisk, ""), on("vol", "virtclaim_disk.data", "")), overlay + machine,
 			map[lab.Call]int{lab.CallDetach: 2, lab.CallDefine: 1, lab.CallVolumeDelete: 1},
+			runs,
 		},
 		{
 			"plug in", overlay + machine, overlay + disk("data", blank) + vm(l, console, "", "force_stop = true",
 				on("root", theDisk, ""), on("vol", "virtclaim_disk.data", "")),
 			map[lab.Call]int{lab.CallDefine: 3, lab.CallSetMetadata: 1, lab.CallAttach: 1},
+			runs,
 		},
 	}
 }
@@ -57,28 +64,20 @@ func TestAccAnInterruptedApplyIsPutRightByTheNext(t *testing.T) {
 	lun, source := golden(t, l, strings.Repeat("content.", 4<<20))
 	untouched(t, lun.Path)
 	console := acctest.NewConsole(t)
-	for _, s := range scenarios(l, source, console) {
+	for _, s := range scenarios(t, l, source, console, lun) {
 		for _, f := range faults(s) {
-			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f, lun) })
+			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f) })
 		}
 	}
 }
 
-// faults are the points of a scenario, in a fixed order.
-func faults(s scenario) (all []lab.Fault) {
-	for _, call := range []lab.Call{
-		lab.CallDefine, lab.CallVolumeCreate, lab.CallDomainCreateFlags, lab.CallBlockPull, lab.CallDestroy, lab.CallVolumeResize,
-		lab.CallBlockResize, lab.CallDetach, lab.CallSetMetadata, lab.CallAttach, lab.CallVolumeDelete,
-	} {
-		for nth := 1; nth <= s.calls[call]; nth++ {
-			for _, after := range []bool{false, true} {
-				for _, kill := range []bool{false, true} {
-					all = append(all, lab.Fault{Call: call, Nth: nth, After: after, Kill: kill})
-				}
-			}
-		}
-	}
-	if os.Getenv("VIRTCLAIM_FAULTS") == "all" {
+// everyPoint tells whether applies are interrupted wherever they can be.
+func everyPoint() bool { return os.Getenv("VIRTCLAIM_FAULTS") == "all" }
+
+// faults are the points of a scenario that are tried.
+func faults(s scenario) []lab.Fault {
+	all := points(s.calls)
+	if everyPoint() {
 		return all
 	}
 	var some []lab.Fault
@@ -90,12 +89,32 @@ func faults(s scenario) (all []lab.Fault) {
 	return some
 }
 
-func interrupt(t *testing.T, s scenario, f lab.Fault, master lab.LUN) {
+// points are where calls can fail, in a fixed order.
+func points(calls map[lab.Call]int) (all []lab.Fault) {
+	for _, call := range []lab.Call{
+		lab.CallCreateXML, lab.CallDefine, lab.CallVolumeCreate, lab.CallVolumeUpload, lab.CallVolumeDownload, lab.CallDomainCreateFlags,
+		lab.CallBlockPull, lab.CallDestroy, lab.CallUndefine, lab.CallVolumeResize, lab.CallBlockResize, lab.CallDetach,
+		lab.CallSetMetadata, lab.CallAttach, lab.CallVolumeDelete,
+	} {
+		for nth := 1; nth <= calls[call]; nth++ {
+			for _, after := range []bool{false, true} {
+				for _, kill := range []bool{false, true} {
+					all = append(all, lab.Fault{Call: call, Nth: nth, After: after, Kill: kill})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func interrupt(t *testing.T, s scenario, f lab.Fault) {
 	t.Helper()
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "disks")
-	cli.Write("main.tf", s.before)
-	cli.Must("apply", "-auto-approve", "-no-color")
+	if s.before != "" {
+		cli.Write("main.tf", s.before)
+		cli.Must("apply", "-auto-approve", "-no-color")
+	}
 	defer cli.Must("destroy", "-auto-approve", "-no-color")
 
 	cli.Write("main.tf", s.after)
@@ -110,11 +129,8 @@ func interrupt(t *testing.T, s scenario, f lab.Fault, master lab.LUN) {
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err != nil {
 		t.Fatalf("the next apply failed: %v\n%s", err, out)
 	}
-	if strings.Contains(s.after, `"clone"`) {
-		isWhole(t, l, master)
-	}
-	if strings.Contains(s.after, "virtclaim_virtual_machine") {
-		runsAsStored(t, l)
+	if s.check != nil {
+		s.check(t)
 	}
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -33,18 +34,48 @@ func rawImage() []byte {
 	return b
 }
 
-// qcow2Image has the same content.
+// smallImage is a raw image of noise, for tests that look at it from outside.
+func smallImage() []byte {
+	b := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{3}).Read(b)
+	return b
+}
+
+// qcow2Image has the same content as rawImage.
 func qcow2Image(t *testing.T) []byte {
+	t.Helper()
+	return qcow2Of(t, rawImage())
+}
+
+// qcow2Of is a raw image as qcow2.
+func qcow2Of(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "raw"), filepath.Join(dir, "qcow2")
-	if err := os.WriteFile(from, rawImage(), 0o600); err != nil {
+	if err := os.WriteFile(from, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-f", "raw", "-O", "qcow2", from, to).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return []byte(read(t, to))
+}
+
+// sameImage fails the test when what a guest would see of a disk is not that.
+func sameImage(t *testing.T, path string, raw []byte) {
+	t.Helper()
+	master := filepath.Join(t.TempDir(), "raw")
+	if err := os.WriteFile(master, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	format := "raw"
+	if strings.HasPrefix(read(t, path), "QFI\xfb") {
+		format = "qcow2"
+	}
+	out, err := exec.CommandContext(t.Context(), "qemu-img", "compare", "-f", format, "-F", "raw", path, master).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s has something else: %v: %s", path, err, out)
+	}
 }
 
 func packed(t *testing.T, b []byte) []byte {

@@ -1,0 +1,64 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// lock is the XML of a domain to hold.
+func lock(id string) string {
+	return fmt.Sprintf(`<domain type='qemu'><name>lock</name><uuid>%s</uuid><memory unit='MiB'>16</memory><os><type>hvm</type></os></domain>`, id)
+}
+
+func TestAccOnlyOneHoldsALock(t *testing.T) {
+	h, _ := hostA(t, acctest.Lab(t))
+	release, err := h.Hold(t.Context(), lock(missing()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Hold(t.Context(), lock(missing())); !errors.Is(err, host.ErrExists) {
+		t.Errorf("got %v", err)
+	}
+	if err := release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release, err = h.Hold(t.Context(), lock(missing()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A crash of libvirtd makes it forget whose the domain was: it stays, and somebody has to end it.
+func TestAccALockSurvivesACrashOfLibvirtdAndCanBeEnded(t *testing.T) {
+	h, daemon := hostA(t, acctest.Lab(t))
+	id := uuid.NewString()
+	release, err := h.Hold(t.Context(), lock(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(daemon.Kill(t.Context()), daemon.Start(context.WithoutCancel(t.Context()))); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := h.State(t.Context(), id); err != nil || !state.Active {
+		t.Errorf("it is gone: %+v, %v", state, err)
+	}
+	if _, err := h.Hold(t.Context(), lock(missing())); !errors.Is(err, host.ErrExists) {
+		t.Errorf("got %v", err)
+	}
+	if err := h.StopCopier(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	if err := release(t.Context()); !errors.Is(err, host.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+package disk_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// uploadScenario is one whose content travels to the host.
+type uploadScenario struct {
+	scenario
+	// offsets are those of the body at which it breaks off, in bytes.
+	offsets []int64
+	// worst is what is tried always.
+	worst []lab.Fault
+}
+
+func (s uploadScenario) faults() []lab.Fault {
+	if !everyPoint() {
+		return s.worst
+	}
+	// Killed before a call is killed after the one before it.
+	all := slices.DeleteFunc(points(s.calls), func(f lab.Fault) bool { return f.Kill && !f.After })
+	for _, offset := range s.offsets {
+		all = append(all, inBody(offset, false), inBody(offset, true))
+	}
+	if len(s.offsets) > 0 { // the head is one packet
+		all = append(all, lab.Fault{Call: lab.CallVolumeUpload, Nth: 2, AtByte: 1}, lab.Fault{Call: lab.CallVolumeUpload, Nth: 2, AtByte: 1, Kill: true})
+	}
+	return all
+}
+
+// inBody breaks an upload off in the middle of its data.
+func inBody(offset int64, kill bool) lab.Fault {
+	return lab.Fault{Call: lab.CallVolumeUpload, Nth: 1, AtByte: offset, Kill: kill}
+}
+
+// killedAfter is the worst: it is done, and nobody knows.
+func killedAfter(call lab.Call, nth int) lab.Fault {
+	return lab.Fault{Call: call, Nth: nth, After: true, Kill: true}
+}
+
+// uploadScenarios are of small images, so that many can be tried.
+func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
+	t.Helper()
+	raw, sized := smallImage(), make([]byte, 2<<20)
+	copy(sized, raw)
+	_, pushed := pushed(t, l, "disks/faults", qcow2Of(t, raw))
+	web := acctest.Must(l.Web(t.Context()))(t)
+	page := acctest.Must(web.AddContent("image.raw", raw))(t)
+	acctest.Undo(t, func(context.Context) error { return web.RemoveFile(page) })
+
+	container := disk("root", containerImage(pushed.Reference))
+	seed := func(user string) string {
+		return disk("root", fmt.Sprintf("source = { cloud_init = { user_data = %q } }", "#cloud-config\nhostname: "+user+"\n"))
+	}
+	has := func(raw []byte) func(*testing.T) {
+		return func(t *testing.T) { t.Helper(); sameImage(t, file(l, "root"), raw) }
+	}
+	offsets := []int64{1, 64 << 10, 512 << 10, 1 << 20}
+	return []uploadScenario{
+		{scenario{
+			"create a disk of a URL", "",
+			disk("root", fmt.Sprintf("size = \"2Mi\"\n  source = { url = { url = %q } }", page.URL("http", web.HTTP))),
+			map[lab.Call]int{
+				lab.CallCreateXML: 1, lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 2, lab.CallVolumeResize: 1,
+				lab.CallVolumeDownload: 1, lab.CallDestroy: 1,
+			},
+			has(sized),
+		}, offsets, []lab.Fault{inBody(512<<10, true), killedAfter(lab.CallDestroy, 1)}},
+		{scenario{
+			// The host's mutex twice, and the journal of the shared image; its definitions, of which that one is the second.
+			"create a disk of a container image", "", container,
+			map[lab.Call]int{
+				lab.CallCreateXML: 3, lab.CallDefine: 3, lab.CallVolumeCreate: 2, lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1,
+				lab.CallUndefine: 1, lab.CallDestroy: 3,
+			},
+			has(raw),
+		}, offsets, []lab.Fault{inBody(512<<10, true), killedAfter(lab.CallVolumeCreate, 2)}},
+		{scenario{
+			"destroy a disk of a container image", container, "\n",
+			map[lab.Call]int{lab.CallUndefine: 1, lab.CallCreateXML: 1, lab.CallVolumeDelete: 2, lab.CallDestroy: 1},
+			nil,
+		}, nil, []lab.Fault{killedAfter(lab.CallVolumeDelete, 1)}},
+		{scenario{
+			"create a seed", "", seed("first"),
+			map[lab.Call]int{lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 2},
+			seeded(l, "first"),
+		}, nil, nil},
+		{scenario{
+			"replace a seed", seed("first"), seed("second"),
+			map[lab.Call]int{
+				lab.CallUndefine: 1, lab.CallVolumeDelete: 1, lab.CallCreateXML: 1, lab.CallDefine: 2, lab.CallVolumeCreate: 1,
+				lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1, lab.CallDestroy: 1,
+			},
+			seeded(l, "second"),
+		}, nil, []lab.Fault{killedAfter(lab.CallVolumeUpload, 2)}},
+	}
+}
+
+// seeded looks for the user data of a seed.
+func seeded(l *lab.Lab, user string) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		acctest.Contains(t, read(t, file(l, "root")), "CD001", "hostname: "+user)
+	}
+}
+
+// Whatever interrupts an upload, wherever: after one more apply all of the content is there, and in the end nothing is left.
+// VIRTCLAIM_FAULTS=all tries every point.
+func TestAccAnInterruptedUploadIsPutRightByTheNext(t *testing.T) {
+	for _, s := range uploadScenarios(t, acctest.Lab(t)) {
+		for _, f := range s.faults() {
+			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s.scenario, f) })
+		}
+	}
+}
