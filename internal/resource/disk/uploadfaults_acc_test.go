@@ -13,6 +13,8 @@ import (
 // uploadScenario is one whose content travels to the host.
 type uploadScenario struct {
 	scenario
+	// before tells that connections are cut before calls, too, and not only after them.
+	before bool
 	// offsets are those of the body at which it breaks off, in bytes.
 	offsets []int64
 	// worst is what is tried always.
@@ -23,8 +25,9 @@ func (s uploadScenario) faults() []lab.Fault {
 	if !everyPoint() {
 		return s.worst
 	}
-	// Killed before a call is killed after the one before it.
-	all := slices.DeleteFunc(points(s.calls), func(f lab.Fault) bool { return f.Kill && !f.After })
+	// Killed before a call is killed after the one before it. What a cut before one does is much the same in
+	// all scenarios.
+	all := slices.DeleteFunc(points(s.calls), func(f lab.Fault) bool { return !f.After && (f.Kill || !s.before) })
 	for _, offset := range s.offsets {
 		all = append(all, inBody(offset, false), inBody(offset, true))
 	}
@@ -71,7 +74,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 				lab.CallVolumeDownload: 1, lab.CallDestroy: 1,
 			},
 			has(sized),
-		}, offsets, []lab.Fault{inBody(512<<10, true), killedAfter(lab.CallDestroy, 1)}},
+		}, true, offsets, []lab.Fault{inBody(512<<10, true), killedAfter(lab.CallDestroy, 1)}},
 		{scenario{
 			// The host's mutex twice, and the journal of the shared image; its definitions, of which that one is the second.
 			"create a disk of a container image", "", container,
@@ -80,17 +83,17 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 				lab.CallUndefine: 1, lab.CallDestroy: 3,
 			},
 			has(raw),
-		}, offsets, []lab.Fault{inBody(512<<10, true), killedAfter(lab.CallVolumeCreate, 2)}},
+		}, false, offsets, []lab.Fault{inBody(512<<10, true), killedAfter(lab.CallVolumeCreate, 2)}},
 		{scenario{
 			"destroy a disk of a container image", container, "\n",
 			map[lab.Call]int{lab.CallUndefine: 1, lab.CallCreateXML: 1, lab.CallVolumeDelete: 2, lab.CallDestroy: 1},
 			nil,
-		}, nil, []lab.Fault{killedAfter(lab.CallVolumeDelete, 1)}},
+		}, false, nil, []lab.Fault{killedAfter(lab.CallVolumeDelete, 1)}},
 		{scenario{
 			"create a seed", "", seed("first"),
 			map[lab.Call]int{lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 2},
 			seeded(l, "first"),
-		}, nil, nil},
+		}, false, nil, nil},
 		{scenario{
 			"replace a seed", seed("first"), seed("second"),
 			map[lab.Call]int{
@@ -98,7 +101,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 				lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1, lab.CallDestroy: 1,
 			},
 			seeded(l, "second"),
-		}, nil, []lab.Fault{killedAfter(lab.CallVolumeUpload, 2)}},
+		}, false, nil, []lab.Fault{killedAfter(lab.CallVolumeUpload, 2)}},
 	}
 }
 
