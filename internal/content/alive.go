@@ -14,13 +14,14 @@ import (
 const (
 	// beatTime is how often it counts.
 	beatTime = 5 * time.Second
-	// patience is how long one that does not count is believed to be alive.
-	patience = 20 * time.Second
+	// patience is how long one that does not count is believed to be alive, lastChance how long after that.
+	patience   = 20 * time.Second
+	lastChance = 2 * beatTime
 )
 
-// beat counts until it is stopped.
+// beat counts until it is stopped, also while what was done is undone.
 func (j *journal) beat(ctx context.Context) (stop func()) {
-	ctx, stop = context.WithCancel(ctx)
+	ctx, stop = context.WithCancel(context.WithoutCancel(ctx))
 	note := j.Note
 	go func() {
 		tick := time.NewTicker(beatTime)
@@ -44,24 +45,31 @@ func (j *journal) beat(ctx context.Context) (stop func()) {
 // awaitMaker waits while somebody works on the journal's volume.
 func (j *journal) awaitMaker(ctx context.Context) error {
 	before, err := j.lastBeat(ctx)
-	for err == nil {
-		patient, cancel := context.WithTimeout(ctx, patience)
-		stopped := j.host.WaitStopped(patient, j.UUID)
-		late := patient.Err() != nil && ctx.Err() == nil
-		cancel()
-		if !late {
+	for wait := patience; err == nil; {
+		ended, stopped := j.awaitEnd(ctx, wait)
+		if ended {
 			return stopped
 		}
 		var now int
-		if now, err = j.lastBeat(ctx); now == before {
+		if now, err = j.lastBeat(ctx); now != before {
+			before, wait = now, patience
+			continue
+		}
+		if wait == lastChance {
 			break
 		}
-		before = now
+		// libvirtd may have answered nobody for a while, the maker neither.
+		wait = lastChance
 	}
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
-	}
-	return err
+	return found(err)
+}
+
+// awaitEnd waits so long for the end of the journal's domain; ended is false when it goes on.
+func (j *journal) awaitEnd(ctx context.Context, patience time.Duration) (ended bool, err error) {
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = j.host.WaitStopped(patient, j.UUID)
+	return patient.Err() == nil || ctx.Err() != nil, err
 }
 
 func (j *journal) lastBeat(ctx context.Context) (int, error) {
@@ -73,13 +81,29 @@ func (j *journal) lastBeat(ctx context.Context) (int, error) {
 	return note.Beat, err
 }
 
-// checkMine is the error of a volume that somebody else has taken over, who must have thought that nobody worked on it.
+// checkMine is the error of a volume that somebody else takes over, because nobody seems to work on it any more.
 func (j *journal) checkMine(ctx context.Context) error {
 	state, err := j.host.State(ctx, j.UUID)
 	if err == nil && !state.Active || errors.Is(err, host.ErrNotFound) {
-		return errTakenOver
+		return errLost
 	}
 	return err
 }
 
-var errTakenOver = errors.New("somebody else has taken the volume over meanwhile")
+var errLost = errors.New("the domain that kept the volume for this apply is gone: the connection to libvirt was lost for a while")
+
+// live has the journal's domain run until it is released, so that others see that somebody works on the volume.
+func (j *journal) live(ctx context.Context) (release func(), err error) {
+	hangUp, err := j.host.StartCopier(ctx, j.UUID)
+	if err != nil {
+		return nil, err
+	}
+	rest := j.beat(ctx)
+	return func() {
+		rest()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+		defer cancel()
+		_ = j.host.StopCopier(ctx, j.UUID) // it ends with its connection at the latest
+		hangUp()
+	}, nil
+}

@@ -7,46 +7,64 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
+	"regexp"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// basePrefix starts the names of images that disks share. What follows is of their content alone, so that whoever needs it
-// finds it, whatever configuration made it. They are nobody's: whoever takes the last disk over one away takes it, too.
-const basePrefix = "virtclaim-base-"
+// BasePrefix starts the names of images that disks share. What follows is of their content and host alone, so that whoever
+// needs it there finds it, whatever configuration made it. They are nobody's: whoever takes the last disk over one away takes
+// it, too.
+const BasePrefix = "virtclaim-base-"
+
+var baseNames = regexp.MustCompile("^" + BasePrefix + "[0-9a-f]{64}$")
 
 // IsBase tells whether the file of that path is an image that disks share.
-func IsBase(path string) bool { return strings.HasPrefix(filepath.Base(path), basePrefix) }
+func IsBase(path string) bool { return baseNames.MatchString(filepath.Base(path)) }
 
-// BaseOf is the shared image that a disk is over.
+// BaseOf is the shared image that a disk is over. It is finished: a disk is made over no other.
 func BaseOf(ctx context.Context, h Host, disk host.StorageVolume) (volume.Image, error) {
-	base, err := finishedBase(ctx, h, disk.Pool, filepath.Base(disk.Backing))
-	return volume.Image{Name: base.Path, Format: base.Format}, err
+	base, err := h.Volume(ctx, disk.Pool, filepath.Base(disk.Backing))
+	if errors.Is(err, host.ErrNotFound) {
+		err = errNoBase
+	}
+	return volume.Image{Name: base.Path, Format: asProbed(base).Format}, err
 }
 
-func (i Image) baseName() string {
-	sum := sha256.Sum256([]byte(i.ID))
-	return basePrefix + hex.EncodeToString(sum[:])
+// baseName is the image's on a host. Two hosts that have one folder as a pool do not share it: neither knows what the other
+// one's domains and journals say.
+func (i Image) baseName(ctx context.Context, h Host) (string, error) {
+	id, err := h.UUID(ctx)
+	sum := sha256.Sum256([]byte(id + " " + i.ID))
+	return BasePrefix + hex.EncodeToString(sum[:]), err
 }
 
 // overBase makes an overlay over the shared image, and that first, if it is not there.
-func (m *Maker) overBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
-	name := s.Base.baseName()
-	for {
+func (m *Maker) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
+	for lives := false; ; lives = true {
 		// The base must not go before the overlay is there that names it.
-		err := m.locked(ctx, key, h, func(ctx context.Context) error {
-			base, err := finishedBase(ctx, h, s.Pool, name)
+		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
+			base, err := finishedBase(ctx, j.host, s.Pool, s.baseName)
 			if err == nil {
-				made, err = makeOverlay(ctx, h, s, base)
+				made, err = makeOverlay(ctx, j.host, s, base)
 			}
 			return err
 		})
+		if err == nil {
+			err = j.finish(ctx)
+		}
 		if !errors.Is(err, errNoBase) {
 			return made, err
 		}
-		if err := makeBase(ctx, h, Spec{Pool: s.Pool, Name: name, Content: s.Base}, report); err != nil {
+		if !lives { // that takes its time
+			release, err := j.live(ctx)
+			if err != nil {
+				return made, err
+			}
+			defer release()
+		}
+		if err := m.makeBase(ctx, key, j.host, Spec{Pool: s.Pool, Name: s.baseName, Content: s.Base}, report); err != nil {
 			return made, fmt.Errorf("the image that disks of pool %s share: %w", s.Pool, err)
 		}
 	}
@@ -55,8 +73,9 @@ func (m *Maker) overBase(ctx context.Context, key string, h Host, s Spec, report
 // errNoBase is the error of a base that is not there, or not finished. It is no host.ErrNotFound: a disk without it is there.
 var errNoBase = errors.New("the image that it shares with others is not there")
 
-// finishedBase is a base that nobody is making any more; errNoBase when there is none. That no journal names it is seen twice:
-// one that has just been given up is not there, and one that has just been begun is not finished.
+// finishedBase is a base that is whole; errNoBase when there is none. That no journal names it is seen twice: one that has just
+// been given up is not there, and one that has just been begun is not finished. What its head says counts in any case: its
+// maker may have lost the journal.
 func finishedBase(ctx context.Context, h Host, pool, name string) (v host.StorageVolume, err error) {
 	for range 2 {
 		_, err := open(ctx, h, pool, name)
@@ -72,7 +91,17 @@ func finishedBase(ctx context.Context, h Host, pool, name string) (v host.Storag
 			return v, err
 		}
 	}
+	if unfinished, err := isUnfinished(ctx, h, v); err != nil || unfinished {
+		return v, errors.Join(err, errNoBase)
+	}
 	return asProbed(v), nil
+}
+
+func isUnfinished(ctx context.Context, h Host, v host.StorageVolume) (bool, error) {
+	if v.Physical < sector {
+		return true, nil
+	}
+	return h.IsUnfinished(ctx, v.Pool, v.Name)
 }
 
 func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (host.StorageVolume, error) {
@@ -91,12 +120,12 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 }
 
 // makeBase makes a base, or waits while somebody else does. Either way, whether it is there is to be seen afterwards.
-func makeBase(ctx context.Context, h Host, s Spec, report func(host.Progress)) error {
+func (m *Maker) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
 	j, err := begin(ctx, h, "", s)
 	if err != nil {
-		return errors.Join(giveWay(ctx, j, err), j.drop(ctx)) // it may be there all the same
+		return errors.Join(m.giveWay(ctx, key, j, err), j.drop(ctx)) // it may be there all the same
 	}
-	if _, err := h.Volume(ctx, s.Pool, s.Name); !errors.Is(err, host.ErrNotFound) {
+	if is, err := isThere(ctx, h, s); is || err != nil {
 		return errors.Join(err, j.drop(ctx)) // it has been finished since we looked
 	}
 	_, err = j.upload(ctx, s, report, func(ctx context.Context) error { return h.Undefine(ctx, j.UUID) })
@@ -109,29 +138,36 @@ func makeBase(ctx context.Context, h Host, s Spec, report func(host.Progress)) e
 	return nil
 }
 
+// isThere tells whether a base is there by now, and removes one whose maker has lost it.
+func isThere(ctx context.Context, h Host, s Spec) (bool, error) {
+	v, err := h.Volume(ctx, s.Pool, s.Name)
+	if err != nil {
+		return false, found(err)
+	}
+	if unfinished, err := isUnfinished(ctx, h, v); err != nil || !unfinished {
+		return err == nil, err
+	}
+	return false, found(h.DeleteVolume(ctx, s.Pool, s.Name))
+}
+
 // giveWay waits while the one works that was faster to begin a base. Without one, why it could not be begun is an error.
-func giveWay(ctx context.Context, j *journal, why error) error {
+func (m *Maker) giveWay(ctx context.Context, key string, j *journal, why error) error {
 	other, err := open(ctx, j.host, j.Note.Pool, j.Note.Volume)
 	switch {
 	case err == nil && other.UUID != j.UUID:
-		return other.awaitBase(ctx)
+		return m.awaitBase(ctx, key, other)
 	case errors.Is(err, host.ErrNotFound) && errors.Is(why, host.ErrExists):
 		return nil // it has ended meanwhile, well or not
+	case err != nil && !errors.Is(err, host.ErrNotFound):
+		return err
 	}
 	return why
 }
 
 // awaitBase waits while somebody makes a base, and removes what a dead one has left.
-func (j *journal) awaitBase(ctx context.Context) error {
-	if err := j.awaitMaker(ctx); err != nil {
+func (m *Maker) awaitBase(ctx context.Context, key string, other *journal) error {
+	if err := other.awaitMaker(ctx); err != nil {
 		return err
 	}
-	now, err := open(ctx, j.host, j.Note.Pool, j.Note.Volume)
-	if errors.Is(err, host.ErrNotFound) || err == nil && now.UUID != j.UUID {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return now.discard(ctx)
+	return m.discardLeft(ctx, key, other)
 }

@@ -6,62 +6,56 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Collect deletes the shared images of a pool that nothing is over any more, and what creations of them have left that were
+// Collect deletes the shared image of that name when nothing is over it any more, or what a creation of it has left that was
 // interrupted. There are no counters, which would be wrong after the first crash: the truth is in the heads of all volumes and
 // in all domains.
-func (m *Maker) Collect(ctx context.Context, key string, h Host, pool string) error {
-	bases, err := basesIn(ctx, h, pool)
-	if err != nil || len(bases) == 0 {
-		return err
+func (m *Maker) Collect(ctx context.Context, key string, h Host, pool, name string) error {
+	err := m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) })
+	if err != nil {
+		return fmt.Errorf("the shared image %s in storage pool %s: %w", name, pool, err)
 	}
-	return m.locked(ctx, key, h, func(ctx context.Context) error {
-		for _, base := range bases {
-			if err := collect(ctx, h, base); err != nil {
-				return fmt.Errorf("the shared image %s in storage pool %s: %w", base.Name, pool, err)
-			}
-		}
-		return nil
-	})
+	return nil
 }
 
-func basesIn(ctx context.Context, h Host, pool string) ([]host.StorageVolume, error) {
-	all, err := h.Volumes(ctx, pool)
-	return slices.DeleteFunc(all, func(v host.StorageVolume) bool { return !strings.HasPrefix(v.Name, basePrefix) }), err
-}
-
-func collect(ctx context.Context, h Host, base host.StorageVolume) error {
-	left, err := open(ctx, h, base.Pool, base.Name)
+func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name string) error {
+	left, err := open(ctx, h, pool, name)
 	if err == nil {
-		state, err := h.State(ctx, left.UUID)
-		if errors.Is(err, host.ErrNotFound) || err == nil && state.Active {
-			return nil // it is being made, or has just been
-		}
-		if err != nil {
-			return err
-		}
-		return left.discard(ctx)
+		return left.discardDead(ctx)
 	}
 	if !errors.Is(err, host.ErrNotFound) {
 		return err
 	}
-	overlays, err := h.Overlays(ctx, base.Path)
+	if _, err := h.Volume(ctx, pool, name); err != nil {
+		return found(err)
+	}
+	// By its name and not by its path, which is another one when the pool's folder has moved.
+	overlays, err := h.Overlays(ctx, name, func(backing string) bool { return path.Base(backing) == name })
 	if err != nil || len(overlays) > 0 {
 		return err
 	}
-	if used, err := isOpened(ctx, h, base.Name); err != nil || used {
+	if used, err := isOpened(ctx, h, name); err != nil || used {
 		return err
 	}
-	if err := h.DeleteVolume(ctx, base.Pool, base.Name); !errors.Is(err, host.ErrNotFound) {
+	if err := m.checkHeld(ctx, key, h); err != nil { // that has taken its time
 		return err
 	}
-	return nil
+	return found(h.DeleteVolume(ctx, pool, name))
+}
+
+// discardDead removes what a maker of a base has left, unless it is active: then it is alive, or whoever wants the image next
+// finds out that it is not.
+func (j *journal) discardDead(ctx context.Context) error {
+	state, err := j.host.State(ctx, j.UUID)
+	if err != nil || state.Active {
+		return found(err)
+	}
+	return j.discard(ctx)
 }
 
 // isOpened tells whether a domain has a base in a chain, by its path or as a volume of a pool. No other file has its name.

@@ -42,11 +42,12 @@ type Host interface {
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	DeleteVolume(ctx context.Context, pool, name string) error
-	Volumes(ctx context.Context, pool string) ([]host.StorageVolume, error)
-	Overlays(ctx context.Context, path string) ([]host.StorageVolume, error)
+	Overlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
 	Rescan(ctx context.Context, pool string) error
 	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
 	Upload(ctx context.Context, u host.Upload) error
+	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
+	UUID(ctx context.Context) (string, error)
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error
@@ -79,6 +80,9 @@ type Spec struct {
 	// Admit tells whether the master may be cloned now. It is asked when the journal shows everybody what is being copied,
 	// and again when that is done; nil allows it.
 	Admit func(context.Context) error `json:"-"`
+
+	// baseName is that of Base on the host.
+	baseName string
 }
 
 func (s Spec) admit(ctx context.Context) error {
@@ -140,7 +144,7 @@ func (m *Maker) release(key string) {
 
 // Make makes a volume on the host of that key, or goes on with what an interrupted creation of the same owner left of it.
 // report is told how a copy gets on. When it fails nothing is left, or the error says what is.
-func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Made, error) {
+func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (made Made, err error) {
 	if s.Name == "" {
 		if err := m.nameIt(ctx, key, h, &s); err != nil {
 			return Made{}, err
@@ -149,7 +153,12 @@ func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report fun
 		return Made{}, fmt.Errorf("another resource of this configuration makes the volume %s in the storage pool %s of host %s; "+
 			"give each its own name", s.Name, s.Pool, key)
 	}
-	made, err := m.make(ctx, key, h, s, report)
+	if s.Base != nil {
+		s.baseName, err = s.Base.baseName(ctx, h)
+	}
+	if err == nil {
+		made, err = m.make(ctx, key, h, s, report)
+	}
 	if err == nil && s.Base != nil {
 		made.Base, err = BaseOf(ctx, h, made.StorageVolume)
 	}
@@ -180,7 +189,8 @@ func (m *Maker) nameIt(ctx context.Context, key string, h Host, s *Spec) error {
 	return nil
 }
 
-// leftovers are the volumes that journals of the same owner and configuration name as half made.
+// leftovers are the volumes that journals of the same owner and prefix name as half made. What was to become of them does not
+// matter: they are made anew.
 func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, err error) {
 	if m.Owner == "" {
 		return nil, nil
@@ -190,8 +200,8 @@ func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, 
 		return nil, err
 	}
 	for _, d := range domains {
-		if !isJournal(d.Name) || d.Stored == "" {
-			continue
+		if !isJournal(d.Name) || d.Stored == "" || d.Live != "" {
+			continue // somebody works on what is active
 		}
 		note, ok, err := domainxml.ParseJournal(d.Stored)
 		if err != nil {
@@ -199,7 +209,7 @@ func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, 
 		}
 		s.Name = note.Volume
 		if ok && note.Phase == domainxml.Creating && note.Owner == m.Owner && note.Pool == s.Pool &&
-			note.Prefix != "" && note.Prefix == s.Prefix && note.Digest == s.digest() {
+			note.Prefix != "" && note.Prefix == s.Prefix {
 			names = append(names, note.Volume)
 		}
 	}

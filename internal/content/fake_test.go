@@ -185,7 +185,11 @@ func (h *fakeHost) Undefine(_ context.Context, uuid string) error {
 
 func (h *fakeHost) Domains(context.Context) (all []host.Domain, err error) {
 	for _, d := range h.domains {
-		all = append(all, host.Domain{Name: d.name, UUID: d.uuid, Stored: d.xml})
+		domain := host.Domain{Name: d.name, UUID: d.uuid, Stored: d.xml}
+		if d.active {
+			domain.Live = d.xml
+		}
+		all = append(all, domain)
 	}
 	return all, nil
 }
@@ -221,9 +225,9 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 	return h.change(func() { delete(h.volumes, pool+"/"+name) })
 }
 
-func (h *fakeHost) Overlays(_ context.Context, path string) (found []host.StorageVolume, err error) {
+func (h *fakeHost) Overlays(_ context.Context, _ string, over func(string) bool) (found []host.StorageVolume, err error) {
 	for _, v := range h.volumes {
-		if v.Backing == path {
+		if v.Backing != "" && over(v.Backing) {
 			found = append(found, v.StorageVolume)
 		}
 	}
@@ -235,7 +239,7 @@ func (h *fakeHost) StartCopier(_ context.Context, uuid string) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { d.active = false }, h.change(func() { d.active = true })
+	return func() { d.active = false }, h.change(func() { d.active, d.held = true, true })
 }
 
 // FinishCopier writes what was copied back to the storage.
@@ -337,14 +341,16 @@ func (h *fakeHost) ResizeVolume(_ context.Context, pool, name string, bytes int6
 	return h.change(func() { h.volumes[pool+"/"+name].Capacity = bytes })
 }
 
-func (h *fakeHost) Volumes(_ context.Context, pool string) (all []host.StorageVolume, err error) {
-	for _, v := range h.volumes {
-		if v.Pool == pool {
-			all = append(all, v.StorageVolume)
-		}
+// IsUnfinished is what the head says: nothing is there until all is.
+func (h *fakeHost) IsUnfinished(_ context.Context, pool, name string) (bool, error) {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return false, host.ErrNotFound
 	}
-	return all, nil
+	return v.content == nil, nil
 }
+
+func (h *fakeHost) UUID(context.Context) (string, error) { return "this host", nil }
 
 // xmls are the domains' definitions.
 func (h *fakeHost) xmls() (all []string) {

@@ -60,7 +60,7 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
 			Owner: owner, Phase: domainxml.Creating, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix,
-			Generation: newGeneration(), Digest: s.digest(),
+			Generation: newGeneration(), Digest: s.digest(), Base: s.baseName,
 		},
 	}}
 	if s.Content != nil {
@@ -68,8 +68,14 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 		if err != nil {
 			return j, err
 		}
-		if j.release, err = h.Hold(ctx, text); err != nil {
+		release, err := h.Hold(ctx, text)
+		if err != nil {
 			return j, err
+		}
+		rest := j.beat(ctx)
+		j.release = func(ctx context.Context) error {
+			rest()
+			return release(ctx)
 		}
 	}
 	return j, j.write(ctx)
@@ -109,30 +115,53 @@ func (j *journal) stop(ctx context.Context) error {
 func (j *journal) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	err := j.host.Undefine(ctx, j.UUID)
+	err := found(j.host.Undefine(ctx, j.UUID))
 	if j.release != nil {
-		err = j.stop(ctx)
+		err = errors.Join(err, found(j.stop(ctx)))
 	}
+	return err
+}
+
+// discard removes the volume, which nobody can be using yet, and the entry. Of one that is held the domain goes last: as long
+// as it is there nobody else begins. An entry that is gone was taken over, and the volume with it: then both are left.
+func (j *journal) discard(ctx context.Context) error {
+	held := j.release != nil
+	if held {
+		if err := j.checkMine(ctx); err != nil {
+			_ = j.stop(ctx) // it ends with its connection at the latest
+			return err
+		}
+	} else if err := j.stop(ctx); err != nil {
+		return found(err)
+	}
+	err := found(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+	if err == nil {
+		err = found(j.host.Undefine(ctx, j.UUID))
+	}
+	if held {
+		err = errors.Join(err, found(j.stop(ctx)))
+	}
+	return err
+}
+
+// found is the error, unless it is that of something that is not there.
+func found(err error) error {
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// discard removes the volume, which nobody can be using yet, and the entry. An entry that is gone was taken over, and the
-// volume with it: then both are left.
-func (j *journal) discard(ctx context.Context) error {
-	err := j.stop(ctx)
-	if err == nil {
-		err = j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume)
-	}
-	if err == nil || errors.Is(err, host.ErrNotFound) {
-		err = j.host.Undefine(ctx, j.UUID)
-	}
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
-	}
-	return err
+// discardLeft is discard of what a dead maker has left, by one of those who want its name: the others would take what the
+// first one begins for the same.
+func (m *Maker) discardLeft(ctx context.Context, key string, left *journal) error {
+	return m.locked(ctx, key, left.host, func(ctx context.Context) error {
+		now, err := open(ctx, left.host, left.Note.Pool, left.Note.Volume)
+		if err != nil || now.UUID != left.UUID {
+			return found(err)
+		}
+		return now.discard(ctx)
+	})
 }
 
 // Import says that a volume is coming into somebody's state by an import: its entry is removed. One that is half made is

@@ -16,7 +16,7 @@ func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report fun
 	left, err := open(ctx, h, s.Pool, s.Name)
 	switch {
 	case err == nil:
-		if made, adopted, err := m.takeOver(ctx, left, s); adopted || err != nil {
+		if made, adopted, err := m.takeOver(ctx, key, left, s); adopted || err != nil {
 			return made, err
 		}
 	case !errors.Is(err, host.ErrNotFound):
@@ -30,14 +30,9 @@ func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report fun
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
-		_ = j.drop(ctx) // it may be there all the same
-		return Made{}, err
+		return Made{}, errors.Join(err, j.drop(ctx)) // it may be there all the same
 	}
-	v, err := m.fill(ctx, key, h, j, s, report)
-	if errors.Is(err, host.ErrExists) {
-		// Somebody made it since we looked: it stays.
-		return Made{}, errors.Join(err, j.drop(ctx))
-	}
+	v, err := m.fill(ctx, key, j, s, report)
 	if err != nil {
 		return Made{}, m.undo(ctx, key, j, s, err)
 	}
@@ -46,7 +41,7 @@ func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report fun
 
 // takeOver deals with what a creation left that never came into anybody's state. What is finished is adopted, if it is
 // still wanted so, and left alone if not; what is half made, by the same owner, is removed once nobody works on it any more.
-func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made, adopted bool, err error) {
+func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Made, adopted bool, err error) {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
 		return Made{}, false, left.foreign("is being made by " + called(left.Note.Owner))
 	}
@@ -64,15 +59,18 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 		case now.Note.Phase == domainxml.Done:
 			left = now
 		case now.UUID == left.UUID:
-			return Made{}, false, now.discard(ctx)
+			return Made{}, false, m.clear(ctx, key, left, s)
 		default:
 			return Made{}, false, now.foreign("has just begun to be made by somebody else")
 		}
 	}
+	if s.Prefix != "" {
+		return Made{}, false, left.foreign("has just been finished by somebody else, who may have it in another state. Apply again")
+	}
 	v, err := left.host.Volume(ctx, s.Pool, s.Name)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
-		return Made{}, false, left.discard(ctx)
+		return Made{}, false, m.discardLeft(ctx, key, left)
 	case err == nil && left.Note.Digest != s.digest():
 		err = left.foreign("was made from another configuration")
 	}
@@ -80,6 +78,15 @@ func (m *Maker) takeOver(ctx context.Context, left *journal, s Spec) (made Made,
 		v = asProbed(v)
 	}
 	return Made{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
+}
+
+// clear removes what a dead maker has left, and the shared image that was for it alone, if that is another one now.
+func (m *Maker) clear(ctx context.Context, key string, left *journal, s Spec) error {
+	err := m.discardLeft(ctx, key, left)
+	if base := left.Note.Base; err == nil && base != "" && base != s.baseName {
+		err = m.Collect(ctx, key, left.host, s.Pool, base)
+	}
+	return err
 }
 
 // foreign is the error of a volume that is not to be touched, and says how it can be had.
@@ -132,16 +139,14 @@ func checkFree(ctx context.Context, h Host, s Spec) error {
 }
 
 // fill makes the volume and what is to be in it, and notes that it is finished.
-func (m *Maker) fill(ctx context.Context, key string, h Host, j *journal, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+func (m *Maker) fill(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
 	switch {
 	case s.Content != nil:
 		return j.upload(ctx, s, report, j.finish)
 	case s.Base != nil:
-		v, err = m.overBase(ctx, key, h, s, report)
-	default:
-		v, err = j.fill(ctx, s, report)
+		return m.overBase(ctx, key, j, s, report)
 	}
-	if err == nil {
+	if v, err = j.fill(ctx, s, report); err == nil {
 		err = j.finish(ctx)
 	}
 	return v, err
@@ -205,21 +210,26 @@ func (s Spec) isPreallocated() bool {
 	return s.Preallocation == "metadata" || s.Preallocation == "falloc"
 }
 
-// undo is undo, also of the shared image that was made for the volume.
+// undo removes what a failed creation made, also the shared image that was for it alone. What somebody else made since we
+// looked stays.
 func (m *Maker) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
-	cause = undo(ctx, j, cause)
+	if errors.Is(cause, host.ErrExists) {
+		cause = errors.Join(cause, j.drop(ctx))
+	} else {
+		cause = undo(ctx, j, cause)
+	}
 	if s.Base == nil {
 		return cause
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	if err := m.Collect(ctx, key, j.host, s.Pool); err != nil {
-		return fmt.Errorf("%w\n\nLeft behind, perhaps: the image that disks of storage pool %s share, because: %w", cause, s.Pool, err)
+	if err := m.Collect(ctx, key, j.host, s.Pool, s.baseName); err != nil {
+		return fmt.Errorf("%w\n\nLeft behind, perhaps: the image %s that disks of storage pool %s share, because: %w", cause, s.baseName, s.Pool, err)
 	}
 	return cause
 }
 
-// undo removes what a failed creation made, also when the operation's time is over.
+// undo removes a volume that could not be made, also when the operation's time is over.
 func undo(ctx context.Context, j *journal, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()

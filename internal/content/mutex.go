@@ -68,12 +68,12 @@ func (m *Maker) locked(ctx context.Context, key string, h Host, do func(context.
 	return err
 }
 
-var errLeased = fmt.Errorf("it took longer than %s, and others wait", lease)
+var errLeased = fmt.Errorf("the mutex was lost on the way: it is given for %s, and goes with the connection", lease)
 
 // take makes the mutex this process's, if it is not yet.
 func (x *mutex) take(ctx context.Context, h Host) error {
 	if x.release != nil {
-		if state, err := h.State(ctx, x.uuid); err == nil && state.Active {
+		if state, err := h.State(ctx, x.uuid); err == nil && state.Active && time.Since(x.since) < turnTime {
 			return nil
 		}
 		x.giveBack(ctx)
@@ -84,11 +84,11 @@ func (x *mutex) take(ctx context.Context, h Host) error {
 		if err != nil {
 			return err
 		}
-		release, err := h.Hold(ctx, text)
-		if err == nil {
-			x.uuid, x.since, x.release = id, time.Now(), release
+		x.uuid, x.since = id, time.Now()
+		if x.release, err = h.Hold(ctx, text); err == nil {
 			return nil
 		}
+		x.release = nil
 		other, found := h.LookupByName(ctx, domainxml.MutexName)
 		switch {
 		case !errors.Is(err, host.ErrExists) || tries > 100:
@@ -102,6 +102,15 @@ func (x *mutex) take(ctx context.Context, h Host) error {
 			return err
 		}
 	}
+}
+
+// checkHeld is an error when this process has lost the host's mutex while it worked: it was asleep, or cut off.
+func (m *Maker) checkHeld(ctx context.Context, key string, h Host) error {
+	state, err := h.State(ctx, m.mutex(key).uuid)
+	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
+		return errLeased
+	}
+	return err
 }
 
 // awaitOther waits until another one has given the mutex back, or can't be alive any more.

@@ -55,7 +55,7 @@ func TestWaitingForAMutexEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(gone) })
 		began := time.Now()
-		if err := (&content.Maker{Owner: "prod"}).Collect(ctx, "a", h, "ssd"); err == nil || time.Since(began) != time.Minute {
+		if err := (&content.Maker{Owner: "prod"}).Collect(ctx, "a", h, "ssd", "virtclaim-base-x"); err == nil || time.Since(began) != time.Minute {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		if len(h.domains) != 1 {

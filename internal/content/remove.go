@@ -43,7 +43,7 @@ func Removable(ctx context.Context, h Host, pool, name string) error {
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	overlays, err := h.Overlays(ctx, v.Path)
+	overlays, err := h.Overlays(ctx, v.Path, func(backing string) bool { return backing == v.Path })
 	if err != nil || len(overlays) == 0 {
 		return err
 	}

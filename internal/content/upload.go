@@ -19,16 +19,15 @@ const sector = 512
 // upload makes the volume and fills it with its content. conclude says that it is done, while the journal's domain is still
 // active: nobody takes the volume for one that was left half made.
 func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context) error) (host.StorageVolume, error) {
-	defer j.beat(ctx)()
 	made, err := j.uploadIt(ctx, s, report)
+	if err == nil {
+		err = j.checkMine(ctx)
+	}
 	if err == nil {
 		err = conclude(ctx)
 	}
 	if err == nil {
-		err = j.stop(ctx)
-		if errors.Is(err, host.ErrNotFound) {
-			err = nil // without its entry the domain has gone by itself
-		}
+		_ = j.stop(ctx) // it is done; the domain ends with its connection at the latest
 	}
 	return made, err
 }
@@ -90,6 +89,10 @@ func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 	if err != nil {
 		return err
 	}
+	if err := j.checkMine(ctx); errors.Is(err, errLost) {
+		// Somebody may have it begun before, and would take this for an image that is finished.
+		return errors.Join(err, found(j.host.DeleteVolume(context.WithoutCancel(ctx), s.Pool, s.Name)))
+	}
 	v, err := j.host.Volume(ctx, s.Pool, s.Name)
 	if err == nil && v.Type != "file" {
 		return fmt.Errorf("the storage pool %s has no files (its volumes are of the type %s), so no image can be put there. Use a usage type "+
@@ -121,8 +124,7 @@ func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.St
 // example, for one of its own.
 func asProbed(v host.StorageVolume) host.StorageVolume {
 	if v.Format != "qcow2" {
-		v.Format = "raw"
-		v.Capacity = max(v.Capacity, v.Physical)
+		v.Format, v.Capacity = "raw", v.Physical
 	}
 	return v
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"testing"
 
@@ -113,15 +114,16 @@ func TestManyDisksShareOneImageAndTheLastTakesItAway(t *testing.T) {
 	if h.uploads != 1 || len(h.volumes) != 6 {
 		t.Errorf("%d uploads, and the host has %v", h.uploads, h.volumes)
 	}
+	base := path.Base(h.volumes["ssd/web-0"].Backing)
 	for n, made := range all {
-		if err := maker.Collect(t.Context(), "a", h, "ssd"); err != nil || len(h.volumes) != 6-n {
+		if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) != 6-n {
 			t.Fatalf("%v, and the host has %v", err, h.volumes)
 		}
 		if err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Generation); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := maker.Collect(t.Context(), "a", h, "ssd"); err != nil || len(h.volumes)+len(h.domains) != 0 {
+	if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes)+len(h.domains) != 0 {
 		t.Errorf("%v, and the host has %v, %v", err, h.volumes, h.domains)
 	}
 }
@@ -138,7 +140,84 @@ func TestASharedImageThatADomainHasIsKept(t *testing.T) {
 	if err := maker.Remove(t.Context(), "a", h, "ssd", "web", made.Generation); err != nil {
 		t.Fatal(err)
 	}
-	if err := maker.Collect(t.Context(), "a", h, "ssd"); err != nil || len(h.volumes) != 1 {
+	if err := maker.Collect(t.Context(), "a", h, "ssd", path.Base(base)); err != nil || len(h.volumes) != 1 {
 		t.Errorf("%v, and the host has %v", err, h.volumes)
+	}
+}
+
+// Its maker had lost the journal, and then the connection.
+func TestASharedImageWhoseHeadSaysThatItIsNotFinishedIsMadeAnew(t *testing.T) {
+	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+	if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
+		t.Fatal(err)
+	}
+	base := h.volumes["ssd/"+path.Base(h.volumes["ssd/web"].Backing)]
+	base.content = nil
+	if _, err := maker.Make(t.Context(), "a", h, over("db", shared), quiet); err != nil || h.uploads != 2 {
+		t.Errorf("%v after %d uploads", err, h.uploads)
+	}
+}
+
+func TestAMakerThatLosesItsJournalLeavesNoVolumeWithoutOne(t *testing.T) {
+	for when, lose := range map[string]func(h *fakeHost) (before, after func()){
+		"before the volume is there": func(h *fakeHost) (func(), func()) { return func() { clear(h.domains) }, nil },
+		"when all is there":          func(h *fakeHost) (func(), func()) { return nil, func() { clear(h.domains) } },
+	} {
+		t.Run(when, func(t *testing.T) {
+			h := newHost()
+			before, after := lose(h)
+			i := &content.Image{ID: "x", Open: func(context.Context) (io.ReadCloser, error) {
+				if before != nil {
+					before()
+				}
+				return io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), calls{after})), nil
+			}}
+			if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, uploaded("web", i, 0), quiet); err == nil {
+				t.Error("it was made")
+			}
+			if v := h.volumes["ssd/web"]; before != nil && v != nil || v != nil && v.content != nil {
+				t.Errorf("the host has %v", v)
+			}
+		})
+	}
+}
+
+// calls reads nothing, and does something first.
+type calls struct{ do func() }
+
+func (c calls) Read([]byte) (int, error) {
+	if c.do != nil {
+		c.do()
+	}
+	return 0, io.EOF
+}
+
+// Two applies at once whose disks have one prefix: what the other one works on is not what was left.
+func TestANameThatIsMadeUpIsNeverThatOfALivingMaker(t *testing.T) {
+	h := newHost()
+	var second content.Made
+	spec := content.Spec{Pool: "ssd", Prefix: "web-"}
+	inner := spec
+	inner.Content = bytesOf(make([]byte, 4096))
+	spec.Content = &content.Image{ID: inner.Content.ID, Open: func(ctx context.Context) (io.ReadCloser, error) {
+		var err error
+		if second, err = (&content.Maker{Owner: "prod"}).Make(ctx, "a", h, inner, quiet); err != nil {
+			t.Error(err)
+		}
+		return inner.Content.Open(ctx)
+	}}
+	first, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+	if err != nil || first.Name == second.Name || len(h.volumes) != 2 {
+		t.Errorf("%v: %s and %s", err, first.Name, second.Name)
+	}
+}
+
+func TestOnlyWhatIsNamedByItsContentIsShared(t *testing.T) {
+	for name, is := range map[string]bool{
+		content.BasePrefix + strings.Repeat("0a", 32): true, content.BasePrefix + "debian": false, "web": false,
+	} {
+		if content.IsBase("/pool/"+name) != is {
+			t.Errorf("%s: %t", name, !is)
+		}
 	}
 }

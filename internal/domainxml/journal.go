@@ -40,6 +40,8 @@ type Note struct {
 	Generation string `xml:"generation,attr"`
 	// Digest is of all that the volume is made from, so that another configuration does not take it for its own.
 	Digest string `xml:"digest,attr"`
+	// Base is the name of the image that the volume shares with others; empty when it shares none.
+	Base string `xml:"base,attr,omitempty"`
 	// Beat counts up in the running domain while somebody works on the volume.
 	Beat int `xml:"beat,attr,omitempty"`
 }

@@ -111,13 +111,6 @@ func (h *Host) Rescan(ctx context.Context, pool string) error {
 	return err
 }
 
-// Volumes lists the volumes of a pool, as its files are now.
-func (h *Host) Volumes(ctx context.Context, pool string) ([]StorageVolume, error) {
-	return onPool(ctx, h, "list storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) ([]StorageVolume, error) {
-		return volumesIn(ctx, l, p, func(StorageVolume) bool { return true })
-	})
-}
-
 // ResizeVolume sets the size, in bytes, of a volume that no machine uses. It is for growing: libvirt refuses to shrink.
 func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes int64) error {
 	_, err := onVolume(ctx, h, "grow volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
@@ -134,17 +127,17 @@ func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	return err
 }
 
-// Overlays are the volumes of all the host's pools whose head names a path as their backing image. A pool that is not
-// active can't be looked at, which is an error.
-func (h *Host) Overlays(ctx context.Context, path string) ([]StorageVolume, error) {
-	return call(ctx, h, "look for overlays of "+path, func(l *libvirt.Libvirt) ([]StorageVolume, error) {
+// Overlays are the volumes of all the host's pools that are over a volume, by the path that their heads name as their backing
+// image. A pool that is not active can't be looked at, which is an error.
+func (h *Host) Overlays(ctx context.Context, of string, over func(backing string) bool) ([]StorageVolume, error) {
+	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) ([]StorageVolume, error) {
 		pools, _, err := l.ConnectListAllStoragePools(1, 0)
 		if err != nil {
 			return nil, err
 		}
 		var found []StorageVolume
 		for _, p := range pools {
-			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.Backing == path })
+			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -231,7 +232,8 @@ func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *di
 	if !known || len(own.Images) < 2 || !content.IsBase(own.Images[1].Name) {
 		return nil
 	}
-	return r.backend.Content.Collect(ctx, state.Host.ValueString(), h, state.Pool.ValueString())
+	base := filepath.Base(own.Images[1].Name)
+	return r.backend.Content.Collect(ctx, state.Host.ValueString(), h, state.Pool.ValueString(), base)
 }
 
 // ImportState takes <host>/<pool>/<volume>.
