@@ -26,6 +26,8 @@ type Conn struct {
 	ctx    context.Context //nolint:containedctx // it is the connection's life
 	end    func() bool
 	serial uint32
+	// out is where packets are put together: one for each would be garbage as large as the image.
+	out []byte
 	// packets are those that concern the transfer; err is why there are no more.
 	packets chan packet
 	err     error
@@ -145,7 +147,9 @@ func (c *Conn) part() ([]byte, error) {
 // send writes one packet, which must move within stallTime.
 func (c *Conn) send(p packet) error {
 	_ = c.net.SetWriteDeadline(time.Now().Add(stallTime))
-	return c.cause(p.write(c.net))
+	c.out = p.appendTo(c.out[:0])
+	_, err := c.net.Write(c.out)
+	return c.cause(err)
 }
 
 // next is the next packet of the present serial number.

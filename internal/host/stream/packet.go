@@ -47,14 +47,12 @@ type packet struct {
 	body           []byte
 }
 
-// write sends a packet in one piece.
-func (p packet) write(w io.Writer) error {
-	b := make([]byte, 0, headerSize+len(p.body))
+// appendTo adds the packet to b as it travels.
+func (p packet) appendTo(b []byte) []byte {
 	for _, word := range []uint32{uint32(headerSize + len(p.body)), program, version, uint32(p.procedure), p.kind, p.serial, p.status} {
 		b = binary.BigEndian.AppendUint32(b, word)
 	}
-	_, err := w.Write(append(b, p.body...))
-	return err
+	return append(b, p.body...)
 }
 
 func read(r io.Reader) (packet, error) {
