@@ -26,6 +26,8 @@ type Conn struct {
 	ctx    context.Context //nolint:containedctx // it is the connection's life
 	end    func() bool
 	serial uint32
+	// stalled is a connection that was given up because a write into it did not end.
+	stalled bool
 	// packets are those that concern the transfer; err is why there are no more.
 	packets chan packet
 	err     error
@@ -52,13 +54,16 @@ func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection. A transfer that is not finished breaks off.
+// Close ends the connection. A transfer that is not finished breaks off. Nobody waits for it: closing a connection through SSH
+// may take as long as the other end does, which may be gone.
 func (c *Conn) Close() error {
 	c.end()
-	err := c.net.Close()
-	for range c.packets { // nobody waits for them any more
-	}
-	return err
+	go func() { _ = c.net.Close() }()
+	go func() {
+		for range c.packets { // nobody waits for them any more
+		}
+	}()
+	return nil
 }
 
 // receive reads until the connection ends.
@@ -142,10 +147,29 @@ func (c *Conn) part() ([]byte, error) {
 	}
 }
 
-// send writes one packet, which must move within stallTime.
+// send writes one packet, which must move within stallTime. It waits beside the write: a connection through SSH knows no
+// deadlines, and a write into it does not end when it is closed while the other end is gone.
 func (c *Conn) send(p packet) error {
-	_ = c.net.SetWriteDeadline(time.Now().Add(stallTime))
-	return c.cause(p.write(c.net))
+	if c.stalled {
+		return ErrStalled // that write may still be under way
+	}
+	data, written := p.bytes(), make(chan error, 1)
+	go func() {
+		_, err := c.net.Write(data)
+		written <- err
+	}()
+	late := time.NewTimer(stallTime)
+	defer late.Stop()
+	select {
+	case err := <-written:
+		return c.cause(err)
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	case <-late.C:
+		c.stalled = true
+		go func() { _ = c.net.Close() }()
+		return ErrStalled
+	}
 }
 
 // next is the next packet of the present serial number.
@@ -161,6 +185,8 @@ func (c *Conn) next() (packet, error) {
 			if p.serial == c.serial {
 				return p, nil
 			}
+		case <-c.ctx.Done():
+			return packet{}, context.Cause(c.ctx)
 		case <-stalled.C:
 			return packet{}, ErrStalled
 		}
@@ -169,13 +195,12 @@ func (c *Conn) next() (packet, error) {
 
 // cause says why the connection failed: that it was closed here is only how its context's end shows.
 func (c *Conn) cause(err error) error {
-	var timeout net.Error
 	switch {
 	case err == nil:
 		return nil
 	case c.ctx.Err() != nil:
 		return context.Cause(c.ctx)
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case c.stalled:
 		return ErrStalled
 	}
 	return fmt.Errorf("%w: %w", libvirt.ErrInterrupted, err)

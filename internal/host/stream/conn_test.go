@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -41,7 +42,7 @@ func (d *daemon) dial(t *testing.T) net.Conn {
 }
 
 func (d *daemon) answer(to packet, kind, status uint32, body []byte) {
-	_ = packet{procedure: to.procedure, kind: kind, serial: to.serial, status: status, body: body}.write(d.conn)
+	_, _ = d.conn.Write(packet{procedure: to.procedure, kind: kind, serial: to.serial, status: status, body: body}.bytes())
 }
 
 func refusal(message string) []byte {
@@ -232,6 +233,66 @@ func TestAHostThatTakesNothingIsGivenUp(t *testing.T) {
 	}
 }
 
+// throughSSH is a connection as x/crypto/ssh makes it, to a host that has gone: it knows no deadlines, and its Close waits like
+// all else.
+type throughSSH struct {
+	net.Conn
+	writes int
+	gone   <-chan struct{}
+}
+
+func (c *throughSSH) Write(p []byte) (int, error) {
+	if c.writes--; c.writes < 0 {
+		<-c.gone
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *throughSSH) Close() error {
+	<-c.gone
+	return c.Conn.Close()
+}
+
+func (c *throughSSH) SetDeadline(time.Time) error { return errors.New("deadline not supported") }
+
+func (c *throughSSH) SetReadDeadline(time.Time) error { return errors.New("deadline not supported") }
+
+func (c *throughSSH) SetWriteDeadline(time.Time) error { return errors.New("deadline not supported") }
+
+func TestAHostThatIsGoneBehindSSHIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		cancelAfter, want time.Duration
+		err               error
+	}{
+		"by itself":        {time.Hour, stallTime, ErrStalled},
+		"when it is ended": {time.Second, time.Second, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				gone, leave := context.WithCancel(t.Context())
+				defer leave()
+				conn := (&daemon{}).dial(t)
+				opened, err := Open(ctx, &throughSSH{conn, 10, gone.Done()}, "qemu:///system")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer time.AfterFunc(c.cancelAfter, cancel).Stop()
+				start := time.Now()
+				err = upload(opened)
+				if e := opened.Close(); e != nil {
+					t.Error(e)
+				}
+				if took := time.Since(start); took != c.want || !errors.Is(err, c.err) {
+					t.Errorf("%v after %s", err, took)
+				}
+			})
+		})
+	}
+}
+
 func TestACancelledUploadEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("Ctrl-C")
@@ -252,9 +313,7 @@ func TestACancelledUploadEndsAtOnce(t *testing.T) {
 }
 
 func FuzzReadingAPacketNeverPanics(f *testing.F) {
-	var b bytes.Buffer
-	_ = packet{procedure: procUpload, kind: kindReply, status: statusError, body: refusal("no")}.write(&b)
-	f.Add(b.Bytes())
+	f.Add(packet{procedure: procUpload, kind: kindReply, status: statusError, body: refusal("no")}.bytes())
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if p, err := read(bytes.NewReader(data)); err == nil {
 			_ = p.failure()

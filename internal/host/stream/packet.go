@@ -47,14 +47,13 @@ type packet struct {
 	body           []byte
 }
 
-// write sends a packet in one piece.
-func (p packet) write(w io.Writer) error {
+// bytes are the packet as it travels, which share nothing with its body.
+func (p packet) bytes() []byte {
 	b := make([]byte, 0, headerSize+len(p.body))
 	for _, word := range []uint32{uint32(headerSize + len(p.body)), program, version, uint32(p.procedure), p.kind, p.serial, p.status} {
 		b = binary.BigEndian.AppendUint32(b, word)
 	}
-	_, err := w.Write(append(b, p.body...))
-	return err
+	return append(b, p.body...)
 }
 
 func read(r io.Reader) (packet, error) {
