@@ -26,6 +26,17 @@ const (
 	procVolLookup  = 95
 )
 
+// volumeDaemon has a pool and a volume.
+func volumeDaemon() *daemon {
+	const text = "\x00\x00\x00\x04disk"
+	return &daemon{
+		answers: map[uint32][]byte{
+			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"), procVolLookup: []byte(text + text + text),
+		},
+		before: func(uint32) {},
+	}
+}
+
 func (d *daemon) Dial() (net.Conn, error) {
 	client, server := net.Pipe()
 	go d.serve(server)
@@ -67,20 +78,15 @@ func (d *daemon) connected(t *testing.T) *Host {
 func TestAVolumeIsLeftAloneOnceItsCallerHasGoneOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	returned, closed := make(chan struct{}), make(chan struct{})
-	text := "\x00\x00\x00\x04disk"
-	d := &daemon{
-		answers: map[uint32][]byte{
-			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"), procVolLookup: []byte(text + text + text),
-		},
-		before: func(procedure uint32) {
-			switch procedure {
-			case procVolLookup:
-				cancel()
-				<-returned
-			case procClose:
-				close(closed)
-			}
-		},
+	d := volumeDaemon()
+	d.before = func(procedure uint32) {
+		switch procedure {
+		case procVolLookup:
+			cancel()
+			<-returned
+		case procClose:
+			close(closed)
+		}
 	}
 	changed := false
 	_, err := onVolume(ctx, d.connected(t), "delete volume", "ssd", "disk", func(*libvirt.Libvirt, libvirt.StorageVol) (struct{}, error) {

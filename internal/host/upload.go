@@ -53,15 +53,33 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 		return h.failed(op, err)
 	}
 	defer func() { _ = c.Close() }()
+	source := &source{Reader: u.Image}
+	u.Image = source
 	way := upload{Upload: u, host: h, conn: c, volume: v}
 	go way.tell(ctx)
 	if err = way.body(); err == nil {
 		err = way.finish(ctx)
 	}
-	if err != nil {
-		return h.failed(op, fmt.Errorf("%w (after %d bytes)", err, way.done.Load()))
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("%w (after %d bytes)", err, way.done.Load())
+	if source.failed {
+		return h.failedElsewhere(op, err)
+	}
+	return h.failed(op, err)
+}
+
+// source remembers whether it was what failed: errors of other servers look like those of the connection to libvirt.
+type source struct {
+	io.Reader
+	failed bool
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = s.failed || err != nil && err != io.EOF //nolint:errorlint // as stream.ReadFull: what wraps it is no end
+	return n, err
 }
 
 // openStream dials a connection for one transfer.
