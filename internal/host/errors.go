@@ -73,6 +73,11 @@ func typed(err error) error {
 	return err
 }
 
+// failedElsewhere is the error of something that was needed for op and is not the host's: it says nothing of the host.
+func (h *Host) failedElsewhere(op string, err error) error {
+	return &Error{Host: h.Key, URI: h.uri.Redacted(), Op: op, Err: err}
+}
+
 // isCode tells whether err is libvirt's error of that code.
 func isCode(err error, code libvirt.ErrorNumber) bool {
 	var e libvirt.Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -32,6 +33,23 @@ func TestAccOnlyOneHoldsALock(t *testing.T) {
 	release, err = h.Hold(t.Context(), lock(missing()))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// libvirt has one code for many failures: only a name that is taken is a lock that somebody holds.
+func TestAccALockThatFailsForAnotherReasonIsNotTaken(t *testing.T) {
+	h, _ := hostA(t, acctest.Lab(t))
+	id := uuid.NewString()
+	release, err := h.Hold(t.Context(), lock(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(lock(id), "<name>lock</name>", "<name>another</name>", 1)
+	if _, err := h.Hold(t.Context(), other); err == nil || errors.Is(err, host.ErrExists) {
+		t.Errorf("got %v of a UUID that is taken", err)
 	}
 	if err := release(t.Context()); err != nil {
 		t.Error(err)

@@ -39,6 +39,9 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 			var none T
 			return none, err
 		}
+		if ctx.Err() != nil {
+			return *new(T), context.Cause(ctx) // as onPool, whose look at it was before these calls
+		}
 		value, err := f(l, v)
 		if isCode(err, libvirt.ErrNoStorageVol) {
 			// Somebody deleted it beside libvirt, whose list would be in the way of making it anew.

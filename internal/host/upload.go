@@ -30,7 +30,7 @@ type Upload struct {
 	Image      io.Reader
 	// Size tells how many bytes the volume of a raw image is to have, which has so many itself; nil leaves it at that.
 	Size func(length int64) int64
-	// Proceed is asked when all but the head is there; its error breaks the upload off.
+	// Proceed is asked when all but the head is there and the file is open for that; its error breaks the upload off.
 	Proceed func(context.Context) error
 	// Report is told every other second how far it is. All is 0: an image does not say how long it is.
 	Report func(Progress)
@@ -53,18 +53,33 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 		return h.failed(op, err)
 	}
 	defer func() { _ = c.Close() }()
+	source := &source{Reader: u.Image}
+	u.Image = source
 	way := upload{Upload: u, host: h, conn: c, volume: v}
 	go way.tell(ctx)
 	if err = way.body(); err == nil {
-		err = u.Proceed(ctx)
-	}
-	if err == nil {
 		err = way.finish(ctx)
 	}
-	if err != nil {
-		return h.failed(op, fmt.Errorf("%w (after %d bytes)", err, way.done.Load()))
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("%w (after %d bytes)", err, way.done.Load())
+	if source.failed {
+		return h.failedElsewhere(op, err)
+	}
+	return h.failed(op, err)
+}
+
+// source remembers whether it was what failed: errors of other servers look like those of the connection to libvirt.
+type source struct {
+	io.Reader
+	failed bool
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = s.failed || err != nil && err != io.EOF //nolint:errorlint // as stream.ReadFull: what wraps it is no end
+	return n, err
 }
 
 // openStream dials a connection for one transfer.
@@ -160,7 +175,7 @@ func (u *upload) body() error {
 	return to.Finish()
 }
 
-// finish looks whether all that was written is there, writes the head, and looks again.
+// finish looks whether all that was written is there, before the head is written.
 func (u *upload) finish(ctx context.Context) error {
 	is, err := u.host.Volume(ctx, u.Pool, u.Name)
 	if err != nil {
@@ -176,8 +191,17 @@ func (u *upload) finish(ctx context.Context) error {
 			return err
 		}
 	}
+	return u.finishHead(ctx)
+}
+
+// finishHead writes the head, if it may still be written, and looks whether it is there. A name can come to stand for somebody
+// else's volume at any time; a file that was open before Proceed agreed can't: whoever takes the name over unlinks it.
+func (u *upload) finishHead(ctx context.Context) error {
 	to, err := u.conn.Upload(u.volume, 0, false)
 	if err != nil {
+		return err
+	}
+	if err := u.Proceed(ctx); err != nil {
 		return err
 	}
 	if _, err := to.Write(u.head); err != nil {

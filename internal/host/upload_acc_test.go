@@ -57,15 +57,21 @@ func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content [
 	t.Helper()
 	emptyVolume(t, h, name)
 	err = into(t.Context(), h, name, image)
-	v, lookErr := h.Volume(t.Context(), "ssd", name)
-	if lookErr != nil {
-		t.Fatal(lookErr)
+	return contentOf(t, h, name), err
+}
+
+// contentOf is what is in a volume's file.
+func contentOf(t *testing.T, h *host.Host, name string) []byte {
+	t.Helper()
+	v, err := h.Volume(t.Context(), "ssd", name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	content, readErr := os.ReadFile(v.Path)
-	if readErr != nil {
-		t.Fatal(readErr)
+	content, err := os.ReadFile(v.Path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return content, err
+	return content
 }
 
 // noise is data without a block of zeros.
@@ -93,6 +99,43 @@ func TestAccUpload(t *testing.T) {
 				t.Errorf("%v, and %d of %d bytes are there", err, len(got), len(image))
 			}
 		})
+	}
+}
+
+// An upload that was held up just before its end leaves a volume alone that somebody else has made since under its name.
+func TestAccAnUploadNeverWritesIntoAVolumeThatTookItsName(t *testing.T) {
+	h, _ := hostA(t, acctest.Lab(t))
+	emptyVolume(t, h, "taken-over")
+	theirs := noise(100 << 10)
+	err := h.Upload(t.Context(), host.Upload{
+		Pool: "ssd", Name: "taken-over", Image: bytes.NewReader(make([]byte, 1<<20)), Report: func(host.Progress) {},
+		Proceed: func(ctx context.Context) error {
+			if err := h.DeleteVolume(ctx, "ssd", "taken-over"); err != nil {
+				return err
+			}
+			createVolume(t, h, "taken-over")
+			return into(ctx, h, "taken-over", bytes.NewReader(theirs))
+		},
+	})
+	if !errors.Is(err, host.ErrTorn) {
+		t.Errorf("got %v", err)
+	}
+	if got := contentOf(t, h, "taken-over"); !bytes.Equal(got, theirs) {
+		t.Errorf("%d bytes are there, which are not what was written last", len(got))
+	}
+}
+
+// Without leave to proceed the volume stays one that says it is not finished.
+func TestAccAnUploadWithoutLeaveWritesNoHead(t *testing.T) {
+	h, _ := hostA(t, acctest.Lab(t))
+	emptyVolume(t, h, "left")
+	gone := errors.New("it is somebody else's now")
+	err := h.Upload(t.Context(), host.Upload{
+		Pool: "ssd", Name: "left", Image: bytes.NewReader(noise(1 << 20)), Report: func(host.Progress) {},
+		Proceed: func(context.Context) error { return gone },
+	})
+	if got := contentOf(t, h, "left"); !errors.Is(err, gone) || !bytes.HasPrefix(got, []byte("virtclaim: this upload is not finished\n")) {
+		t.Errorf("got %v, and %q", err, got[:min(len(got), 40)])
 	}
 }
 

@@ -145,8 +145,18 @@ func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) 
 		}
 	}
 	r, err := dial(ctx, reference.Context(), auth)
-	return reference, r, c.explain(err)
+	if err != nil {
+		return nil, nil, c.explain(err)
+	}
+	r.mostOfLayer = c.mostOfLayer()
+	return reference, r, nil
 }
+
+// besides is how many bytes a layer may have besides a disk that is as large as it may be.
+const besides = 1 << 30
+
+// mostOfLayer is how many bytes a layer may have. A small limit is for the disk alone: what else the image has is not written.
+func (c Container) mostOfLayer() int64 { return max(c.Limit, MaxUnpacked) + besides }
 
 func (c Container) explain(err error) error {
 	if err == nil {

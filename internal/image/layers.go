@@ -37,6 +37,8 @@ type finder struct {
 	hidden map[string]bool
 	// opaque are folders of which nothing below counts.
 	opaque map[string]bool
+	// kept is how many bytes the names kept in mind have, also those of the layer that is read now.
+	kept int
 }
 
 // FindDisk gives take the one file of an image that is a disk: that at a path, or else the only one below /disk. Layers are
@@ -94,9 +96,12 @@ func (f *finder) isHidden(p string) bool {
 	}
 }
 
-// What a layer may have: names that matter, and bytes after its archive's end. Archives are padded to some length.
+// What a layer may have: names that matter, bytes of one (Linux has no longer paths) and of all of them, and bytes after its
+// archive's end. Archives are padded to some length.
 const (
 	maxNames = 10_000
+	maxName  = 4 << 10
+	maxKept  = 4 << 20
 	maxTail  = 1 << 20
 )
 
@@ -163,6 +168,9 @@ const (
 )
 
 func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
+	if long := max(len(h.Name), len(h.Linkname)); long > maxName {
+		return fmt.Errorf("%w: an entry of a layer has a name of %d bytes, and no file has one of more than %d", ErrUntrusted, long, maxName)
+	}
 	p, err := clean(h.Name)
 	if err != nil {
 		return err
@@ -198,11 +206,12 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 
 // hide keeps in mind what a layer hides of those below.
 func (f *finder) hide(hides *finder, in map[string]bool, p string) error {
-	if f.matters(p) {
-		in[p] = true
+	if f.matters(p) && !in[p] {
+		in[strings.Clone(p)] = true // a part of a name keeps all of it
+		f.kept += len(p)
 	}
-	if len(f.hidden)+len(f.opaque)+len(hides.hidden)+len(hides.opaque) > maxNames {
-		return fmt.Errorf("%w: it has more than %d names below /%s", ErrUntrusted, maxNames, diskFolder)
+	if f.kept > maxKept || len(f.hidden)+len(f.opaque)+len(hides.hidden)+len(hides.opaque) > maxNames {
+		return fmt.Errorf("%w: it has more than %d names below /%s, or longer ones than %d bytes together", ErrUntrusted, maxNames, diskFolder, maxKept)
 	}
 	return nil
 }

@@ -152,6 +152,65 @@ func TestALayerThatCantBeRead(t *testing.T) {
 	}
 }
 
+// archiveOf is one entry of an archive, without the archive's end.
+func archiveOf(t *testing.T, h tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	h.Mode = 0o644
+	if err := tar.NewWriter(&b).WriteHeader(&h); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
+}
+
+// A layer that unpacks to nothing but names must not fill the memory with them.
+func TestNamesThatNoFileHasAreRefused(t *testing.T) {
+	megabyte := strings.Repeat("x", 1<<20-100)
+	for name, c := range map[string]struct {
+		entry func(n int) tar.Header
+		want  string
+		most  int
+	}{
+		"long names":           {func(int) tar.Header { return tar.Header{Name: "disk/" + megabyte} }, "a name of 1048481 bytes", 2 << 20},
+		"long names elsewhere": {func(int) tar.Header { return tar.Header{Name: "etc/" + megabyte} }, "a name of 1048480 bytes", 2 << 20},
+		"long links": {func(int) tar.Header {
+			return tar.Header{Name: "disk/.wh.x", Typeflag: tar.TypeSymlink, Linkname: megabyte}
+		}, "a name of 1048476 bytes", 2 << 20},
+		"many names that Linux takes": {func(n int) tar.Header {
+			return tar.Header{Name: fmt.Sprintf("disk/.wh.%s%d", megabyte[:4000], n)}
+		}, "or longer ones than 4194304 bytes together", 10 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []io.Reader
+			for n := range 1200 {
+				if n == 0 || c.most > 2<<20 {
+					all = append(all, bytes.NewReader(archiveOf(t, c.entry(n))))
+				} else {
+					all = append(all, bytes.NewReader(archiveOf(t, tar.Header{Name: "etc/passwd"})))
+				}
+			}
+			in := &counted{Reader: io.MultiReader(all...)}
+			open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
+			err := image.FindDisk([]image.Layer{open}, "", func(image.File) error { return nil })
+			if refused(t, err, c.want); in.n > c.most {
+				t.Errorf("it was refused after %d bytes", in.n)
+			}
+		})
+	}
+}
+
 func FuzzFindDisk(f *testing.F) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -26,8 +26,9 @@ type manifest struct {
 	Layers    []v1.Descriptor `json:"layers"`
 }
 
-// parseManifest does not look at the type that the registry gives: what the digest covers must be enough to tell what it is.
-func parseManifest(raw []byte) (manifest, error) {
+// parseManifest does not look at the type that the registry gives: what the digest covers must be enough to tell what it is. No layer
+// may have more bytes than most.
+func parseManifest(raw []byte, most int64) (manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return m, fmt.Errorf("%w: its manifest can't be read: %w", ErrUntrusted, err)
@@ -41,20 +42,20 @@ func parseManifest(raw []byte) (manifest, error) {
 		return m, fmt.Errorf("%w: it has %d layers, and %d are a lot", ErrUntrusted, len(m.Layers), maxLayers)
 	}
 	for n, layer := range m.Layers {
-		if err := checkLayer(layer); err != nil {
+		if err := checkLayer(layer, most); err != nil {
 			return m, fmt.Errorf("%w: layer %d %w", ErrUntrusted, n+1, err)
 		}
 	}
 	return m, nil
 }
 
-func checkLayer(l v1.Descriptor) error {
+func checkLayer(l v1.Descriptor, most int64) error {
 	switch {
 	case len(l.URLs) > 0 || l.MediaType != "" && !l.MediaType.IsDistributable():
 		return fmt.Errorf("is to be read from elsewhere than the registry, which is not done. Make an image that has its layers itself")
 	case strings.HasSuffix(string(l.MediaType), "+encrypted"):
 		return fmt.Errorf("is encrypted")
-	case l.Size <= 0 || l.Size > MaxUnpacked:
+	case l.Size <= 0 || l.Size > most:
 		return fmt.Errorf("claims to have %d bytes", l.Size)
 	case hashes[l.Digest.Algorithm] == nil:
 		return fmt.Errorf("has a digest of the unknown algorithm %q", l.Digest.Algorithm)

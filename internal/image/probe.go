@@ -5,6 +5,7 @@ package image
 import (
 	"errors"
 	"fmt"
+	"regexp"
 )
 
 // Header is what the beginning of an image tells of it.
@@ -41,6 +42,7 @@ var magics = []struct {
 	{0, "WithoutFreeSpace", "Parallels"},
 	{0, "WithouFreSpacExt", "Parallels"},
 	{0, "<<< ", "VDI"}, // the text before the magic, in a head that is cut off
+	{0, "OOOM", "COW"}, // of user-mode Linux
 	{0, "Bochs Virtual HD Image", "Bochs"},
 	{0, "#!/bin/sh\n#V2.0 Format\nmodprobe cloop", "cloop"},
 }
@@ -53,14 +55,27 @@ func Probe(head []byte) (Header, error) {
 	if has(head, 0, "QFI\xfb") {
 		return probeQcow2(head)
 	}
-	for _, m := range magics {
-		if has(head, m.offset, m.magic) {
-			return Header{}, fmt.Errorf("%w: it is in the format %s. Convert it: qemu-img convert -O qcow2 <image> <image>.qcow2",
-				ErrUntrusted, m.format)
-		}
+	if format := foreignFormat(head); format != "" {
+		return Header{}, fmt.Errorf("%w: it is in the format %s. Convert it: qemu-img convert -O qcow2 <image> <image>.qcow2", ErrUntrusted, format)
 	}
 	return Header{Format: "raw"}, nil
 }
+
+// foreignFormat is empty for what has no head of its own. A disk that begins with LUKS is one: its guest encrypts it.
+func foreignFormat(head []byte) string {
+	for _, m := range magics {
+		if has(head, m.offset, m.magic) {
+			return m.format
+		}
+	}
+	if vmdkText.Match(head) {
+		return "VMDK"
+	}
+	return ""
+}
+
+// vmdkText is what QEMU takes for a VMDK that names other files: its first line that is neither a comment nor empty.
+var vmdkText = regexp.MustCompile(`\A(?:#[^\n]*\n|[ ]*\r?\n)*version=[123]\r?\n`)
 
 func has(head []byte, offset int, magic string) bool {
 	return len(head) >= offset+len(magic) && string(head[offset:offset+len(magic)]) == magic

@@ -101,6 +101,8 @@ func TestProbe(t *testing.T) {
 		"a torn head":                   {qcow2(nil)[:40], "", 0, "of 40 bytes only"},
 		"VMDK":                          {[]byte("KDMV and more"), "", 0, "in the format VMDK. Convert it"},
 		"a VMDK that names files":       {[]byte("# Disk DescriptorFile\nRW 1 FLAT \"/etc/shadow\" 0"), "", 0, "in the format VMDK"},
+		"a VMDK without its first line": {[]byte("# no name\n\n  \r\nversion=1\nRW 1 FLAT \"/etc/shadow\" 0"), "", 0, "in the format VMDK"},
+		"COW":                           {[]byte("OOOM\x00\x00\x00\x02/etc/shadow"), "", 0, "in the format COW"},
 		"VHDX":                          {[]byte("vhdxfile"), "", 0, "in the format VHDX"},
 		"VHD":                           {[]byte("conectix"), "", 0, "in the format VHD"},
 		"VDI":                           {append(make([]byte, 64), 0x7f, 0x10, 0xda, 0xbe), "", 0, "in the format VDI"},

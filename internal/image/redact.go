@@ -6,10 +6,11 @@ import (
 )
 
 // What may be secret in a URL: the query, which signs it, and the user's part. Addresses come from servers, too, and errors of
-// libraries repeat them.
+// libraries repeat them. Quotes are legal in both: only white space ends them for sure, and what may be a quote around them is
+// left standing.
 var (
-	queries   = regexp.MustCompile(`\?[^\s"']*[^\s"':]`)
-	userParts = regexp.MustCompile(`//[^/\s"'@]+@`)
+	queries   = regexp.MustCompile(`\?\S+?(["':,]*(?:\s|$))`)
+	userParts = regexp.MustCompile(`//[^/\s]+@`)
 )
 
 // redact takes out of an error's text what nobody may read in a log. What the error is stays.
@@ -17,13 +18,14 @@ func redact(err error, secrets ...string) error {
 	if err == nil {
 		return nil
 	}
-	text := queries.ReplaceAllString(err.Error(), "?...")
-	text = userParts.ReplaceAllString(text, "//...@")
+	text := err.Error()
 	for _, secret := range secrets {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "...")
 		}
 	}
+	text = queries.ReplaceAllString(text, "?...$1")
+	text = userParts.ReplaceAllString(text, "//...@")
 	if text == err.Error() {
 		return err
 	}

@@ -24,6 +24,8 @@ type registry struct {
 	client     *http.Client
 	// scheme is https, or http for the registries of this machine and the local net that have no more.
 	scheme string
+	// mostOfLayer is how many bytes a layer may have, packed or not.
+	mostOfLayer int64
 	// secrets are what may be in no error.
 	secrets []string
 }
@@ -81,7 +83,7 @@ func (r *registry) manifest(ctx context.Context, digest v1.Hash, size int64) (ma
 	if err != nil {
 		return manifest{}, err
 	}
-	return parseManifest(raw)
+	return parseManifest(raw, r.mostOfLayer)
 }
 
 func (r *registry) read(ctx context.Context, identifier string, want checksum, size int64) ([]byte, error) {
@@ -113,7 +115,7 @@ func (r *registry) layer(ctx context.Context, d v1.Descriptor) Layer {
 		if err != nil {
 			return nil, errors.Join(err, body.Close())
 		}
-		few := &limited{r: out, limit: MaxUnpacked, tooMuch: "unpacked, a layer has more than %d bytes"}
+		few := &limited{r: out, limit: r.mostOfLayer, tooMuch: "unpacked, a layer has more than %d bytes"}
 		return layerReader{few, out, body}, nil
 	}
 }

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -15,15 +16,21 @@ type Tags struct {
 type tag struct{ reference, username string }
 
 type resolution struct {
-	mu     sync.Mutex
+	// turn is held by who asks. A registry may take long, and a mutex could not be given up meanwhile.
+	turn   chan struct{}
 	digest string
 }
 
-// Resolve is Container.Resolve for the first who asks; who asks meanwhile waits for that answer. An error is not remembered.
+// Resolve is Container.Resolve for the first who asks; who asks meanwhile waits for that answer, as long as ctx lasts. An error is
+// not remembered.
 func (t *Tags) Resolve(ctx context.Context, c Container) (digest string, err error) {
 	r := t.of(tag{c.Reference, c.Username})
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("waiting for what %s stands for: %w", c.Reference, context.Cause(ctx))
+	}
 	if r.digest == "" {
 		r.digest, err = c.Resolve(ctx)
 	}
@@ -37,7 +44,7 @@ func (t *Tags) of(name tag) *resolution {
 		t.known = map[tag]*resolution{}
 	}
 	if t.known[name] == nil {
-		t.known[name] = &resolution{}
+		t.known[name] = &resolution{turn: make(chan struct{}, 1)}
 	}
 	return t.known[name]
 }

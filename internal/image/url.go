@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
+	"unicode"
 )
 
 // URL is an image that a web server has.
@@ -58,7 +60,7 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	body, err := (&resuming{ctx: ctx, client: newClient(patient{network}), address: u.URL}).open()
 	if err != nil {
 		defer cancel()
-		return nil, redact(err)
+		return nil, redact(err, u.secrets()...)
 	}
 	differs := func(got checksum) error {
 		return fmt.Errorf("%w: its checksum is %s, and not %s. It is another file than the checksum was made of", ErrUntrusted, got, want)
@@ -67,8 +69,23 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	return stream(ctx, cancel, m, func(w io.Writer) error {
 		defer func() { _ = body.Close() }()
 		if err := unpack(w, verify(m.of(body, body.size), want, -1, differs), u.Limit); err != nil {
-			return redact(fmt.Errorf("%s: %w", u.URL, err))
+			return redact(fmt.Errorf("%s: %w", u.URL, err), u.secrets()...)
 		}
 		return nil
 	}), nil
+}
+
+// secrets are forms of the query that have white space in them, which ends all others.
+func (u URL) secrets() (secrets []string) {
+	parsed, err := url.Parse(u.URL)
+	if err != nil {
+		return nil
+	}
+	plain, _ := url.QueryUnescape(parsed.RawQuery)
+	for _, form := range []string{parsed.RawQuery, plain} {
+		if strings.ContainsFunc(form, unicode.IsSpace) {
+			secrets = append(secrets, form)
+		}
+	}
+	return secrets
 }

@@ -28,6 +28,8 @@ type Conn struct {
 	serial uint32
 	// out is where packets are put together: one for each would be garbage as large as the image.
 	out []byte
+	// stuck is why a write was given up, which may still be under way and need out.
+	stuck error
 	// packets are those that concern the transfer; err is why there are no more.
 	packets chan packet
 	err     error
@@ -54,13 +56,16 @@ func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection. A transfer that is not finished breaks off.
+// Close ends the connection. A transfer that is not finished breaks off. Nobody waits for it: closing a connection through SSH
+// may take as long as the other end does, which may be gone.
 func (c *Conn) Close() error {
 	c.end()
-	err := c.net.Close()
-	for range c.packets { // nobody waits for them any more
-	}
-	return err
+	go func() { _ = c.net.Close() }()
+	go func() {
+		for range c.packets { // nobody waits for them any more
+		}
+	}()
+	return nil
 }
 
 // receive reads until the connection ends.
@@ -144,12 +149,30 @@ func (c *Conn) part() ([]byte, error) {
 	}
 }
 
-// send writes one packet, which must move within stallTime.
+// send writes one packet, which must move within stallTime. It waits beside the write: a connection through SSH knows no
+// deadlines, and a write into it does not end when it is closed while the other end is gone.
 func (c *Conn) send(p packet) error {
-	_ = c.net.SetWriteDeadline(time.Now().Add(stallTime))
+	if c.stuck != nil {
+		return c.stuck
+	}
 	c.out = p.appendTo(c.out[:0])
-	_, err := c.net.Write(c.out)
-	return c.cause(err)
+	written := make(chan error, 1)
+	go func() {
+		_, err := c.net.Write(c.out)
+		written <- err
+	}()
+	late := time.NewTimer(stallTime)
+	defer late.Stop()
+	select {
+	case err := <-written:
+		return c.cause(err)
+	case <-c.ctx.Done():
+		c.stuck = context.Cause(c.ctx)
+	case <-late.C:
+		c.stuck = ErrStalled
+		go func() { _ = c.net.Close() }()
+	}
+	return c.stuck
 }
 
 // next is the next packet of the present serial number.
@@ -165,6 +188,8 @@ func (c *Conn) next() (packet, error) {
 			if p.serial == c.serial {
 				return p, nil
 			}
+		case <-c.ctx.Done():
+			return packet{}, context.Cause(c.ctx)
 		case <-stalled.C:
 			return packet{}, ErrStalled
 		}
@@ -173,14 +198,13 @@ func (c *Conn) next() (packet, error) {
 
 // cause says why the connection failed: that it was closed here is only how its context's end shows.
 func (c *Conn) cause(err error) error {
-	var timeout net.Error
 	switch {
 	case err == nil:
 		return nil
 	case c.ctx.Err() != nil:
 		return context.Cause(c.ctx)
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return ErrStalled
+	case c.stuck != nil:
+		return c.stuck
 	}
 	return fmt.Errorf("%w: %w", libvirt.ErrInterrupted, err)
 }

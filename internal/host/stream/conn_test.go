@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -229,6 +230,66 @@ func TestAHostThatTakesNothingIsGivenUp(t *testing.T) {
 				t.Errorf("part %d: %v", stuck, err)
 			}
 			_ = c.Close()
+		})
+	}
+}
+
+// throughSSH is a connection as x/crypto/ssh makes it, to a host that has gone: it knows no deadlines, and its Close waits like
+// all else.
+type throughSSH struct {
+	net.Conn
+	writes int
+	gone   <-chan struct{}
+}
+
+func (c *throughSSH) Write(p []byte) (int, error) {
+	if c.writes--; c.writes < 0 {
+		<-c.gone
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *throughSSH) Close() error {
+	<-c.gone
+	return c.Conn.Close()
+}
+
+func (c *throughSSH) SetDeadline(time.Time) error { return errors.New("deadline not supported") }
+
+func (c *throughSSH) SetReadDeadline(time.Time) error { return errors.New("deadline not supported") }
+
+func (c *throughSSH) SetWriteDeadline(time.Time) error { return errors.New("deadline not supported") }
+
+func TestAHostThatIsGoneBehindSSHIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		cancelAfter, want time.Duration
+		err               error
+	}{
+		"by itself":        {time.Hour, stallTime, ErrStalled},
+		"when it is ended": {time.Second, time.Second, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				gone, leave := context.WithCancel(t.Context())
+				defer leave()
+				conn := (&daemon{}).dial(t)
+				opened, err := Open(ctx, &throughSSH{conn, 10, gone.Done()}, "qemu:///system")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer time.AfterFunc(c.cancelAfter, cancel).Stop()
+				start := time.Now()
+				err = upload(opened)
+				if e := opened.Close(); e != nil {
+					t.Error(e)
+				}
+				if took := time.Since(start); took != c.want || !errors.Is(err, c.err) {
+					t.Errorf("%v after %s", err, took)
+				}
+			})
 		})
 	}
 }

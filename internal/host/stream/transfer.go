@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"io"
 
 	"github.com/digitalocean/go-libvirt"
@@ -77,8 +78,8 @@ func (u *Upload) send(kind, status uint32, body []byte) error {
 	default:
 	}
 	err := u.conn.send(packet{procedure: procUpload, kind: kind, serial: u.conn.serial, status: status, body: body})
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrStalled) {
+		return err
 	}
 	// The other end may have said why before it hung up.
 	if p, e := u.conn.next(); e == nil && p.failure() != nil {

@@ -1,0 +1,101 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"testing"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// daemon is a libvirtd that answers each procedure with the same body, after it has called before.
+type daemon struct {
+	answers map[uint32][]byte
+	before  func(procedure uint32)
+}
+
+// The procedures that it knows, from src/remote/remote_protocol.x.
+const (
+	procClose      = 2
+	procAuthList   = 66
+	procPoolLookup = 84
+	procVolLookup  = 95
+)
+
+// volumeDaemon has a pool and a volume.
+func volumeDaemon() *daemon {
+	const text = "\x00\x00\x00\x04disk"
+	return &daemon{
+		answers: map[uint32][]byte{
+			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"), procVolLookup: []byte(text + text + text),
+		},
+		before: func(uint32) {},
+	}
+}
+
+func (d *daemon) Dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	go d.serve(server)
+	return client, nil
+}
+
+func (d *daemon) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	for {
+		packet := make([]byte, 28)
+		if _, err := io.ReadFull(conn, packet); err != nil {
+			return
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(packet))-28); err != nil {
+			return
+		}
+		procedure := binary.BigEndian.Uint32(packet[12:])
+		d.before(procedure)
+		answer := append(packet, d.answers[procedure]...)
+		binary.BigEndian.PutUint32(answer, uint32(len(answer)))
+		binary.BigEndian.PutUint32(answer[16:], 1) // a reply
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+// connected is a host that has a connection to the daemon.
+func (d *daemon) connected(t *testing.T) *Host {
+	t.Helper()
+	l := libvirt.NewWithDialer(d)
+	if err := l.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l}}
+}
+
+// Who has been told that a deletion was given up may make another volume of that name.
+func TestAVolumeIsLeftAloneOnceItsCallerHasGoneOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	returned, closed := make(chan struct{}), make(chan struct{})
+	d := volumeDaemon()
+	d.before = func(procedure uint32) {
+		switch procedure {
+		case procVolLookup:
+			cancel()
+			<-returned
+		case procClose:
+			close(closed)
+		}
+	}
+	changed := false
+	_, err := onVolume(ctx, d.connected(t), "delete volume", "ssd", "disk", func(*libvirt.Libvirt, libvirt.StorageVol) (struct{}, error) {
+		changed = true
+		return struct{}{}, nil
+	})
+	close(returned)
+	<-closed // when the call behind the scenes is done
+	if !errors.Is(err, context.Canceled) || changed {
+		t.Errorf("got %v; it was changed all the same: %t", err, changed)
+	}
+}
