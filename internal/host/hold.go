@@ -9,9 +9,12 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
+// tries is how often a name is asked for that was taken a moment ago and is not any more.
+const tries = 3
+
 // Hold starts a transient domain, paused. No two domains have one name, so it is a lock. It ends with release, and with this
-// process, for it hangs on a connection of its own. A name that is taken is ErrExists. But when libvirtd crashes it stays, and nobody
-// knows of it any more.
+// process, for it hangs on a connection of its own. A name that is taken is ErrExists. But when libvirtd crashes it stays, and
+// nobody knows of it any more.
 func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Context) error, err error) {
 	const op = "start a domain to hold a lock"
 	var wanted libvirtxml.Domain
@@ -29,8 +32,19 @@ func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Conte
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		d, err := l.DomainCreateXML(xml, libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy)
-		answers <- answer{d, whyTaken(l, wanted.Name, err)}
+		var a answer
+		for range tries {
+			a.domain, a.err = l.DomainCreateXML(xml, libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy)
+			if !isCode(a.err, libvirt.ErrOperationFailed) {
+				break
+			}
+			// libvirt has the same code for a name that is taken and for other failures.
+			if _, err := l.DomainLookupByName(wanted.Name); err == nil {
+				a.err = fmt.Errorf("%w: %w", ErrExists, a.err)
+				break
+			}
+		}
+		answers <- a
 	}()
 	var a answer
 	select {
@@ -46,16 +60,4 @@ func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Conte
 		defer hangUp()
 		return h.StopCopier(ctx, uuid.UUID(a.domain.UUID).String())
 	}, nil
-}
-
-// whyTaken makes ErrExists of the error of a name that is taken. libvirt has the same code for other failures, which would be
-// taken for a lock that somebody holds, and waited for without end.
-func whyTaken(l *libvirt.Libvirt, name string, err error) error {
-	if !isCode(err, libvirt.ErrOperationFailed) {
-		return err
-	}
-	if _, lookErr := l.DomainLookupByName(name); lookErr != nil {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrExists, err)
 }
