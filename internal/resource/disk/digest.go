@@ -16,7 +16,7 @@ import (
 
 // planDigest is what the content is known by, as far as it can be known before it is fetched: unknown if not. It only reads.
 func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
-	if plan.Source.IsUnknown() || plan.kind() != "" && plan.kind() != fromVolume && !plan.isSourceKnown(ctx) {
+	if plan.isUndecided() || plan.kind() != "" && plan.kind() != fromVolume && !plan.isSourceKnown(ctx) {
 		return types.StringUnknown()
 	}
 	s := plan.source(ctx, diags)
@@ -100,7 +100,7 @@ func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag
 // otherContent are the attributes that make it another content: the configured reference, checksum, file or seed. What a tag or
 // a URL without a checksum stands for by now does not.
 func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
-	if m.Source.IsUnknown() || state.isImported() || m.kind() != state.kind() {
+	if m.isUndecided() || state.isImported() || m.kind() != state.kind() {
 		return nil // another kind is another master
 	}
 	was, is := state.source(ctx, diags), m.source(ctx, diags)

@@ -21,7 +21,7 @@ func (m model) isImported() bool { return m.UsageType.IsNull() }
 // and write, a mix of the two. Network storage is never named there, so of that nobody can tell.
 func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	master, known := plan.master(ctx, diags)
-	if !r.backend.Ready() || plan.isOver() && (!known || master.Images[0].Name == "") {
+	if !r.backend.Ready() || plan.isUndecided() || plan.isOver() && (!known || master.Images[0].Name == "") {
 		return
 	}
 	h := r.host(state, diags)

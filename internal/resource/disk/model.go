@@ -41,7 +41,7 @@ func (m model) isOver() bool {
 
 // sourceVolume is the master as a value: null for a blank disk, unknown while it is.
 func (m model) sourceVolume() types.Object {
-	if m.Source.IsUnknown() {
+	if m.isUndecided() {
 		return tfvalue.UnknownVolume()
 	}
 	if v, ok := m.Source.Attributes()["volume"].(types.Object); ok && !m.Source.IsNull() {

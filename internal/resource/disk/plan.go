@@ -120,9 +120,10 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
-// planFormat is qcow2, unless it is left to what comes from elsewhere, or given with that.
+// planFormat is qcow2, unless it is left to what comes from elsewhere, or given with that. While nobody knows where the content
+// comes from, nobody knows the format.
 func (m *model) planFormat() {
-	if !m.Format.IsUnknown() {
+	if !m.Format.IsUnknown() || m.isUndecided() {
 		return
 	}
 	switch m.kind() {
@@ -137,7 +138,7 @@ func (m *model) planFormat() {
 // planNew is the volume of a disk that is to be made.
 func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 	master, known := m.master(ctx, diags)
-	if m.Source.IsUnknown() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
+	if m.isUndecided() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
 		m.Volume = tfvalue.UnknownVolume()
 		return
 	}
@@ -246,10 +247,7 @@ func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 // otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an
 // imported disk was made is adopted, once.
 func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnostics) bool {
-	if state.isImported() {
-		return false
-	}
-	if m.Source.IsUnknown() {
+	if state.isImported() || m.isUndecided() {
 		return false
 	}
 	if m.kind() != state.kind() {
