@@ -76,7 +76,7 @@ func (r *disk) prepareContainer(ctx context.Context, h *host.Host, c containerMo
 }
 
 func (u urlModel) prepare(spec *content.Spec) (digest string, err error) {
-	from := image.URL{URL: u.URL.ValueString(), Checksum: u.Checksum.ValueString(), Limit: limit(spec.Capacity)}
+	from := image.URL{URL: u.URL.ValueString(), Checksum: u.checksum().ValueString(), Limit: limit(spec.Capacity)}
 	digest = from.Checksum
 	id := digest
 	if id == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -27,7 +28,7 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 		}
 		return types.StringUnknown()
 	case s.URL != nil:
-		return s.URL.Checksum
+		return s.URL.checksum()
 	case s.File != nil:
 		return planFileDigest(ctx, s.File.Path.ValueString(), diags)
 	case s.CloudInit != nil:
@@ -104,7 +105,6 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 		return nil // another kind is another master
 	}
 	was, is := state.source(ctx, diags), m.source(ctx, diags)
-	differs := func(a, b types.String) bool { return !b.IsUnknown() && !a.Equal(b) }
 	switch {
 	case is.Container != nil && was.Container != nil:
 		if differs(was.Container.Image, is.Container.Image) {
@@ -114,14 +114,7 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 			paths = append(paths, childPath(fromContainer).AtName("path"))
 		}
 	case is.URL != nil && was.URL != nil:
-		switch { // two URLs of one checksum are one file
-		case was.URL.Checksum.IsNull() || is.URL.Checksum.IsNull():
-			if differs(was.URL.URL, is.URL.URL) {
-				paths = append(paths, childPath(fromURL).AtName("url"))
-			}
-		case differs(was.URL.Checksum, is.URL.Checksum):
-			paths = append(paths, childPath(fromURL).AtName("checksum"))
-		}
+		paths = is.URL.otherFile(*was.URL, state.Digest)
 	case is.File != nil, is.CloudInit != nil:
 		if differs(state.Digest, m.Digest) {
 			paths = append(paths, path.Root("digest"))
@@ -129,3 +122,32 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 	}
 	return paths
 }
+
+// otherFile are the attributes that make it another file than the one that was fetched, whose digest is null if there was no
+// checksum to prove it by: one that is given later says nothing of what came then.
+func (u urlModel) otherFile(was urlModel, proven types.String) path.Paths {
+	before := was.checksum()
+	if !proven.IsNull() {
+		before = lower(proven)
+	}
+	switch { // two URLs of one checksum are one file
+	case !before.IsNull() && !u.Checksum.IsNull() && differs(before, u.checksum()):
+		return path.Paths{childPath(fromURL).AtName("checksum")}
+	case (proven.IsNull() || u.Checksum.IsNull()) && differs(was.URL, u.URL):
+		return path.Paths{childPath(fromURL).AtName("url")}
+	}
+	return nil
+}
+
+// checksum is the checksum in the one way of several to write it that digests have.
+func (u urlModel) checksum() types.String { return lower(u.Checksum) }
+
+func lower(s types.String) types.String {
+	if s.IsNull() || s.IsUnknown() {
+		return s
+	}
+	return types.StringValue(strings.ToLower(s.ValueString()))
+}
+
+// differs tells whether a configured value is known to be another one than it was.
+func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }
