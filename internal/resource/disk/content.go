@@ -98,6 +98,11 @@ func (f fileModel) prepare(ctx context.Context, plan model, spec *content.Spec) 
 }
 
 func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, spec *content.Spec) (digest string, err error) {
+	// The versions come before what has them: of a secret that changes in between the older version is kept, which the next plan
+	// repairs. A version that is newer than the content would never be looked at again.
+	if digest, err = c.digest(ctx, func() (secretVersions, error) { return r.backend.Cluster() }); err != nil {
+		return "", err
+	}
 	seed, err := r.seed(ctx, plan, c)
 	if err != nil {
 		return "", err
@@ -106,20 +111,15 @@ func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, sp
 	if err != nil {
 		return "", err
 	}
-	if digest = plan.Digest.ValueString(); digest == "" {
-		if digest, err = r.seedDigest(ctx, c); err != nil {
-			return "", err
-		}
-	}
 	spec.Content = &content.Image{ID: digest, Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(iso)), nil
 	}}
 	return digest, nil
 }
 
-// seedDigest is of what a seed is known by, not of its content: that may be secret, and short enough to be guessed.
-func (r *disk) seedDigest(ctx context.Context, c cloudInitModel) (string, error) {
-	id, err := c.identity(ctx, func() (secretVersions, error) { return r.backend.Lists() })
+// digest is of what a seed is known by, not of its content: that may be secret, and short enough to be guessed.
+func (c cloudInitModel) digest(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
+	id, err := c.identity(ctx, versions)
 	if err != nil {
 		return "", err
 	}

@@ -61,7 +61,7 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	case s.File != nil:
 		digest, err = image.LocalFile{Path: s.File.Path.ValueString()}.Hash(ctx)
 	case s.CloudInit != nil:
-		digest, err = r.seedDigest(ctx, *s.CloudInit)
+		digest, err = s.CloudInit.digest(ctx, r.listedVersions)
 	}
 	if err != nil {
 		addError(diags, *plan, "What the disk is to be made from is not known", err)
@@ -82,12 +82,15 @@ func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) t
 	return types.StringValue(digest)
 }
 
+// listedVersions are read together for all seeds, and may be some seconds old.
+func (r *disk) listedVersions() (secretVersions, error) { return r.backend.Lists() }
+
 // planSeedDigest waits for a secret that is not there.
 func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag.Diagnostics) types.String {
 	if !r.backend.Ready() {
 		return types.StringUnknown()
 	}
-	digest, err := r.seedDigest(ctx, c)
+	digest, err := c.digest(ctx, r.listedVersions)
 	switch {
 	case apierrors.IsNotFound(err):
 		return types.StringUnknown()
