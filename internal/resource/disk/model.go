@@ -118,8 +118,9 @@ func (m model) size() int64 {
 	return bytes
 }
 
-// read fills the model with what the host has; of an imported disk below is what it is over. How the disk was made stays as it is, its format, too: a guest may write to a
-// raw disk what libvirt takes for another format, and whoever believed that would let the guest choose what else it opens.
+// read fills the model with what the host has; of an imported disk below is what it is over. How the disk was made stays as it
+// is, its format, too: a guest may write to a raw disk what libvirt takes for another format, and whoever believed that would
+// let the guest choose what else it opens.
 func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.Image, diags *diag.Diagnostics) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
@@ -139,8 +140,8 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.I
 	m.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{})
 }
 
-// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file. Of what is
-// no file libvirt may not tell that.
+// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file, whatever a head
+// that the guest may have written there says. Of what is no file libvirt may not tell that.
 func capacityAs(format string, v host.StorageVolume) int64 {
 	if format == "raw" {
 		return cmp.Or(v.Physical, v.Capacity)
