@@ -76,10 +76,13 @@ func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	}
 }
 
-// asConfigured is a disk's own volume with what only the configuration says of it.
+// asConfigured is a disk's own volume with what only the configuration says of it. A source that turns out to be of another kind
+// makes it another disk, so until then it stays what it is.
 func (m model) asConfigured(v volume.Volume) volume.Volume {
 	v.CopyOnRead = m.mode() == volume.CopyOnRead
-	v.Images[0].AccessMode = m.top(host.StorageVolume{}, "").AccessMode
+	if !m.isUndecided() {
+		v.Images[0].AccessMode = m.top(host.StorageVolume{}, "").AccessMode
+	}
 	return v
 }
 

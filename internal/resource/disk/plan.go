@@ -200,6 +200,10 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		is.Capacity = &size
 	}
 	plan.Size = state.Size.OrSame(plan.Size)
+	if plan.isUndecided() && state.isImported() {
+		plan.Volume = tfvalue.UnknownVolume() // it may be adopted as any kind
+		return
+	}
 	plan.Volume = plan.over(plan.asConfigured(is), tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 }
 

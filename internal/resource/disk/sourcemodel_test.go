@@ -2,12 +2,15 @@ package disk
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // unknown stands for a value that is not known yet.
@@ -127,6 +130,23 @@ func TestAnUndecidedSourceIsAnUnknownOne(t *testing.T) {
 	}
 }
 
+func TestASeedStaysOneWhileItsSourceIsUndecided(t *testing.T) {
+	own := func() volume.Volume { return volume.Volume{Images: []volume.Image{{AccessMode: volume.ReadShared}}} }
+	for name, c := range map[string]struct {
+		children any
+		want     volume.AccessMode
+	}{
+		"a seed":            {map[string]any{"cloud_init": unknown{}}, volume.ReadShared},
+		"unknown":           {unknown{}, volume.ReadShared},
+		"one of two":        {map[string]any{"cloud_init": unknown{}, "file": unknown{}}, volume.ReadShared},
+		"an image, adopted": {map[string]any{"file": someFile}, volume.WriteExclusive},
+	} {
+		if got := made(t, c.children).asConfigured(own()).Images[0].AccessMode; got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestTheFormatIsSettledOnceTheSourceIsKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		children any
@@ -144,5 +164,33 @@ func TestTheFormatIsSettledOnceTheSourceIsKnown(t *testing.T) {
 		if plan.planFormat(); !plan.Format.Equal(c.want) {
 			t.Errorf("%s: planned as %s", name, plan.Format)
 		}
+	}
+}
+
+// What is not known yet may still turn out right.
+func TestAnImageThatIsKnownInPartIsNotRefused(t *testing.T) {
+	for name, image := range map[string]map[string]any{
+		"unknown image":     {"image": unknown{}, "pull_policy": pullNever},
+		"unknown policy":    {"image": "example.org/image:v1", "pull_policy": unknown{}},
+		"unknown user":      {"image": "example.org/image:v1", "username": unknown{}},
+		"all of it unknown": {"image": unknown{}, "path": unknown{}, "pull_policy": unknown{}, "username": unknown{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			m := made(t, map[string]any{"container_image": image})
+			m.checkSource(context.Background(), &diags)
+			m.checkCopy(&diags)
+			ok(t, diags)
+		})
+	}
+	for name, url := range map[string]map[string]any{
+		"unknown URL":      {"url": unknown{}, "checksum": "sha256:" + strings.Repeat("ab", 32)},
+		"unknown checksum": {"url": "https://example.org/image", "checksum": unknown{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			made(t, map[string]any{"url": url}).checkSource(context.Background(), &diags)
+			ok(t, diags)
+		})
 	}
 }
