@@ -33,7 +33,7 @@ func (r *disk) prepareContent(ctx context.Context, h *host.Host, plan model, s s
 	case s.URL != nil:
 		return s.URL.prepare(spec)
 	case s.File != nil:
-		return s.File.prepare(ctx, plan, spec)
+		return s.File.prepare(ctx, spec)
 	case s.CloudInit != nil:
 		return r.prepareSeed(ctx, plan, *s.CloudInit, spec)
 	}
@@ -86,12 +86,10 @@ func (u urlModel) prepare(spec *content.Spec) (digest string, err error) {
 	return digest, nil
 }
 
-func (f fileModel) prepare(ctx context.Context, plan model, spec *content.Spec) (digest string, err error) {
+func (f fileModel) prepare(ctx context.Context, spec *content.Spec) (digest string, err error) {
 	from := image.LocalFile{Path: f.Path.ValueString(), Limit: limit(spec.Capacity)}
-	if from.Digest = plan.Digest.ValueString(); from.Digest == "" {
-		if from.Digest, err = from.Hash(ctx); err != nil {
-			return "", err
-		}
+	if from.Digest, err = from.Hash(ctx); err != nil {
+		return "", err
 	}
 	spec.Content = &content.Image{ID: from.Digest, Open: from.Open}
 	return from.Digest, nil

@@ -37,6 +37,20 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 	return types.StringNull()
 }
 
+// planNewDigest is what the content of a disk that is to be made will be known by. A file or a secret may change until then, and
+// Terraform takes no other value than the one that it showed: what is there when the disk is made counts.
+func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
+	if plan.kind() == fromFile {
+		checkFile(ctx, plan.source(ctx, diags).File, diags)
+		return types.StringUnknown()
+	}
+	digest := r.planDigest(ctx, plan, diags)
+	if plan.kind() == fromCloudInit {
+		return types.StringUnknown()
+	}
+	return digest
+}
+
 // planOwnDigest is what the content of a disk that is there is known by from now on: only what the configuration has at hand can
 // turn out to be another one. A file or secret that is gone since is needed no more.
 func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
@@ -69,6 +83,24 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	plan.Digest = tfvalue.OrNull(digest)
 }
 
+// checkFile refuses what can't be read, without reading it all.
+func checkFile(ctx context.Context, f *fileModel, diags *diag.Diagnostics) {
+	if f == nil || f.Path.IsUnknown() {
+		return
+	}
+	content, err := image.LocalFile{Path: f.Path.ValueString()}.Open(ctx)
+	if err == nil {
+		err = content.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		addUnreadable(diags, err)
+	}
+}
+
+func addUnreadable(diags *diag.Diagnostics, err error) {
+	diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
+}
+
 // planFileDigest waits for a file that is not there: it may be made in the same apply.
 func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) types.String {
 	digest, err := image.LocalFile{Path: name}.Hash(ctx)
@@ -76,7 +108,7 @@ func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) t
 		return types.StringUnknown()
 	}
 	if err != nil {
-		diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
+		addUnreadable(diags, err)
 		return types.StringUnknown()
 	}
 	return types.StringValue(digest)

@@ -3,12 +3,15 @@ package disk
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -59,4 +62,41 @@ func TestADigestIsTheChecksumInSmallLetters(t *testing.T) {
 		t.Errorf("planned as %s", digest)
 	}
 	ok(t, diags)
+}
+
+func TestWhatMayChangeUntilADiskIsMadeIsLeftOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(path, []byte("an image"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pinned := "sha256:" + strings.Repeat("ab", 32)
+	for name, c := range map[string]struct {
+		children any
+		want     types.String
+	}{
+		"nothing":                {nil, types.StringNull()},
+		"file":                   {map[string]any{"file": map[string]any{"path": path}}, types.StringUnknown()},
+		"file that is not there": {map[string]any{"file": map[string]any{"path": path + "-later"}}, types.StringUnknown()},
+		"file of unknown name":   {map[string]any{"file": map[string]any{"path": unknown{}}}, types.StringUnknown()},
+		"seed":                   {map[string]any{"cloud_init": map[string]any{"user_data": "#cloud-config"}}, types.StringUnknown()},
+		"image by digest":        {map[string]any{"container_image": map[string]any{"image": "example.org/image@" + pinned}}, types.StringValue(pinned)},
+		"image by tag":           {map[string]any{"container_image": map[string]any{"image": "example.org/image:v1"}}, types.StringUnknown()},
+		"url":                    {map[string]any{"url": someURL}, types.StringNull()},
+	} {
+		var diags diag.Diagnostics
+		r := &disk{backend: backend.New("", nil, nil)}
+		if digest := r.planNewDigest(context.Background(), made(t, c.children), &diags); !digest.Equal(c.want) {
+			t.Errorf("%s: planned as %s", name, digest)
+		}
+		ok(t, diags)
+	}
+}
+
+func TestAFileThatCannotBeAnImageIsRefusedByThePlan(t *testing.T) {
+	var diags diag.Diagnostics
+	plan := made(t, map[string]any{"file": map[string]any{"path": t.TempDir()}})
+	(&disk{}).planNewDigest(context.Background(), plan, &diags)
+	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "is a folder") {
+		t.Errorf("not refused: %v", diags)
+	}
 }
