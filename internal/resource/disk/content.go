@@ -33,7 +33,7 @@ func (r *disk) prepareContent(ctx context.Context, h *host.Host, plan model, s s
 	case s.URL != nil:
 		return s.URL.prepare(spec)
 	case s.File != nil:
-		return s.File.prepare(ctx, plan, spec)
+		return s.File.prepare(ctx, spec)
 	case s.CloudInit != nil:
 		return r.prepareSeed(ctx, plan, *s.CloudInit, spec)
 	}
@@ -76,7 +76,7 @@ func (r *disk) prepareContainer(ctx context.Context, h *host.Host, c containerMo
 }
 
 func (u urlModel) prepare(spec *content.Spec) (digest string, err error) {
-	from := image.URL{URL: u.URL.ValueString(), Checksum: u.Checksum.ValueString(), Limit: limit(spec.Capacity)}
+	from := image.URL{URL: u.URL.ValueString(), Checksum: u.checksum().ValueString(), Limit: limit(spec.Capacity)}
 	digest = from.Checksum
 	id := digest
 	if id == "" {
@@ -86,18 +86,21 @@ func (u urlModel) prepare(spec *content.Spec) (digest string, err error) {
 	return digest, nil
 }
 
-func (f fileModel) prepare(ctx context.Context, plan model, spec *content.Spec) (digest string, err error) {
+func (f fileModel) prepare(ctx context.Context, spec *content.Spec) (digest string, err error) {
 	from := image.LocalFile{Path: f.Path.ValueString(), Limit: limit(spec.Capacity)}
-	if from.Digest = plan.Digest.ValueString(); from.Digest == "" {
-		if from.Digest, err = from.Hash(ctx); err != nil {
-			return "", err
-		}
+	if from.Digest, err = from.Hash(ctx); err != nil {
+		return "", err
 	}
 	spec.Content = &content.Image{ID: from.Digest, Open: from.Open}
 	return from.Digest, nil
 }
 
 func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, spec *content.Spec) (digest string, err error) {
+	// The versions come before what has them: of a secret that changes in between the older version is kept, which the next plan
+	// repairs. A version that is newer than the content would never be looked at again.
+	if digest, err = c.digest(ctx, func() (secretVersions, error) { return r.backend.Cluster() }); err != nil {
+		return "", err
+	}
 	seed, err := r.seed(ctx, plan, c)
 	if err != nil {
 		return "", err
@@ -106,20 +109,15 @@ func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, sp
 	if err != nil {
 		return "", err
 	}
-	if digest = plan.Digest.ValueString(); digest == "" {
-		if digest, err = r.seedDigest(ctx, c); err != nil {
-			return "", err
-		}
-	}
 	spec.Content = &content.Image{ID: digest, Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(iso)), nil
 	}}
 	return digest, nil
 }
 
-// seedDigest is of what a seed is known by, not of its content: that may be secret, and short enough to be guessed.
-func (r *disk) seedDigest(ctx context.Context, c cloudInitModel) (string, error) {
-	id, err := c.identity(ctx, func() (secretVersions, error) { return r.backend.Lists() })
+// digest is of what a seed is known by, not of its content: that may be secret, and short enough to be guessed.
+func (c cloudInitModel) digest(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
+	id, err := c.identity(ctx, versions)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -16,7 +17,7 @@ import (
 
 // planDigest is what the content is known by, as far as it can be known before it is fetched: unknown if not. It only reads.
 func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
-	if plan.Source.IsUnknown() || plan.kind() != "" && plan.kind() != fromVolume && !plan.isSourceKnown(ctx) {
+	if plan.isUndecided() || plan.kind() != "" && plan.kind() != fromVolume && !plan.isSourceKnown(ctx) {
 		return types.StringUnknown()
 	}
 	s := plan.source(ctx, diags)
@@ -27,13 +28,27 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 		}
 		return types.StringUnknown()
 	case s.URL != nil:
-		return s.URL.Checksum
+		return s.URL.checksum()
 	case s.File != nil:
 		return planFileDigest(ctx, s.File.Path.ValueString(), diags)
 	case s.CloudInit != nil:
 		return r.planSeedDigest(ctx, *s.CloudInit, diags)
 	}
 	return types.StringNull()
+}
+
+// planNewDigest is what the content of a disk that is to be made will be known by. A file or a secret may change until then, and
+// Terraform takes no other value than the one that it showed: what is there when the disk is made counts.
+func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
+	if plan.kind() == fromFile {
+		checkFile(ctx, plan.source(ctx, diags).File, diags)
+		return types.StringUnknown()
+	}
+	digest := r.planDigest(ctx, plan, diags)
+	if plan.kind() == fromCloudInit {
+		return types.StringUnknown()
+	}
+	return digest
 }
 
 // planOwnDigest is what the content of a disk that is there is known by from now on: only what the configuration has at hand can
@@ -60,12 +75,30 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	case s.File != nil:
 		digest, err = image.LocalFile{Path: s.File.Path.ValueString()}.Hash(ctx)
 	case s.CloudInit != nil:
-		digest, err = r.seedDigest(ctx, *s.CloudInit)
+		digest, err = s.CloudInit.digest(ctx, r.listedVersions)
 	}
 	if err != nil {
 		addError(diags, *plan, "What the disk is to be made from is not known", err)
 	}
 	plan.Digest = tfvalue.OrNull(digest)
+}
+
+// checkFile refuses what can't be read, without reading it all.
+func checkFile(ctx context.Context, f *fileModel, diags *diag.Diagnostics) {
+	if f == nil || f.Path.IsUnknown() {
+		return
+	}
+	content, err := image.LocalFile{Path: f.Path.ValueString()}.Open(ctx)
+	if err == nil {
+		err = content.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		addUnreadable(diags, err)
+	}
+}
+
+func addUnreadable(diags *diag.Diagnostics, err error) {
+	diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
 }
 
 // planFileDigest waits for a file that is not there: it may be made in the same apply.
@@ -75,18 +108,21 @@ func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) t
 		return types.StringUnknown()
 	}
 	if err != nil {
-		diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
+		addUnreadable(diags, err)
 		return types.StringUnknown()
 	}
 	return types.StringValue(digest)
 }
+
+// listedVersions are read together for all seeds, and may be some seconds old.
+func (r *disk) listedVersions() (secretVersions, error) { return r.backend.Lists() }
 
 // planSeedDigest waits for a secret that is not there.
 func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag.Diagnostics) types.String {
 	if !r.backend.Ready() {
 		return types.StringUnknown()
 	}
-	digest, err := r.seedDigest(ctx, c)
+	digest, err := c.digest(ctx, r.listedVersions)
 	switch {
 	case apierrors.IsNotFound(err):
 		return types.StringUnknown()
@@ -100,11 +136,10 @@ func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag
 // otherContent are the attributes that make it another content: the configured reference, checksum, file or seed. What a tag or
 // a URL without a checksum stands for by now does not.
 func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
-	if m.Source.IsUnknown() || state.isImported() || m.kind() != state.kind() {
+	if m.isUndecided() || state.isImported() || m.kind() != state.kind() {
 		return nil // another kind is another master
 	}
 	was, is := state.source(ctx, diags), m.source(ctx, diags)
-	differs := func(a, b types.String) bool { return !b.IsUnknown() && !a.Equal(b) }
 	switch {
 	case is.Container != nil && was.Container != nil:
 		if differs(was.Container.Image, is.Container.Image) {
@@ -114,14 +149,7 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 			paths = append(paths, childPath(fromContainer).AtName("path"))
 		}
 	case is.URL != nil && was.URL != nil:
-		switch { // two URLs of one checksum are one file
-		case was.URL.Checksum.IsNull() || is.URL.Checksum.IsNull():
-			if differs(was.URL.URL, is.URL.URL) {
-				paths = append(paths, childPath(fromURL).AtName("url"))
-			}
-		case differs(was.URL.Checksum, is.URL.Checksum):
-			paths = append(paths, childPath(fromURL).AtName("checksum"))
-		}
+		paths = is.URL.otherFile(*was.URL, state.Digest)
 	case is.File != nil, is.CloudInit != nil:
 		if differs(state.Digest, m.Digest) {
 			paths = append(paths, path.Root("digest"))
@@ -129,3 +157,32 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 	}
 	return paths
 }
+
+// otherFile are the attributes that make it another file than the one that was fetched, whose digest is null if there was no
+// checksum to prove it by: one that is given later says nothing of what came then.
+func (u urlModel) otherFile(was urlModel, proven types.String) path.Paths {
+	before := was.checksum()
+	if !proven.IsNull() {
+		before = lower(proven)
+	}
+	switch { // two URLs of one checksum are one file
+	case !before.IsNull() && !u.Checksum.IsNull() && differs(before, u.checksum()):
+		return path.Paths{childPath(fromURL).AtName("checksum")}
+	case (proven.IsNull() || u.Checksum.IsNull()) && differs(was.URL, u.URL):
+		return path.Paths{childPath(fromURL).AtName("url")}
+	}
+	return nil
+}
+
+// checksum is the checksum in the one way of several to write it that digests have.
+func (u urlModel) checksum() types.String { return lower(u.Checksum) }
+
+func lower(s types.String) types.String {
+	if s.IsNull() || s.IsUnknown() {
+		return s
+	}
+	return types.StringValue(strings.ToLower(s.ValueString()))
+}
+
+// differs tells whether a configured value is known to be another one than it was.
+func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }

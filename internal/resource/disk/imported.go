@@ -21,7 +21,7 @@ func (m model) isImported() bool { return m.UsageType.IsNull() }
 // and write, a mix of the two. Network storage is never named there, so of that nobody can tell.
 func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	master, known := plan.master(ctx, diags)
-	if !r.backend.Ready() || plan.isOver() && (!known || master.Images[0].Name == "") {
+	if !r.backend.Ready() || plan.isUndecided() || plan.isOver() && (!known || master.Images[0].Name == "") {
 		return
 	}
 	h := r.host(state, diags)
@@ -33,21 +33,29 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 		addError(diags, state, "The disk could not be read", err)
 		return
 	}
-	if plan.kind() == fromContainer && content.IsBase(v.Backing) {
-		return // of which image it is, nobody knows any more
-	}
 	if !plan.isOver() {
-		if v.Backing != "" {
-			diags.AddAttributeError(sourcePath, "An overlay without its master", fmt.Sprintf(
-				"The imported disk %s is an overlay of %s, as its head says: whoever does not know that could write below it. Give it the "+
-					"source and the copy_mode that it was made with.", state.ID.ValueString(), v.Backing))
-		}
+		plan.checkShared(state, v.Backing, diags)
 		return
 	}
 	if below := master.Images[0]; !isBacking(v.Backing, below) {
 		diags.AddAttributeError(sourcePath, "Another master than it was made over", fmt.Sprintf(
 			"The imported disk %s is an overlay of %s, as its head says, and can't be laid over %s. Give it the source and the copy_mode "+
 				"that it was made with.", state.ID.ValueString(), cmp.Or(v.Backing, "nothing"), below.Name))
+	}
+}
+
+// checkShared refuses an imported disk that has no master of its own, unless what its head names goes with that: an image that
+// disks share for a container image, of which one nobody knows any more, and nothing for all else.
+func (m model) checkShared(state model, backing string, diags *diag.Diagnostics) {
+	switch shared := content.IsBase(backing); {
+	case m.kind() == fromContainer && !shared:
+		diags.AddAttributeError(childPath(fromContainer), "Not made from a container image", fmt.Sprintf(
+			"A disk from a container image is an overlay of the image that such disks share, but the imported disk %s is an overlay of %s, "+
+				"as its head says. Give it the source that it was made with, or none if it was blank.", state.ID.ValueString(), cmp.Or(backing, "nothing")))
+	case m.kind() != fromContainer && backing != "":
+		diags.AddAttributeError(m.masterPath(), "An overlay without its master", fmt.Sprintf(
+			"The imported disk %s is an overlay of %s, as its head says: whoever does not know that could write below it. Give it the "+
+				"source and the copy_mode that it was made with.", state.ID.ValueString(), backing))
 	}
 }
 

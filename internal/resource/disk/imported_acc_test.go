@@ -113,3 +113,21 @@ func TestAccImagesThatAreImportedAreAdopted(t *testing.T) {
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// A disk that is over nothing never came from a container image: what such disks share is not below it.
+func TestAccAPlainDiskIsNotImportedAsAContainerImage(t *testing.T) {
+	l := acctest.Lab(t)
+	_, pulled := pushed(t, l, "disks/plain", qcow2Image(t))
+	config := acctest.Provider(l, "disks") + disk("root", containerImage(pulled.Reference))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				PreConfig: func() { virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2") },
+				Config:    config, ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root", ImportStatePersist: true,
+			},
+			{Config: config, ExpectError: message("Not made from a container image", "host-a/ssd/root is an overlay of nothing")},
+			{Config: acctest.Provider(l, "disks") + disk("root", blank), ConfigPlanChecks: pre(stays(true))},
+		},
+	})
+}

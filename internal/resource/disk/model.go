@@ -41,7 +41,7 @@ func (m model) isOver() bool {
 
 // sourceVolume is the master as a value: null for a blank disk, unknown while it is.
 func (m model) sourceVolume() types.Object {
-	if m.Source.IsUnknown() {
+	if m.isUndecided() {
 		return tfvalue.UnknownVolume()
 	}
 	if v, ok := m.Source.Attributes()["volume"].(types.Object); ok && !m.Source.IsNull() {
@@ -76,10 +76,13 @@ func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	}
 }
 
-// asConfigured is a disk's own volume with what only the configuration says of it.
+// asConfigured is a disk's own volume with what only the configuration says of it. A source that turns out to be of another kind
+// makes it another disk, so until then it stays what it is.
 func (m model) asConfigured(v volume.Volume) volume.Volume {
 	v.CopyOnRead = m.mode() == volume.CopyOnRead
-	v.Images[0].AccessMode = m.top(host.StorageVolume{}, "").AccessMode
+	if !m.isUndecided() {
+		v.Images[0].AccessMode = m.top(host.StorageVolume{}, "").AccessMode
+	}
 	return v
 }
 
@@ -118,8 +121,9 @@ func (m model) size() int64 {
 	return bytes
 }
 
-// read fills the model with what the host has; of an imported disk below is what it is over. How the disk was made stays as it is, its format, too: a guest may write to a
-// raw disk what libvirt takes for another format, and whoever believed that would let the guest choose what else it opens.
+// read fills the model with what the host has; of an imported disk below is what it is over. How the disk was made stays as it
+// is, its format, too: a guest may write to a raw disk what libvirt takes for another format, and whoever believed that would
+// let the guest choose what else it opens.
 func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.Image, diags *diag.Diagnostics) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
@@ -139,8 +143,8 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.I
 	m.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{})
 }
 
-// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file. Of what is
-// no file libvirt may not tell that.
+// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file, whatever a head
+// that the guest may have written there says. Of what is no file libvirt may not tell that.
 func capacityAs(format string, v host.StorageVolume) int64 {
 	if format == "raw" {
 		return cmp.Or(v.Physical, v.Capacity)

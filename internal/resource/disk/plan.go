@@ -34,7 +34,7 @@ func (m model) checkClusterSize(diags *diag.Diagnostics) {
 // a disk.
 func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
-		warnOfLoss(ctx, req, resp, "Destroying")
+		warnOfLoss(ctx, req, resp, "Destroying", "")
 		return
 	}
 	var plan model
@@ -49,7 +49,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {
 		plan.checkSize(ctx, &resp.Diagnostics)
-		plan.Digest = r.planDigest(ctx, plan, &resp.Diagnostics)
+		plan.Digest = r.planNewDigest(ctx, plan, &resp.Diagnostics)
 		plan.planNew(ctx, &resp.Diagnostics)
 	} else {
 		r.planChange(ctx, req, resp, &plan)
@@ -120,9 +120,10 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
-// planFormat is qcow2, unless it is left to what comes from elsewhere, or given with that.
+// planFormat is qcow2, unless it is left to what comes from elsewhere, or given with that. While nobody knows where the content
+// comes from, nobody knows the format.
 func (m *model) planFormat() {
-	if !m.Format.IsUnknown() {
+	if !m.Format.IsUnknown() || m.isUndecided() {
 		return
 	}
 	switch m.kind() {
@@ -137,7 +138,7 @@ func (m *model) planFormat() {
 // planNew is the volume of a disk that is to be made.
 func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 	master, known := m.master(ctx, diags)
-	if m.Source.IsUnknown() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
+	if m.isUndecided() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
 		m.Volume = tfvalue.UnknownVolume()
 		return
 	}
@@ -177,7 +178,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if len(resp.RequiresReplace) > 0 {
-		warnOfLoss(ctx, req, resp, "Replacing")
+		warnOfLoss(ctx, req, resp, "Replacing", becauseOf(resp.RequiresReplace))
 		return
 	}
 	if state.isImported() {
@@ -199,6 +200,10 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		is.Capacity = &size
 	}
 	plan.Size = state.Size.OrSame(plan.Size)
+	if plan.isUndecided() && state.isImported() {
+		plan.Volume = tfvalue.UnknownVolume() // it may be adopted as any kind
+		return
+	}
 	plan.Volume = plan.over(plan.asConfigured(is), tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 }
 
@@ -246,10 +251,7 @@ func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 // otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an
 // imported disk was made is adopted, once.
 func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnostics) bool {
-	if state.isImported() {
-		return false
-	}
-	if m.Source.IsUnknown() {
+	if state.isImported() || m.isUndecided() {
 		return false
 	}
 	if m.kind() != state.kind() {
@@ -270,8 +272,18 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	return clear && !same
 }
 
+// becauseOf explains a replacement by what is not in the configuration. If it was not in the plan, Terraform stops the apply and
+// takes it for a bug, and what is said here is all that the user learns of the cause.
+func becauseOf(paths path.Paths) string {
+	if !paths.Contains(path.Root("digest")) {
+		return ""
+	}
+	return " Its file or seed is not what it was made from. If Terraform stops with an inconsistent final plan, that changed after the " +
+		"plan: the disk was not touched. Plan and apply again."
+}
+
 // warnOfLoss says what a plan loses.
-func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how string) {
+func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {
 	var state model
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
@@ -279,8 +291,8 @@ func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resou
 	id := state.ID.ValueString()
 	// Of warnings with one summary Terraform shows the first only.
 	resp.Diagnostics.AddWarning(fmt.Sprintf("The content of disk %s is lost", id), fmt.Sprintf(
-		"%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.",
-		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString()))
+		"%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.%s",
+		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString(), why))
 }
 
 // warnOfNoEffect says what holds for new disks only.

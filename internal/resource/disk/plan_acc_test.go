@@ -307,7 +307,7 @@ func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
 		"source without a mode":   {disk("root", "source = { volume = "+from+".volume }"), message("A master without a copy mode")},
 		"mode without a source":   {disk("root", `copy_mode = "clone"`), message("source")},
 		"raw copy":                {disk("root", over("clone", from)+"\n format = \"raw\""), message("A copy is qcow2")},
-		"preallocated copy":       {disk("root", over("clone", from)+"\n preallocation = \"falloc\""), message("A copy can't be preallocated")},
+		"preallocated copy":       {disk("root", over("clone", from)+"\n preallocation = \"falloc\""), message("Only a blank disk can be preallocated")},
 		"odd clusters":            {disk("root", blank+"\n cluster_size = \"65Ki\""), message("Unusable cluster size")},
 		"smaller than the master": {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
 		"name with a slash":       {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},

@@ -61,6 +61,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	plan.planFormat() // of a source that the plan did not know
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	plan.checkSize(ctx, &resp.Diagnostics)

@@ -59,12 +59,24 @@ var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, Unhandl
 
 // kind is the child of source that is set; empty for a blank disk, and while that is not known.
 func (m model) kind() string {
-	for name, value := range m.Source.Attributes() {
-		if !value.IsNull() {
-			return name
-		}
+	if set := m.children(); len(set) == 1 {
+		return set[0]
 	}
 	return ""
+}
+
+// isUndecided tells whether it is not known yet what kind of source the disk has. Of several children that are not null all but
+// one will turn out to be.
+func (m model) isUndecided() bool { return m.Source.IsUnknown() || len(m.children()) > 1 }
+
+// children are those of source that are not known to be null.
+func (m model) children() (names []string) {
+	for name, value := range m.Source.Attributes() {
+		if !value.IsNull() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // source is the source; children that are not known as a whole are absent.

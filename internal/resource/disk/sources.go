@@ -38,8 +38,8 @@ func sourceAttribute() schema.Attribute {
 				"checksum": optional("Checksum of the file as it is served, `sha256:<hex>` or `sha512:<hex>`. Without it, what comes is believed. " +
 					"With it, another `url` for the same file does not replace the disk."),
 			}),
-		fromFile: object("An image in a file of the machine that runs Terraform: raw or qcow2, plain or packed with gzip, xz or zstd. It is "+
-			"hashed at each plan; another content replaces the disk.", map[string]schema.Attribute{
+		fromFile: object("An image in a file of the machine that runs Terraform: raw or qcow2, plain or packed with gzip, xz or zstd. Once "+
+			"the disk is made, it is hashed at each plan; another content replaces the disk.", map[string]schema.Attribute{
 			"path": required("Path of the file. One that is not there once the disk is made is no change."),
 		}),
 		fromCloudInit: cloudInitAttribute(),

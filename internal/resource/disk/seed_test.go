@@ -1,0 +1,71 @@
+package disk
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	kubetest "k8s.io/client-go/testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+)
+
+// restless is a cluster whose secret is another version after each read of either its content or its version.
+func restless() *cluster.Client {
+	version := 1
+	meta := func() metav1.ObjectMeta {
+		defer func() { version++ }()
+		return metav1.ObjectMeta{Namespace: "disks", Name: "seed", ResourceVersion: strconv.Itoa(version)}
+	}
+	objects, metadata := fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
+	objects.PrependReactor("get", "secrets", func(kubetest.Action) (bool, runtime.Object, error) {
+		m := meta()
+		return true, &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"userdata": []byte("#cloud-config " + m.ResourceVersion)}}, nil
+	})
+	metadata.PrependReactor("get", "secrets", func(kubetest.Action) (bool, runtime.Object, error) {
+		return true, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta(),
+		}, nil
+	})
+	return cluster.NewForClients("https://api", objects, metadata)
+}
+
+type fixedVersion string
+
+func (v fixedVersion) SecretVersion(context.Context, string, string) (string, error) {
+	return string(v), nil
+}
+
+// With the older version, the next plan sees that the secret changed. With the newer one it would never be seen.
+func TestASeedHasNoOlderContentThanItsDigestSays(t *testing.T) {
+	ctx := context.Background()
+	r := &disk{backend: backend.New("", nil, restless())}
+	c := cloudInitModel{UserDataSecretRef: &secretRefModel{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
+	var spec content.Spec
+	got, err := r.prepareSeed(ctx, made(t, nil), c, &spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := c.digest(ctx, func() (secretVersions, error) { return fixedVersion("1"), nil })
+	if err != nil || got != want {
+		t.Errorf("the digest is not of the version that was there first: %s, %v", got, err)
+	}
+	from, err := spec.Content.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	iso, err := io.ReadAll(from)
+	if err != nil || !strings.Contains(string(iso), "#cloud-config 2") {
+		t.Errorf("the seed has another content: %v", err)
+	}
+}
