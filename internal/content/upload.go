@@ -2,6 +2,7 @@ package content
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.St
 // example, for one of its own.
 func asProbed(v host.StorageVolume) host.StorageVolume {
 	if v.Format != "qcow2" {
-		v.Format, v.Capacity = "raw", v.Physical
+		v.Format, v.Capacity = "raw", cmp.Or(v.Physical, v.Capacity)
 	}
 	return v
 }

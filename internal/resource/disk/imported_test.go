@@ -1,13 +1,16 @@
 package disk
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 )
 
 func TestAnImportedDiskIsWhatItsHeadSays(t *testing.T) {
-	const base = "/pool/virtclaim-base-0123"
+	base := "/pool/" + content.BasePrefix + strings.Repeat("0a", 32)
 	container := map[string]any{"container_image": map[string]any{"image": "example.org/image:v1"}}
 	for name, c := range map[string]struct {
 		children any
