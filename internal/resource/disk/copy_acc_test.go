@@ -34,7 +34,7 @@ func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	acctest.Eventually(t, "the copy is reported", func() error {
-		if !strings.Contains(output(), "Copying the master") || !strings.Contains(output(), "bytes_per_second") {
+		if !strings.Contains(output(), "Filling the disk") || !strings.Contains(output(), "bytes_per_second") {
 			return os.ErrNotExist
 		}
 		return nil
