@@ -108,7 +108,8 @@ func canGain(d *libvirtxml.Domain, disk Disk) bool {
 }
 
 // Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
-// on the bus is left to libvirt where another device of the running domain has it.
+// on the bus is left to libvirt where another device of the running domain has it. Where another one has its target, it gets a free one: what an
+// update took out may stay in a running domain until that ends.
 func Plug(stored, live, key string) (string, error) {
 	s, err := Unmarshal(stored)
 	if err != nil {
@@ -126,8 +127,22 @@ func Plug(stored, live, key string) (string, error) {
 	if slices.ContainsFunc(addresses(l), func(a libvirtxml.DomainAddress) bool { return reflect.DeepEqual(&a, disk.Address) }) {
 		disk.Address = nil
 	}
+	renameTarget(&disk, l.Devices.Disks)
 	disk.Boot = nil // a running domain has booted; and libvirt refuses an order that another device has
 	return disk.Marshal()
+}
+
+// renameTarget gives a disk whose target another one of a running domain has a name that is free there. One that virtclaim
+// has not named keeps its target: that is its key.
+func renameTarget(d *libvirtxml.DomainDisk, live []libvirtxml.DomainDisk) {
+	taken := func(k libvirtxml.DomainDisk) bool {
+		return k.Target != nil && d.Target != nil && k.Target.Dev == d.Target.Dev
+	}
+	if !hasKey(*d) || !slices.ContainsFunc(live, taken) {
+		return
+	}
+	d.Target.Dev = ""
+	nameTargets(append(slices.Clone(live), *d))
 }
 
 // addresses are those of the devices that can be plugged in or that share a bus with them.
