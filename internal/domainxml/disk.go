@@ -178,7 +178,7 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 // it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
 // could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
 // stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
-// sees, or none.
+// sees, or none; but what the guest has booted from is only changed at its next start, as a disk is.
 func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -189,12 +189,12 @@ func (m *Machine) Compare(live string) error {
 		return err
 	}
 	has := map[string]bool{}
-	for _, disk := range d.Devices.Disks {
+	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
 		has[key] = true
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
-		case ok && isDrive(disk) && stored.hasOther(is):
+		case ok && isDrive(disk) && !(boots(d, i) && !isEmpty(disk)) && stored.hasOther(is):
 			stored.Volume = is.Volume
 			m.Disks[key] = stored
 		case !ok && isDisk(disk) && !hasKey(disk):

@@ -25,6 +25,21 @@ func withSeed(medium volume.Volume) Machine {
 	return m
 }
 
+// bootSeed is withSeed that boots from the drive.
+func bootSeed(medium volume.Volume) Machine {
+	m := withSeed(medium)
+	m.Disks["seed"] = Disk{Volume: medium, Device: CDROM, Bus: "ide", BootOrder: 1}
+	return m
+}
+
+// bootRoot is withSeed that boots from a disk, and has no other that could be unplugged.
+func bootRoot(medium volume.Volume) Machine {
+	m := withSeed(medium)
+	m.Boot = nil
+	m.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", BootOrder: 1}
+	return m
+}
+
 func TestAMediumIsLostAndInserted(t *testing.T) {
 	full, empty := build(t, withSeed(seed("seed", "g1"))), build(t, withSeed(volume.Volume{}))
 	// As libvirt 9.0 has it after an eject.
@@ -70,6 +85,14 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 		},
 		"into one that was emptied": {
 			live: emptied, want: withSeed(seed("seed", "g1")), inserts: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"what it boots from": {
+			live: build(t, bootSeed(seed("seed", "g1"))), want: bootSeed(seed("new", "g2")), takes: true, pending: "disk seed",
+		},
+		"what it boots from less": {live: build(t, bootSeed(seed("seed", "g1"))), want: running(), pending: "disk seed"},
+		"what a disk beside it boots": {
+			live: build(t, bootRoot(seed("seed", "g1"))), want: bootRoot(seed("new", "g2")), loses: []string{"seed"}, takes: true,
+			pending: "disk seed",
 		},
 		"an empty drive less": {live: emptied, want: running(), pending: "disk seed"},
 	} {
@@ -141,6 +164,22 @@ func TestCompareShowsTheMediumThatTheGuestSees(t *testing.T) {
 				t.Errorf("%v, difference (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// A medium that the guest has booted from changes at its next start: until then the stored one is what the machine has.
+func TestCompareLeavesAMediumThatIsBootedFrom(t *testing.T) {
+	for live, want := range map[string]volume.Volume{
+		build(t, bootSeed(seed("seed", "g1"))): seed("new", "g2"),
+		build(t, bootSeed(volume.Volume{})):    {},
+	} {
+		is, err := Parse(build(t, bootSeed(seed("new", "g2"))))
+		if err == nil {
+			err = is.Compare(live)
+		}
+		if diff := cmp.Diff(want, is.Disks["seed"].Volume); err != nil || diff != "" {
+			t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+		}
 	}
 }
 

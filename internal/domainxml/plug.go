@@ -16,8 +16,8 @@ import (
 const Prefix = "virtclaim"
 
 // Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
-// that want has not, and those that are another volume or on another bus there. Only what can be unplugged and is not
-// booted from is named, and what is in a drive; the rest stays until the domain is started anew, and so does what names a
+// that want has not, and those that are another volume or on another bus there. Only what can be unplugged or is in a
+// drive, and is not booted from, is named; the rest stays until the domain is started anew, and so does a disk that names a
 // pool and a volume, as domains made by hand do: that may well be the file that want has.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
@@ -31,7 +31,7 @@ func Loses(live string, want Machine) ([]string, error) {
 	var keys []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
-		if isEmpty(disk) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk) || boots(d, i)) {
+		if isEmpty(disk) || boots(d, i) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk)) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
@@ -108,8 +108,8 @@ func canGain(d *libvirtxml.Domain, disk Disk) bool {
 }
 
 // Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
-// on the bus is left to libvirt where another device of the running domain has it. Where another one has its target, it gets a free one: what an
-// update took out may stay in a running domain until that ends.
+// on the bus is left to libvirt where another device of the running domain has it, and a target that another one has is
+// named anew: what an update took out may stay in a running domain until that ends.
 func Plug(stored, live, key string) (string, error) {
 	s, err := Unmarshal(stored)
 	if err != nil {

@@ -61,13 +61,10 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	case u.Saved:
 		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
 			"managedsave-remove " + u.Domain
-	case u.Device.Drive:
-		// A guest that still reads from it has locked the tray, also when it has booted from there.
-		return nil
 	case u.Live && u.Device.Boots:
 		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
 			"terraform apply -replace=<the disk> -replace=<the machine>"
-	case u.Live && !u.Device.Pluggable:
+	case u.Live && !u.Device.Pluggable && !u.Device.Drive:
 		why = ", which a running guest can't lose. Stop the machine first (running = false)"
 	default:
 		return nil

@@ -172,7 +172,7 @@ func TestAccALockedTrayIsSaid(t *testing.T) {
 			},
 			{
 				Config:      config(source),
-				ExpectError: message("disk seed: ", "the guest has locked the drive's tray", "umount /dev/sr0"),
+				ExpectError: message("disk seed: ", "the guest has locked the drive's tray", "Unmount it in the guest"),
 			},
 			{
 				PreConfig: func() {
