@@ -183,6 +183,20 @@ func TestCompareLeavesAMediumThatIsBootedFrom(t *testing.T) {
 	}
 }
 
+// In a drive, what a pool calls a volume is another medium than the file: it is changed once and not named a pool again.
+func TestAMediumThatNamesAPoolIsChanged(t *testing.T) {
+	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='cdrom'>` +
+		`<driver name='qemu' type='raw'/><source pool='ssd' volume='seed'/><target dev='hda' bus='ide'/></disk></devices></domain>`
+	want := Machine{Disks: map[string]Disk{"hda": {Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}}}
+	if lost, err := Loses(live, want); err != nil || !slices.Equal(lost, []string{"hda"}) {
+		t.Errorf("it loses %v, %v", lost, err)
+	}
+	drive, _, err := Drive(live, "hda", want.Disks["hda"].Volume)
+	if err != nil || strings.Contains(drive, "pool=") || !strings.Contains(drive, "/pools/ssd/seed") {
+		t.Errorf("the drive is given %s, %v", drive, err)
+	}
+}
+
 // What a machine is about to be given is not in its drive, whatever the guest sees there: the next apply has to ask again.
 func TestCompareLeavesAnEnteringMediumOut(t *testing.T) {
 	is, err := Parse(build(t, withSeed(seed("seed", "g1")).Entering([]string{"seed"})))

@@ -18,7 +18,8 @@ const Prefix = "virtclaim"
 // Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
 // that want has not, and those that are another volume or on another bus there. Only what can be unplugged or is in a
 // drive, and is not booted from, is named; the rest stays until the domain is started anew, and so does a disk that names a
-// pool and a volume, as domains made by hand do: that may well be the file that want has.
+// pool and a volume, as domains made by hand do: that may well be the file that want has. A drive loses nothing by being
+// given that again.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -36,7 +37,7 @@ func Loses(live string, want Machine) ([]string, error) {
 		}
 		intent, wanted := want.Disks[key]
 		is := parseDisk(disk, mark.disk(key))
-		if !wanted || !is.namesPool() && is.Another(intent) {
+		if !wanted || (isDrive(disk) || !is.namesPool()) && is.Another(intent) {
 			keys = append(keys, key)
 		}
 	}
