@@ -101,7 +101,7 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 
 // sameDevice compares what of two disks' volumes a device's XML can hold.
 func sameDevice(a, b Disk) bool {
-	return a.Volume.CopyOnRead == b.Volume.CopyOnRead &&
+	return (a.Device == CDROM || a.Volume.CopyOnRead == b.Volume.CopyOnRead) &&
 		slices.EqualFunc(a.Volume.Images, b.Volume.Images, func(x, y volume.Image) bool {
 			for _, i := range []*volume.Image{&x, &y} {
 				i.AccessMode, i.Hosts, i.Binding, i.Generation = "", nil, "", ""

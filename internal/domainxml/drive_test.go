@@ -197,6 +197,22 @@ func TestAMediumThatNamesAPoolIsChanged(t *testing.T) {
 	}
 }
 
+// libvirt refuses copy_on_read for a drive, and what was asked for is still read back.
+func TestADriveDoesNotCopyWhatItReads(t *testing.T) {
+	want := withSeed(overlay())
+	text := build(t, want)
+	if strings.Contains(text, "copy_on_read") {
+		t.Errorf("it copies what it reads: %s", text)
+	}
+	is, err := Parse(text)
+	if diff := cmp.Diff(want.Disks["seed"], is.Disks["seed"]); err != nil || diff != "" {
+		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+	}
+	if pending, err := Pending(text, want); err != nil || len(pending) != 0 {
+		t.Errorf("pending are %v, %v", pending, err)
+	}
+}
+
 // What a machine is about to be given is not in its drive, whatever the guest sees there: the next apply has to ask again.
 func TestCompareLeavesAnEnteringMediumOut(t *testing.T) {
 	is, err := Parse(build(t, withSeed(seed("seed", "g1")).Entering([]string{"seed"})))
