@@ -149,13 +149,15 @@ func disksAttribute() schema.Attribute {
 			"device": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.Fixed),
 				MarkdownDescription: "How the guest sees the volume: `disk` (default), or `cdrom`, which it can only read from, also where the " +
-					"volume's access mode lets it write. Another volume of a `cdrom` is another medium in its drive, also while the machine runs.",
+					"volume's access mode lets it write. Another volume of a `cdrom` is another medium in its drive, also while the machine runs. " +
+					"A new drive is there at the next start.",
 				Validators: []validator.String{stringvalidator.OneOf(domainxml.Fixed, domainxml.CDROM)},
 			},
 			"bus": schema.StringAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller), `sata` (default of a `cdrom` on a " +
-					"machine of type `q35`) or `ide` (default of a `cdrom` on any other; a `q35` has none). A `cdrom` can't be on `virtio`.",
+					"machine of type `q35`) or `ide` (default of a `cdrom` on a `pc`, which is x86's own type; up to four devices, and none on " +
+					"other types). On all others a `cdrom` is on `scsi` by default. A `cdrom` can't be on `virtio`.",
 				Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "ide")},
 			},
 			"boot_order": schema.Int64Attribute{
