@@ -71,6 +71,13 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 				return m
 			}(), pending: "disk seed",
 		},
+		"media before disks": {
+			live: full, want: func() Machine {
+				m := withSeed(seed("new", "g2"))
+				delete(m.Disks, "data")
+				return m
+			}(), loses: []string{"seed", "data"}, takes: true, pending: "disk data, disk seed",
+		},
 		"no drive any more": {live: full, want: running(), loses: []string{"seed"}, pending: "disk seed"},
 		"a drive more":      {live: build(t, running()), want: withSeed(seed("seed", "g1")), takes: true, pending: "disk seed"},
 		"a disk instead": {

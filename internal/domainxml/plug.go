@@ -15,7 +15,8 @@ import (
 // Prefix is that of Namespace where libvirt wants one.
 const Prefix = "virtclaim"
 
-// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
+// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says, media first,
+// since a guest may refuse to give one up, and then nothing else is to have changed. They are those
 // that want has not, and those that are another volume or on another bus there. Only what can be unplugged or is in a
 // drive, and is not booted from, is named; the rest stays until the domain is started anew, and so does a disk that names a
 // pool and a volume, as domains made by hand do: that may well be the file that want has. A drive loses nothing by being
@@ -29,7 +30,7 @@ func Loses(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys []string
+	var media, fixed []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
 		if isEmpty(disk) || boots(d, i) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk)) {
@@ -37,12 +38,17 @@ func Loses(live string, want Machine) ([]string, error) {
 		}
 		intent, wanted := want.Disks[key]
 		is := parseDisk(disk, mark.disk(key))
-		if !wanted || (isDrive(disk) || !is.namesPool()) && is.Another(intent) {
-			keys = append(keys, key)
+		switch stays := wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()); {
+		case stays:
+		case isDrive(disk):
+			media = append(media, key)
+		default:
+			fixed = append(fixed, key)
 		}
 	}
-	slices.Sort(keys)
-	return keys, nil
+	slices.Sort(media)
+	slices.Sort(fixed)
+	return slices.Concat(media, fixed), nil
 }
 
 // Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the

@@ -190,6 +190,15 @@ func TestAGuestThatHasLockedItsTrayKeepsTheMedium(t *testing.T) {
 	}
 }
 
+func TestAMediumIsAskedForBeforeAnythingGoes(t *testing.T) {
+	data := image("/ssd/data", "g")
+	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, data)}}
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	if err != nil || len(h.done) != 4 || !strings.HasPrefix(h.done[0], "eject") {
+		t.Errorf("got %v; done was %v", err, h.done)
+	}
+}
+
 func TestUsers(t *testing.T) {
 	byHand := func(disk string) host.Domain {
 		return host.Domain{Name: "theirs", Live: "<domain><name>theirs</name><devices>" + disk + "</devices></domain>"}

@@ -37,7 +37,10 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 	if err := errors.Join(refused...); err != nil {
 		return err
 	}
-	for _, u := range all {
+	// A guest may refuse to give a medium up; then nothing else is to have changed.
+	isMedium := func(u Use) bool { return u.Device.Drive }
+	media := slices.DeleteFunc(slices.Clone(all), func(u Use) bool { return !isMedium(u) })
+	for _, u := range slices.Concat(media, slices.DeleteFunc(all, isMedium)) {
 		if err := u.end(ctx, hosts[u.Host]); err != nil {
 			return err
 		}
