@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 func TestDefaultBus(t *testing.T) {
@@ -73,6 +74,19 @@ func TestCheckDevices(t *testing.T) {
 			t.Errorf("%s: %v", name, diags)
 		case c.refuse != "" && !strings.Contains(diags.Errors()[0].Detail(), c.refuse):
 			t.Errorf("%s: %v, want %s", name, diags, c.refuse)
+		}
+	}
+}
+
+func TestNoMediumThatOthersWriteTo(t *testing.T) {
+	for device, refused := range map[string]bool{domainxml.Fixed: false, domainxml.CDROM: true} {
+		for _, mode := range []volume.AccessMode{volume.ReadShared, volume.WriteExclusive, volume.WriteShared} {
+			var diags diag.Diagnostics
+			v := volume.Volume{Images: []volume.Image{{Name: "data", AccessMode: mode}}}
+			checkMedium("seed", diskModel{Device: types.StringValue(device)}, v, &diags)
+			if diags.HasError() != (refused && mode == volume.WriteShared) {
+				t.Errorf("%s, %s: %v", device, mode, diags)
+			}
 		}
 	}
 }
