@@ -34,11 +34,16 @@ func diskKey(d libvirtxml.DomainDisk) string {
 // isFixed leaves CD-ROM and floppy drives and LUN pass-through out.
 func isFixed(d libvirtxml.DomainDisk) bool { return d.Device == Fixed || d.Device == "" }
 
-// isDisk tells whether a device is one of a machine's disks. An empty drive is only where virtclaim has named it: those
-// that come with a domain made by hand are nobody's concern.
-func isDisk(d libvirtxml.DomainDisk) bool {
-	return isFixed(d) || isDrive(d) && (hasKey(d) || !isEmpty(d))
+// isDisk tells whether a device is one of a machine's disks. Of the drives that come with a domain made by hand those are
+// that virtclaim was asked to fill, and, as long as it has changed nothing of that domain, those with a medium. The rest is
+// nobody's concern.
+func isDisk(d libvirtxml.DomainDisk, mark machineMark) bool {
+	key := diskKey(d)
+	return isFixed(d) || isDrive(d) && (hasKey(d) || mark.disk(key).Key == key || mark.Phase == "" && !isEmpty(d))
 }
+
+// isTheirs tells whether a device is a drive that came with a domain made by hand. It stays, also when it is not wanted.
+func isTheirs(d libvirtxml.DomainDisk) bool { return isDrive(d) && !hasKey(d) }
 
 // applyDisks makes the disks those of want. A disk that stays keeps its target and address, so inserting one moves no
 // other.
@@ -52,7 +57,7 @@ func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
 		case wanted && intent.kind() == kindOf(disk):
 			have[key] = true
 			applyDisk(&disk, intent)
-		case isDisk(disk):
+		case isFixed(disk) || isDrive(disk) && (wanted || !isTheirs(disk)):
 			continue
 		}
 		kept = append(kept, disk)
@@ -166,7 +171,7 @@ func isSCSI(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	disks := map[string]Disk{}
 	for _, disk := range d.Devices.Disks {
-		if isDisk(disk) {
+		if isDisk(disk, mark) {
 			key := diskKey(disk)
 			disks[key] = parseDisk(disk, mark.disk(key))
 		}
@@ -197,7 +202,7 @@ func (m *Machine) Compare(live string) error {
 		case ok && isDrive(disk) && !(boots(d, i) && !isEmpty(disk)) && stored.hasOther(is):
 			stored.Volume = is.Volume
 			m.Disks[key] = stored
-		case !ok && isDisk(disk) && !hasKey(disk):
+		case !ok && isFixed(disk) && !hasKey(disk):
 			m.Disks[key] = is
 		}
 	}

@@ -255,10 +255,15 @@ func TestADriveIsAReaderAndNeverBootedFromUnasked(t *testing.T) {
 	}
 }
 
-// The drives of a domain made by hand: one with a medium is a disk, an empty one is left alone unless it is asked for.
+// The drives of a domain made by hand: one with a medium is a disk, as long as nothing was changed; and what is not asked
+// for is left alone.
 func TestDrivesMadeByHand(t *testing.T) {
 	const tools = `<disk type='file' device='cdrom'><source file='/images/tools.iso'/><target dev='sda' bus='sata'/><readonly/></disk>`
-	text := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
+	ours := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
+	if is, err := Parse(ours); err != nil || len(is.Disks) == 0 || is.Disks["sda"].Device == CDROM {
+		t.Errorf("read of a machine of ours that was given a drive are %+v, %v", is.Disks, err)
+	}
+	text := strings.Replace(ours, ` phase="ready"`, "", 1)
 	m, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
@@ -267,13 +272,36 @@ func TestDrivesMadeByHand(t *testing.T) {
 		t.Errorf("read are %+v", m.Disks)
 	}
 	delete(m.Disks, "sda")
+	m.Mark.Phase = Ready
 	without, err := Update(text, m)
-	if err != nil || strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
+	if err != nil || !strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
 		t.Errorf("without its medium it is %s, %v", without, err)
+	}
+	is, err := Parse(without)
+	if err == nil {
+		err = is.Compare(text)
+	}
+	if _, has := is.Disks["sda"]; has || err != nil {
+		t.Errorf("what is left alone is read as a disk: %+v, %v", is.Disks, err)
+	}
+	if lost, err := Loses(text, m); err != nil || len(lost) != 0 {
+		t.Errorf("it loses %v, %v", lost, err)
+	}
+	if pending, err := Pending(text, m); err != nil || len(pending) != 0 {
+		t.Errorf("pending are %v, %v", pending, err)
 	}
 	m.Disks["hda"] = Disk{Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}
 	with, err := Update(text, m)
-	if err != nil || strings.Count(with, `device="cdrom"`) != 1 || !strings.Contains(with, "/pools/ssd/seed") {
+	if err != nil || strings.Count(with, `device="cdrom"`) != 2 || !strings.Contains(with, "/pools/ssd/seed") {
 		t.Errorf("with a medium in the empty drive it is %s, %v", with, err)
+	}
+	m.Disks["hda"] = Disk{Device: CDROM, Bus: "ide"}
+	emptied, err := Update(with, m)
+	if is, e := Parse(emptied); err != nil || e != nil || is.Disks["hda"].Device != CDROM || len(is.Disks["hda"].Volume.Images) != 0 {
+		t.Errorf("emptied, the drive is %+v, %v, %v", is.Disks["hda"], err, e)
+	}
+	m.Disks["sda"] = Disk{Volume: local("a", ""), Device: Fixed, Bus: "virtio"}
+	if instead, err := Update(text, m); err != nil || strings.Contains(instead, "tools.iso") || !strings.Contains(instead, "ua-disk-sda") {
+		t.Errorf("with a disk instead it is %s, %v", instead, err)
 	}
 }

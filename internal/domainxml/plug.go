@@ -38,8 +38,8 @@ func Loses(live string, want Machine) ([]string, error) {
 		}
 		intent, wanted := want.Disks[key]
 		is := parseDisk(disk, mark.disk(key))
-		switch stays := wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()); {
-		case stays:
+		switch {
+		case wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()), !wanted && isTheirs(disk):
 		case isDrive(disk):
 			media = append(media, key)
 		default:
@@ -204,6 +204,10 @@ func Pending(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := Unmarshal(live)
+	if err != nil {
+		return nil, err
+	}
 	var pending []string
 	differs := func(what string, different bool) {
 		if different {
@@ -216,7 +220,8 @@ func Pending(live string, want Machine) ([]string, error) {
 	differs("serial", !reflect.DeepEqual(is.Serial, want.Serial))
 	for _, key := range slices.Sorted(maps.Keys(is.Disks)) {
 		_, wanted := want.Disks[key]
-		differs("disk "+key, !wanted)
+		theirs := func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && isTheirs(k) }
+		differs("disk "+key, !wanted && !slices.ContainsFunc(d.Devices.Disks, theirs))
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		w := want.Disks[key]
