@@ -101,6 +101,10 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 			live: build(t, bootRoot(seed("seed", "g1"))), want: bootRoot(seed("new", "g2")), loses: []string{"seed"}, takes: true,
 			pending: "disk seed",
 		},
+		"an empty drive, too": {live: empty, want: withSeed(volume.Volume{})},
+		"an empty drive instead": {
+			live: full, want: withSeed(volume.Volume{}), loses: []string{"seed"},
+		},
 		"an empty drive less": {live: emptied, want: running(), pending: "disk seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,6 +147,9 @@ func TestDriveChangesNothingButTheMedium(t *testing.T) {
 				t.Errorf("%s is not kept, or more is new in %s", kept, drive)
 			}
 		}
+	}
+	if target, err := Target(live, "seed"); target != "" || err != nil {
+		t.Errorf("the drive is a disk that could grow, %s: %v", target, err)
 	}
 	for _, key := range []string{"data", "nothing"} {
 		if _, ok, err := Drive(live, key, volume.Volume{}); ok || err != nil {

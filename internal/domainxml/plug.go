@@ -52,13 +52,13 @@ func Loses(live string, want Machine) ([]string, error) {
 }
 
 // Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the
-// machine has not, has as another volume, or has under another access mode.
+// machine has not, has as another volume, or has under another access mode. An empty drive uses none.
 func Takes(was, want Machine) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		before, had := was.Disks[key]
 		after := want.Disks[key]
-		if !had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after)) {
+		if len(after.Volume.Images) > 0 && (!had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after))) {
 			keys = append(keys, key)
 		}
 	}
@@ -94,7 +94,8 @@ func sameImage(a, b volume.Image) bool {
 }
 
 // Gains are the disks, by key and sorted, that want has and a running domain has not, as far as they can be plugged in. A
-// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for.
+// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for. Nor does
+// one get a disk whose key a drive still has there: the drive can't go, and libvirt refuses a second device of its alias.
 func Gains(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -239,14 +240,14 @@ func opens(live, want Disk) bool {
 	return sameDevice(live, want)
 }
 
-// Target is libvirt's name of the disk of that key in a domain's XML; empty when it has none.
+// Target is libvirt's name of the fixed disk of that key in a domain's XML; empty when it has none.
 func Target(text, key string) (string, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
 		return "", err
 	}
 	for _, disk := range d.Devices.Disks {
-		if diskKey(disk) == key && disk.Target != nil {
+		if diskKey(disk) == key && isFixed(disk) && disk.Target != nil {
 			return disk.Target.Dev, nil
 		}
 	}

@@ -179,7 +179,7 @@ func TestPlugNamesATargetThatIsTakenAnew(t *testing.T) {
 	before.Disks["seed"] = Disk{Device: CDROM, Bus: "scsi"}
 	after.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "scsi"}
 	live, stored := build(t, before), build(t, after)
-	if taken, err := Target(live, "seed"); err != nil || !strings.Contains(stored, `dev="`+taken+`"`) {
+	if taken, err := Target(stored, "new"); err != nil || !strings.Contains(live, `dev="`+taken+`"`) {
 		t.Fatalf("%s is not named twice, %v", taken, err)
 	}
 	for key, target := range map[string]string{"new": "sdd", "data": "vdc"} {
