@@ -32,7 +32,7 @@ func diskKey(d libvirtxml.DomainDisk) string {
 }
 
 // isFixed leaves CD-ROM and floppy drives and LUN pass-through out.
-func isFixed(d libvirtxml.DomainDisk) bool { return d.Device == Fixed || d.Device == "" }
+func isFixed(d libvirtxml.DomainDisk) bool { return kindOf(d) == Fixed }
 
 // isDisk tells whether a device is one of a machine's disks. Of the drives that come with a domain made by hand those are
 // that virtclaim was asked to fill, and, as long as it has changed nothing of that domain, those with a medium. The rest is
@@ -54,7 +54,7 @@ func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
 		key := diskKey(disk)
 		intent, wanted := want[key]
 		switch {
-		case wanted && intent.kind() == kindOf(disk):
+		case wanted && intent.Device == kindOf(disk):
 			have[key] = true
 			applyDisk(&disk, intent)
 		case isFixed(disk) || isDrive(disk) && (wanted || !isTheirs(disk)):
@@ -63,7 +63,7 @@ func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
 		kept = append(kept, disk)
 	}
 	for _, key := range newKeys(want, have) {
-		disk := libvirtxml.DomainDisk{Device: want[key].kind(), Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
+		disk := libvirtxml.DomainDisk{Device: cmp.Or(want[key].Device, Fixed), Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
 		applyDisk(&disk, want[key])
 		kept = append(kept, disk)
 	}
@@ -236,6 +236,5 @@ func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
 	return disk
 }
 
-func (is Disk) kind() string { return cmp.Or(is.Device, Fixed) }
-
+// kindOf is how a guest sees a device: libvirt's default is a disk.
 func kindOf(d libvirtxml.DomainDisk) string { return cmp.Or(d.Device, Fixed) }

@@ -82,7 +82,7 @@ func (is Disk) namesPool() bool {
 // keeps its medium on another bus: it gets there when the domain is started anew.
 func (is Disk) Another(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
-	return is.kind() != want.kind() || is.Device != CDROM && is.Bus != want.Bus ||
+	return is.Device != want.Device || is.Device != CDROM && is.Bus != want.Bus ||
 		(len(is.Volume.Images) == 0) != (len(want.Volume.Images) == 0) ||
 		!slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
 }
@@ -112,7 +112,7 @@ func Gains(live string, want Machine) ([]string, error) {
 }
 
 func canGain(d *libvirtxml.Domain, disk Disk) bool {
-	return disk.kind() == Fixed && slices.Contains(pluggableBuses, disk.Bus) && (disk.Bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
+	return disk.Device == Fixed && slices.Contains(pluggableBuses, disk.Bus) && (disk.Bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
 }
 
 // Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
@@ -227,7 +227,7 @@ func Pending(live string, want Machine) ([]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		w := want.Disks[key]
 		i, has := is.Disks[key]
-		differs("disk "+key, !has || i.kind() != w.kind() || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
+		differs("disk "+key, !has || i.Device != w.Device || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
 	}
 	return pending, nil
 }

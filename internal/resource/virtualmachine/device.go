@@ -16,7 +16,8 @@ import (
 )
 
 // settleDevices gives the disks that have no bus in the configuration the one that their device has by default, unknown
-// while the device or the machine type is, and refuses devices that the machine can't have.
+// while the device or the machine type is, and refuses devices that the machine can't have. Terraform plans again at apply,
+// when all is known, so that an apply has nothing to settle.
 func (m *model) settleDevices(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
