@@ -15,12 +15,11 @@ import (
 // Prefix is that of Namespace where libvirt wants one.
 const Prefix = "virtclaim"
 
-// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says, media first,
-// since a guest may refuse to give one up, and then nothing else is to have changed. They are those
-// that want has not, and those that are another volume or on another bus there. Only what can be unplugged or is in a
-// drive, and is not booted from, is named; the rest stays until the domain is started anew, and so does a disk that names a
-// pool and a volume, as domains made by hand do: that may well be the file that want has. A drive loses nothing by being
-// given that again.
+// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those that
+// want has not, and those that are another volume or on another bus there. Media are first: a guest may refuse to give one
+// up, and then nothing else is to have changed. Only what can be unplugged or is in a drive, and is not booted from, is
+// named; the rest stays until the domain is started anew. So does a disk that names a pool and a volume, as domains made by
+// hand do: that may well be the file that want has. A drive loses nothing by being given that again.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -205,7 +204,7 @@ func Pending(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := Unmarshal(live)
+	all, theirs, err := liveDisks(live)
 	if err != nil {
 		return nil, err
 	}
@@ -219,17 +218,36 @@ func Pending(live string, want Machine) ([]string, error) {
 	differs("memory", is.Memory != want.Memory)
 	differs("boot", !reflect.DeepEqual(is.Boot, want.Boot))
 	differs("serial", !reflect.DeepEqual(is.Serial, want.Serial))
-	for _, key := range slices.Sorted(maps.Keys(is.Disks)) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]
-		theirs := func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && isTheirs(k) }
-		differs("disk "+key, !wanted && !slices.ContainsFunc(d.Devices.Disks, theirs))
+		differs("disk "+key, !wanted && !theirs[key])
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		w := want.Disks[key]
-		i, has := is.Disks[key]
+		i, has := all[key]
 		differs("disk "+key, !has || i.Device != w.Device || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
 	}
 	return pending, nil
+}
+
+// liveDisks are all disks and drives of a running domain, and which of them came with a domain made by hand. Its metadata
+// tell only of what was plugged into it since, so that they do not say which of the latter are wanted.
+func liveDisks(live string) (all map[string]Disk, theirs map[string]bool, err error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return nil, nil, err
+	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, theirs = map[string]Disk{}, map[string]bool{}
+	for _, disk := range d.Devices.Disks {
+		if key := diskKey(disk); isFixed(disk) || isDrive(disk) {
+			all[key], theirs[key] = parseDisk(disk, mark.disk(key)), isTheirs(disk)
+		}
+	}
+	return all, theirs, nil
 }
 
 // opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
