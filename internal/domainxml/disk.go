@@ -199,7 +199,7 @@ func (m *Machine) Compare(live string) error {
 		has[key] = true
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
-		case ok && isDrive(disk) && !(boots(d, i) && !isEmpty(disk)) && stored.hasOther(is):
+		case ok && isDrive(disk) && (isEmpty(disk) || !boots(d, i)) && stored.hasOther(is):
 			stored.Volume = is.Volume
 			m.Disks[key] = stored
 		case !ok && isFixed(disk) && !hasKey(disk):
