@@ -32,13 +32,18 @@ func diskKey(d libvirtxml.DomainDisk) string {
 }
 
 // isFixed leaves CD-ROM and floppy drives and LUN pass-through out.
-func isFixed(d libvirtxml.DomainDisk) bool { return d.Device == Fixed || d.Device == "" }
+func isFixed(d libvirtxml.DomainDisk) bool { return kindOf(d) == Fixed }
 
-// isDisk tells whether a device is one of a machine's disks. An empty drive is only where virtclaim has named it: those
-// that come with a domain made by hand are nobody's concern.
-func isDisk(d libvirtxml.DomainDisk) bool {
-	return isFixed(d) || isDrive(d) && (hasKey(d) || !isEmpty(d))
+// isDisk tells whether a device is one of a machine's disks. Of the drives that come with a domain made by hand those are
+// that virtclaim was asked to fill, and, as long as it has changed nothing of that domain, those with a medium. The rest is
+// nobody's concern.
+func isDisk(d libvirtxml.DomainDisk, mark machineMark) bool {
+	key := diskKey(d)
+	return isFixed(d) || isDrive(d) && (hasKey(d) || mark.disk(key).Key == key || mark.Phase == "" && !isEmpty(d))
 }
+
+// isTheirs tells whether a device is a drive that came with a domain made by hand. It stays, also when it is not wanted.
+func isTheirs(d libvirtxml.DomainDisk) bool { return isDrive(d) && !hasKey(d) }
 
 // applyDisks makes the disks those of want. A disk that stays keeps its target and address, so inserting one moves no
 // other.
@@ -49,16 +54,16 @@ func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
 		key := diskKey(disk)
 		intent, wanted := want[key]
 		switch {
-		case wanted && intent.kind() == kindOf(disk):
+		case wanted && intent.Device == kindOf(disk):
 			have[key] = true
 			applyDisk(&disk, intent)
-		case isDisk(disk):
+		case isFixed(disk) || isDrive(disk) && (wanted || !isTheirs(disk)):
 			continue
 		}
 		kept = append(kept, disk)
 	}
 	for _, key := range newKeys(want, have) {
-		disk := libvirtxml.DomainDisk{Device: want[key].kind(), Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
+		disk := libvirtxml.DomainDisk{Device: cmp.Or(want[key].Device, Fixed), Alias: &libvirtxml.DomainAlias{Name: diskAlias + key}}
 		applyDisk(&disk, want[key])
 		kept = append(kept, disk)
 	}
@@ -101,7 +106,7 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 
 // sameDevice compares what of two disks' volumes a device's XML can hold.
 func sameDevice(a, b Disk) bool {
-	return a.Volume.CopyOnRead == b.Volume.CopyOnRead &&
+	return (a.Device == CDROM || a.Volume.CopyOnRead == b.Volume.CopyOnRead) &&
 		slices.EqualFunc(a.Volume.Images, b.Volume.Images, func(x, y volume.Image) bool {
 			for _, i := range []*volume.Image{&x, &y} {
 				i.AccessMode, i.Hosts, i.Binding, i.Generation = "", nil, "", ""
@@ -166,7 +171,7 @@ func isSCSI(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 	disks := map[string]Disk{}
 	for _, disk := range d.Devices.Disks {
-		if isDisk(disk) {
+		if isDisk(disk, mark) {
 			key := diskKey(disk)
 			disks[key] = parseDisk(disk, mark.disk(key))
 		}
@@ -178,7 +183,7 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
 // it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
 // could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
 // stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
-// sees, or none.
+// sees, or none; but what the guest has booted from is only changed at its next start, as a disk is.
 func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -189,15 +194,15 @@ func (m *Machine) Compare(live string) error {
 		return err
 	}
 	has := map[string]bool{}
-	for _, disk := range d.Devices.Disks {
+	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
 		has[key] = true
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
-		case ok && isDrive(disk) && stored.hasOther(is):
+		case ok && isDrive(disk) && (isEmpty(disk) || !boots(d, i)) && stored.hasOther(is):
 			stored.Volume = is.Volume
 			m.Disks[key] = stored
-		case !ok && isDisk(disk) && !hasKey(disk):
+		case !ok && isFixed(disk) && !hasKey(disk):
 			m.Disks[key] = is
 		}
 	}
@@ -231,6 +236,5 @@ func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
 	return disk
 }
 
-func (is Disk) kind() string { return cmp.Or(is.Device, Fixed) }
-
+// kindOf is how a guest sees a device: libvirt's default is a disk.
 func kindOf(d libvirtxml.DomainDisk) string { return cmp.Or(d.Device, Fixed) }

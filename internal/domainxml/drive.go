@@ -62,7 +62,7 @@ func Inserts(live string, want Machine) ([]string, error) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		empty := func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && isDrive(k) && isEmpty(k) }
-		if want.Disks[key].Device == CDROM && slices.ContainsFunc(d.Devices.Disks, empty) {
+		if disk := want.Disks[key]; disk.Device == CDROM && len(disk.Volume.Images) > 0 && slices.ContainsFunc(d.Devices.Disks, empty) {
 			keys = append(keys, key)
 		}
 	}

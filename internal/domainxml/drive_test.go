@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,21 @@ func seed(name, generation string) volume.Volume {
 func withSeed(medium volume.Volume) Machine {
 	m := running()
 	m.Disks["seed"] = Disk{Volume: medium, Device: CDROM, Bus: "ide"}
+	return m
+}
+
+// bootSeed is withSeed that boots from the drive.
+func bootSeed(medium volume.Volume) Machine {
+	m := withSeed(medium)
+	m.Disks["seed"] = Disk{Volume: medium, Device: CDROM, Bus: "ide", BootOrder: 1}
+	return m
+}
+
+// bootRoot is withSeed that boots from a disk, and has no other that could be unplugged.
+func bootRoot(medium volume.Volume) Machine {
+	m := withSeed(medium)
+	m.Boot = nil
+	m.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", BootOrder: 1}
 	return m
 }
 
@@ -56,6 +72,13 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 				return m
 			}(), pending: "disk seed",
 		},
+		"media before disks": {
+			live: full, want: func() Machine {
+				m := withSeed(seed("new", "g2"))
+				delete(m.Disks, "data")
+				return m
+			}(), loses: []string{"seed", "data"}, takes: true, pending: "disk data, disk seed",
+		},
 		"no drive any more": {live: full, want: running(), loses: []string{"seed"}, pending: "disk seed"},
 		"a drive more":      {live: build(t, running()), want: withSeed(seed("seed", "g1")), takes: true, pending: "disk seed"},
 		"a disk instead": {
@@ -70,6 +93,18 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 		},
 		"into one that was emptied": {
 			live: emptied, want: withSeed(seed("seed", "g1")), inserts: []string{"seed"}, takes: true, pending: "disk seed",
+		},
+		"what it boots from": {
+			live: build(t, bootSeed(seed("seed", "g1"))), want: bootSeed(seed("new", "g2")), takes: true, pending: "disk seed",
+		},
+		"what it boots from less": {live: build(t, bootSeed(seed("seed", "g1"))), want: running(), pending: "disk seed"},
+		"what a disk beside it boots": {
+			live: build(t, bootRoot(seed("seed", "g1"))), want: bootRoot(seed("new", "g2")), loses: []string{"seed"}, takes: true,
+			pending: "disk seed",
+		},
+		"an empty drive, too": {live: empty, want: withSeed(volume.Volume{})},
+		"an empty drive instead": {
+			live: full, want: withSeed(volume.Volume{}), loses: []string{"seed"},
 		},
 		"an empty drive less": {live: emptied, want: running(), pending: "disk seed"},
 	} {
@@ -114,6 +149,9 @@ func TestDriveChangesNothingButTheMedium(t *testing.T) {
 			}
 		}
 	}
+	if target, err := Target(live, "seed"); target != "" || err != nil {
+		t.Errorf("the drive is a disk that could grow, %s: %v", target, err)
+	}
 	for _, key := range []string{"data", "nothing"} {
 		if _, ok, err := Drive(live, key, volume.Volume{}); ok || err != nil {
 			t.Errorf("%s is a drive: %v", key, err)
@@ -141,6 +179,52 @@ func TestCompareShowsTheMediumThatTheGuestSees(t *testing.T) {
 				t.Errorf("%v, difference (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// A medium that the guest has booted from changes at its next start: until then the stored one is what the machine has.
+func TestCompareLeavesAMediumThatIsBootedFrom(t *testing.T) {
+	for live, want := range map[string]volume.Volume{
+		build(t, bootSeed(seed("seed", "g1"))): seed("new", "g2"),
+		build(t, bootSeed(volume.Volume{})):    {},
+	} {
+		is, err := Parse(build(t, bootSeed(seed("new", "g2"))))
+		if err == nil {
+			err = is.Compare(live)
+		}
+		if diff := cmp.Diff(want, is.Disks["seed"].Volume); err != nil || diff != "" {
+			t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+		}
+	}
+}
+
+// In a drive, what a pool calls a volume is another medium than the file: it is changed once and not named a pool again.
+func TestAMediumThatNamesAPoolIsChanged(t *testing.T) {
+	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='cdrom'>` +
+		`<driver name='qemu' type='raw'/><source pool='ssd' volume='seed'/><target dev='hda' bus='ide'/></disk></devices></domain>`
+	want := Machine{Disks: map[string]Disk{"hda": {Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}}}
+	if lost, err := Loses(live, want); err != nil || !slices.Equal(lost, []string{"hda"}) {
+		t.Errorf("it loses %v, %v", lost, err)
+	}
+	drive, _, err := Drive(live, "hda", want.Disks["hda"].Volume)
+	if err != nil || strings.Contains(drive, "pool=") || !strings.Contains(drive, "/pools/ssd/seed") {
+		t.Errorf("the drive is given %s, %v", drive, err)
+	}
+}
+
+// libvirt refuses copy_on_read for a drive, and what was asked for is still read back.
+func TestADriveDoesNotCopyWhatItReads(t *testing.T) {
+	want := withSeed(overlay())
+	text := build(t, want)
+	if strings.Contains(text, "copy_on_read") {
+		t.Errorf("it copies what it reads: %s", text)
+	}
+	is, err := Parse(text)
+	if diff := cmp.Diff(want.Disks["seed"], is.Disks["seed"]); err != nil || diff != "" {
+		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+	}
+	if pending, err := Pending(text, want); err != nil || len(pending) != 0 {
+		t.Errorf("pending are %v, %v", pending, err)
 	}
 }
 
@@ -179,10 +263,15 @@ func TestADriveIsAReaderAndNeverBootedFromUnasked(t *testing.T) {
 	}
 }
 
-// The drives of a domain made by hand: one with a medium is a disk, an empty one is left alone unless it is asked for.
+// The drives of a domain made by hand: one with a medium is a disk, as long as nothing was changed; and what is not asked
+// for is left alone.
 func TestDrivesMadeByHand(t *testing.T) {
 	const tools = `<disk type='file' device='cdrom'><source file='/images/tools.iso'/><target dev='sda' bus='sata'/><readonly/></disk>`
-	text := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
+	ours := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
+	if is, err := Parse(ours); err != nil || len(is.Disks) == 0 || is.Disks["sda"].Device == CDROM {
+		t.Errorf("read of a machine of ours that was given a drive are %+v, %v", is.Disks, err)
+	}
+	text := strings.Replace(ours, ` phase="ready"`, "", 1)
 	m, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
@@ -190,14 +279,46 @@ func TestDrivesMadeByHand(t *testing.T) {
 	if _, empty := m.Disks["hda"]; empty || m.Disks["sda"].Device != CDROM || m.Disks["sda"].Volume.Images[0].Name != "/images/tools.iso" {
 		t.Errorf("read are %+v", m.Disks)
 	}
+	tray := m.Disks["sda"]
 	delete(m.Disks, "sda")
+	m.Mark.Phase = Ready
 	without, err := Update(text, m)
-	if err != nil || strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
+	if err != nil || !strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
 		t.Errorf("without its medium it is %s, %v", without, err)
+	}
+	is, err := Parse(without)
+	if err == nil {
+		err = is.Compare(text)
+	}
+	if _, has := is.Disks["sda"]; has || err != nil {
+		t.Errorf("what is left alone is read as a disk: %+v, %v", is.Disks, err)
+	}
+	if lost, err := Loses(text, m); err != nil || len(lost) != 0 {
+		t.Errorf("it loses %v, %v", lost, err)
+	}
+	wanted := m
+	wanted.Disks = map[string]Disk{"sda": tray}
+	maps.Copy(wanted.Disks, m.Disks)
+	for _, want := range []Machine{m, wanted} {
+		// The running domain says ready once a disk was plugged in, and nothing of the drive.
+		for _, live := range []string{text, ours} {
+			if pending, err := Pending(live, want); err != nil || len(pending) != 0 {
+				t.Errorf("pending are %v, %v", pending, err)
+			}
+		}
 	}
 	m.Disks["hda"] = Disk{Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}
 	with, err := Update(text, m)
-	if err != nil || strings.Count(with, `device="cdrom"`) != 1 || !strings.Contains(with, "/pools/ssd/seed") {
+	if err != nil || strings.Count(with, `device="cdrom"`) != 2 || !strings.Contains(with, "/pools/ssd/seed") {
 		t.Errorf("with a medium in the empty drive it is %s, %v", with, err)
+	}
+	m.Disks["hda"] = Disk{Device: CDROM, Bus: "ide"}
+	emptied, err := Update(with, m)
+	if is, e := Parse(emptied); err != nil || e != nil || is.Disks["hda"].Device != CDROM || len(is.Disks["hda"].Volume.Images) != 0 {
+		t.Errorf("emptied, the drive is %+v, %v, %v", is.Disks["hda"], err, e)
+	}
+	m.Disks["sda"] = Disk{Volume: local("a", ""), Device: Fixed, Bus: "virtio"}
+	if instead, err := Update(text, m); err != nil || strings.Contains(instead, "tools.iso") || !strings.Contains(instead, "ua-disk-sda") {
+		t.Errorf("with a disk instead it is %s, %v", instead, err)
 	}
 }

@@ -63,7 +63,7 @@ type Boot struct {
 type Disk struct {
 	// Volume has no image where a CD-ROM drive is empty.
 	Volume volume.Volume
-	// Device is how the guest sees it: Fixed, which is also what none means, or CDROM.
+	// Device is how the guest sees it: Fixed or CDROM. It is built without one as Fixed.
 	Device string
 	// Bus is virtio, scsi, sata or ide.
 	Bus string

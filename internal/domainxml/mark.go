@@ -43,10 +43,12 @@ type machineMark struct {
 }
 
 type diskMark struct {
-	Key      string      `xml:"key,attr"`
-	Capacity *int64      `xml:"capacity,attr"`
-	Entering bool        `xml:"entering,attr,omitempty"`
-	Images   []imageMark `xml:"image"`
+	Key      string `xml:"key,attr"`
+	Capacity *int64 `xml:"capacity,attr"`
+	Entering bool   `xml:"entering,attr,omitempty"`
+	// CopyOnRead is noted of drives only, whose device can't show it.
+	CopyOnRead bool        `xml:"copy-on-read,attr,omitempty"`
+	Images     []imageMark `xml:"image"`
 }
 
 type imageMark struct {
@@ -62,7 +64,10 @@ func newMachineMark(of Machine) machineMark {
 	m := machineMark{Mark: of.Mark, Type: of.Type}
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
-		d := diskMark{Key: key, Capacity: v.Capacity, Entering: of.Disks[key].Entering}
+		d := diskMark{
+			Key: key, Capacity: v.Capacity, Entering: of.Disks[key].Entering,
+			CopyOnRead: v.CopyOnRead && of.Disks[key].Device == CDROM,
+		}
 		for _, i := range v.Images {
 			d.Images = append(d.Images, imageMark{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
 		}
@@ -89,6 +94,7 @@ func (m diskMark) complete(d *Disk) {
 		return
 	}
 	v.Capacity = m.Capacity
+	v.CopyOnRead = v.CopyOnRead || m.CopyOnRead
 	for n, mark := range m.Images {
 		i := &v.Images[n]
 		i.AccessMode, i.Generation, i.Binding, i.Hosts = mark.AccessMode, mark.Generation, mark.Binding, mark.Hosts

@@ -15,10 +15,11 @@ import (
 // Prefix is that of Namespace where libvirt wants one.
 const Prefix = "virtclaim"
 
-// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those
-// that want has not, and those that are another volume or on another bus there. Only what can be unplugged and is not
-// booted from is named, and what is in a drive; the rest stays until the domain is started anew, and so does what names a
-// pool and a volume, as domains made by hand do: that may well be the file that want has.
+// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those that
+// want has not, and those that are another volume or on another bus there. Media are first: a guest may refuse to give one
+// up, and then nothing else is to have changed. Only what can be unplugged or is in a drive, and is not booted from, is
+// named; the rest stays until the domain is started anew. So does a disk that names a pool and a volume, as domains made by
+// hand do: that may well be the file that want has. A drive loses nothing by being given that again.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -28,30 +29,35 @@ func Loses(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys []string
+	var media, fixed []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
-		if isEmpty(disk) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk) || boots(d, i)) {
+		if isEmpty(disk) || boots(d, i) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk)) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
 		is := parseDisk(disk, mark.disk(key))
-		if !wanted || !is.namesPool() && is.Another(intent) {
-			keys = append(keys, key)
+		switch {
+		case wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()), !wanted && isTheirs(disk):
+		case isDrive(disk):
+			media = append(media, key)
+		default:
+			fixed = append(fixed, key)
 		}
 	}
-	slices.Sort(keys)
-	return keys, nil
+	slices.Sort(media)
+	slices.Sort(fixed)
+	return slices.Concat(media, fixed), nil
 }
 
 // Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the
-// machine has not, has as another volume, or has under another access mode.
+// machine has not, has as another volume, or has under another access mode. An empty drive uses none.
 func Takes(was, want Machine) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		before, had := was.Disks[key]
 		after := want.Disks[key]
-		if !had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after)) {
+		if len(after.Volume.Images) > 0 && (!had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after))) {
 			keys = append(keys, key)
 		}
 	}
@@ -75,7 +81,7 @@ func (is Disk) namesPool() bool {
 // keeps its medium on another bus: it gets there when the domain is started anew.
 func (is Disk) Another(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
-	return is.kind() != want.kind() || is.Device != CDROM && is.Bus != want.Bus ||
+	return is.Device != want.Device || is.Device != CDROM && is.Bus != want.Bus ||
 		(len(is.Volume.Images) == 0) != (len(want.Volume.Images) == 0) ||
 		!slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
 }
@@ -87,7 +93,8 @@ func sameImage(a, b volume.Image) bool {
 }
 
 // Gains are the disks, by key and sorted, that want has and a running domain has not, as far as they can be plugged in. A
-// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for.
+// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for. Nor does
+// one get a disk whose key a drive still has there: the drive can't go, and libvirt refuses a second device of its alias.
 func Gains(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -104,11 +111,12 @@ func Gains(live string, want Machine) ([]string, error) {
 }
 
 func canGain(d *libvirtxml.Domain, disk Disk) bool {
-	return disk.kind() == Fixed && slices.Contains(pluggableBuses, disk.Bus) && (disk.Bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
+	return disk.Device == Fixed && slices.Contains(pluggableBuses, disk.Bus) && (disk.Bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
 }
 
 // Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
-// on the bus is left to libvirt where another device of the running domain has it.
+// on the bus is left to libvirt where another device of the running domain has it, and a target that another one has is
+// named anew: what an update took out may stay in a running domain until that ends.
 func Plug(stored, live, key string) (string, error) {
 	s, err := Unmarshal(stored)
 	if err != nil {
@@ -126,8 +134,22 @@ func Plug(stored, live, key string) (string, error) {
 	if slices.ContainsFunc(addresses(l), func(a libvirtxml.DomainAddress) bool { return reflect.DeepEqual(&a, disk.Address) }) {
 		disk.Address = nil
 	}
+	renameTarget(&disk, l.Devices.Disks)
 	disk.Boot = nil // a running domain has booted; and libvirt refuses an order that another device has
 	return disk.Marshal()
+}
+
+// renameTarget gives a disk whose target another one of a running domain has a name that is free there. One that virtclaim
+// has not named keeps its target: that is its key.
+func renameTarget(d *libvirtxml.DomainDisk, live []libvirtxml.DomainDisk) {
+	taken := func(k libvirtxml.DomainDisk) bool {
+		return k.Target != nil && d.Target != nil && k.Target.Dev == d.Target.Dev
+	}
+	if !hasKey(*d) || !slices.ContainsFunc(live, taken) {
+		return
+	}
+	d.Target.Dev = ""
+	nameTargets(append(slices.Clone(live), *d))
 }
 
 // addresses are those of the devices that can be plugged in or that share a bus with them.
@@ -182,6 +204,10 @@ func Pending(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, theirs, err := liveDisks(live)
+	if err != nil {
+		return nil, err
+	}
 	var pending []string
 	differs := func(what string, different bool) {
 		if different {
@@ -192,16 +218,36 @@ func Pending(live string, want Machine) ([]string, error) {
 	differs("memory", is.Memory != want.Memory)
 	differs("boot", !reflect.DeepEqual(is.Boot, want.Boot))
 	differs("serial", !reflect.DeepEqual(is.Serial, want.Serial))
-	for _, key := range slices.Sorted(maps.Keys(is.Disks)) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]
-		differs("disk "+key, !wanted)
+		differs("disk "+key, !wanted && !theirs[key])
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		w := want.Disks[key]
-		i, has := is.Disks[key]
-		differs("disk "+key, !has || i.kind() != w.kind() || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
+		i, has := all[key]
+		differs("disk "+key, !has || i.Device != w.Device || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
 	}
 	return pending, nil
+}
+
+// liveDisks are all disks and drives of a running domain, and which of them came with a domain made by hand. Its metadata
+// tell only of what was plugged into it since, so that they do not say which of the latter are wanted.
+func liveDisks(live string) (all map[string]Disk, theirs map[string]bool, err error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return nil, nil, err
+	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, theirs = map[string]Disk{}, map[string]bool{}
+	for _, disk := range d.Devices.Disks {
+		if key := diskKey(disk); isFixed(disk) || isDrive(disk) {
+			all[key], theirs[key] = parseDisk(disk, mark.disk(key)), isTheirs(disk)
+		}
+	}
+	return all, theirs, nil
 }
 
 // opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
@@ -212,14 +258,14 @@ func opens(live, want Disk) bool {
 	return sameDevice(live, want)
 }
 
-// Target is libvirt's name of the disk of that key in a domain's XML; empty when it has none.
+// Target is libvirt's name of the fixed disk of that key in a domain's XML; empty when it has none.
 func Target(text, key string) (string, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
 		return "", err
 	}
 	for _, disk := range d.Devices.Disks {
-		if diskKey(disk) == key && disk.Target != nil {
+		if diskKey(disk) == key && isFixed(disk) && disk.Target != nil {
 			return disk.Target.Dev, nil
 		}
 	}

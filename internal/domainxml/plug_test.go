@@ -173,6 +173,23 @@ func TestPlugTakesTheStoredDeviceWithoutItsOrder(t *testing.T) {
 	}
 }
 
+// A drive that was taken out of the stored definition stays in the running domain, where its target is taken until then.
+func TestPlugNamesATargetThatIsTakenAnew(t *testing.T) {
+	before, after := running(), running()
+	before.Disks["seed"] = Disk{Device: CDROM, Bus: "scsi"}
+	after.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "scsi"}
+	live, stored := build(t, before), build(t, after)
+	if taken, err := Target(stored, "new"); err != nil || !strings.Contains(live, `dev="`+taken+`"`) {
+		t.Fatalf("%s is not named twice, %v", taken, err)
+	}
+	for key, target := range map[string]string{"new": "sdd", "data": "vdc"} {
+		device, err := Plug(stored, live, key)
+		if err != nil || !strings.Contains(device, `<target dev="`+target+`"`) {
+			t.Errorf("%s is not named %s: %s, %v", key, target, device, err)
+		}
+	}
+}
+
 func TestLiveMarkNotesOnlyWhatIsPluggedIn(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}

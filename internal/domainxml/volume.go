@@ -35,7 +35,7 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	}
 	d.Driver.Type = top.Format
 	d.Driver.CopyOnRead = ""
-	if v.CopyOnRead {
+	if v.CopyOnRead && !isDrive(*d) { // libvirt refuses it for what is only read from
 		d.Driver.CopyOnRead = "on"
 	}
 	applyAccess(d, top.AccessMode)

@@ -127,7 +127,7 @@ func TestLetGo(t *testing.T) {
 		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
 		"without owners, made anew since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
 		"in a drive":                      {"prod", drive(t, "prod", 0, data), "eject " + id + ", empty " + id, ""},
-		"in a drive that it booted from":  {"prod", drive(t, "prod", 1, data), "eject " + id + ", empty " + id, ""},
+		"in a drive that it booted from":  {"prod", drive(t, "prod", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},
 		"in a drive of one that is off":   {"prod", off(drive(t, "prod", 1, data)), "empty " + id, ""},
 		"in a drive of one that is saved": {"prod", saved(off(drive(t, "prod", 0, data))), "", "which its managed save goes on with"},
 		"in a drive of another owner":     {"prod", drive(t, "other", 0, data), "", "that domain is not this configuration's. Detach it there (virsh change-media web hda --eject)"},
@@ -186,6 +186,15 @@ func TestAGuestThatHasLockedItsTrayKeepsTheMedium(t *testing.T) {
 	h := &fakeHost{domains: []host.Domain{drive(t, "prod", 0, data)}, stuck: true}
 	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
 	if !errors.Is(err, host.ErrLocked) || len(h.done) != 0 || !strings.Contains(err.Error(), "domain web on host a, disk data") {
+		t.Errorf("got %v; done was %v", err, h.done)
+	}
+}
+
+func TestAMediumIsAskedForBeforeAnythingGoes(t *testing.T) {
+	data := image("/ssd/data", "g")
+	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, data)}}
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	if err != nil || len(h.done) != 4 || !strings.HasPrefix(h.done[0], "eject") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }

@@ -37,7 +37,10 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 	if err := errors.Join(refused...); err != nil {
 		return err
 	}
-	for _, u := range all {
+	// A guest may refuse to give a medium up; then nothing else is to have changed.
+	isMedium := func(u Use) bool { return u.Device.Drive }
+	media := slices.DeleteFunc(slices.Clone(all), func(u Use) bool { return !isMedium(u) })
+	for _, u := range slices.Concat(media, slices.DeleteFunc(all, isMedium)) {
 		if err := u.end(ctx, hosts[u.Host]); err != nil {
 			return err
 		}
@@ -61,13 +64,10 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	case u.Saved:
 		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
 			"managedsave-remove " + u.Domain
-	case u.Device.Drive:
-		// A guest that still reads from it has locked the tray, also when it has booted from there.
-		return nil
 	case u.Live && u.Device.Boots:
 		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
 			"terraform apply -replace=<the disk> -replace=<the machine>"
-	case u.Live && !u.Device.Pluggable:
+	case u.Live && !u.Device.Pluggable && !u.Device.Drive:
 		why = ", which a running guest can't lose. Stop the machine first (running = false)"
 	default:
 		return nil

@@ -41,6 +41,8 @@ func TestAwaitQuiet(t *testing.T) {
 	plugs.Live = "<domain/>"
 	discards := live(user(t, "db", high, "x", "ready", exclusive))
 	discards.Live = strings.ReplaceAll(discards.Live, "</disk>", "<transient/></disk>")
+	drives := live(user(t, "db", high, "x", "ready", exclusive))
+	drives.Live = strings.Replace(drives.Live, `device="disk"`, `device="cdrom"`, 1)
 	theirs := user(t, "theirs", high, "", "", exclusive)
 	theirs.Live = "<domain/>"
 	for name, c := range map[string]struct {
@@ -57,6 +59,7 @@ func TestAwaitQuiet(t *testing.T) {
 		"one that runs over it":              {exclusive, live(user(t, "db", high, "x", "ready", image("/ssd/over", "o"), exclusive)), "", false},
 		"one that reads":                     {reader, live(user(t, "db", high, "x", "ready", reader)), "", false},
 		"one that discards what it writes":   {exclusive, discards, "", false},
+		"one that has it in a drive":         {exclusive, drives, "", false},
 		"one that is off":                    {exclusive, user(t, "db", high, "x", "ready", exclusive), "", false},
 		"one that never gets on":             {exclusive, user(t, "db", low, "x", "creating", exclusive), "is about to write to the master data: its creation goes on", true},
 		"one that never plugs it in":         {exclusive, plugs, "it waits to be plugged in", true},

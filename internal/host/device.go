@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -64,17 +65,21 @@ func (h *Host) detach(ctx context.Context, id, deviceXML string, from libvirt.Do
 	})
 }
 
-// ErrLocked is the error of a guest that has locked the tray of its CD-ROM drive.
-var ErrLocked = errors.New("the guest has locked the drive's tray, as it does while it uses the medium. Unmount it in the guest " +
-	"(umount /dev/sr0), and apply again")
+// ErrLocked is the error of a guest that does not give the medium of a CD-ROM drive up.
+var ErrLocked = errors.New("the guest has locked the drive's tray and does not give the medium up. Unmount it in the guest, and apply again")
 
 // ChangeMedium puts the medium of deviceXML, a drive that a running domain has, into that drive, or takes the medium out
 // when deviceXML has none. The stored definition stays as it is. libvirt takes the same file for the same medium, also
-// when it was made anew: that has to be taken out first. A guest that has locked the tray gets a few seconds, and keeps its
-// medium; that is ErrLocked.
+// when it was made anew: that has to be taken out first. QEMU asks a guest that has locked the tray: one with udev gives the
+// medium up, even a mounted one; another one keeps it, and after a few seconds that is ErrLocked.
 func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
-	err := h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
-	if isCode(err, libvirt.ErrOperationFailed) {
+	return orLocked(deviceXML, h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive))
+}
+
+// orLocked is the error of a change, which tells of the tray only where the change was to take a medium out: what can't be
+// inserted is something else.
+func orLocked(deviceXML string, err error) error {
+	if isEject := !strings.Contains(deviceXML, "<source"); isEject && isCode(err, libvirt.ErrOperationFailed) {
 		return fmt.Errorf("%w: %w", ErrLocked, err)
 	}
 	return err

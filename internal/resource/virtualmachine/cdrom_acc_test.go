@@ -172,7 +172,7 @@ func TestAccALockedTrayIsSaid(t *testing.T) {
 			},
 			{
 				Config:      config(source),
-				ExpectError: message("disk seed: ", "the guest has locked the drive's tray", "umount /dev/sr0"),
+				ExpectError: message("disk seed: ", "the guest has locked the drive's tray", "Unmount it in the guest"),
 			},
 			{
 				PreConfig: func() {
@@ -250,6 +250,78 @@ func TestAccAMediumThatIsNotToBeHadLeavesAnEmptyDrive(t *testing.T) {
 				Config: config(second),
 				Check:  sees(t, l, console, "second", "hda", fmt.Sprintf("%s/%d", second.IQN, second.Number)),
 			},
+		},
+	})
+}
+
+// A drive that is taken out stays in the running guest, empty and with its target, and is in nobody's way there: neither of a
+// disk that is plugged in with it gone, nor of one under its own key, which waits for the next start.
+func TestAccADriveThatIsTakenOutIsInNobodysWay(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	lun := acctest.LUN(t, l, false, "a disk")
+	config := func(disks ...string) string {
+		return acctest.Provider(l, "media") + bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b") +
+			strings.ReplaceAll(unit(l, lun, "write-exclusive"), `"data"`, `"lun"`) + machine{disks: disks, log: console.Path()}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config(strings.Replace(cdrom("seed", "virtclaim_volume_binding.data"), "device", `bus = "scsi", device`, 1)),
+				Check: func(*terraform.State) error {
+					console.Await(t, "READY")
+					drives(t, l, "sda", "data.raw")
+					return nil
+				},
+			},
+			{
+				Config:           config(disk("new", "lun", "scsi")),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check: func(*terraform.State) error {
+					out, err := l.Hosts["host-a"].Virsh(context.Background(), "domblklist", "web")
+					acctest.Contains(t, out, lun.IQN, "sdb")
+					return err
+				},
+			},
+			{Config: config(disk("seed", "lun", "scsi")), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate)},
+		},
+	})
+}
+
+// The medium that a running guest boots from stays, however willingly the guest would give it up.
+func TestAccAMediumThatIsBootedFromStays(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	first := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")
+	second := strings.ReplaceAll(bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a"), `"data"`, `"second"`)
+	config := func(binding, bindings string) string {
+		seed := strings.Replace(cdrom("seed", "virtclaim_volume_binding."+binding), "device", "boot_order = 1, device", 1)
+		return acctest.Provider(l, "media") + bindings + machine{disks: []string{seed}, log: console.Path()}.hcl(l)
+	}
+	medium := func() string {
+		return acctest.Must(l.Hosts["host-a"].Virsh(context.Background(), "domblklist", "web"))(t)
+	}
+	before := ""
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config("data", first+second),
+				Check:  func(*terraform.State) error { before = medium(); return nil },
+			},
+			{Config: config("second", second), ExpectError: message("as its disk seed, which it boots from, and runs")},
+			{Config: config("second", first+second), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate)},
+			{
+				Config: config("second", first+second),
+				Check: func(*terraform.State) error {
+					if now := medium(); now != before {
+						return fmt.Errorf("the running guest has %s, and had %s", now, before)
+					}
+					return nil
+				},
+			},
+			{Config: config("data", first+second), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate)}, // so that all can go at once
 		},
 	})
 }

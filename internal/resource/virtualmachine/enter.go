@@ -71,8 +71,8 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 			disk := want.Disks[key]
 			disk.Entering = true
 			disks[key] = disk
-		case had && want.Disks[key].Device == domainxml.CDROM:
-			// The drive stays, empty.
+		case want.Disks[key].Device == domainxml.CDROM:
+			// The drive stays, empty: one that came with a domain made by hand was there before, also when it had nothing.
 			disk := want.Disks[key]
 			disk.Volume = volume.Volume{}
 			disks[key] = disk

@@ -84,7 +84,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 		{
 			"IDE on q35",
 			machine{machineType: "q35", disks: []string{handmade("a", "read-shared", "ide", `device = "cdrom"`, "host-a")}},
-			message("No IDE on q35", "a machine of type q35 has not"),
+			message("No IDE", "this machine (q35) has none"),
 		},
 		{
 			"ephemeral CD-ROM drive",

@@ -108,6 +108,7 @@ func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
 		checkMode(key, v, diags)
 		checkShared(key, v, diags)
 		checkReadOnly(key, disks[key], v, diags)
+		checkMedium(key, disks[key], v, diags)
 		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
 		checkTwice(key, v, known, diags)
 		known[key] = v
@@ -168,6 +169,15 @@ func checkReadOnly(key string, d diskModel, v volume.Volume, diags *diag.Diagnos
 		diags.AddAttributeError(diskPath(key).AtName("bus"), "A SATA or IDE disk can't be read-only",
 			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's disks on %s can't be. "+
 				"Use the bus virtio or scsi, or the device cdrom.", key, bus))
+	}
+}
+
+// checkMedium refuses a medium that others write to: a guest takes for granted that what it has read of one stays true.
+func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
+	if d.Device.ValueString() == domainxml.CDROM && v.Images[0].AccessMode == volume.WriteShared {
+		diags.AddAttributeError(diskPath(key).AtName("volume"), "A medium that others write to",
+			fmt.Sprintf("Disk %s is a cdrom, and its volume %s is write-shared, so that it could change under the guest. Bind it read-shared.",
+				key, v.Images[0].Name))
 	}
 }
 

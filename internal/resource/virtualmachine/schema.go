@@ -39,8 +39,10 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			"into and unplugged from a running machine, unless it boots from them, and its CD-ROM drives are given other media. The rest " +
 			"is written to the stored definition; where the machine runs, a warning says that it takes effect at its next start. " +
 			"Another `host`, `name` or `machine` is another machine.\n\n" +
-			"A guest that uses a medium has locked its drive's tray: it has to unmount the medium before another one can be " +
-			"inserted, or the medium's `virtclaim_disk` be removed. Its first read after a change may fail, as it does on real drives.",
+			"A guest is asked to give a medium up before another one is inserted, or the medium's `virtclaim_disk` is removed. One with " +
+			"systemd does so even while the medium is mounted. Another one may refuse while it uses the medium: then the apply fails " +
+			"and says so, and the next one goes on. The first read after a change may fail, as it does on real drives. The medium that a " +
+			"running machine boots from (a `cdrom` with a `boot_order`) is never taken out: it is changed at the machine's next start.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<name>`, which is also the import id.",
@@ -147,13 +149,15 @@ func disksAttribute() schema.Attribute {
 			"device": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.Fixed),
 				MarkdownDescription: "How the guest sees the volume: `disk` (default), or `cdrom`, which it can only read from, also where the " +
-					"volume's access mode lets it write. Another volume of a `cdrom` is another medium in its drive, also while the machine runs.",
+					"volume's access mode lets it write. Another volume of a `cdrom` is another medium in its drive, also while the machine runs. " +
+					"A new drive is there at the next start.",
 				Validators: []validator.String{stringvalidator.OneOf(domainxml.Fixed, domainxml.CDROM)},
 			},
 			"bus": schema.StringAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller), `sata` (default of a `cdrom` on a " +
-					"machine of type `q35`) or `ide` (default of a `cdrom` on any other; a `q35` has none). A `cdrom` can't be on `virtio`.",
+					"machine of type `q35`) or `ide` (default of a `cdrom` on a `pc`, which is x86's own type; up to four devices, and none on " +
+					"other types). On all others a `cdrom` is on `scsi` by default. A `cdrom` can't be on `virtio`.",
 				Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "ide")},
 			},
 			"boot_order": schema.Int64Attribute{
