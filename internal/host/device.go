@@ -73,8 +73,25 @@ var ErrLocked = errors.New("the guest has locked the drive's tray and does not g
 // when it was made anew: that has to be taken out first. QEMU asks a guest that has locked the tray: one with udev gives the
 // medium up, even a mounted one; another one keeps it, and after a few seconds that is ErrLocked.
 func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
-	return orLocked(deviceXML, h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive))
+	for left := trayTries; ; left-- {
+		err := h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
+		if !isCode(err, libvirt.ErrInternalError) || left == 0 {
+			return orLocked(deviceXML, err)
+		}
+		select {
+		case <-time.After(trayPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
+
+// A guest that boots may close the tray again while its medium is taken out, which libvirt has no code of its own for. It is
+// asked again as often as this.
+const (
+	trayTries = 3
+	trayPause = time.Second
+)
 
 // orLocked is the error of a change, which tells of the tray only where the change was to take a medium out: what can't be
 // inserted is something else.
