@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/digitalocean/go-libvirt"
@@ -55,7 +56,7 @@ func (d *daemon) serve(conn net.Conn) {
 		}
 		procedure := binary.BigEndian.Uint32(packet[12:])
 		d.before(procedure)
-		answer := append(packet, d.answers[procedure]...)
+		answer := slices.Concat(packet, d.answers[procedure])
 		binary.BigEndian.PutUint32(answer, uint32(len(answer)))
 		binary.BigEndian.PutUint32(answer[16:], 1) // a reply
 		if _, err := conn.Write(answer); err != nil {

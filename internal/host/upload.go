@@ -70,7 +70,8 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 	return h.failed(op, err)
 }
 
-// source remembers whether it was what failed: errors of other servers look like those of the connection to libvirt.
+// source remembers whether it was what failed: errors of other servers look like those of the connection to libvirt. An end is
+// io.EOF itself; what wraps it is none.
 type source struct {
 	io.Reader
 	failed bool
@@ -78,7 +79,7 @@ type source struct {
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
-	s.failed = s.failed || err != nil && err != io.EOF //nolint:errorlint // as stream.ReadFull: what wraps it is no end
+	s.failed = s.failed || err != nil && err != io.EOF
 	return n, err
 }
 

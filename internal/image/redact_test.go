@@ -16,7 +16,10 @@ func TestNoPartOfAQueryIsInAnError(t *testing.T) {
 			w.WriteHeader(http.StatusFound)
 		}
 	})).URL
-	forbidden := serve(t, &server{before: func(_ int, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(403); return true }}).URL
+	forbidden := serve(t, &server{before: func(_ int, w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}}).URL
 	for _, query := range []string{"sig=a's3cr3t", `sig=a"s3cr3t`, "sig=a%27s3cr3t", "sig='s3cr3t':", "sig=a%20s3cr3t&b", "sig=a s3cr3t", "?s3cr3t"} {
 		for _, address := range []string{redirects + "/empty", redirects + "/elsewhere", forbidden, "http://127.0.0.1:1/i"} {
 			_, err := readAll(image.URL{URL: address + "?" + query}.Open(t.Context()))
