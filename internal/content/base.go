@@ -91,10 +91,11 @@ func finishedBase(ctx context.Context, h Host, pool, name string) (v host.Storag
 			return v, err
 		}
 	}
-	if unfinished, err := isUnfinished(ctx, h, v); err != nil || unfinished {
-		return v, errors.Join(err, errNoBase)
+	unfinished, err := isUnfinished(ctx, h, v)
+	if err == nil && unfinished {
+		err = errNoBase
 	}
-	return asProbed(v), nil
+	return asProbed(v), err
 }
 
 func isUnfinished(ctx context.Context, h Host, v host.StorageVolume) (bool, error) {
