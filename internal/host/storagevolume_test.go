@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/digitalocean/go-libvirt"
@@ -72,6 +73,7 @@ func (d *daemon) connected(t *testing.T) *Host {
 	if err := l.Connect(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = l.Disconnect() })
 	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l}}
 }
 
@@ -79,14 +81,14 @@ func (d *daemon) connected(t *testing.T) *Host {
 func TestAVolumeIsLeftAloneOnceItsCallerHasGoneOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	returned, closed := make(chan struct{}), make(chan struct{})
-	d := volumeDaemon()
+	d, isClosed := volumeDaemon(), sync.OnceFunc(func() { close(closed) })
 	d.before = func(procedure uint32) {
 		switch procedure {
 		case procVolLookup:
 			cancel()
 			<-returned
 		case procClose:
-			close(closed)
+			isClosed()
 		}
 	}
 	changed := false
