@@ -123,11 +123,15 @@ func TestAURLIsReadOn(t *testing.T) {
 	for _, cuts := range [][]int{{0}, {1}, {511}, {len(want) / 2}, {last}, {0, 0, 0, 0}, {1, 1000, 2, 3}, {last, 0, 0}, {50_000, 10, 10, 10, 10, 10, 10}} {
 		for _, ranges := range []string{"", "ETag", "weak ETag", "Last-Modified"} {
 			t.Run(fmt.Sprintf("%v %s", cuts, ranges), func(t *testing.T) {
-				if ranges != "ETag" && ranges != "Last-Modified" && len(cuts) > maxFailures {
-					t.Skip("without ranges, it does not get on by ten bytes at a time")
-				}
 				s := &server{content: want, ranges: ranges, cuts: cuts}
 				got, err := readAll(image.URL{URL: serve(t, s).URL, Checksum: sha(want)}.Open(t.Context()))
+				if ranges != "ETag" && ranges != "Last-Modified" && len(cuts) > maxFailures {
+					// Read from the start each time, it does not get on by ten bytes at a time.
+					if err == nil || !strings.Contains(err.Error(), "the connection broke off") {
+						t.Errorf("%d bytes, %v", len(got), err)
+					}
+					return
+				}
 				if err != nil || !bytes.Equal(got, want) {
 					t.Fatalf("%d bytes, %v", len(got), err)
 				}
