@@ -1,12 +1,22 @@
 package domainxml
 
-import "libvirt.org/go/libvirtxml"
+import (
+	"reflect"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+var directBoot = part{
+	name: "boot", apply: applyBoot, parse: parseBoot,
+	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Boot, want.Boot) },
+}
 
 // applyBoot sets the kernel. libvirt refuses <boot dev> in <os> beside a <boot order> on a device, and adds
 // <boot dev='hd'/> by itself when neither is there.
-func applyBoot(d *libvirtxml.Domain, b *Boot) {
-	if b == nil {
-		b = &Boot{}
+func applyBoot(d *libvirtxml.Domain, m Machine) {
+	var b Boot
+	if m.Boot != nil {
+		b = *m.Boot
 	}
 	d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = b.Kernel, b.Initrd, b.Cmdline
 	for _, disk := range d.Devices.Disks {
@@ -16,10 +26,9 @@ func applyBoot(d *libvirtxml.Domain, b *Boot) {
 	}
 }
 
-func parseBoot(d *libvirtxml.Domain) *Boot {
-	b := Boot{Kernel: d.OS.Kernel, Initrd: d.OS.Initrd, Cmdline: d.OS.Cmdline}
-	if b == (Boot{}) {
-		return nil
+func parseBoot(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	if b := (Boot{Kernel: d.OS.Kernel, Initrd: d.OS.Initrd, Cmdline: d.OS.Cmdline}); b != (Boot{}) {
+		m.Boot = &b
 	}
-	return &b
+	return nil
 }

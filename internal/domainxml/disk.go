@@ -12,6 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
+var disks = part{name: "disks", apply: applyDisks, parse: parseDisks}
+
 // diskAlias starts the user alias that carries a disk's key. libvirt keeps aliases only when they start with ua-.
 const diskAlias = "ua-disk-"
 
@@ -47,7 +49,8 @@ func isTheirs(d libvirtxml.DomainDisk) bool { return isDrive(d) && !hasKey(d) }
 
 // applyDisks makes the disks those of want. A disk that stays keeps its target and address, so inserting one moves no
 // other.
-func applyDisks(d *libvirtxml.Domain, want map[string]Disk) {
+func applyDisks(d *libvirtxml.Domain, m Machine) {
+	want := m.Disks
 	var kept []libvirtxml.DomainDisk
 	have := map[string]bool{}
 	for _, disk := range d.Devices.Disks {
@@ -168,15 +171,15 @@ func addSCSIController(d *libvirtxml.Domain) {
 
 func isSCSI(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 
-func parseDisks(d *libvirtxml.Domain, mark machineMark) map[string]Disk {
-	disks := map[string]Disk{}
+func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	m.Disks = map[string]Disk{}
 	for _, disk := range d.Devices.Disks {
 		if isDisk(disk, mark) {
 			key := diskKey(disk)
-			disks[key] = parseDisk(disk, mark.disk(key))
+			m.Disks[key] = parseDisk(disk, mark.disk(key))
 		}
 	}
-	return disks
+	return nil
 }
 
 // Compare adds to a stored machine what its running domain says otherwise of its disks. A disk that somebody attached to

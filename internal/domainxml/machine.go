@@ -125,11 +125,9 @@ func Update(stored string, m Machine) (string, error) {
 
 // apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
 func apply(d *libvirtxml.Domain, m Machine) (string, error) {
-	applyCPU(d, m.VCPUs)
-	applyMemory(d, m.Memory)
-	applyDisks(d, m.Disks)
-	applyBoot(d, m.Boot)
-	applySerial(d, m.Serial)
+	for _, p := range parts {
+		p.apply(d, m)
+	}
 	if err := applyMark(d, m); err != nil {
 		return "", err
 	}
@@ -150,12 +148,6 @@ func Parse(text string) (Machine, error) {
 	if d.OS.Type != nil {
 		m.Type, m.Arch = d.OS.Type.Machine, d.OS.Type.Arch
 	}
-	if m.VCPUs = parseCPU(d); m.VCPUs == 0 {
-		m.VCPUs = 1 // libvirt's default
-	}
-	if m.Memory, err = parseMemory(d); err != nil {
-		return Machine{}, err
-	}
 	mark, err := parseMark(d)
 	if err != nil {
 		return Machine{}, err
@@ -164,8 +156,10 @@ func Parse(text string) (Machine, error) {
 	if SameType(mark.Type, m.Type) {
 		m.Type = mark.Type
 	}
-	m.Boot = parseBoot(d)
-	m.Serial = parseSerial(d)
-	m.Disks = parseDisks(d, mark)
+	for _, p := range parts {
+		if err := p.parse(d, mark, &m); err != nil {
+			return Machine{}, err
+		}
+	}
 	return m, nil
 }

@@ -214,10 +214,9 @@ func Pending(live string, want Machine) ([]string, error) {
 			pending = append(pending, what)
 		}
 	}
-	differs("cpu", is.VCPUs != want.VCPUs)
-	differs("memory", is.Memory != want.Memory)
-	differs("boot", !reflect.DeepEqual(is.Boot, want.Boot))
-	differs("serial", !reflect.DeepEqual(is.Serial, want.Serial))
+	for _, p := range parts {
+		differs(p.name, p.same != nil && !p.same(is, want))
+	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]
 		differs("disk "+key, !wanted && !theirs[key])

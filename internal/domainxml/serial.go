@@ -1,11 +1,20 @@
 package domainxml
 
-import "libvirt.org/go/libvirtxml"
+import (
+	"reflect"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+var serialPort = part{
+	name: "serial", apply: applySerial, parse: parseSerial,
+	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Serial, want.Serial) },
+}
 
 // applySerial gives the domain its first serial port, or takes the ports away. libvirt makes the first <console> a
 // twin of the first <serial>, so it goes with it.
-func applySerial(d *libvirtxml.Domain, s *Serial) {
-	if s == nil {
+func applySerial(d *libvirtxml.Domain, m Machine) {
+	if m.Serial == nil {
 		d.Devices.Serials = nil
 		d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
 		return
@@ -16,13 +25,13 @@ func applySerial(d *libvirtxml.Domain, s *Serial) {
 		}}
 	}
 	port := &d.Devices.Serials[0]
-	if logFile(port.Log) == s.LogFile {
+	if logFile(port.Log) == m.Serial.LogFile {
 		return
 	}
 	port.Log = nil
-	if s.LogFile != "" {
+	if m.Serial.LogFile != "" {
 		// A log that is appended to keeps what an earlier boot had to say.
-		port.Log = &libvirtxml.DomainChardevLog{File: s.LogFile, Append: "on"}
+		port.Log = &libvirtxml.DomainChardevLog{File: m.Serial.LogFile, Append: "on"}
 	}
 	d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
 }
@@ -38,11 +47,11 @@ func withoutSerialTwin(consoles []libvirtxml.DomainConsole) []libvirtxml.DomainC
 	return kept
 }
 
-func parseSerial(d *libvirtxml.Domain) *Serial {
-	if len(d.Devices.Serials) == 0 {
-		return nil
+func parseSerial(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	if len(d.Devices.Serials) > 0 {
+		m.Serial = &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
 	}
-	return &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
+	return nil
 }
 
 func logFile(l *libvirtxml.DomainChardevLog) string {

@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ValidateConfig checks what needs no host.
@@ -63,7 +60,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		if _, err := r.backend.Hosts.Host(plan.Host.ValueString()); err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		}
-		plan.checkDisks(ctx, &resp.Diagnostics)
+		plan.check(ctx, &resp.Diagnostics)
 		r.checkOthers(ctx, plan, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
@@ -81,38 +78,6 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	}
 	// Another spelling of the same memory is no change: 2Gi and 2048Mi.
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
-}
-
-// otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
-func otherMachine(was, is machineModel) bool {
-	differs := func(a, b types.String) bool { return !b.IsUnknown() && !b.IsNull() && !a.Equal(b) }
-	return !is.Type.IsUnknown() && !is.Type.IsNull() && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) ||
-		differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
-}
-
-// checkDisks refuses volumes that can't be used as asked, as far as they are known. Apply asks again.
-func (m model) checkDisks(ctx context.Context, diags *diag.Diagnostics) {
-	disks := m.disks(ctx, diags)
-	known := map[string]volume.Volume{}
-	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		v, ok, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
-		if diags.Append(found...); !ok || found.HasError() {
-			continue
-		}
-		if len(v.Images) == 0 {
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
-				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
-			continue
-		}
-		checkHost(key, m.Host.ValueString(), v, diags)
-		checkMode(key, v, diags)
-		checkShared(key, v, diags)
-		checkReadOnly(key, disks[key], v, diags)
-		checkMedium(key, disks[key], v, diags)
-		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
-		checkTwice(key, v, known, diags)
-		known[key] = v
-	}
 }
 
 // checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.
@@ -136,94 +101,6 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 						"with a copy_mode).", key, name, i.Name, other, i.AccessMode))
 				return
 			}
-		}
-	}
-}
-
-func checkHost(key, host string, v volume.Volume, diags *diag.Diagnostics) {
-	for _, i := range v.Images {
-		if !slices.Contains(i.Hosts, host) {
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "Host not in the binding",
-				fmt.Sprintf("Disk %s uses %s, which is bound for the hosts %s, not for %s. Add %s to the hosts of the binding.",
-					key, i.Name, strings.Join(i.Hosts, ", "), host, host))
-		}
-	}
-}
-
-// checkShared refuses what many machines write where their writes would not go together: below an overlay, whose content
-// would be torn, and in an image with a header, which each would keep a copy of.
-func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
-	for depth, i := range v.Images {
-		if i.AccessMode == volume.WriteShared && (depth > 0 || i.Format != "raw") {
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "Not to be shared for writing",
-				fmt.Sprintf("Disk %s uses %s write-shared, which only a raw volume can be that the machine uses directly, not through an overlay. "+
-					"Bind it read-shared, or give the machine a clone.", key, i.Name))
-		}
-	}
-}
-
-// checkReadOnly refuses SATA and IDE: QEMU's disks there, which are the same, can't be read-only.
-func checkReadOnly(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
-	bus, fixed := d.Bus.ValueString(), d.Device.ValueString() == domainxml.Fixed
-	if fixed && (bus == "sata" || bus == "ide") && v.Images[0].AccessMode == volume.ReadShared {
-		diags.AddAttributeError(diskPath(key).AtName("bus"), "A SATA or IDE disk can't be read-only",
-			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's disks on %s can't be. "+
-				"Use the bus virtio or scsi, or the device cdrom.", key, bus))
-	}
-}
-
-// checkMedium refuses a medium that others write to: a guest takes for granted that what it has read of one stays true.
-func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
-	if d.Device.ValueString() == domainxml.CDROM && v.Images[0].AccessMode == volume.WriteShared {
-		diags.AddAttributeError(diskPath(key).AtName("volume"), "A medium that others write to",
-			fmt.Sprintf("Disk %s is a cdrom, and its volume %s is write-shared, so that it could change under the guest. Bind it read-shared.",
-				key, v.Images[0].Name))
-	}
-}
-
-// checkEphemeral refuses what libvirt can't discard the writes of: its <transient/> is for files only.
-func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Diagnostics) {
-	if ephemeral && v.Images[0].Type != "file" {
-		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "Only a local disk can be ephemeral",
-			fmt.Sprintf("Disk %s is %s, which is not on the host. Put a virtclaim_disk with copy_mode = \"copy-on-write\" over it and make "+
-				"that ephemeral.", key, v.Images[0].Name))
-	}
-}
-
-// checkTwice refuses storage that one machine would write through one disk and have through another, also below it.
-func checkTwice(key string, v volume.Volume, others map[string]volume.Volume, diags *diag.Diagnostics) {
-	for _, other := range slices.Sorted(maps.Keys(others)) {
-		if i := torn(v, others[other]); i != nil {
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "The same storage twice",
-				fmt.Sprintf("Disks %s and %s both have %s, and one of them writes to it, which would destroy the content of the other.",
-					other, key, i.Name))
-		}
-	}
-}
-
-// torn is the image that one of two disks writes and the other one has, too; nil when there is none.
-func torn(a, b volume.Volume) *volume.Image {
-	for n, x := range a.Images {
-		for m, y := range b.Images {
-			writes := n == 0 && x.AccessMode != volume.ReadShared || m == 0 && y.AccessMode != volume.ReadShared
-			// One that is to be made is not that of anybody else.
-			if writes && x.Name != "" && y.Name != "" && volume.Overlap(x, y) {
-				return &x
-			}
-		}
-	}
-	return nil
-}
-
-// checkMode refuses an image that says under no access mode that it may be used: nobody could guard it.
-func checkMode(key string, v volume.Volume, diags *diag.Diagnostics) {
-	for _, i := range v.Images {
-		switch i.AccessMode {
-		case volume.WriteExclusive, volume.WriteShared, volume.ReadShared:
-		default:
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an access mode",
-				fmt.Sprintf("Disk %s uses %s, whose access_mode is %q. Take the volume from a virtclaim_volume_binding or a virtclaim_disk, or "+
-					"write write-exclusive, write-shared or read-shared.", key, i.Name, i.AccessMode))
 		}
 	}
 }

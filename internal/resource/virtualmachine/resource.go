@@ -58,7 +58,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
 	resp.Diagnostics.Append(diags...)
-	plan.checkDisks(ctx, &resp.Diagnostics)
+	plan.check(ctx, &resp.Diagnostics)
 	want := plan.intent(ctx, &resp.Diagnostics)
 	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
 	resp.Diagnostics.Append(diags...)
-	plan.checkDisks(ctx, &resp.Diagnostics)
+	plan.check(ctx, &resp.Diagnostics)
 	want := plan.intent(ctx, &resp.Diagnostics)
 	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
 	if err != nil {

@@ -1,0 +1,57 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var bootGroup = group{attributes: bootAttributes, intent: bootIntent, read: readBoot}
+
+type bootModel struct {
+	Kernel  types.String `tfsdk:"kernel"`
+	Initrd  types.String `tfsdk:"initrd"`
+	Cmdline types.String `tfsdk:"cmdline"`
+}
+
+var bootTypes = map[string]attr.Type{
+	"kernel": types.StringType, "initrd": types.StringType, "cmdline": types.StringType,
+}
+
+func bootAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{"boot": schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "A kernel to boot directly instead of from a disk. Paths are on the host.",
+		Attributes: map[string]schema.Attribute{
+			"kernel":  pathAttribute("Path of the kernel.", true),
+			"initrd":  pathAttribute("Path of the initial RAM disk.", false),
+			"cmdline": schema.StringAttribute{Optional: true, MarkdownDescription: "The kernel's command line."},
+		},
+	}}
+}
+
+func bootIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if m.Boot.IsNull() {
+		return
+	}
+	var boot bootModel
+	diags.Append(m.Boot.As(ctx, &boot, asOptions)...)
+	want.Boot = &domainxml.Boot{
+		Kernel: boot.Kernel.ValueString(), Initrd: boot.Initrd.ValueString(), Cmdline: boot.Cmdline.ValueString(),
+	}
+}
+
+func readBoot(m *model, is domainxml.Machine) {
+	m.Boot = types.ObjectNull(bootTypes)
+	if is.Boot != nil {
+		m.Boot = types.ObjectValueMust(bootTypes, map[string]attr.Value{
+			"kernel": tfvalue.OrNull(is.Boot.Kernel), "initrd": tfvalue.OrNull(is.Boot.Initrd), "cmdline": tfvalue.OrNull(is.Boot.Cmdline),
+		})
+	}
+}

@@ -1,0 +1,31 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// group is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
+type group struct {
+	attributes func() map[string]schema.Attribute
+	// intent adds what a wholly known plan asks for.
+	intent func(context.Context, model, *domainxml.Machine, *diag.Diagnostics)
+	// read fills the model with what a machine really is.
+	read func(*model, domainxml.Machine)
+	// check refuses what can't be had, as far as it is known, at plan time and again at apply; nil where all can.
+	check func(context.Context, model, *diag.Diagnostics)
+}
+
+var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup}
+
+func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
+	for _, g := range groups {
+		if g.check != nil {
+			g.check(ctx, m, diags)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var hardwareGroup = group{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
+
+type machineModel struct {
+	Type       types.String `tfsdk:"type"`
+	Arch       types.String `tfsdk:"arch"`
+	DomainType types.String `tfsdk:"domain_type"`
+}
+
+var machineTypes = map[string]attr.Type{
+	"type": types.StringType, "arch": types.StringType, "domain_type": types.StringType,
+}
+
+func hardwareAttributes() map[string]schema.Attribute {
+	kept := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+	return map[string]schema.Attribute{"machine": schema.SingleNestedAttribute{
+		Optional: true, Computed: true,
+		MarkdownDescription: "What is emulated. Another one is another machine.",
+		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
+		Attributes: map[string]schema.Attribute{
+			"type": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: kept,
+				MarkdownDescription: "Machine type, such as `pc`, `q35` or a full name. libvirt's default if absent.",
+			},
+			"arch": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: kept,
+				MarkdownDescription: "Architecture, such as `x86_64`. The host's own if absent.",
+			},
+			"domain_type": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: kept,
+				MarkdownDescription: "`kvm` (default), or `qemu` for emulation where the host has no KVM.",
+				Validators:          []validator.String{stringvalidator.OneOf("kvm", "qemu")},
+			},
+		},
+	}}
+}
+
+func (m model) machine(ctx context.Context, diags *diag.Diagnostics) machineModel {
+	var mm machineModel
+	if !m.Machine.IsNull() && !m.Machine.IsUnknown() {
+		diags.Append(m.Machine.As(ctx, &mm, asOptions)...)
+	}
+	return mm
+}
+
+func hardwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	emulated := m.machine(ctx, diags)
+	want.Type, want.Arch, want.DomainType = emulated.Type.ValueString(), emulated.Arch.ValueString(), "kvm"
+	if t := emulated.DomainType.ValueString(); t != "" {
+		want.DomainType = t
+	}
+}
+
+func readHardware(m *model, is domainxml.Machine) {
+	m.Machine = types.ObjectValueMust(machineTypes, map[string]attr.Value{
+		"type": types.StringValue(is.Type), "arch": types.StringValue(is.Arch), "domain_type": types.StringValue(is.DomainType),
+	})
+}
+
+// otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
+func otherMachine(was, is machineModel) bool {
+	differs := func(a, b types.String) bool { return !b.IsUnknown() && !b.IsNull() && !a.Equal(b) }
+	return !is.Type.IsUnknown() && !is.Type.IsNull() && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) ||
+		differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
+}
