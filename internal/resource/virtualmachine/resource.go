@@ -218,28 +218,6 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 }
 
-// ImportState takes <host>/<name>.
-func (r *machine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
-	if err != nil {
-		resp.Diagnostics.AddError("Invalid import id", err.Error())
-		return
-	}
-	h, err := r.backend.Hosts.Host(parts[0])
-	if err != nil {
-		resp.Diagnostics.AddError("Unknown host", err.Error())
-		return
-	}
-	uuid, err := h.LookupByName(ctx, parts[1])
-	if err != nil {
-		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
-		return
-	}
-	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
-	}
-}
-
 // complete fills in what was computed; all that was planned stays as planned.
 func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	actual := *m
