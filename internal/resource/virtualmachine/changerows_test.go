@@ -1,0 +1,71 @@
+package virtualmachine_test
+
+// changes are all attributes. In what they say of a machine, spare and other are volumes of its own, KERNEL and INITRD are
+// files of the host.
+var changes = []change{
+	{attribute: "host", first: `host = "host-a"`, second: `host = "host-b"`, change: replaced, removal: never},
+	{attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never},
+	{
+		attribute: "memory", first: `memory = "48Mi"`, second: `memory = "40Mi"`, change: atStart, removal: never,
+	},
+	{
+		attribute: "cpu.vcpus", first: `cpu = { vcpus = 1 }`, second: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart,
+		more: "without `cpu` it is one",
+	},
+	{
+		attribute: "machine.type", first: `machine = { type = "pc", domain_type = "qemu" }`, second: `machine = { type = "q35", domain_type = "qemu" }`,
+		without: `machine = { domain_type = "qemu" }`, change: replaced, removal: ours, more: "taken out, it stays as it is",
+	},
+	{
+		attribute: "machine.arch", first: `machine = { arch = "x86_64", domain_type = "qemu" }`, second: `machine = { arch = "i686", domain_type = "qemu" }`,
+		without: `machine = { domain_type = "qemu" }`, change: replaced, removal: ours, more: "taken out, it stays as it is",
+	},
+	{
+		attribute: "boot.kernel", first: `boot = { kernel = "KERNEL" }`, second: `boot = { kernel = "INITRD" }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "boot.initrd", first: `boot = { kernel = "KERNEL", initrd = "INITRD" }`, second: `boot = { kernel = "KERNEL", initrd = "KERNEL" }`,
+		without: `boot = { kernel = "KERNEL" }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "boot.cmdline", first: `boot = { kernel = "KERNEL", cmdline = "a" }`, second: `boot = { kernel = "KERNEL", cmdline = "b" }`,
+		without: `boot = { kernel = "KERNEL" }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "serial.log_file", first: `serial = { log_file = "/var/log/libvirt/one.log" }`,
+		second: `serial = { log_file = "/var/log/libvirt/two.log" }`, without: `serial = {}`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.volume", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = other } }`, change: live,
+		removal: live, more: "on virtio, scsi and usb; other buses and what the machine boots from at the next start",
+	},
+	{
+		attribute: "disks.*.bus", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = spare, bus = "scsi" } }`,
+		without: `disks = { data = { volume = spare } }`, change: live, removal: live,
+	},
+	{
+		attribute: "disks.*.device", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = spare, device = "cdrom" } }`,
+		without: `disks = { data = { volume = spare } }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.boot_order", first: `disks = { data = { volume = spare, boot_order = 1 } }`,
+		second: `disks = { data = { volume = spare, boot_order = 2 } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.ephemeral", first: `disks = { data = { volume = spare, ephemeral = true } }`,
+		second: `disks = { data = { volume = spare, ephemeral = false } }`, change: atStart, removal: never, more: "taken out, it is false",
+	},
+	{
+		attribute: "machine.domain_type", first: `machine = { type = "q35", domain_type = "qemu" }`, second: `machine = { type = "q35", domain_type = "qemu" }`,
+		without: `machine = { type = "q35" }`, change: ours, removal: ours, more: "another one is another machine; taken out, it stays as it is",
+	},
+	{
+		attribute: "running", first: `running = true`, second: `running = false`, change: stopped, removal: started, more: "true by default",
+	},
+	{attribute: "force_stop", first: `force_stop = false`, second: `force_stop = true`, change: ours, removal: ours},
+	{attribute: "timeouts.create", first: `timeouts = { create = "5m" }`, second: `timeouts = { create = "6m" }`, change: ours, removal: ours},
+	{attribute: "timeouts.read", first: `timeouts = { read = "5m" }`, second: `timeouts = { read = "6m" }`, change: ours, removal: ours},
+	{attribute: "timeouts.update", first: `timeouts = { update = "5m" }`, second: `timeouts = { update = "6m" }`, change: ours, removal: ours},
+	{attribute: "timeouts.delete", first: `timeouts = { delete = "5m" }`, second: `timeouts = { delete = "6m" }`, change: ours, removal: ours},
+}
