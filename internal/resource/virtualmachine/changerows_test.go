@@ -37,11 +37,11 @@ var changes = []change{
 	},
 	{
 		attribute: "disks.*.volume", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = other } }`, change: live,
-		removal: live, more: "on virtio, scsi and usb; other buses and what the machine boots from at the next start",
+		removal: live, boots: true, more: "on virtio, scsi and usb; other buses and what the machine boots from at the next start",
 	},
 	{
 		attribute: "disks.*.bus", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = spare, bus = "scsi" } }`,
-		without: `disks = { data = { volume = spare } }`, change: live, removal: live,
+		without: `disks = { data = { volume = spare } }`, change: live, removal: live, boots: true,
 	},
 	{
 		attribute: "disks.*.device", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = spare, device = "cdrom" } }`,

@@ -47,6 +47,8 @@ type change struct {
 	// has been taken out again.
 	first, second, without string
 	change, removal        effect
+	// boots tells that the change needs a guest that answers.
+	boots bool
 	// more is a word about it for the table.
 	more string
 }
