@@ -19,13 +19,17 @@ func TestUnmodelledNamesWhatHasNoWords(t *testing.T) {
 		"tuning and commands": {`<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>a</name>
 			<cputune><shares>2</shares></cputune><numatune><memory mode='strict'/></numatune>
 			<qemu:commandline><qemu:arg value='-s'/></qemu:commandline></domain>`, []string{"cputune", "numatune", "qemu:commandline"}},
-		"devices": {`<domain type='kvm'><name>a</name><devices><hostdev mode='subsystem' type='usb'/><hostdev mode='subsystem' type='usb'/>
+		"devices": {
+			`<domain type='kvm'><name>a</name><devices><hostdev mode='subsystem' type='usb'/><hostdev mode='subsystem' type='usb'/>
 			<sound model='ich9'/><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices></domain>`,
-			[]string{"hostdev", "sound"}},
+			[]string{"hostdev", "sound"},
+		},
 		"a channel that is not the agent's": {`<domain><devices><channel type='spicevmc'><target type='virtio' name='com.redhat.spice.0'/></channel>
 			</devices></domain>`, []string{"channel"}},
-		"a second one": {`<domain><devices><serial type='pty'/><serial type='pty'/><graphics type='vnc'/></devices></domain>`,
-			[]string{"all but the first serial"}},
+		"a second one": {
+			`<domain><devices><serial type='pty'/><serial type='pty'/><graphics type='vnc'/></devices></domain>`,
+			[]string{"all but the first serial"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Unmodelled(c.text)
