@@ -91,6 +91,12 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			machine{disks: []string{handmade("a", "read-shared", "ide", "device = \"cdrom\"\nephemeral = true", "host-a")}},
 			message("A CD-ROM drive can't be ephemeral", "Leave ephemeral out"),
 		},
+		{
+			"machine type that the host has not",
+			machine{machineType: "pc-i440fx-99"},
+			message("The host can't emulate this", "host-a has no type", "pc, q35"),
+		},
+		{"too many processors", machine{more: "cpu = { vcpus = 300 }"}, message("Too many processors", "255")},
 		{"relative log", machine{log: "guest.log"}, message("must be an absolute path")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

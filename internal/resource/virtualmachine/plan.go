@@ -62,6 +62,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		}
 		plan.check(ctx, &resp.Diagnostics)
 		r.checkOthers(ctx, plan, &resp.Diagnostics)
+		r.planCapabilities(ctx, plan, req.Config, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {

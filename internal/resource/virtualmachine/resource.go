@@ -70,6 +70,9 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	if !isCapable(ctx, h, plan, want, &resp.Diagnostics) {
+		return
+	}
 	life := r.life(h, plan.Host.ValueString())
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.Take(name) {
@@ -174,6 +177,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	if !isCapable(ctx, h, plan, want, &resp.Diagnostics) {
+		return
+	}
 	life := r.life(h, plan.Host.ValueString())
 	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.Running.ValueBool(), plan.ForceStop.ValueBool())
 	if err != nil {
