@@ -32,6 +32,8 @@ type Machine struct {
 	Boot *Boot
 	// Disks are keyed by the name that the user gave them.
 	Disks map[string]Disk
+	// Interfaces are keyed by the name that the user gave them.
+	Interfaces map[string]Interface
 	// Serial is the first serial port; nil when there is none.
 	Serial *Serial
 	Mark   Mark

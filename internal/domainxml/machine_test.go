@@ -80,6 +80,10 @@ func machines() map[string]Machine {
 			},
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
+		"interfaces": {
+			Name: "interfaces", VCPUs: 1, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}, Interfaces: everyInterface(),
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
 	}
 }
 

@@ -226,7 +226,8 @@ func Pending(live string, want Machine) ([]string, error) {
 		i, has := all[key]
 		differs("disk "+key, !has || i.Device != w.Device || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
 	}
-	return pending, nil
+	interfaces, err := pendingInterfaces(live, want)
+	return append(pending, interfaces...), err
 }
 
 // liveDisks are all disks and drives of a running domain, and which of them came with a domain made by hand. Its metadata

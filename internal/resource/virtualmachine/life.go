@@ -32,6 +32,7 @@ type domains interface {
 	guard.Host
 	guard.Waiter
 	Attach(ctx context.Context, uuid, deviceXML string) error
+	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 }
@@ -58,7 +59,7 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (string, error
 	}
 	// The UUID is made here, so that a domain whose host answers no more can be found again.
 	want.UUID = uuid.NewString()
-	text, err := domainxml.Build(want)
+	text, err := domainxml.Build(want.WithMACs(domainxml.Machine{}, newMAC))
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +100,11 @@ func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine)
 	if err != nil {
 		return err
 	}
-	text, err := domainxml.Update(stored, want)
+	is, err := domainxml.Parse(stored)
+	if err != nil {
+		return err
+	}
+	text, err := domainxml.Update(stored, want.WithMACs(is, newMAC))
 	if err != nil {
 		return err
 	}
@@ -196,6 +201,9 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	}
 	if !active {
 		return nil, nil
+	}
+	if err := l.gainInterfaces(ctx, uuid, was, want); err != nil {
+		return nil, err
 	}
 	return l.gain(ctx, uuid, want)
 }

@@ -230,6 +230,7 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	actual.read(is, m.Running.ValueBool())
 	m.ID, m.UUID = actual.ID, actual.UUID
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
+	m.fillMACs(is)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {
