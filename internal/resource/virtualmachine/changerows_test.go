@@ -9,7 +9,7 @@ var changes = []change{
 		attribute: "memory", first: `memory = "48Mi"`, second: `memory = "40Mi"`, change: atStart, removal: never,
 	},
 	{
-		attribute: "cpu.vcpus", first: `cpu = { vcpus = 1 }`, second: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart,
+		attribute: "cpu.vcpus", first: `cpu = { vcpus = 2 }`, second: `cpu = { vcpus = 3 }`, change: atStart, removal: atStart,
 		more: "without `cpu` it is one",
 	},
 	{
@@ -40,12 +40,14 @@ var changes = []change{
 		removal: live, boots: true, more: "on virtio, scsi and usb; other buses and what the machine boots from at the next start",
 	},
 	{
-		attribute: "disks.*.bus", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = spare, bus = "scsi" } }`,
-		without: `disks = { data = { volume = spare } }`, change: live, removal: live, boots: true,
+		attribute: "disks.*.bus", first: `disks = { data = { volume = spare }, more = { volume = other, bus = "scsi" } }`,
+		second:  `disks = { data = { volume = spare, bus = "scsi" }, more = { volume = other, bus = "scsi" } }`,
+		without: `disks = { data = { volume = spare }, more = { volume = other, bus = "scsi" } }`, change: live, removal: live, boots: true,
+		more: "between virtio, scsi (where the machine started with a disk there) and usb; other buses at the next start",
 	},
 	{
-		attribute: "disks.*.device", first: `disks = { data = { volume = spare } }`, second: `disks = { data = { volume = spare, device = "cdrom" } }`,
-		without: `disks = { data = { volume = spare } }`, change: atStart, removal: atStart,
+		attribute: "disks.*.device", first: `disks = { data = { volume = spare, device = "cdrom" } }`, second: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: never, more: "taken out, it is a disk",
 	},
 	{
 		attribute: "disks.*.boot_order", first: `disks = { data = { volume = spare, boot_order = 1 } }`,

@@ -83,7 +83,10 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
-	// Another spelling of the same memory is no change: 2Gi and 2048Mi.
+	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
+	if respelled(was, is) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), was.Type)...)
+	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
 	// So is another spelling of the same interface, such as a MAC address in capitals.
 	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
