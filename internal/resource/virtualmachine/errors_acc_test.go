@@ -91,6 +91,26 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			machine{disks: []string{handmade("a", "read-shared", "ide", "device = \"cdrom\"\nephemeral = true", "host-a")}},
 			message("A CD-ROM drive can't be ephemeral", "Leave ephemeral out"),
 		},
+		{
+			"multicast address",
+			machine{more: `interfaces = { lan = { user = true, mac = "53:54:00:00:00:01" } }`},
+			message("lan", "must be the address of one device"),
+		},
+		{
+			"no address",
+			machine{more: `interfaces = { lan = { user = true, mac = "5254.0000.0001" } }`},
+			message("lan", "must be six bytes in hexadecimal digits"),
+		},
+		{
+			"interface on two things",
+			machine{more: `interfaces = { lan = { user = true, bridge = "br0" } }`},
+			message("An interface is on one thing", "Set exactly one of them"),
+		},
+		{
+			"boot order of a disk and an interface",
+			machine{disks: []string{handmade("a", "write-exclusive", "virtio", "boot_order = 1", "host-a")}, more: `interfaces = { lan = { user = true, boot_order = 1 } }`},
+			message("Duplicate boot order", "disk a", "interface lan"),
+		},
 		{"relative log", machine{log: "guest.log"}, message("must be an absolute path")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
