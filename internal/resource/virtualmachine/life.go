@@ -33,6 +33,8 @@ type domains interface {
 	guard.Waiter
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
+	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
+	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 }
@@ -227,8 +229,8 @@ func (l life) takeBack(ctx context.Context, uuid string) error {
 	return l.end(ctx, uuid, true)
 }
 
-// look reads the stored definition, since that is what the configuration describes, with how the running machine's disks
-// differ from it, and whether the domain is active.
+// look reads the stored definition, since that is what the configuration describes, with how the running machine's devices
+// differ from it, their addresses, and whether the domain is active.
 func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
 	if is, err = l.stored(ctx, uuid); err != nil {
 		return is, false, err
@@ -241,7 +243,10 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	if err != nil {
 		return is, true, err
 	}
-	return is, true, is.Compare(live)
+	if err := is.Compare(live); err != nil {
+		return is, true, err
+	}
+	return is, true, l.reach(ctx, uuid, live, &is)
 }
 
 func (l life) stored(ctx context.Context, uuid string) (domainxml.Machine, error) {

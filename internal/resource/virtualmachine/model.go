@@ -23,6 +23,9 @@ type model struct {
 	Boot       types.Object     `tfsdk:"boot"`
 	Disks      types.Map        `tfsdk:"disks"`
 	Interfaces types.Map        `tfsdk:"interfaces"`
+	Addresses  types.Map        `tfsdk:"addresses"`
+	WaitFor    types.Object     `tfsdk:"wait_for"`
+	GuestAgent types.Bool       `tfsdk:"guest_agent"`
 	Serial     types.Object     `tfsdk:"serial"`
 	Running    types.Bool       `tfsdk:"running"`
 	ForceStop  types.Bool       `tfsdk:"force_stop"`

@@ -22,6 +22,7 @@ func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	}
 	config.checkBootOrder(ctx, &resp.Diagnostics)
 	checkInterfaces(ctx, config, &resp.Diagnostics)
+	checkWaitFor(ctx, config, &resp.Diagnostics)
 }
 
 // checkBootOrder refuses a place that two devices want. It blames the later one, so that the message is always the same.
@@ -91,6 +92,8 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	// So is another spelling of the same interface, such as a MAC address in capitals.
 	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("interfaces"), plan.Interfaces)...)
+	plan.planAddresses(state)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 }
 
 // checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.

@@ -104,6 +104,10 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			resp.Diagnostics.AddWarning("The machine is not marked as wholly created",
 				fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
 		}
+		if is, came := plan.await(ctx, life, &resp.Diagnostics); came {
+			readAddresses(&plan, is)
+			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+		}
 	}
 	if err != nil {
 		if undo := life.takeBack(ctx, uuid); undo != nil {
@@ -161,8 +165,9 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update plugs and unplugs disks, writes the stored definition, and starts or stops the machine. What a running guest does
 // not see before its next start is said in a warning; nothing is ever undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan model
+	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
 	resp.Diagnostics.Append(diags...)
 	plan.check(ctx, &resp.Diagnostics)
@@ -191,6 +196,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 			fmt.Sprintf("Machine %s on host %s runs and can't be given this while it does: %s. It is in its stored definition, and takes "+
 				"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
 				plan.Name.ValueString(), plan.Host.ValueString(), strings.Join(pending, ", ")))
+	}
+	if !plan.reachedAs(state) {
+		plan.await(ctx, life, &resp.Diagnostics)
 	}
 	is, _, err := life.look(ctx, plan.UUID.ValueString())
 	if err != nil {
@@ -231,6 +239,9 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	m.ID, m.UUID = actual.ID, actual.UUID
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
 	m.fillMACs(is)
+	if m.Addresses.IsUnknown() {
+		m.Addresses = actual.Addresses
+	}
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {
