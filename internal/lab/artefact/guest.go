@@ -22,7 +22,7 @@ var (
 
 // guestModules are the drivers of the guest, without those that they need.
 var guestModules = []string{
-	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "button", "evdev",
+	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "virtio_balloon", "button", "evdev",
 }
 
 // guestBuilder changes when the same scripts and modules make another image.
