@@ -94,9 +94,10 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 	}, nil
 }
 
-// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done.
+// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done, a balloon that has moved.
 var eventIDs = []libvirt.DomainEventID{
 	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob,
+	libvirt.DomainEventIDBalloonChange,
 }
 
 func (w *watcher) connect(ctx context.Context) error {
@@ -140,6 +141,8 @@ func subject(event any) string {
 	case *libvirt.DomainEventCallbackDeviceRemovedMsg:
 		d = e.Msg.Dom
 	case *libvirt.DomainEventCallbackBlockJobMsg:
+		d = e.Msg.Dom
+	case *libvirt.DomainEventCallbackBalloonChangeMsg:
 		d = e.Msg.Dom
 	}
 	return uuid.UUID(d.UUID).String()

@@ -23,7 +23,7 @@ type group struct {
 	able func(host.DomainCapabilities, domainxml.Machine, *diag.Diagnostics)
 }
 
-var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup}
+var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, namesGroup, powerGroup}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {

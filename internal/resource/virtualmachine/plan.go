@@ -79,6 +79,9 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	}
 	// Another spelling of the same memory is no change: 2Gi and 2048Mi.
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
+	if !plan.MaxMemory.IsNull() {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("max_memory"), state.MaxMemory.OrSame(plan.MaxMemory))...)
+	}
 }
 
 // checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.
