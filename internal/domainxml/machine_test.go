@@ -86,7 +86,7 @@ func machines() map[string]Machine {
 				"a-floppy": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"},
 				"b-lun":    {Volume: iscsi(volume.WriteExclusive, true), Device: LUN, Bus: "scsi"},
 				"c-stick":  {Volume: local("stick", "g2"), Device: Fixed, Bus: "usb", Tuning: Tuning{Serial: "stick"}},
-				"d-empty":  {Device: CDROM, Bus: "usb"},
+				"d-empty":  {Device: CDROM, Bus: "sata"},
 				"e-none":   {Device: Floppy, Bus: "fdc"},
 			},
 			Mark: Mark{Owner: "prod", Phase: Ready},
@@ -96,7 +96,7 @@ func machines() map[string]Machine {
 			Disks: map[string]Disk{
 				"a-all": {
 					Volume: iscsi(volume.WriteExclusive, true), Device: Fixed, Bus: "virtio", Target: "vdc", ReadOnly: true, Tuning: Tuning{
-						Serial: "WD-1 +2", Cache: "directsync", IO: "native", Discard: "ignore", ErrorPolicy: "report", IOThread: 3,
+						Serial: "WD-1+2", Cache: "directsync", IO: "native", Discard: "ignore", ErrorPolicy: "report", IOThread: 3,
 						LogicalBlockSize: 512, PhysicalBlockSize: 4096,
 					},
 				},

@@ -61,7 +61,9 @@ const DirectCache = "none"
 // the guest frees. A drive has one for all of its media, since libvirt does not change it with them.
 func (is Disk) Usual() Tuning {
 	t := is.needed()
-	t.ErrorPolicy = "stop"
+	if is.Device != Floppy { // QEMU's have none
+		t.ErrorPolicy = "stop"
+	}
 	if !IsDrive(is.Device) && len(is.Volume.Images) > 0 && is.Volume.Images[0].Format == "raw" && is.Volume.Images[0].Type != "file" {
 		t.Cache, t.Discard = DirectCache, "unmap"
 	}

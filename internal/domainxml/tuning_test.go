@@ -35,7 +35,8 @@ func TestUsualTuning(t *testing.T) {
 		"overlay on the network":  {Disk{Volume: overlay(), Device: Fixed}, Tuning{ErrorPolicy: "stop"}},
 		"file that others write":  {Disk{Volume: shared, Device: Fixed}, Tuning{Cache: "none", ErrorPolicy: "stop"}},
 		"medium from the network": {Disk{Volume: iscsi(volume.ReadShared, false), Device: CDROM}, Tuning{ErrorPolicy: "stop"}},
-		"empty drive":             {Disk{Device: Floppy}, Tuning{ErrorPolicy: "stop"}},
+		"empty drive":             {Disk{Device: CDROM}, Tuning{ErrorPolicy: "stop"}},
+		"floppy drive":            {Disk{Device: Floppy}, Tuning{}},
 	} {
 		if diff := cmp.Diff(c.want, c.disk.Usual()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -54,7 +54,7 @@ func diskAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller; default of a `lun`, which can be on no other), " +
 			"`sata` (default of a `cdrom` on a machine of type `q35`), `usb`, or `ide` (default of a `cdrom` on a `pc`, which is x86's own " +
 			"type; up to four devices, and none on other types). On all others a `cdrom` is on `scsi` by default. A `cdrom` can't be on " +
-			"`virtio`. A `floppy` is on `fdc`, which only a `pc` has, with up to two drives.",
+			"`virtio` or `usb`. A `floppy` is on `fdc`, which only a `pc` has, with up to two drives.",
 		Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "usb", "ide", fdc)},
 	}
 	all["target"] = schema.StringAttribute{
@@ -95,9 +95,9 @@ func tuningAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"serial": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Serial number that the guest sees: letters, digits, spaces and `-_.+`; up to 20 on `virtio`, `sata` and `ide`, " +
+			MarkdownDescription: "Serial number that the guest sees: letters, digits and `-_.+`; up to 20 on `virtio`, `sata` and `ide`, " +
 				"36 on others." + atNextStart,
-			Validators: []validator.String{stringvalidator.RegexMatches(diskSerial, "must consist of letters, digits, spaces, -, _, . and +")},
+			Validators: []validator.String{stringvalidator.RegexMatches(diskSerial, "must consist of letters, digits, -, _, . and +")},
 		},
 		"cache": text("What the host caches: `none`, `writethrough`, `writeback`, `directsync`, `unsafe` or `default`, which is QEMU's own choice. If "+
 			"absent, `none` for raw volumes on block devices or the network, else QEMU's own choice.",

@@ -33,6 +33,7 @@ func (d diskModel) check(key string, machine machineModel, diags *diag.Diagnosti
 	d.checkTarget(key, diags)
 	d.checkSerial(key, diags)
 	d.checkBlockSizes(key, diags)
+	d.checkErrorPolicy(key, diags)
 	d.checkIOThread(key, diags)
 	if d.Ephemeral.ValueBool() && domainxml.IsDrive(d.Device.ValueString()) {
 		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "A drive can't be ephemeral",
@@ -74,8 +75,10 @@ func (d diskModel) checkBus(key string, machine machineModel, diags *diag.Diagno
 	switch {
 	case bus == "" || d.Device.IsUnknown():
 	case d.is(domainxml.CDROM) && bus == "virtio":
-		refuse("No CD-ROM drive on virtio", "is a cdrom, and there are no such drives on virtio. Leave the bus out, or use scsi, sata, usb or (on a "+
-			"pc) ide.")
+		refuse("No CD-ROM drive on virtio", "is a cdrom, and there are no such drives on virtio. Leave the bus out, or use scsi, sata or (on a pc) ide.")
+	case d.is(domainxml.CDROM) && bus == "usb":
+		refuse("No CD-ROM drive on USB", "is a cdrom on usb, where its guest would see a disk, whose medium could never change. Leave the bus out, or use "+
+			"scsi, sata or (on a pc) ide; or a disk with read_only = true.")
 	case d.is(domainxml.LUN) && bus != "scsi":
 		refuse("A logical unit is on SCSI", "is a lun, whose guest sends it SCSI commands, and is on %s. Leave the bus out, or use the device disk.", bus)
 	case d.is(domainxml.Floppy) != (bus == fdc):

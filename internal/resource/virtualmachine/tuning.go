@@ -15,7 +15,8 @@ import (
 // What libvirt and QEMU take.
 var (
 	targetName = regexp.MustCompile(`^[vshf]d[a-z]{1,2}$`)
-	diskSerial = regexp.MustCompile(`^[A-Za-z0-9 _.+-]+$`)
+	// libvirt 9.0 takes a space, too, and its guest sees a backslash before it.
+	diskSerial = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 	blockSizes = []int64{512, 1024, 2048, 4096, 8192, 16384, 32768}
 )
 
@@ -86,6 +87,14 @@ func (d diskModel) checkBlockSizes(key string, diags *diag.Diagnostics) {
 		diags.AddAttributeError(diskPath(key).AtName("physical_block_size"), "Physical blocks smaller than logical ones",
 			fmt.Sprintf("Disk %s has logical blocks of %d bytes, so that its physical ones can't have %d. Leave the physical size out, and it "+
 				"is the same.", key, logical.ValueInt64(), physical.ValueInt64()))
+	}
+}
+
+// checkErrorPolicy refuses one where QEMU has none.
+func (d diskModel) checkErrorPolicy(key string, diags *diag.Diagnostics) {
+	if d.is(domainxml.Floppy) && !d.ErrorPolicy.IsNull() {
+		diags.AddAttributeError(diskPath(key).AtName("error_policy"), "No error policy of a floppy drive",
+			fmt.Sprintf("Disk %s is a floppy, whose guest always sees the errors of its storage. Leave error_policy out.", key))
 	}
 }
 
