@@ -70,7 +70,7 @@ func (d diskModel) checkBus(key string, machine machineModel, diags *diag.Diagno
 		if bus == fdc && d.is(domainxml.Floppy) {
 			at = diskPath(key).AtName("device")
 		}
-		diags.AddAttributeError(at, summary, fmt.Sprintf("Disk "+key+" "+format, args...))
+		diags.AddAttributeError(at, summary, fmt.Sprintf("Disk %s %s", key, fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case bus == "" || d.Device.IsUnknown():
