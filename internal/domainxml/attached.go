@@ -19,8 +19,10 @@ type Attached struct {
 	Boots bool
 	// Pluggable tells that it can be unplugged from a running guest, and plugged in again.
 	Pluggable bool
-	// Drive tells that it is the medium of a CD-ROM drive: a running guest can lose that, and keeps the drive.
+	// Drive tells that it is the medium of a CD-ROM or floppy drive: a running guest can lose that, and keeps the drive.
 	Drive bool
+	// ReadOnly tells that the guest can't write to it, whatever its volume allows.
+	ReadOnly bool
 	// Ephemeral tells that what the guest writes is discarded when it stops: while it runs, the volume is only read.
 	Ephemeral bool
 	// Volume is what it opens, top first, with what virtclaim's metadata add to it.
@@ -45,8 +47,8 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 		}
 		key := diskKey(disk)
 		a := Attached{
-			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), Ephemeral: disk.Transient != nil,
-			Volume: parseDisk(disk, mark.disk(key)).Volume,
+			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), ReadOnly: isReadOnly(disk),
+			Ephemeral: disk.Transient != nil, Volume: parseDisk(disk, mark.disk(key)).Volume,
 		}
 		if disk.Target != nil {
 			a.Target = disk.Target.Dev
@@ -97,7 +99,7 @@ func hasBootOrder(d *libvirtxml.Domain) bool {
 var pluggableBuses = []string{"virtio", "scsi", "usb"}
 
 func isPluggable(d libvirtxml.DomainDisk) bool {
-	return !isDrive(d) && d.Device != "floppy" && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
+	return isFixed(d) && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
 }
 
 // Device is the element of the device of that key, as a domain's XML has it; ok is false when it has none, or only an

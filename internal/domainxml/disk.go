@@ -33,8 +33,8 @@ func diskKey(d libvirtxml.DomainDisk) string {
 	return ""
 }
 
-// isFixed leaves CD-ROM and floppy drives and LUN pass-through out.
-func isFixed(d libvirtxml.DomainDisk) bool { return kindOf(d) == Fixed }
+// isFixed leaves CD-ROM and floppy drives out.
+func isFixed(d libvirtxml.DomainDisk) bool { return !isDrive(d) }
 
 // isDisk tells whether a device is one of a machine's disks. Of the drives that come with a domain made by hand those are
 // that virtclaim was asked to fill, and, as long as it has changed nothing of that domain, those with a medium. The rest is
@@ -70,9 +70,11 @@ func applyDisks(d *libvirtxml.Domain, m Machine) {
 		applyDisk(&disk, want[key])
 		kept = append(kept, disk)
 	}
+	yieldTargets(kept, want)
 	nameTargets(kept)
 	d.Devices.Disks = kept
-	addSCSIController(d)
+	addControllers(d)
+	addIOThreads(d)
 }
 
 // newKeys are the disks that have no device yet, the ones to boot from first, so that they get the first targets.
@@ -89,10 +91,11 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now, want) {
 		applyVolume(d, want.Volume)
 	}
-	if d.Target == nil || d.Target.Bus != want.Bus {
-		d.Target = &libvirtxml.DomainDiskTarget{Bus: want.Bus}
-		d.Address = nil // it belongs to the old bus
+	if hasKey(*d) || showsOtherAccess(*d, want) {
+		applyAccess(d, want)
 	}
+	applyTarget(d, want)
+	applyTuning(d, want.tuned(hasKey(*d)))
 	if (d.Transient != nil) != want.Ephemeral {
 		d.Transient = nil
 		if want.Ephemeral {
@@ -109,67 +112,14 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 
 // sameDevice compares what of two disks' volumes a device's XML can hold.
 func sameDevice(a, b Disk) bool {
-	return (a.Device == CDROM || a.Volume.CopyOnRead == b.Volume.CopyOnRead) &&
+	return (IsDrive(a.Device) || a.Volume.CopyOnRead == b.Volume.CopyOnRead) &&
 		slices.EqualFunc(a.Volume.Images, b.Volume.Images, func(x, y volume.Image) bool {
 			for _, i := range []*volume.Image{&x, &y} {
 				i.AccessMode, i.Hosts, i.Binding, i.Generation = "", nil, "", ""
 			}
 			return reflect.DeepEqual(x, y)
-		}) && a.topMode() == b.topMode()
+		})
 }
-
-// topMode is the access mode that the device shows. A drive shows none: it only reads, whatever its volume allows.
-func (is Disk) topMode() volume.AccessMode {
-	if is.Device == CDROM || len(is.Volume.Images) == 0 {
-		return ""
-	}
-	return is.Volume.Images[0].AccessMode
-}
-
-// targetPrefixes are those of the buses that do not count in sda, sdb and so on.
-var targetPrefixes = map[string]string{"virtio": "vd", "ide": "hd"}
-
-// nameTargets gives every disk without a target the first free name of its bus.
-func nameTargets(disks []libvirtxml.DomainDisk) {
-	taken := map[string]bool{}
-	for _, d := range disks {
-		if d.Target != nil {
-			taken[d.Target.Dev] = true
-		}
-	}
-	for i := range disks {
-		if disks[i].Target == nil || disks[i].Target.Dev != "" {
-			continue
-		}
-		for n := 0; ; n++ {
-			if name := cmp.Or(targetPrefixes[disks[i].Target.Bus], "sd") + letters(n); !taken[name] {
-				disks[i].Target.Dev, taken[name] = name, true
-				break
-			}
-		}
-	}
-}
-
-// letters counts as disk names do: a to z, then aa, ab and so on.
-func letters(n int) string {
-	s := ""
-	for n++; n > 0; n = (n - 1) / 26 {
-		s = string(rune('a'+(n-1)%26)) + s
-	}
-	return s
-}
-
-// addSCSIController names the model that guests have a driver for: libvirt's own choice is an lsilogic.
-func addSCSIController(d *libvirtxml.Domain) {
-	onSCSI := func(k libvirtxml.DomainDisk) bool { return k.Target != nil && k.Target.Bus == "scsi" }
-	if !slices.ContainsFunc(d.Devices.Disks, onSCSI) || slices.ContainsFunc(d.Devices.Controllers, isSCSI) {
-		return
-	}
-	d.Devices.Controllers = append(d.Devices.Controllers,
-		libvirtxml.DomainController{Type: "scsi", Index: new(uint), Model: "virtio-scsi"})
-}
-
-func isSCSI(c libvirtxml.DomainController) bool { return c.Type == "scsi" }
 
 func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	m.Disks = map[string]Disk{}
@@ -231,21 +181,27 @@ func (m *Machine) Compare(live string) error {
 // hasOther tells whether a drive has a medium, and its running domain another one, or none. What one that is entering is
 // to have was never asked for: it has none.
 func (is Disk) hasOther(live Disk) bool {
-	return is.Device == CDROM && len(is.Volume.Images) > 0 && live.Another(is)
+	return IsDrive(is.Device) && len(is.Volume.Images) > 0 && live.Another(is)
 }
 
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
-	disk := Disk{Device: kindOf(d), Ephemeral: d.Transient != nil, Entering: mark.Entering}
+	disk := Disk{
+		Device: kindOf(d), Ephemeral: d.Transient != nil, Entering: mark.Entering, ReadOnly: isReadOnly(d) && mark.asks(readOnly),
+	}
 	if !isDrive(d) || !isEmpty(d) {
 		disk.Volume = parseVolume(d)
 		mark.complete(&disk)
 	}
 	if d.Target != nil {
 		disk.Bus = d.Target.Bus
+		if mark.asks(target) {
+			disk.Target = d.Target.Dev
+		}
 	}
 	if d.Boot != nil {
 		disk.BootOrder = d.Boot.Order
 	}
+	parseTuning(d, mark, &disk)
 	return disk
 }
 

@@ -13,11 +13,19 @@ import (
 const (
 	// Fixed is an ordinary disk.
 	Fixed = "disk"
+	// LUN is a logical unit whose SCSI commands the guest sends itself.
+	LUN = "lun"
 	// CDROM is a drive that the guest only reads from, and whose medium changes while it runs. The drive itself stays.
 	CDROM = "cdrom"
+	// Floppy is another such drive. The guest can't write to what virtclaim puts there either: libvirt changes that only with
+	// the drive, not with its medium.
+	Floppy = "floppy"
 )
 
-func isDrive(d libvirtxml.DomainDisk) bool { return d.Device == CDROM }
+// IsDrive tells whether a device is one whose medium changes, and which may be empty.
+func IsDrive(device string) bool { return device == CDROM || device == Floppy }
+
+func isDrive(d libvirtxml.DomainDisk) bool { return IsDrive(d.Device) }
 
 // isEmpty tells whether a drive has no medium. libvirt leaves a source that names nothing in one that was emptied while
 // its domain runs.
@@ -35,7 +43,7 @@ func eject(d *libvirtxml.DomainDisk) {
 	}
 }
 
-// Drive is the element of the CD-ROM drive of that key, as a domain's XML has it, with that medium in it; with none when
+// Drive is the element of the CD-ROM or floppy drive of that key, as a domain's XML has it, with that medium in it; with none when
 // the volume has no image. ok is false when the device of that key is no drive.
 func Drive(text, key string, medium volume.Volume) (element string, ok bool, err error) {
 	d, err := Unmarshal(text)
@@ -62,7 +70,7 @@ func Inserts(live string, want Machine) ([]string, error) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		empty := func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && isDrive(k) && isEmpty(k) }
-		if disk := want.Disks[key]; disk.Device == CDROM && len(disk.Volume.Images) > 0 && slices.ContainsFunc(d.Devices.Disks, empty) {
+		if disk := want.Disks[key]; IsDrive(disk.Device) && len(disk.Volume.Images) > 0 && slices.ContainsFunc(d.Devices.Disks, empty) {
 			keys = append(keys, key)
 		}
 	}

@@ -322,3 +322,71 @@ func TestDrivesMadeByHand(t *testing.T) {
 		t.Errorf("with a disk instead it is %s, %v", instead, err)
 	}
 }
+
+// What a machine made by hand has is known, of whatever kind it is.
+func TestDevicesMadeByHandAreRead(t *testing.T) {
+	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices>
+		<disk type='file' device='floppy'><driver name='qemu' type='raw'/><source file='/a.img'/><target dev='fda' bus='fdc'/></disk>
+		<disk type='file' device='floppy'><driver name='qemu' type='raw'/><target dev='fdb' bus='fdc'/></disk>
+		<disk type='block' device='lun'><driver name='qemu' type='raw' cache='none'/><source dev='/dev/sdx'/><target dev='sda' bus='scsi'/><boot order='1'/></disk>
+		<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='/b.img'/><target dev='sdb' bus='usb'/><serial>B</serial></disk>
+		</devices></domain>`
+	image := func(kind, name string) volume.Volume {
+		return volume.Volume{Images: []volume.Image{{Type: kind, Format: "raw", Name: name, AccessMode: volume.WriteExclusive}}}
+	}
+	want := map[string]Disk{
+		"fda": {Volume: image("file", "/a.img"), Device: Floppy, Bus: "fdc"},
+		"sda": {Volume: image("block", "/dev/sdx"), Device: LUN, Bus: "scsi", BootOrder: 1, Tuning: Tuning{Cache: "none"}},
+		"sdb": {Volume: image("file", "/b.img"), Device: Fixed, Bus: "usb", Tuning: Tuning{Serial: "B"}},
+	}
+	m, err := Parse(byHand)
+	if diff := cmp.Diff(want, m.Disks); err != nil || diff != "" {
+		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+	}
+	attached, _, err := AttachedTo(byHand)
+	if err != nil || len(attached) != 3 {
+		t.Fatalf("attached are %+v, %v", attached, err)
+	}
+	floppy, lun, stick := attached[0], attached[1], attached[2]
+	if floppy.ReadOnly || !floppy.Drive || floppy.Pluggable || floppy.Boots {
+		t.Errorf("the floppy is %+v", floppy)
+	}
+	if lun.ReadOnly || lun.Drive || !lun.Pluggable || !lun.Boots || stick.Boots || !stick.Pluggable {
+		t.Errorf("the logical unit is %+v, the stick %+v", lun, stick)
+	}
+	// Adopted, the floppy is one that virtclaim would have made: its guest can't write to it.
+	m.Mark.Phase = Ready
+	if pending, err := Pending(byHand, m); err != nil || strings.Join(pending, ", ") != "disk fda" {
+		t.Errorf("pending are %v, %v", pending, err)
+	}
+	// Of a machine of ours, those that somebody attached are drift, and go.
+	ours := strings.Replace(byHand, "<devices>", `<metadata><machine xmlns="`+Namespace+`" phase="ready"/></metadata><devices>`, 1)
+	is, err := Parse(ours)
+	delete(want, "fda")
+	if diff := cmp.Diff(want, is.Disks); err != nil || diff != "" {
+		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+	}
+	m.Disks = nil
+	if lost, err := Loses(ours, m); err != nil || !slices.Equal(lost, []string{"sdb"}) {
+		t.Errorf("it loses %v, %v", lost, err)
+	}
+}
+
+func TestOnlySomeDevicesCanBePluggedIn(t *testing.T) {
+	want := machines()["devices-pc"]
+	bare := want
+	bare.Disks = nil
+	for controllers, plugged := range map[string]string{
+		"": "",
+		`<controller type="usb" index="0" model="none"/>`:                                                  "",
+		`<controller type="usb" index="0" model="piix3-uhci"/>`:                                            "c-stick",
+		`<controller type="scsi" index="0" model="virtio-scsi"/>`:                                          "b-lun",
+		`<controller type="scsi" index="0" model="virtio-scsi"/><controller type="usb" model="nec-xhci"/>`: "b-lun c-stick",
+	} {
+		live := strings.Replace(build(t, bare), "<devices>", "<devices>"+controllers, 1)
+		live = strings.Replace(live, "<devices></devices>", "<devices>"+controllers+"</devices>", 1)
+		if gains, err := Gains(live, want); err != nil || strings.Join(gains, " ") != plugged {
+			t.Errorf("with %s it gains %v, %v; want %s", controllers, gains, err, plugged)
+		}
+	}
+}

@@ -80,12 +80,17 @@ type Boot struct {
 
 // Disk is one disk of a machine.
 type Disk struct {
-	// Volume has no image where a CD-ROM drive is empty.
+	// Volume has no image where a drive is empty.
 	Volume volume.Volume
-	// Device is how the guest sees it: Fixed or CDROM. It is built without one as Fixed.
+	// Device is how the guest sees it: Fixed, LUN, CDROM or Floppy. It is built without one as Fixed.
 	Device string
-	// Bus is virtio, scsi, sata or ide.
+	// Bus is virtio, scsi, sata, usb, ide or, of a floppy drive, fdc.
 	Bus string
+	// Target is the name that was asked for in libvirt, such as vdb; empty leaves it open.
+	Target string
+	// ReadOnly asks for a device that can only be read from, whatever the volume allows.
+	ReadOnly bool
+	Tuning
 	// BootOrder counts from 1; 0 means that the disk is not booted from by order.
 	BootOrder uint
 	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).

@@ -94,6 +94,36 @@ func machines() map[string]Machine {
 			Name: "interfaces", VCPUs: 1, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}, Interfaces: everyInterface(), GuestAgent: true,
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
+		"devices-pc": {
+			Name: "devices-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
+			Disks: map[string]Disk{
+				"a-floppy": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"},
+				"b-lun":    {Volume: iscsi(volume.WriteExclusive, true), Device: LUN, Bus: "scsi"},
+				"c-stick":  {Volume: local("stick", "g2"), Device: Fixed, Bus: "usb", Tuning: Tuning{Serial: "stick"}},
+				"d-empty":  {Device: CDROM, Bus: "sata"},
+				"e-none":   {Device: Floppy, Bus: "fdc"},
+			},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
+		"tuned-disks": {
+			Name: "tuned-disks", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm",
+			Disks: map[string]Disk{
+				"a-all": {
+					Volume: iscsi(volume.WriteExclusive, true), Device: Fixed, Bus: "virtio", Target: "vdc", ReadOnly: true, Tuning: Tuning{
+						Serial: "WD-1+2", Cache: "directsync", IO: "native", Discard: "ignore", ErrorPolicy: "report", IOThread: 3,
+						LogicalBlockSize: 512, PhysicalBlockSize: 4096,
+					},
+				},
+				// What is asked for is what it would have anyway.
+				"b-same": {
+					Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", Target: "vda",
+					Tuning: Tuning{Cache: "none", Discard: "unmap", ErrorPolicy: "stop", LogicalBlockSize: 4096, PhysicalBlockSize: 4096},
+				},
+				"c-default": {Volume: iscsi(volume.ReadShared, false), Device: Fixed, Bus: "virtio", Tuning: Tuning{Cache: "default", LogicalBlockSize: 4096}},
+				"d-shared":  {Volume: iscsi(volume.WriteShared, false), Device: Fixed, Bus: "virtio", ReadOnly: true},
+			},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
 	}
 }
 

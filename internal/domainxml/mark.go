@@ -48,6 +48,8 @@ type diskMark struct {
 	Key      string `xml:"key,attr"`
 	Capacity *int64 `xml:"capacity,attr"`
 	Entering bool   `xml:"entering,attr,omitempty"`
+	// Asked are the names of what was asked for and can't be told from what the device has anyway.
+	Asked string `xml:"asked,attr,omitempty"`
 	// CopyOnRead is noted of drives only, whose device can't show it.
 	CopyOnRead bool        `xml:"copy-on-read,attr,omitempty"`
 	Images     []imageMark `xml:"image"`
@@ -67,8 +69,8 @@ func newMachineMark(of Machine) machineMark {
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
 		d := diskMark{
-			Key: key, Capacity: v.Capacity, Entering: of.Disks[key].Entering,
-			CopyOnRead: v.CopyOnRead && of.Disks[key].Device == CDROM,
+			Key: key, Capacity: v.Capacity, Entering: of.Disks[key].Entering, Asked: of.Disks[key].asked(),
+			CopyOnRead: v.CopyOnRead && IsDrive(of.Disks[key].Device),
 		}
 		for _, i := range v.Images {
 			d.Images = append(d.Images, imageMark{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
@@ -77,6 +79,9 @@ func newMachineMark(of Machine) machineMark {
 	}
 	return m
 }
+
+// asks tells whether something was asked for by name.
+func (m diskMark) asks(name string) bool { return slices.Contains(strings.Fields(m.Asked), name) }
 
 func (m machineMark) disk(key string) diskMark {
 	for _, d := range m.Disks {
@@ -88,11 +93,16 @@ func (m machineMark) disk(key string) diskMark {
 }
 
 // complete adds to a disk read from a device what the mark knows of its volume. A device that somebody changed by hand to
-// another access mode or chain is believed over the mark.
+// another access mode or chain is believed over the mark. One that only reads, because it is a drive or was asked to, does so
+// under any access mode.
 func (m diskMark) complete(d *Disk) {
 	v := &d.Volume
 	same := slices.EqualFunc(m.Images, v.Images, func(m imageMark, i volume.Image) bool { return m.Name == i.Name })
-	if !same || len(v.Images) == 0 || d.Device != CDROM && m.Images[0].AccessMode != v.Images[0].AccessMode {
+	if !same || len(v.Images) == 0 {
+		return
+	}
+	reads := v.Images[0].AccessMode == volume.ReadShared && (IsDrive(d.Device) || m.asks(readOnly))
+	if !reads && m.Images[0].AccessMode != v.Images[0].AccessMode {
 		return
 	}
 	v.Capacity = m.Capacity

@@ -81,7 +81,7 @@ func (is Disk) namesPool() bool {
 // keeps its medium on another bus: it gets there when the domain is started anew.
 func (is Disk) Another(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
-	return is.Device != want.Device || is.Device != CDROM && is.Bus != want.Bus ||
+	return is.Device != want.Device || !IsDrive(is.Device) && is.Bus != want.Bus ||
 		(len(is.Volume.Images) == 0) != (len(want.Volume.Images) == 0) ||
 		!slices.EqualFunc(is.Volume.Images[:n], want.Volume.Images[:n], sameImage)
 }
@@ -93,8 +93,9 @@ func sameImage(a, b volume.Image) bool {
 }
 
 // Gains are the disks, by key and sorted, that want has and a running domain has not, as far as they can be plugged in. A
-// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for. Nor does
-// one get a disk whose key a drive still has there: the drive can't go, and libvirt refuses a second device of its alias.
+// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for. One
+// without a USB controller, or without the I/O thread, can't have the disk either. Nor does one get a disk whose key a drive
+// still has there: the drive can't go, and libvirt refuses a second device of its alias.
 func Gains(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -111,7 +112,7 @@ func Gains(live string, want Machine) ([]string, error) {
 }
 
 func canGain(d *libvirtxml.Domain, disk Disk) bool {
-	return disk.Device == Fixed && slices.Contains(pluggableBuses, disk.Bus) && (disk.Bus != "scsi" || slices.ContainsFunc(d.Devices.Controllers, isSCSI))
+	return !IsDrive(disk.Device) && slices.Contains(pluggableBuses, disk.Bus) && hasController(d, disk.Bus) && hasIOThread(d, disk.IOThread)
 }
 
 // Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
@@ -207,7 +208,7 @@ func Pending(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, theirs, err := liveDisks(live)
+	all, err := liveDisks(live)
 	if err != nil {
 		return nil, err
 	}
@@ -222,35 +223,36 @@ func Pending(live string, want Machine) ([]string, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]
-		differs("disk "+key, !wanted && !theirs[key])
+		differs("disk "+key, !wanted && !isTheirs(all[key]))
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		w := want.Disks[key]
-		i, has := all[key]
-		differs("disk "+key, !has || i.Device != w.Device || i.Bus != w.Bus || i.BootOrder != w.BootOrder || i.Ephemeral != w.Ephemeral || !opens(i, w))
+		disk, has := all[key]
+		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
 	}
 	interfaces, err := pendingInterfaces(live, want)
 	return append(pending, interfaces...), err
 }
 
-// liveDisks are all disks and drives of a running domain, and which of them came with a domain made by hand. Its metadata
-// tell only of what was plugged into it since, so that they do not say which of the latter are wanted.
-func liveDisks(live string) (all map[string]Disk, theirs map[string]bool, err error) {
+// liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that
+// they do not say which drives of a domain made by hand are wanted.
+func liveDisks(live string) (map[string]libvirtxml.DomainDisk, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	mark, err := parseMark(d)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, theirs = map[string]Disk{}, map[string]bool{}
+	all := map[string]libvirtxml.DomainDisk{}
 	for _, disk := range d.Devices.Disks {
-		if key := diskKey(disk); isFixed(disk) || isDrive(disk) {
-			all[key], theirs[key] = parseDisk(disk, mark.disk(key)), isTheirs(disk)
-		}
+		all[diskKey(disk)] = disk
 	}
-	return all, theirs, nil
+	return all, nil
+}
+
+// isAs tells whether a running device is as is wanted.
+func isAs(d libvirtxml.DomainDisk, want Disk) bool {
+	is := parseDisk(d, diskMark{})
+	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
+		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.tuned(hasKey(d)) &&
+		(want.Target == "" || want.Target == d.Target.Dev)
 }
 
 // opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
@@ -261,7 +263,7 @@ func opens(live, want Disk) bool {
 	return sameDevice(live, want)
 }
 
-// Target is libvirt's name of the fixed disk of that key in a domain's XML; empty when it has none.
+// Target is libvirt's name of the disk of that key, and not of a drive, in a domain's XML; empty when it has none.
 func Target(text, key string) (string, error) {
 	d, err := Unmarshal(text)
 	if err != nil {

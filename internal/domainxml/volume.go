@@ -13,6 +13,7 @@ import (
 func DiskXML(v volume.Volume) (string, error) {
 	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
 	applyVolume(&d, v)
+	applyTuning(&d, Disk{Volume: v, Device: Fixed}.Usual())
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	if v.Images[0].Format == "raw" {
 		d.Shareable = &libvirtxml.DomainDiskShareable{} // QEMU locks files: a machine may have it
@@ -31,54 +32,13 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	d.Auth = nil // old definitions have it beside the source
 	d.BackingStore = backing(v.Images[1:])
 	if d.Driver == nil {
-		d.Driver = newDriver(d.Device, top)
+		d.Driver = newDriver()
 	}
 	d.Driver.Type = top.Format
 	d.Driver.CopyOnRead = ""
 	if v.CopyOnRead && !isDrive(*d) { // libvirt refuses it for what is only read from
 		d.Driver.CopyOnRead = "on"
 	}
-	applyAccess(d, top.AccessMode)
-}
-
-// applyAccess says who else may use a device. What many machines write must be in no host's cache: the others would not
-// see it. A drive is shared with nobody, whatever its medium: readers don't mind each other, and libvirt changes that only
-// with the drive.
-func applyAccess(d *libvirtxml.DomainDisk, mode volume.AccessMode) {
-	if isDrive(*d) {
-		d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
-		return
-	}
-	d.ReadOnly, d.Shareable = nil, nil
-	switch mode {
-	case volume.ReadShared:
-		d.ReadOnly, d.Shareable = &libvirtxml.DomainDiskReadOnly{}, &libvirtxml.DomainDiskShareable{}
-	case volume.WriteShared:
-		d.Shareable = &libvirtxml.DomainDiskShareable{}
-		d.Driver.Cache = "none"
-	case volume.WriteExclusive:
-	}
-}
-
-func parseAccess(d libvirtxml.DomainDisk) volume.AccessMode {
-	switch {
-	case d.ReadOnly != nil || isDrive(d):
-		return volume.ReadShared
-	case d.Shareable != nil:
-		return volume.WriteShared
-	}
-	return volume.WriteExclusive
-}
-
-// newDriver has the defaults of a careful operator: a guest stops on an error instead of seeing it, the host caches
-// nothing of storage that others may look at, and the storage gets back what the guest frees. A drive has one for all of
-// its media, since libvirt does not change it with them.
-func newDriver(device string, top volume.Image) *libvirtxml.DomainDiskDriver {
-	d := &libvirtxml.DomainDiskDriver{Name: "qemu", ErrorPolicy: "stop"}
-	if device != CDROM && top.Format == "raw" && top.Type != "file" {
-		d.Cache, d.Discard = "none", "unmap"
-	}
-	return d
 }
 
 func backing(images []volume.Image) *libvirtxml.DomainDiskBackingStore {

@@ -93,8 +93,8 @@ func images() map[string]struct {
 // deviceOf is the <disk> that opens an image, on one line.
 func deviceOf(t *testing.T, i volume.Image) (libvirtxml.DomainDisk, string) {
 	t.Helper()
-	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda"}}
-	applyVolume(&d, volume.Volume{Images: []volume.Image{i}})
+	d := libvirtxml.DomainDisk{Device: Fixed, Alias: &libvirtxml.DomainAlias{Name: diskAlias + "data"}}
+	applyDisk(&d, Disk{Volume: volume.Volume{Images: []volume.Image{i}}, Device: Fixed, Bus: "virtio"})
 	text, err := d.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestADeviceThatBecomesWriteSharedLosesItsCache(t *testing.T) {
 	d := libvirtxml.DomainDisk{Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: "raw", Cache: "writeback"}}
 	i := images()["file"].image
 	i.AccessMode = volume.WriteShared
-	applyVolume(&d, volume.Volume{Images: []volume.Image{i}})
+	applyDisk(&d, Disk{Volume: volume.Volume{Images: []volume.Image{i}}, Device: Fixed, Bus: "virtio"})
 	if d.Driver.Cache != "none" {
 		t.Errorf("the cache is %s", d.Driver.Cache)
 	}

@@ -132,7 +132,13 @@ func TestLetGo(t *testing.T) {
 		"in a drive of one that is saved": {"prod", saved(off(drive(t, "prod", 0, data))), "", "which its managed save goes on with"},
 		"in a drive of another owner":     {"prod", drive(t, "other", 0, data), "", "that domain is not this configuration's. Detach it there (virsh change-media web hda --eject)"},
 		"in a drive, without owners":      {"", drive(t, "", 0, data), "eject " + id + ", empty " + id, ""},
-		"that nobody has":                 {"prod", machine(t, "prod", "virtio", 0, image("/ssd/other", "g")), "", ""},
+		"in a floppy drive": {"prod", machineWith(t, "prod", domainxml.Disk{
+			Volume: volume.Volume{Images: []volume.Image{data}}, Device: domainxml.Floppy, Bus: "fdc",
+		}), "eject " + id + ", empty " + id, ""},
+		"as a logical unit": {"prod", machineWith(t, "prod", domainxml.Disk{
+			Volume: volume.Volume{Images: []volume.Image{data}}, Device: domainxml.LUN, Bus: "scsi",
+		}), "detach " + id + ", forget " + id, ""},
+		"that nobody has": {"prod", machine(t, "prod", "virtio", 0, image("/ssd/other", "g")), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeHost{domains: []host.Domain{c.domain}}

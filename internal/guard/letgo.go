@@ -15,7 +15,7 @@ var ErrInUse = errors.New("it is in use")
 
 // LetGo has the machines of some owners (the present one, and the one that what goes was made under) let go of an image
 // that is about to go: Terraform destroys what a machine no longer names before it updates the machine. A device that can
-// be unplugged is unplugged from the running guest, and taken out of the stored definition; a CD-ROM drive stays, empty.
+// be unplugged is unplugged from the running guest, and taken out of the stored definition; a drive stays, empty.
 // When one can't go, nothing is touched at all, on any of the hosts, and the error, which is ErrInUse, names the domain and
 // says what to do. Uses that spares is true of are left as they are: they do not depend on what goes. nil spares none.
 func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, spares func(Use) bool) error {
@@ -130,7 +130,7 @@ type Unplugger interface {
 }
 
 // Unplug takes the device of that key out of a running domain, whose live XML is given, and waits until its guest has let
-// go of it. Of a CD-ROM drive it takes the medium. The stored definition stays as it is.
+// go of it. Of a drive it takes the medium. The stored definition stays as it is.
 func Unplug(ctx context.Context, h Unplugger, id, live, key string) error {
 	drive, ok, err := domainxml.Drive(live, key, volume.Volume{})
 	if err != nil {

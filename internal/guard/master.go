@@ -68,7 +68,7 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 			}
 			for _, u := range uses {
 				switch {
-				case u.Depth > 0 || u.Device.Ephemeral || u.Device.Drive || u.Image().AccessMode == volume.ReadShared:
+				case u.Depth > 0 || u.Device.Ephemeral || u.Device.ReadOnly || u.Image().AccessMode == volume.ReadShared:
 				case u.Live:
 					return &u, image, nil
 				case u.Mark.Phase != "" && u.isPublished():

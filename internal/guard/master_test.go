@@ -43,6 +43,11 @@ func TestAwaitQuiet(t *testing.T) {
 	discards.Live = strings.ReplaceAll(discards.Live, "</disk>", "<transient/></disk>")
 	drives := live(user(t, "db", high, "x", "ready", exclusive))
 	drives.Live = strings.Replace(drives.Live, `device="disk"`, `device="cdrom"`, 1)
+	reads := live(user(t, "db", high, "x", "ready", exclusive))
+	reads.Live = strings.ReplaceAll(reads.Live, "</disk>", "<readonly/></disk>")
+	floppy := host.Domain{Name: "theirs", UUID: high, Live: strings.Replace(discards.Stored, `device="disk"`, `device="floppy"`, 1)}
+	unit := live(user(t, "db", high, "x", "ready", exclusive))
+	unit.Live = strings.Replace(unit.Live, `device="disk"`, `device="lun"`, 1)
 	theirs := user(t, "theirs", high, "", "", exclusive)
 	theirs.Live = "<domain/>"
 	for name, c := range map[string]struct {
@@ -60,6 +65,9 @@ func TestAwaitQuiet(t *testing.T) {
 		"one that reads":                     {reader, live(user(t, "db", high, "x", "ready", reader)), "", false},
 		"one that discards what it writes":   {exclusive, discards, "", false},
 		"one that has it in a drive":         {exclusive, drives, "", false},
+		"one that has it read-only":          {exclusive, reads, "", false},
+		"one that writes to a floppy":        {exclusive, floppy, "domain theirs on host b runs and writes", false},
+		"one that has the logical unit":      {exclusive, unit, "domain db on host b runs and writes", false},
 		"one that is off":                    {exclusive, user(t, "db", high, "x", "ready", exclusive), "", false},
 		"one that never gets on":             {exclusive, user(t, "db", low, "x", "creating", exclusive), "is about to write to the master data: its creation goes on", true},
 		"one that never plugs it in":         {exclusive, plugs, "it waits to be plugged in", true},

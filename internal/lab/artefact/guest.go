@@ -26,14 +26,19 @@ var guestModules = []string{
 	"virtio_console", "virtio_balloon", "button", "evdev",
 }
 
+// moreModules are loaded on request.
+var moreModules = []string{
+	"floppy", "xhci_pci", "ehci_pci", "uhci_hcd", "usb_storage",
+}
+
 // guestBuilder changes when the same scripts and modules make another image.
-const guestBuilder = 1
+const guestBuilder = 2
 
 // Guest returns the guest of the package comment, made of the distribution's
 // kernel and BusyBox, which are downloaded but not installed. Its path does not
 // name their version: an image is kept until its folder is removed.
 func Guest(ctx context.Context, cache string, log func(format string, args ...any)) (Image, error) {
-	hash := shortHash(fmt.Appendf(nil, "%d %q %q %q", guestBuilder, guestModules, initScript, powerOffScript))
+	hash := shortHash(fmt.Appendf(nil, "%d %q %q %q %q", guestBuilder, guestModules, moreModules, initScript, powerOffScript))
 	dir, err := folder(ctx, cache, "guest-"+hash, log, func(ctx context.Context, dir string) error {
 		return buildGuest(ctx, dir, log)
 	})
@@ -72,9 +77,15 @@ func writeImage(image Image, system system) error {
 	if err != nil {
 		return err
 	}
+	more := map[string][]module{}
+	for _, name := range moreModules {
+		if more[name], err = loadModules(system.modules, []string{name}); err != nil {
+			return err
+		}
+	}
 	busybox, err := os.ReadFile(system.busybox)
 	if err != nil {
 		return err
 	}
-	return writeInitrd(image.Initrd, busybox, modules)
+	return writeInitrd(image.Initrd, busybox, modules, more)
 }

@@ -2,10 +2,7 @@ package virtualmachine
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -55,14 +52,23 @@ func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnosti
 	}
 }
 
+// fdc is the bus of floppy drives, and of nothing else.
+const fdc = "fdc"
+
 func defaultBus(device attr.Value, machine machineModel) types.String {
 	ide, known := machine.hasIDE()
 	switch {
+	case device.IsUnknown():
+		return types.StringUnknown()
 	case device.Equal(types.StringValue(domainxml.Fixed)):
 		return types.StringValue("virtio")
-	case domainxml.IsQ35(machine.Type.ValueString()) && !device.IsUnknown():
+	case device.Equal(types.StringValue(domainxml.LUN)):
+		return types.StringValue("scsi")
+	case device.Equal(types.StringValue(domainxml.Floppy)):
+		return types.StringValue(fdc)
+	case domainxml.IsQ35(machine.Type.ValueString()):
 		return types.StringValue("sata")
-	case device.IsUnknown() || !known:
+	case !known:
 		return types.StringUnknown()
 	case ide:
 		return types.StringValue("ide")
@@ -79,44 +85,4 @@ func (m machineModel) hasIDE() (has, known bool) {
 		return false, true
 	}
 	return true, !m.Type.IsUnknown() && !m.Arch.IsUnknown()
-}
-
-// ideDevices is how many an emulated pc can have: two on each of two channels.
-const ideDevices = 4
-
-// checkDevices refuses devices that the machine can't have, as far as they are known, whatever their volumes are.
-func (m model) checkDevices(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
-	disks := m.disks(ctx, diags)
-	checkIDE(disks, machine, diags)
-	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		bus, drive := disks[key].Bus.ValueString(), disks[key].Device.ValueString() == domainxml.CDROM
-		if drive && bus == "virtio" {
-			diags.AddAttributeError(diskPath(key).AtName("bus"), "No CD-ROM drive on virtio",
-				fmt.Sprintf("Disk %s is a cdrom, and there are no such drives on virtio. Leave the bus out, or use scsi, sata or (on a pc) ide.", key))
-		}
-		if drive && disks[key].Ephemeral.ValueBool() {
-			diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "A CD-ROM drive can't be ephemeral",
-				fmt.Sprintf("Disk %s is a cdrom: its guest writes nothing that could be discarded. Leave ephemeral out.", key))
-		}
-	}
-}
-
-// checkIDE refuses the bus where a machine has none, and more devices than fit on it.
-func checkIDE(disks map[string]diskModel, machine machineModel, diags *diag.Diagnostics) {
-	has, known := machine.hasIDE()
-	n := 0
-	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		if disks[key].Bus.ValueString() != "ide" {
-			continue
-		}
-		if n++; n > ideDevices {
-			diags.AddAttributeError(diskPath(key).AtName("bus"), "Too many devices on IDE",
-				fmt.Sprintf("Disk %s is on the bus ide, where a machine has %d devices at most, and is one too many. Use sata or scsi.", key, ideDevices))
-		}
-		if known && !has {
-			what := strings.TrimSpace(machine.Arch.ValueString() + " " + machine.Type.ValueString())
-			diags.AddAttributeError(diskPath(key).AtName("bus"), "No IDE",
-				fmt.Sprintf("Disk %s is on the bus ide, which only a pc has: this machine (%s) has none. Use sata or scsi.", key, what))
-		}
-	}
 }

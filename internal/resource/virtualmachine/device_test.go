@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -18,6 +17,9 @@ func TestDefaultBus(t *testing.T) {
 	none, unknown, of := types.StringNull(), types.StringUnknown(), types.StringValue
 	for name, c := range map[string]struct{ device, machineType, arch, want types.String }{
 		"disk on pc":                          {of("disk"), of("pc"), none, of("virtio")},
+		"lun on q35":                          {of("lun"), of("q35"), none, of("scsi")},
+		"floppy on pc":                        {of("floppy"), of("pc"), none, of("fdc")},
+		"floppy on what is not known":         {of("floppy"), unknown, none, of("fdc")},
 		"disk on q35":                         {of("disk"), of("q35"), none, of("virtio")},
 		"disk on what is not known":           {of("disk"), unknown, unknown, of("virtio")},
 		"cdrom on pc":                         {of("cdrom"), of("pc"), none, of("ide")},
@@ -39,43 +41,196 @@ func TestDefaultBus(t *testing.T) {
 	}
 }
 
-// withDisks is a model with that many disks, d0 and so on, that are alike.
-func withDisks(n int, device, bus string) model {
-	disks := map[string]attr.Value{}
-	for i := range n {
-		disks[fmt.Sprintf("d%d", i)] = types.ObjectValueMust(diskTypes, map[string]attr.Value{
-			"volume": types.ObjectNull(tfvalue.VolumeTypes), "device": types.StringValue(device), "bus": types.StringValue(bus),
-			"boot_order": types.Int64Null(), "ephemeral": types.BoolValue(false),
-		})
+// having is a model with disks that are d0, d1 and so on. Each is a disk on virtio of which nothing else is known, and that is
+// then made something else of.
+func having(t *testing.T, change ...func(*diskModel)) model {
+	t.Helper()
+	disks := map[string]diskModel{}
+	for n, f := range change {
+		d := diskModel{
+			Volume: types.ObjectUnknown(tfvalue.VolumeTypes), Device: types.StringValue(domainxml.Fixed), Bus: types.StringValue("virtio"),
+		}
+		f(&d)
+		disks[fmt.Sprintf("d%d", n)] = d
 	}
-	return model{Disks: types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)}
+	m, diags := types.MapValueFrom(t.Context(), types.ObjectType{AttrTypes: diskTypes}, disks)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	return model{Disks: m, Host: types.StringValue("node-a")}
+}
+
+// on makes a disk one of a kind on a bus; more is changed after that.
+func on(device, bus string, more ...func(*diskModel)) func(*diskModel) {
+	return func(d *diskModel) {
+		d.Device, d.Bus = types.StringValue(device), types.StringValue(bus)
+		for _, f := range more {
+			f(d)
+		}
+	}
+}
+
+func times(n int, f func(*diskModel)) (all []func(*diskModel)) {
+	for range n {
+		all = append(all, f)
+	}
+	return all
+}
+
+// refusal checks that there is one error, of a disk's attribute, which says that; or none where attribute is empty.
+func refusal(t *testing.T, diags diag.Diagnostics, attribute, says string) {
+	t.Helper()
+	if attribute == "" {
+		if diags.HasError() {
+			t.Errorf("refused: %v", diags)
+		}
+		return
+	}
+	if len(diags) != 1 {
+		t.Fatalf("%v, want one error", diags)
+	}
+	at, ok := diags[0].(diag.DiagnosticWithPath)
+	if !ok || !strings.HasSuffix(at.Path().String(), "."+attribute) || !strings.Contains(diags[0].Summary()+": "+diags[0].Detail(), says) {
+		t.Errorf("%v, want %s: %s", diags, attribute, says)
+	}
 }
 
 func TestCheckDevices(t *testing.T) {
-	pc := machineModel{Type: types.StringValue("pc")}
+	pc, q35 := machineModel{Type: types.StringValue("pc")}, machineModel{Type: types.StringValue("q35")}
 	virt := machineModel{Type: types.StringValue("virt"), Arch: types.StringValue("aarch64")}
-	for name, c := range map[string]struct {
-		disks   model
-		machine machineModel
-		refuse  string
-	}{
-		"four on IDE":             {withDisks(4, domainxml.CDROM, "ide"), pc, ""},
-		"five on IDE":             {withDisks(5, domainxml.CDROM, "ide"), pc, "Disk d4 is on the bus ide, where a machine has 4 devices at most"},
-		"five on sata":            {withDisks(5, domainxml.CDROM, "sata"), pc, ""},
-		"IDE on q35":              {withDisks(1, domainxml.Fixed, "ide"), machineModel{Type: types.StringValue("q35")}, "this machine (q35) has none"},
-		"IDE on virt":             {withDisks(1, domainxml.Fixed, "ide"), virt, "this machine (aarch64 virt) has none"},
-		"IDE on what isn't known": {withDisks(1, domainxml.Fixed, "ide"), machineModel{Type: types.StringUnknown()}, ""},
-		"a drive on virtio":       {withDisks(1, domainxml.CDROM, "virtio"), pc, "no such drives on virtio"},
-	} {
-		var diags diag.Diagnostics
-		c.disks.checkDevices(t.Context(), c.machine, &diags)
-		switch {
-		case c.refuse == "" && diags.ErrorsCount() > 0, c.refuse != "" && diags.ErrorsCount() != 1:
-			t.Errorf("%s: %v", name, diags)
-		case c.refuse != "" && !strings.Contains(diags.Errors()[0].Detail(), c.refuse):
-			t.Errorf("%s: %v, want %s", name, diags, c.refuse)
-		}
+	unsure := machineModel{Type: types.StringUnknown()}
+	disk, lun, cdrom, floppy := domainxml.Fixed, domainxml.LUN, domainxml.CDROM, domainxml.Floppy
+	text, size := types.StringValue, types.Int64Value
+	serial := func(s string) func(*diskModel) { return func(d *diskModel) { d.Serial = text(s) } }
+	target := func(s string) func(*diskModel) { return func(d *diskModel) { d.Target = text(s) } }
+	blocks := func(logical, physical types.Int64) func(*diskModel) {
+		return func(d *diskModel) { d.LogicalBlockSize, d.PhysicalBlockSize = logical, physical }
 	}
+	ephemeral := func(d *diskModel) { d.Ephemeral = types.BoolValue(true) }
+	readOnly := func(d *diskModel) { d.ReadOnly = types.BoolValue(true) }
+	thread := func(d *diskModel) { d.IOThread = size(1) }
+	empty := func(d *diskModel) { d.Volume = types.ObjectNull(tfvalue.VolumeTypes) }
+	nowhere := func(d *diskModel) { d.Bus = types.StringUnknown() }
+	for name, c := range map[string]struct {
+		disks         []func(*diskModel)
+		machine       machineModel
+		refused, says string
+	}{
+		"four on IDE":             {times(4, on(cdrom, "ide")), pc, "", ""},
+		"five on IDE":             {times(5, on(cdrom, "ide")), pc, "bus", "Disk d4 is on the bus ide, where a machine has 4 devices at most"},
+		"five on sata":            {times(5, on(cdrom, "sata")), pc, "", ""},
+		"IDE on q35":              {times(1, on(disk, "ide")), q35, "bus", "this machine (q35) has none"},
+		"IDE on virt":             {times(1, on(disk, "ide")), virt, "bus", "this machine (aarch64 virt) has none"},
+		"IDE on what isn't known": {times(1, on(disk, "ide")), unsure, "", ""},
+		"two floppies":            {times(2, on(floppy, fdc)), pc, "", ""},
+		"three floppies":          {times(3, on(floppy, fdc)), pc, "bus", "2 devices at most"},
+		"a floppy on q35":         {times(1, on(floppy, fdc)), q35, "device", "No floppy controller: Disk d0 is on the bus fdc, which only a pc has"},
+		"a floppy on sata":        {times(1, on(floppy, "sata")), pc, "bus", "only a floppy is on fdc, and on nothing else"},
+		"a disk on fdc":           {times(1, on(disk, fdc)), pc, "bus", "only a floppy is on fdc"},
+		"a drive on virtio":       {times(1, on(cdrom, "virtio")), pc, "bus", "no such drives on virtio"},
+		"a drive on usb":          {times(1, on(cdrom, "usb")), pc, "bus", "its guest would see a disk"},
+		"a unit on scsi":          {times(1, on(lun, "scsi")), q35, "", ""},
+		"a unit on virtio":        {times(1, on(lun, "virtio")), pc, "bus", "A logical unit is on SCSI"},
+		"an ephemeral drive":      {times(1, on(floppy, fdc, ephemeral)), pc, "ephemeral", "Leave ephemeral out"},
+
+		"an empty drive":           {times(1, on(cdrom, "ide", empty)), pc, "", ""},
+		"an empty floppy":          {times(1, on(floppy, fdc, empty)), pc, "", ""},
+		"an empty disk":            {times(1, on(disk, "virtio", empty)), pc, "volume", "only a cdrom or a floppy may be empty"},
+		"an empty unit":            {times(1, on(lun, "scsi", empty)), pc, "volume", "only a cdrom or a floppy may be empty"},
+		"a read-only disk":         {times(1, on(disk, "usb", readOnly)), pc, "", ""},
+		"a read-only drive":        {times(1, on(cdrom, "sata", readOnly)), pc, "", ""},
+		"a read-only disk on sata": {times(1, on(disk, "sata", readOnly)), pc, "read_only", "Disk d0 is a disk on sata"},
+		"a read-only unit":         {times(1, on(lun, "scsi", readOnly)), pc, "read_only", "Disk d0 is a lun on scsi"},
+
+		"20 characters":          {times(1, on(disk, "virtio", serial(strings.Repeat("x", 20)))), pc, "", ""},
+		"21 characters":          {times(1, on(disk, "virtio", serial(strings.Repeat("x", 21)))), pc, "serial", "21 characters; on virtio its guest would see 20"},
+		"21 characters on scsi":  {times(1, on(disk, "scsi", serial(strings.Repeat("x", 21)))), pc, "", ""},
+		"21 characters, no bus":  {times(1, on(disk, "", nowhere, serial(strings.Repeat("x", 21)))), pc, "", ""},
+		"the serial of a unit":   {times(1, on(lun, "scsi", serial("x"))), pc, "serial", "its guest sees the storage's own"},
+		"the serial of a floppy": {times(1, on(floppy, fdc, serial("x"))), pc, "serial", "floppy drives have none"},
+		"the policy of a floppy": {
+			times(1, on(floppy, fdc, func(d *diskModel) { d.ErrorPolicy = text("stop") })), pc, "error_policy", "always sees the errors",
+		},
+		"a target":                 {times(1, on(disk, "virtio", target("vdaa"))), pc, "", ""},
+		"a target of another bus":  {times(1, on(disk, "virtio", target("sda"))), pc, "target", "begin with vd, and is to be sda"},
+		"a target on no bus":       {times(1, on(cdrom, "", nowhere, target("sda"))), pc, "", ""},
+		"a fifth target on IDE":    {times(1, on(cdrom, "ide", target("hde"))), pc, "target", "are hda to hdd"},
+		"a third floppy's target":  {times(1, on(floppy, fdc, target("fdaa"))), pc, "target", "are fda to fdb"},
+		"a target twice":           {times(2, on(disk, "usb", target("sdb"))), pc, "target", "Disks d0 and d1 both have the target sdb"},
+		"block sizes":              {times(1, on(disk, "scsi", blocks(size(4096), types.Int64Null()))), pc, "", ""},
+		"blocks that aren't known": {times(1, on(disk, "scsi", blocks(size(4096), types.Int64Unknown()))), pc, "", ""},
+		"physical blocks on sata":  {times(1, on(disk, "sata", blocks(size(512), size(4096)))), pc, "", ""},
+		"logical blocks on sata":   {times(1, on(disk, "sata", blocks(size(4096), size(4096)))), pc, "logical_block_size", "logical blocks have 512 bytes"},
+		"physical blocks too small": {
+			times(1, on(disk, "virtio", blocks(size(4096), size(512)))), pc, "physical_block_size", "logical blocks of 4096 bytes",
+		},
+		"the blocks of a unit": {times(1, on(lun, "scsi", blocks(size(512), types.Int64Null()))), pc, "logical_block_size", "can't be chosen"},
+		"a thread":             {times(2, on(disk, "virtio", thread)), pc, "", ""},
+		"a thread on scsi":     {times(1, on(disk, "scsi", thread)), pc, "iothread", "only a disk on virtio"},
+		"a thread, no bus":     {times(1, on(cdrom, "", nowhere, thread)), pc, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			having(t, c.disks...).checkDevices(t.Context(), c.machine, &diags)
+			refusal(t, diags, c.refused, c.says)
+		})
+	}
+}
+
+func TestCheckVolumesOfDevices(t *testing.T) {
+	image := func(kind, protocol, format string, mode volume.AccessMode) volume.Image {
+		return volume.Image{Type: kind, Protocol: protocol, Format: format, Name: "data", AccessMode: mode, Hosts: []string{"node-a"}}
+	}
+	of := func(images ...volume.Image) func(*diskModel) {
+		return func(d *diskModel) { d.Volume = tfvalue.VolumeObject(volume.Volume{Images: images}, tfvalue.Unknowns{}) }
+	}
+	const alone, all, read = volume.WriteExclusive, volume.WriteShared, volume.ReadShared
+	file, device, unit := image("file", "", "raw", alone), image("block", "", "raw", alone), image("network", "iscsi", "raw", alone)
+	native := func(cache types.String) func(*diskModel) {
+		return func(d *diskModel) { d.IO, d.Cache = types.StringValue("native"), cache }
+	}
+	cache := func(s string) func(*diskModel) { return func(d *diskModel) { d.Cache = types.StringValue(s) } }
+	disk, lun, none := domainxml.Fixed, domainxml.LUN, types.StringNull()
+	for name, c := range map[string]struct {
+		disk          func(*diskModel)
+		refused, says string
+	}{
+		"a unit over iSCSI":       {on(lun, "scsi", of(unit)), "", ""},
+		"a unit that is a device": {on(lun, "scsi", of(device)), "", ""},
+		"a unit in a file":        {on(lun, "scsi", of(file)), "volume", "has to be a raw block device or raw iSCSI storage"},
+		"a unit over NBD":         {on(lun, "scsi", of(image("network", "nbd", "raw", alone))), "volume", "Not a logical unit"},
+		"a unit in qcow2":         {on(lun, "scsi", of(image("block", "", "qcow2", alone))), "volume", "Not a logical unit"},
+		"a unit over a unit":      {on(lun, "scsi", of(device, image("network", "iscsi", "raw", read))), "volume", "Not a logical unit"},
+		"a unit that many read":   {on(lun, "scsi", of(image("network", "iscsi", "raw", read))), "device", "luns on scsi can't be"},
+		"a disk that many read":   {on(disk, "sata", of(image("network", "iscsi", "raw", read))), "bus", "disks on sata can't be"},
+
+		"native on a device":      {on(disk, "virtio", of(device), native(none)), "", ""},
+		"native on a file":        {on(disk, "virtio", of(file), native(none)), "io", "the host would cache it"},
+		"native, directly":        {on(disk, "virtio", of(file), native(types.StringValue("directsync"))), "", ""},
+		"native, cached":          {on(disk, "virtio", of(device), native(types.StringValue("writeback"))), "io", "the host would cache it"},
+		"native, nobody knows":    {on(disk, "virtio", of(file), native(types.StringUnknown())), "", ""},
+		"native on what is to be": {on(disk, "virtio", native(none)), "", ""},
+		"native, cached, to be":   {on(disk, "virtio", native(types.StringValue("unsafe"))), "io", "the host would cache it"},
+		"native on nothing": {on(domainxml.CDROM, "sata", native(none), func(d *diskModel) {
+			d.Volume = types.ObjectNull(tfvalue.VolumeTypes)
+		}), "io", "the host would cache it"},
+
+		"others write, no cache": {on(disk, "virtio", of(image("block", "", "raw", all)), cache("none")), "", ""},
+		"others write, cached":   {on(disk, "virtio", of(image("block", "", "raw", all)), cache("writethrough")), "cache", "would not see what each other writes"},
+		"others read, cached":    {on(disk, "virtio", of(image("block", "", "raw", read)), cache("writeback")), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			checkDisks(t.Context(), having(t, c.disk), &diags)
+			refusal(t, diags, c.refused, c.says)
+		})
+	}
+	var diags diag.Diagnostics
+	copying := volume.Volume{CopyOnRead: true, Images: []volume.Image{image("file", "", "qcow2", alone), image("network", "iscsi", "raw", read)}}
+	checkDisks(t.Context(), having(t, on(disk, "virtio", func(d *diskModel) {
+		d.Volume, d.ReadOnly = tfvalue.VolumeObject(copying, tfvalue.Unknowns{}), types.BoolValue(true)
+	})), &diags)
+	refusal(t, diags, "read_only", "keeps what is read of its master")
 }
 
 func TestNoMediumThatOthersWriteTo(t *testing.T) {

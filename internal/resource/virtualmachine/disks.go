@@ -3,18 +3,10 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
-	"regexp"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -25,58 +17,29 @@ import (
 var disksGroup = group{attributes: disksAttributes, intent: disksIntent, read: readDisks, check: checkDisks}
 
 type diskModel struct {
-	Volume    types.Object `tfsdk:"volume"`
-	Device    types.String `tfsdk:"device"`
-	Bus       types.String `tfsdk:"bus"`
-	BootOrder types.Int64  `tfsdk:"boot_order"`
-	Ephemeral types.Bool   `tfsdk:"ephemeral"`
+	Volume            types.Object `tfsdk:"volume"`
+	Device            types.String `tfsdk:"device"`
+	Bus               types.String `tfsdk:"bus"`
+	Target            types.String `tfsdk:"target"`
+	BootOrder         types.Int64  `tfsdk:"boot_order"`
+	Ephemeral         types.Bool   `tfsdk:"ephemeral"`
+	ReadOnly          types.Bool   `tfsdk:"read_only"`
+	Serial            types.String `tfsdk:"serial"`
+	Cache             types.String `tfsdk:"cache"`
+	IO                types.String `tfsdk:"io"`
+	Discard           types.String `tfsdk:"discard"`
+	ErrorPolicy       types.String `tfsdk:"error_policy"`
+	IOThread          types.Int64  `tfsdk:"iothread"`
+	LogicalBlockSize  types.Int64  `tfsdk:"logical_block_size"`
+	PhysicalBlockSize types.Int64  `tfsdk:"physical_block_size"`
 }
 
 var diskTypes = map[string]attr.Type{
-	"volume": types.ObjectType{AttrTypes: tfvalue.VolumeTypes}, "device": types.StringType,
-	"bus": types.StringType, "boot_order": types.Int64Type, "ephemeral": types.BoolType,
-}
-
-// deviceKey is what libvirt keeps of a user alias; other characters it drops without a word.
-var deviceKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-
-func disksAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{"disks": schema.MapNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Disks, keyed by a name of your choice. The key is the disk's identity: adding one leaves the others " +
-			"where they are.",
-		Validators: []validator.Map{
-			mapvalidator.KeysAre(stringvalidator.RegexMatches(deviceKey, "must consist of letters, digits, _ and -")),
-		},
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"volume": schema.ObjectAttribute{
-				Required: true, AttributeTypes: tfvalue.VolumeTypes,
-				MarkdownDescription: "The volume, from a `virtclaim_volume_binding` or a `virtclaim_disk`. A changed volume never replaces the machine.",
-			},
-			"device": schema.StringAttribute{
-				Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.Fixed),
-				MarkdownDescription: "How the guest sees the volume: `disk` (default), or `cdrom`, which it can only read from, also where the " +
-					"volume's access mode lets it write. Another volume of a `cdrom` is another medium in its drive, also while the machine runs. " +
-					"A new drive is there at the next start.",
-				Validators: []validator.String{stringvalidator.OneOf(domainxml.Fixed, domainxml.CDROM)},
-			},
-			"bus": schema.StringAttribute{
-				Optional: true, Computed: true,
-				MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller), `sata` (default of a `cdrom` on a " +
-					"machine of type `q35`) or `ide` (default of a `cdrom` on a `pc`, which is x86's own type; up to four devices, and none on " +
-					"other types). On all others a `cdrom` is on `scsi` by default. A `cdrom` can't be on `virtio`.",
-				Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "ide")},
-			},
-			"boot_order": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Place in the order of devices to boot from, from 1. Unique in the machine.",
-				Validators: []validator.Int64{int64validator.AtLeast(1)},
-			},
-			"ephemeral": schema.BoolAttribute{
-				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-				MarkdownDescription: "Discard what the guest wrote when the machine stops. The volume must be that of a `virtclaim_disk`.",
-			},
-		}},
-	}}
+	"volume": types.ObjectType{AttrTypes: tfvalue.VolumeTypes}, "device": types.StringType, "bus": types.StringType,
+	"target": types.StringType, "boot_order": types.Int64Type, "ephemeral": types.BoolType, "read_only": types.BoolType,
+	"serial": types.StringType, "cache": types.StringType, "io": types.StringType, "discard": types.StringType,
+	"error_policy": types.StringType, "iothread": types.Int64Type,
+	"logical_block_size": types.Int64Type, "physical_block_size": types.Int64Type,
 }
 
 // diskPath is where a disk's attribute is in the configuration.
@@ -101,14 +64,19 @@ func disksIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
 	v, known, found := tfvalue.VolumeFrom(ctx, d.Volume)
 	diags.Append(found...)
-	if !known || len(v.Images) == 0 {
+	if mayBeEmpty := d.Volume.IsNull() && domainxml.IsDrive(d.Device.ValueString()); !mayBeEmpty && (!known || len(v.Images) == 0) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
 			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
 		v = volume.Volume{Images: []volume.Image{{}}}
 	}
 	return domainxml.Disk{
-		Volume: v, Device: d.Device.ValueString(), Bus: d.Bus.ValueString(), BootOrder: uint(d.BootOrder.ValueInt64()),
-		Ephemeral: d.Ephemeral.ValueBool(),
+		Volume: v, Device: d.Device.ValueString(), Bus: d.Bus.ValueString(), Target: d.Target.ValueString(),
+		BootOrder: uint(d.BootOrder.ValueInt64()), Ephemeral: d.Ephemeral.ValueBool(), ReadOnly: d.ReadOnly.ValueBool(),
+		Tuning: domainxml.Tuning{
+			Serial: d.Serial.ValueString(), Cache: d.Cache.ValueString(), IO: d.IO.ValueString(), Discard: d.Discard.ValueString(),
+			ErrorPolicy: d.ErrorPolicy.ValueString(), IOThread: uint(d.IOThread.ValueInt64()),
+			LogicalBlockSize: uint(d.LogicalBlockSize.ValueInt64()), PhysicalBlockSize: uint(d.PhysicalBlockSize.ValueInt64()),
+		},
 	}
 }
 
@@ -119,14 +87,37 @@ func readDisks(m *model, is domainxml.Machine) {
 	}
 	disks := map[string]attr.Value{}
 	for key, d := range is.Disks {
-		order := types.Int64Null()
-		if d.BootOrder != 0 {
-			order = types.Int64Value(int64(d.BootOrder))
-		}
-		disks[key] = types.ObjectValueMust(diskTypes, map[string]attr.Value{
-			"volume": tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{}), "device": types.StringValue(d.Device),
-			"bus": types.StringValue(d.Bus), "boot_order": order, "ephemeral": types.BoolValue(d.Ephemeral),
-		})
+		disks[key] = diskObject(d)
 	}
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
+}
+
+// diskObject has null for what nobody asked for, and for the volume where there is none.
+func diskObject(d domainxml.Disk) attr.Value {
+	v := types.ObjectNull(tfvalue.VolumeTypes)
+	if len(d.Volume.Images) > 0 {
+		v = tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{})
+	}
+	return types.ObjectValueMust(diskTypes, map[string]attr.Value{
+		"volume": v, "device": types.StringValue(d.Device), "bus": types.StringValue(d.Bus), "target": diskText(d.Target),
+		"boot_order": diskNumber(d.BootOrder), "ephemeral": types.BoolValue(d.Ephemeral), "read_only": types.BoolValue(d.ReadOnly),
+		"serial": diskText(d.Serial), "cache": diskText(d.Cache), "io": diskText(d.IO), "discard": diskText(d.Discard),
+		"error_policy": diskText(d.ErrorPolicy), "iothread": diskNumber(d.IOThread),
+		"logical_block_size": diskNumber(d.LogicalBlockSize), "physical_block_size": diskNumber(d.PhysicalBlockSize),
+	})
+}
+
+// diskText and diskNumber are null where there is none.
+func diskText(s string) types.String {
+	if s == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(s)
+}
+
+func diskNumber(n uint) types.Int64 {
+	if n == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(n))
 }

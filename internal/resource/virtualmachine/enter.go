@@ -71,7 +71,7 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 			disk := want.Disks[key]
 			disk.Entering = true
 			disks[key] = disk
-		case want.Disks[key].Device == domainxml.CDROM:
+		case domainxml.IsDrive(want.Disks[key].Device):
 			// The drive stays, empty: one that came with a domain made by hand was there before, also when it had nothing.
 			disk := want.Disks[key]
 			disk.Volume = volume.Volume{}

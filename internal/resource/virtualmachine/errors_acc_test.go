@@ -66,7 +66,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 		{
 			"read-only SATA disk",
 			machine{disks: []string{handmade("lib", "read-shared", "sata", "", "host-a")}},
-			message("A SATA or IDE disk can't be read-only", "Use the bus virtio or scsi"),
+			message("A device that can't be read-only", "Use a disk on virtio, scsi or usb"),
 		},
 		{
 			"volume without images",
@@ -74,7 +74,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			message("A volume without an image", "virtclaim_volume_binding"),
 		},
 		{"bad memory", machine{memory: "2 gigabytes"}, message("Invalid quantity", "512Mi")},
-		{"bad bus", machine{disks: []string{handmade("a", "write-exclusive", "fdc", "", "host-a")}}, message("virtio", "scsi", "sata")},
+		{"bad bus", machine{disks: []string{handmade("a", "write-exclusive", "nvme", "", "host-a")}}, message("virtio", "scsi", "sata")},
 		{"bad device", machine{disks: []string{handmade("a", "write-exclusive", "sata", `device = "tape"`, "host-a")}}, message("disk", "cdrom")},
 		{
 			"CD-ROM drive on virtio",
@@ -89,7 +89,23 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 		{
 			"ephemeral CD-ROM drive",
 			machine{disks: []string{handmade("a", "read-shared", "ide", "device = \"cdrom\"\nephemeral = true", "host-a")}},
-			message("A CD-ROM drive can't be ephemeral", "Leave ephemeral out"),
+			message("A drive can't be ephemeral", "Leave ephemeral out"),
+		},
+		{
+			"floppy on q35",
+			machine{machineType: "q35", disks: []string{`a = { device = "floppy" }`}},
+			message("No floppy controller", "device", "this machine (q35) has none"),
+		},
+		{"empty disk", machine{disks: []string{"a = {}"}}, message("A disk without a volume", "only a cdrom or a floppy may be empty")},
+		{
+			"long serial",
+			machine{disks: []string{handmade("a", "write-exclusive", "virtio", `serial = "123456789012345678901"`, "host-a")}},
+			message("A serial number that is too long", "21 characters; on virtio its guest would see 20"),
+		},
+		{
+			"native I/O with a cache",
+			machine{disks: []string{handmade("a", "write-exclusive", "virtio", "io = \"native\"\ncache = \"writeback\"", "host-a")}},
+			message("Native I/O needs a direct cache", `Add cache = "none"`),
 		},
 		{
 			"machine type that the host has not",

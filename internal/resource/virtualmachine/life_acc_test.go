@@ -112,6 +112,20 @@ func TestAccMachineLifeCycle(t *testing.T) {
 	})
 }
 
+// devices is a disk of the machine web, running and stored.
+func devices(t *testing.T, l *lab.Lab, key string) (found string) {
+	t.Helper()
+	for _, args := range [][]string{{"dumpxml", "web"}, {"dumpxml", "web", "--inactive"}} {
+		for part := range strings.SplitSeq(acctest.Must(l.Hosts["host-a"].Virsh(context.Background(), args...))(t), "<disk ") {
+			device, _, _ := strings.Cut(part, "</disk>")
+			if strings.Contains(device, "'ua-disk-"+key+"'") {
+				found += device
+			}
+		}
+	}
+	return found
+}
+
 func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
 	l := acctest.Lab(t)
 	bindings := acctest.Provider(l, "more")
@@ -134,6 +148,7 @@ func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
 			return nil
 		}
 	}
+	before := ""
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
@@ -141,14 +156,20 @@ func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
 				Config: config(disk("b", "b", "virtio")),
 				Check: resource.ComposeTestCheckFunc(target("b", "vda"), func(*terraform.State) error {
 					console.Await(t, "READY")
+					before = devices(t, l, "b")
 					return nil
 				}),
 			},
 			{
-				// A disk that sorts before the other one leaves it where it is.
+				// A disk that sorts before the other one leaves it where it is, down to its place on the bus.
 				Config:           config(disk("a", "a", "virtio"), disk("b", "b", "virtio")),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check:            resource.ComposeTestCheckFunc(target("b", "vda"), target("a", "vdb")),
+				Check: resource.ComposeTestCheckFunc(target("b", "vda"), target("a", "vdb"), func(*terraform.State) error {
+					if after := devices(t, l, "b"); after != before || !strings.Contains(after, "type='pci'") || console.Boots() != 1 {
+						return fmt.Errorf("disk b is not as it was, after %d boots:\n%s\nand was:\n%s", console.Boots(), after, before)
+					}
+					return nil
+				}),
 			},
 			{
 				Config:           config(disk("a", "a", "virtio")),

@@ -30,9 +30,10 @@ func (m machine) hcl(l *lab.Lab) string {
 	set(&m.host, "host-a")
 	set(&m.memory, "128Mi")
 	set(&m.machineType, "pc")
-	drives := 0
+	drives, floppies := 0, 0
 	for _, d := range m.disks {
 		drives += strings.Count(d, `device = "cdrom"`)
+		floppies += strings.Count(d, `device = "floppy"`)
 	}
 	return fmt.Sprintf(`
 resource "virtclaim_virtual_machine" %[1]q {
@@ -51,7 +52,7 @@ resource "virtclaim_virtual_machine" %[1]q {
   serial = { log_file = %[10]q }
   %[11]s
 }
-`, m.name, m.host, m.memory, m.machineType, l.Guest.Kernel, l.Guest.Initrd, len(m.disks)-drives, m.cmdline,
+`, m.name, m.host, m.memory, m.machineType, l.Guest.Kernel, l.Guest.Initrd, len(m.disks)-drives-floppies, m.cmdline,
 		strings.Join(m.disks, "\n    "), m.log, m.more, drives)
 }
 

@@ -113,7 +113,7 @@ func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machin
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		v := want.Disks[key].Volume
 		target, err := domainxml.Target(live, key)
-		if err != nil || target == "" || want.Disks[key].Device == domainxml.CDROM || v.Capacity == nil || len(v.Images) == 0 || v.Images[0].Type == "file" {
+		if err != nil || target == "" || want.Disks[key].Device != domainxml.Fixed || v.Capacity == nil || len(v.Images) == 0 || v.Images[0].Type == "file" {
 			continue
 		}
 		if err := l.host.GrowDevice(ctx, uuid, target, *v.Capacity); err != nil {

@@ -20,7 +20,11 @@ func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
 	known := map[string]volume.Volume{}
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		v, ok, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
-		if diags.Append(found...); !ok || found.HasError() {
+		diags.Append(found...)
+		if ok || disks[key].Volume.IsNull() || !disks[key].Cache.IsNull() {
+			checkIO(key, disks[key], v, diags)
+		}
+		if !ok || found.HasError() {
 			continue
 		}
 		if len(v.Images) == 0 {
@@ -33,6 +37,9 @@ func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
 		checkShared(key, v, diags)
 		checkReadOnly(key, disks[key], v, diags)
 		checkMedium(key, disks[key], v, diags)
+		checkLUN(key, disks[key], v, diags)
+		checkCache(key, disks[key], v, diags)
+		checkCopyOnRead(key, disks[key], v, diags)
 		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
 		checkTwice(key, v, known, diags)
 		known[key] = v
@@ -61,22 +68,25 @@ func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
 	}
 }
 
-// checkReadOnly refuses SATA and IDE: QEMU's disks there, which are the same, can't be read-only.
+// checkReadOnly refuses devices that can't be read-only where the volume asks for it.
 func checkReadOnly(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
-	bus, fixed := d.Bus.ValueString(), d.Device.ValueString() == domainxml.Fixed
-	if fixed && (bus == "sata" || bus == "ide") && v.Images[0].AccessMode == volume.ReadShared {
-		diags.AddAttributeError(diskPath(key).AtName("bus"), "A SATA or IDE disk can't be read-only",
-			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's disks on %s can't be. "+
-				"Use the bus virtio or scsi, or the device cdrom.", key, bus))
+	if !d.Bus.IsUnknown() && !d.canBeReadOnly() && v.Images[0].AccessMode == volume.ReadShared {
+		at := diskPath(key).AtName("bus")
+		if d.is(domainxml.LUN) {
+			at = diskPath(key).AtName("device")
+		}
+		diags.AddAttributeError(at, "A device that can't be read-only",
+			fmt.Sprintf("The volume of disk %s is read-shared, so its device must be read-only, which QEMU's %ss on %s can't be. "+
+				"Use a disk on virtio, scsi or usb, or the device cdrom.", key, d.Device.ValueString(), d.Bus.ValueString()))
 	}
 }
 
 // checkMedium refuses a medium that others write to: a guest takes for granted that what it has read of one stays true.
 func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
-	if d.Device.ValueString() == domainxml.CDROM && v.Images[0].AccessMode == volume.WriteShared {
+	if domainxml.IsDrive(d.Device.ValueString()) && v.Images[0].AccessMode == volume.WriteShared {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A medium that others write to",
-			fmt.Sprintf("Disk %s is a cdrom, and its volume %s is write-shared, so that it could change under the guest. Bind it read-shared.",
-				key, v.Images[0].Name))
+			fmt.Sprintf("Disk %s is a %s, and its volume %s is write-shared, so that it could change under the guest. Bind it read-shared.",
+				key, d.Device.ValueString(), v.Images[0].Name))
 	}
 }
 

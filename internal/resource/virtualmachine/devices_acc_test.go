@@ -1,0 +1,146 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// floppySize is what a drive takes for a floppy of 1.44 MB.
+const floppySize = 1440 << 10
+
+// onFile is a disk whose volume is a file that begins with a text, and that it makes.
+func onFile(t *testing.T, dir, key, text, more string) string {
+	t.Helper()
+	name := filepath.Join(dir, text+".raw")
+	if _, err := os.Stat(name); err != nil {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(name, floppySize); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disk := strings.Replace(handmade(key, "write-exclusive", "", more, "host-a"), `bus = ""`, "", 1)
+	disk = regexp.MustCompile(`name = "[^"]*"`).ReplaceAllString(disk, fmt.Sprintf("name = %q", name))
+	disk = regexp.MustCompile(`servers = .*`).ReplaceAllString(disk, "servers = null")
+	return strings.Replace(disk, `type = "network", format = "raw", protocol = "iscsi"`, `type = "file", format = "raw", protocol = null`, 1)
+}
+
+// onUnit is a disk whose volume is a logical unit.
+func onUnit(l *lab.Lab, lun lab.LUN, key, more string) string {
+	host, port, _ := strings.Cut(l.Target.Portal, ":")
+	disk := strings.Replace(handmade(key, "write-exclusive", "", more, "host-a"), `bus = ""`, "", 1)
+	return strings.NewReplacer("iqn.2026-01.io.example:"+key+"/1", fmt.Sprintf("%s/%d", lun.IQN, lun.Number),
+		`"127.0.0.1", port = 3260`, fmt.Sprintf("%q, port = %s", host, port)).Replace(disk)
+}
+
+// facts is a command that has the guest tell of each disk what it is, by the key that it begins with.
+const facts = `for d in $(disks); do q=/sys/block/$d/queue; echo "FACT $(head -c 16 /dev/$d | tr -d '\0') serial=$(serial $d) ` +
+	`ro=$(cat /sys/block/$d/ro) blocks=$(cat $q/logical_block_size)/$(cat $q/physical_block_size) ` +
+	`vendor=$(cat /sys/block/$d/device/vendor)"; done`
+
+// Each kind of device on each bus is what the guest sees, with what was asked of it; and media, sticks and what needs a start
+// change while it goes on.
+func TestAccEachDeviceIsSeenByTheGuest(t *testing.T) {
+	const tuned = `
+		bus                = "virtio"
+		target             = "vdc"
+		serial             = "twenty-characters-20"
+		logical_block_size = 4096
+		cache              = "none"
+		io                 = "native"
+		discard            = "unmap"
+		error_policy       = "report"
+		iothread           = 2`
+	for machineType, only := range map[string]struct {
+		disks func(t *testing.T, dir, medium string) []string
+		facts []string
+		// medium and cdrom are the guest's names of the drives.
+		medium, cdrom string
+	}{
+		"pc": {
+			disks: func(t *testing.T, dir, medium string) []string {
+				t.Helper()
+				return []string{onFile(t, dir, "ide", "ide", `bus = "ide"`), onFile(t, dir, "floppy", medium, `device = "floppy"`)}
+			},
+			facts: []string{"FACT ide serial=QM"}, medium: "fd0", cdrom: "sr0",
+		},
+		"q35": {
+			disks: func(t *testing.T, dir, medium string) []string {
+				t.Helper()
+				return []string{onFile(t, dir, "disc", medium, "device = \"cdrom\"\nbus = \"scsi\"")}
+			},
+			medium: "sr0", cdrom: "sr1",
+		},
+	} {
+		t.Run(machineType, func(t *testing.T) {
+			l := acctest.Lab(t)
+			dir, lun, console := t.TempDir(), acctest.LUN(t, l, false, "lun"), acctest.NewConsole(t)
+			config := func(medium, scsi string, disks ...string) string {
+				all := append(only.disks(t, dir, medium), onFile(t, dir, "virtio", "virtio", tuned),
+					onFile(t, dir, "scsi", "scsi", "bus = \"scsi\"\nread_only = true\nphysical_block_size = 4096\n"+scsi),
+					onFile(t, dir, "sata", "sata", "bus = \"sata\"\nserial = \"sata-1\""), onUnit(l, lun, "lun", `device = "lun"`))
+				return acctest.Provider(l, "devices") + machine{
+					machineType: machineType, disks: append(all, disks...), log: console.Path(),
+					cmdline: "virtclaim.load=xhci_pci virtclaim.load=usb_storage",
+				}.hcl(l)
+			}
+			stick := onFile(t, dir, "usb", "usb", "bus = \"usb\"\nserial = \"stick\"")
+			sees := func(wanted ...string) resource.TestCheckFunc {
+				return func(*terraform.State) error {
+					console.Await(t, "READY")
+					told := ask(t, l, facts+`; cat /sys/bus/usb/devices/*/serial; load floppy; for c in $(cdroms); do report_cdrom $c; done; medium `+only.medium+
+						`; echo "MEDIUM $(head -c 16 /dev/`+only.medium+` | tr -d '\0') ro=$(read_only `+only.medium+`)"`)
+					acctest.Contains(t, told, wanted...)
+					if boots := console.Boots(); boots != 1 {
+						return fmt.Errorf("the guest has booted %d times", boots)
+					}
+					return nil
+				}
+			}
+			always := append([]string{
+				"FACT virtio serial=twenty-characters-20 ro=0 blocks=4096/4096", "FACT sata serial=sata-1 ro=0 blocks=512/512 vendor=ATA",
+				"ro=1 blocks=512/4096 vendor=QEMU", "FACT lun serial=beaf", "vendor=IET",
+			}, only.facts...)
+			imported := resource.TestStep{ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true}
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: acctest.Factories(),
+				Steps: []resource.TestStep{
+					{
+						Config: config("first", `serial = "before"`, stick, `empty = { device = "cdrom" }`),
+						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "FACT usb ", "stick", "MEDIUM first ro=1", "CDROM "+only.cdrom+" empty")...),
+							resource.TestCheckNoResourceAttr(web, "disks.sata.cache"), resource.TestCheckNoResourceAttr(web, "disks.empty.volume")),
+					},
+					imported,
+					{
+						// The guest sees the new medium, and no longer the stick; what can't change while it runs is there at its next start.
+						Config:           config("second", `serial = "after"`, onFile(t, dir, "empty", "a disc", `device = "cdrom"`)),
+						ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "MEDIUM second ro=1", "CDROM "+only.cdrom+" bytes=1474560 ro=1")...),
+							func(*terraform.State) error {
+								if told := ask(t, l, facts); strings.Contains(told, "FACT usb") {
+									return fmt.Errorf("the stick is still there: %s", told)
+								}
+								stored, err := l.Hosts["host-a"].Virsh(context.Background(), "dumpxml", "--inactive", "web")
+								acctest.Contains(t, stored, "<serial>after</serial>", "<iothreads>2</iothreads>", "<target dev='vdc' bus='virtio'/>")
+								return err
+							}),
+					},
+					imported,
+				},
+			})
+		})
+	}
+}
