@@ -63,12 +63,10 @@ func isBroken(err error) bool {
 	return errors.Is(err, libvirt.ErrInterrupted) || errors.Is(err, syscall.EINVAL) || errors.As(err, &network)
 }
 
-// explain adds why a connection broke, where that is known: go-libvirt keeps the connection's own error to itself.
+// explain tells why a connection broke, where that is known: go-libvirt keeps the connection's own error to itself.
 func explain(way net.Conn, err error) error {
 	if t, ok := way.(*tunnel); ok && isBroken(err) {
-		if complaint := t.complaint(); complaint != nil {
-			return fmt.Errorf("%w: %w", err, complaint)
-		}
+		return t.failed("run", err)
 	}
 	return err
 }

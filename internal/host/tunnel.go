@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -98,7 +97,7 @@ func (t *tunnel) complaint() error {
 	case <-late.C:
 	}
 	if said := t.said.String(); said != "" {
-		return fmt.Errorf("%s: %s", t.to.Network(), said)
+		return errors.New(said)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func TestATunnelThatEndsSaysWhy(t *testing.T) {
 	}
 	_, err := c.Read(make([]byte, 1))
 	var network *net.OpError
-	if !errors.As(err, &network) || !strings.Contains(err.Error(), "ssh: Connection to node-a closed by remote host") {
+	if !errors.As(err, &network) || !strings.Contains(err.Error(), "read ssh node-a: Connection to node-a closed by remote host") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -33,12 +32,15 @@ type Host struct {
 	// Guest is what machines can boot, by its paths on the host.
 	Guest artefact.Image
 
-	// qemu is what the host's qemu.conf has besides what all have; prepare is a shell command that goes before libvirtd.
-	qemu    string
-	prepare string
-	socket  string
-	sandbox *sandbox
-	daemon  *daemon
+	// libvirtd and qemu are what the host's libvirtd.conf and qemu.conf have besides what all have; prepare goes before
+	// libvirtd.
+	libvirtd, qemu string
+	prepare        func(context.Context) error
+	socket         string
+	sandbox        *sandbox
+	daemon         *daemon
+	// network is the host's own, where libvirtd listens for clients; nil for one that is on the machine's.
+	network *network
 }
 
 // newHost is one that runs QEMU as root and sees the paths of this machine.
@@ -66,8 +68,10 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	if h.sandbox, err = startSandbox(ctx, lab, h.Name, h.Dir, append(binds, more...)...); err != nil {
 		return err
 	}
-	if err := h.sandbox.run(ctx, cmp.Or(h.prepare, "true")); err != nil {
-		return fmt.Errorf("prepare %s: %w", h.Name, err)
+	if h.prepare != nil {
+		if err := h.prepare(ctx); err != nil {
+			return fmt.Errorf("prepare %s: %w", h.Name, err)
+		}
 	}
 	if err := h.Start(ctx); err != nil {
 		return err
@@ -77,7 +81,11 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 
 // Start starts libvirtd, at first or after Stop or Kill, and waits until it answers. Guests that run are taken over.
 func (h *Host) Start(ctx context.Context) error {
-	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd", "libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid")
+	program := "libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid"
+	if h.network != nil {
+		program = h.network.enter(program + " --listen")
+	}
+	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd", program)
 	err := h.daemon.await(ctx, func(ctx context.Context) error {
 		_, hangUp, err := h.connect(ctx)
 		if err == nil {

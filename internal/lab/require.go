@@ -14,6 +14,7 @@ var programs = []string{
 	"virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
 	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd", "rpcbind", "rpcinfo", "ganesha.nfsd", "glusterd", "gluster",
 	"docker-registry",
+	"sshd", "ssh", "ssh-keygen", "ssh-agent", "nc",
 	"go", "apt-get", "apt-cache", "dpkg",
 }
 

@@ -31,6 +31,9 @@ ganesha.nfsd nfs-ganesha
 glusterd glusterfs-server
 gluster glusterfs-cli
 docker-registry docker-registry
+sshd openssh-server
+ssh openssh-client
+nc netcat-openbsd
 unshare util-linux
 nsenter util-linux
 losetup mount
@@ -51,6 +54,7 @@ declare -A units=(
 	[nfs-ganesha]=nfs-ganesha.service
 	[glusterfs-server]=glusterd.service
 	[docker-registry]=docker-registry.service
+	[openssh-server]="ssh.service ssh.socket"
 )
 
 missing=()
