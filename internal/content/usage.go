@@ -63,6 +63,43 @@ func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string
 	return pool, err
 }
 
+// Place is where a usage type is.
+type Place struct {
+	// Pool is a storage pool. Where it is empty, Folder is the path of one that any pool may have as its target.
+	Pool, Folder string
+}
+
+// Places are those of the host's usage types, by usage type. Nobody is asked whether they are there.
+func (u UsageTypes) Places(ctx context.Context) (map[string]Place, error) {
+	places := map[string]Place{}
+	for t, pool := range u.Pools {
+		places[t] = Place{Pool: pool}
+	}
+	if len(places) > 0 || u.Annotations == nil {
+		return places, nil
+	}
+	folders, err := u.folders(ctx)
+	for t, folder := range folders {
+		places[t] = Place{Folder: folder}
+	}
+	return places, err
+}
+
+// folders are those that the annotations of the host's node name.
+func (u UsageTypes) folders(ctx context.Context) (map[string]string, error) {
+	annotations, err := u.Annotations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	folders := map[string]string{}
+	for name, value := range annotations {
+		if t, ok := strings.CutPrefix(name, usagePrefix); ok {
+			folders[t] = value
+		}
+	}
+	return folders, nil
+}
+
 // find is the pool that the configuration names, or the folder that an annotation does.
 func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder string, err error) {
 	if len(u.Pools) > 0 {
@@ -74,15 +111,9 @@ func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder st
 	if u.Annotations == nil {
 		return "", "", fmt.Errorf("host %s has no usage types: add storage = { %s = \"<libvirt storage pool>\" } to it", u.Host, usageType)
 	}
-	annotations, err := u.Annotations(ctx)
+	folders, err := u.folders(ctx)
 	if err != nil {
 		return "", "", err
-	}
-	folders := map[string]string{}
-	for name, value := range annotations {
-		if t, ok := strings.CutPrefix(name, usagePrefix); ok {
-			folders[t] = value
-		}
 	}
 	if folder, ok := folders[usageType]; ok {
 		return "", folder, nil

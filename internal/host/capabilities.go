@@ -27,12 +27,11 @@ func (h *Host) UUID(ctx context.Context) (string, error) {
 }
 
 func (h *Host) capabilities(ctx context.Context) (libvirtxml.Caps, error) {
-	return call(ctx, h, "ask for the capabilities", func(l *libvirt.Libvirt) (libvirtxml.Caps, error) {
+	return call(ctx, h, "ask for the capabilities", func(l *libvirt.Libvirt) (caps libvirtxml.Caps, err error) {
 		text, err := l.ConnectGetCapabilities()
 		if err != nil {
-			return libvirtxml.Caps{}, err
+			return caps, err
 		}
-		var caps libvirtxml.Caps
 		err = caps.Unmarshal(text)
 		return caps, err
 	})

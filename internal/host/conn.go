@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"sync"
+	"syscall"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -13,6 +16,8 @@ import (
 // last of them closes it.
 type conn struct {
 	*libvirt.Libvirt
+
+	way net.Conn
 
 	mu        sync.Mutex
 	users     int
@@ -39,48 +44,70 @@ func (c *conn) abandon() {
 	c.closeIfUnused()
 }
 
+// closeIfUnused hangs up without a word: a libvirtd that was given up may never answer one.
 func (c *conn) closeIfUnused() {
 	if c.abandoned && c.users == 0 {
-		go c.Disconnect() //nolint:errcheck // it waits for a libvirtd that may never answer
+		_ = c.way.Close()
 	}
 }
 
+// hangUp takes leave and closes.
+func (c *conn) hangUp() {
+	_ = c.Disconnect()
+	_ = c.way.Close()
+}
+
+// isBroken tells whether an error of go-libvirt's is that of a connection that broke.
+func isBroken(err error) bool {
+	var network *net.OpError
+	return errors.Is(err, libvirt.ErrInterrupted) || errors.Is(err, syscall.EINVAL) || errors.As(err, &network)
+}
+
+// explain tells why a connection broke, where that is known: go-libvirt keeps the connection's own error to itself.
+func explain(way net.Conn, err error) error {
+	if t, ok := way.(*tunnel); ok && isBroken(err) {
+		return t.failed("run", err)
+	}
+	return err
+}
+
+// dialled is go-libvirt's dialer of a connection that is open already.
+type dialled struct{ net.Conn }
+
+// Dial is go-libvirt's.
+func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
+
 // dial connects and greets within dialTimeout, or as long as ctx lasts if that is less. A connection whose greeting
 // fails is closed.
-func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error) (*libvirt.Libvirt, error) {
+func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no answer within %s", dialTimeout))
 	defer cancel()
-	type answer struct {
-		l   *libvirt.Libvirt
-		err error
+	way, err := connect(ctx, uri)
+	if err != nil {
+		return nil, &UnreachableError{causeOr(ctx, err)}
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		d, err := dialer(uri)
-		l := libvirt.NewWithDialer(d)
-		if err == nil {
-			err = l.ConnectToURI(libvirt.RemoteURI(uri))
-		}
-		if err != nil {
-			answers <- answer{nil, &UnreachableError{err}}
-			return
-		}
-		if err := greet(l); err != nil {
-			go l.Disconnect() //nolint:errcheck // it is given up
-			answers <- answer{nil, err}
-			return
-		}
-		answers <- answer{l, nil}
-	}()
-	select {
-	case a := <-answers:
-		return a.l, a.err
-	case <-ctx.Done():
-		go func() {
-			if a := <-answers; a.l != nil {
-				_ = a.l.Disconnect()
-			}
-		}()
-		return nil, &UnreachableError{context.Cause(ctx)}
+	// go-libvirt's calls take no context: hanging up ends them.
+	stop := context.AfterFunc(ctx, func() { _ = way.Close() })
+	c := &conn{Libvirt: libvirt.NewWithDialer(dialled{way}), way: way}
+	if err = c.ConnectToURI(libvirt.RemoteURI(uri)); err != nil {
+		err = &UnreachableError{causeOr(ctx, explain(way, err))}
+	} else if err = greet(c.Libvirt); err != nil {
+		err = explain(way, err)
 	}
+	if !stop() {
+		err = &UnreachableError{context.Cause(ctx)}
+	}
+	if err != nil {
+		_ = way.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// causeOr is why ctx has ended, which is why all else failed; or err while it lasts.
+func causeOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

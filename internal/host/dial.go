@@ -1,103 +1,65 @@
 package host
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/url"
-	"os/user"
-	"strings"
-
-	"github.com/digitalocean/go-libvirt/socket"
-	"github.com/digitalocean/go-libvirt/socket/dialers"
+	"os"
+	"path/filepath"
 )
 
-// dialer is the way to the libvirtd of a URI (https://libvirt.org/uri.html). go-libvirt keeps its own to itself, and a
-// connection for a stream is not one of its.
-func dialer(uri *url.URL) (socket.Dialer, error) {
-	_, transport, _ := strings.Cut(uri.Scheme, "+")
-	if transport == "" && uri.Host != "" {
-		transport = "tls" // libvirt's own default
-	}
-	switch transport {
-	case "", "unix":
-		return localDialer(uri), nil
+// tcpPort is libvirtd's.
+const tcpPort = "16509"
+
+// connect opens a connection to the libvirtd of a URI, for calls or for a stream. go-libvirt's own dialers take no context,
+// and know neither the ssh program nor modular daemons.
+func connect(ctx context.Context, uri *url.URL) (net.Conn, error) {
+	switch transport := transportOf(uri); transport {
+	case "unix":
+		return connectLocal(ctx, uri)
 	case "tcp":
-		return remoteDialer(uri), nil
+		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(uri.Hostname(), cmp.Or(uri.Port(), tcpPort)))
 	case "tls":
-		return tlsDialer(uri), nil
+		return connectTLS(ctx, uri)
+	case "ssh":
+		return connectSSH(ctx, uri)
+	default:
+		return nil, fmt.Errorf("there is no transport %q", transport)
 	}
-	return sshDialer(uri, transport)
 }
 
-func localDialer(uri *url.URL) socket.Dialer {
-	var options []dialers.LocalOption
-	if path := uri.Query().Get("socket"); path != "" {
-		options = append(options, dialers.WithSocket(path))
-	}
-	return dialers.NewLocal(options...)
-}
-
-func remoteDialer(uri *url.URL) socket.Dialer {
-	var options []dialers.RemoteOption
-	if port := uri.Port(); port != "" {
-		options = append(options, dialers.UsePort(port))
-	}
-	return dialers.NewRemote(uri.Hostname(), options...)
-}
-
-func tlsDialer(uri *url.URL) socket.Dialer {
-	var options []dialers.TLSOption
-	if port := uri.Port(); port != "" {
-		options = append(options, dialers.UseTLSPort(port))
-	}
-	if path := uri.Query().Get("pkipath"); path != "" {
-		options = append(options, dialers.UsePKIPath(path))
-	}
-	if isSet(uri, "no_verify") {
-		options = append(options, dialers.WithInsecureNoVerify())
-	}
-	return dialers.NewTLS(uri.Hostname(), options...)
-}
-
-func isSet(uri *url.URL, name string) bool {
-	value := uri.Query().Get(name)
-	return value != "" && value != "0"
-}
-
-// sshDialer goes through Go's own SSH client, for the transports ssh, libssh and libssh2.
-func sshDialer(uri *url.URL, transport string) (socket.Dialer, error) {
-	query := uri.Query()
-	var options []dialers.SSHOption
-	if transport == "ssh" {
-		me, err := user.Current()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, dialers.WithSystemSSHDefaults(me))
-	}
-	for _, given := range []struct {
-		value  string
-		option func(string) dialers.SSHOption
-	}{
-		{uri.Port(), dialers.UseSSHPort},
-		{uri.User.Username(), dialers.UseSSHUsername},
-		{query.Get("socket"), dialers.WithRemoteSocket},
-		{query.Get("keyfile"), dialers.UseKeyFile},
-		{query.Get("known_hosts"), dialers.UseKnownHostsFile},
-	} {
-		if given.value != "" {
-			options = append(options, given.option(given.value))
+// connectLocal takes the first socket that is there.
+func connectLocal(ctx context.Context, uri *url.URL) (conn net.Conn, err error) {
+	for _, socket := range sockets(uri, userRuntime) {
+		if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
-	if password, ok := uri.User.Password(); ok {
-		options = append(options, dialers.UseSSHPassword(password))
+	return conn, err
+}
+
+// userRuntime is the folder of this user's sockets, as libvirt looks for it.
+func userRuntime() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return dir
 	}
-	switch verify := query.Get("known_hosts_verify"); {
-	case verify == "ignore", isSet(uri, "no_verify"):
-		options = append(options, dialers.WithInsecureIgnoreHostKey())
-	case verify == "auto":
-		options = append(options, dialers.WithAcceptUnknownHostKey())
-	case verify != "" && verify != "normal":
-		return nil, fmt.Errorf("known_hosts_verify=%s: only normal, auto and ignore are known", verify)
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".cache")
+}
+
+// sockets are where a libvirtd may listen, in libvirt's own order: the modular daemon for QEMU, which hands calls about
+// storage and secrets on to its fellows, and the daemon for everything (libvirtd, or virtproxyd in its place).
+func sockets(uri *url.URL, userRuntime func() string) []string {
+	if socket := uri.Query().Get("socket"); socket != "" {
+		return []string{socket}
 	}
-	return dialers.NewSSH(uri.Hostname(), options...), nil
+	dir := "/var/run/libvirt"
+	if isSession(uri) {
+		dir = userRuntime() + "/libvirt"
+	}
+	return []string{dir + "/virtqemud-sock", dir + "/libvirt-sock"}
 }

@@ -3,8 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"net"
-	"syscall"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -59,8 +57,7 @@ var notFound = map[libvirt.ErrorNumber]bool{
 
 // typed makes ErrNotFound and a broken connection recognisable, by libvirt's code and never by a text.
 func typed(err error) error {
-	var network *net.OpError
-	if errors.Is(err, libvirt.ErrInterrupted) || errors.Is(err, syscall.EINVAL) || errors.As(err, &network) {
+	if isBroken(err) && !unreachable(err) {
 		return &UnreachableError{fmt.Errorf("the connection broke: %w", err)}
 	}
 	var e libvirt.Error

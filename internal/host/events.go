@@ -81,21 +81,32 @@ func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.T
 type watcher struct {
 	uri *url.URL
 
-	mu      sync.Mutex
-	conn    *libvirt.Libvirt
-	lost    chan struct{}
-	waiters map[chan struct{}]string
+	attempts attempts
+	mu       sync.Mutex
+	conn     *conn
+	lost     chan struct{}
+	waiters  map[chan struct{}]string
 }
 
 // listen announces every lifecycle event of a domain on changed, until stop is called; lost is closed when no more can
 // come.
 func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan struct{}, stop func(), err error) {
+	for {
+		if changed, lost, stop := w.join(id); lost != nil {
+			return changed, lost, stop, nil
+		}
+		if err := w.attempts.share(ctx, w.connect); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+}
+
+// join is listen on the connection that there is; without one, lost is nil.
+func (w *watcher) join(id string) (changed, lost <-chan struct{}, stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conn == nil {
-		if err := w.connect(ctx); err != nil {
-			return nil, nil, nil, err
-		}
+		return nil, nil, nil
 	}
 	waiter := make(chan struct{}, 1)
 	w.waiters[waiter] = id
@@ -103,7 +114,7 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.waiters, waiter)
-	}, nil
+	}
 }
 
 // eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done, its agent, a balloon
@@ -115,7 +126,7 @@ var eventIDs = []libvirt.DomainEventID{
 
 func (w *watcher) connect(ctx context.Context) error {
 	var streams []<-chan any
-	l, err := dial(ctx, w.uri, func(l *libvirt.Libvirt) error {
+	c, err := dial(ctx, w.uri, func(l *libvirt.Libvirt) error {
 		for _, id := range eventIDs {
 			events, err := l.SubscribeEvents(context.WithoutCancel(ctx), id, nil)
 			if err != nil {
@@ -128,7 +139,10 @@ func (w *watcher) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.conn, w.lost, w.waiters = l, make(chan struct{}), map[chan struct{}]string{}
+	lost := make(chan struct{})
+	w.mu.Lock()
+	w.conn, w.lost, w.waiters = c, lost, map[chan struct{}]string{}
+	w.mu.Unlock()
 	var ended sync.WaitGroup
 	for _, events := range streams {
 		ended.Go(func() {
@@ -137,10 +151,9 @@ func (w *watcher) connect(ctx context.Context) error {
 			}
 		})
 	}
-	lost := w.lost
 	go func() {
 		ended.Wait()
-		w.forget(l, lost)
+		w.forget(c, lost)
 	}()
 	return nil
 }
@@ -176,10 +189,10 @@ func (w *watcher) announce(id string) {
 	}
 }
 
-func (w *watcher) forget(l *libvirt.Libvirt, lost chan struct{}) {
+func (w *watcher) forget(c *conn, lost chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.conn == l {
+	if w.conn == c {
 		w.conn = nil
 	}
 	close(lost)
@@ -187,10 +200,10 @@ func (w *watcher) forget(l *libvirt.Libvirt, lost chan struct{}) {
 
 func (w *watcher) close() {
 	w.mu.Lock()
-	l := w.conn
+	c := w.conn
 	w.conn = nil
 	w.mu.Unlock()
-	if l != nil {
-		_ = l.Disconnect()
+	if c != nil {
+		c.hangUp()
 	}
 }

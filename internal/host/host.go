@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -19,8 +20,10 @@ type Host struct {
 	uri   *url.URL
 	fleet *Fleet
 
-	dialling sync.Mutex
+	attempts attempts
+	mu       sync.Mutex
 	calls    *conn
+	closed   bool
 
 	events watcher
 
@@ -50,7 +53,7 @@ func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvir
 	select {
 	case a := <-answers:
 		if a.err != nil {
-			return none, h.failed(op, a.err)
+			return none, h.failed(op, explain(c.way, a.err))
 		}
 		return a.value, nil
 	case <-ctx.Done():
@@ -71,24 +74,46 @@ func (h *Host) failed(op string, err error) error {
 
 // connection is the host's connection, dialled on first use and again after it was lost. It must be released.
 func (h *Host) connection(ctx context.Context) (*conn, error) {
-	h.dialling.Lock()
-	defer h.dialling.Unlock()
-	if h.calls != nil && h.calls.IsConnected() {
-		h.calls.use()
-		return h.calls, nil
+	for {
+		if c := h.connected(); c != nil {
+			return c, nil
+		}
+		if err := h.attempts.share(ctx, h.dial); err != nil {
+			return nil, err
+		}
 	}
-	l, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error { return h.fleet.meet(h.Key, h.uri, l) })
+}
+
+// connected is the connection if there is one, used once more.
+func (h *Host) connected() *conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls == nil || !h.calls.IsConnected() {
+		return nil
+	}
+	h.calls.use()
+	return h.calls
+}
+
+func (h *Host) dial(ctx context.Context) error {
+	c, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error { return h.fleet.meet(h.Key, h.uri, l) })
 	if err != nil {
-		return nil, err
+		return err
 	}
-	h.calls = &conn{Libvirt: l, users: 1}
-	return h.calls, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		c.hangUp()
+		return net.ErrClosed
+	}
+	h.calls = c
+	return nil
 }
 
 // abandon gives a connection up, so that the next call dials anew.
 func (h *Host) abandon(c *conn) {
-	h.dialling.Lock()
-	defer h.dialling.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.calls == c {
 		h.calls = nil
 	}
@@ -97,10 +122,11 @@ func (h *Host) abandon(c *conn) {
 
 // close ends the host's connections.
 func (h *Host) close() {
-	h.dialling.Lock()
-	defer h.dialling.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
 	if h.calls != nil {
-		_ = h.calls.Disconnect()
+		h.calls.hangUp()
 		h.calls = nil
 	}
 	h.events.close()

@@ -50,6 +50,46 @@ func refresh(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) err
 	}
 }
 
+// Pool is a storage pool.
+type Pool struct {
+	// Type is libvirt's, such as dir; Path is its target on the host, empty for one that has none.
+	Type, Path string
+	// Active tells whether its volumes can be used. What follows is in bytes, and 0 of a pool that is not.
+	Active                          bool
+	Capacity, Allocation, Available int64
+}
+
+// Pool looks at a pool as it is now.
+func (h *Host) Pool(ctx context.Context, name string) (Pool, error) {
+	return onPool(ctx, h, "look at storage pool "+name, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (seen Pool, err error) {
+		active, err := l.StoragePoolIsActive(p)
+		if err != nil {
+			return seen, err
+		}
+		if active != 0 {
+			if err := refresh(ctx, l, p); err != nil {
+				return seen, err
+			}
+			_, capacity, allocation, available, err := l.StoragePoolGetInfo(p)
+			if err != nil {
+				return seen, err
+			}
+			seen = Pool{Active: true, Capacity: int64(capacity), Allocation: int64(allocation), Available: int64(available)}
+		}
+		text, err := l.StoragePoolGetXMLDesc(p, 0)
+		if err != nil {
+			return seen, err
+		}
+		var xml libvirtxml.StoragePool
+		err = xml.Unmarshal(text)
+		seen.Type = xml.Type
+		if xml.Target != nil {
+			seen.Path = xml.Target.Path
+		}
+		return seen, err
+	})
+}
+
 // PoolFree is how many bytes a pool has left.
 func (h *Host) PoolFree(ctx context.Context, pool string) (int64, error) {
 	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {

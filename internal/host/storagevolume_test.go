@@ -8,21 +8,21 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/digitalocean/go-libvirt"
 )
 
-// daemon is a libvirtd that answers each procedure with the same body, after it has called before.
+// daemon is a libvirtd that answers each procedure with the same body, after it has called before. It calls hungUp when a
+// client has.
 type daemon struct {
 	answers map[uint32][]byte
 	before  func(procedure uint32)
+	hungUp  func()
 }
 
 // The procedures that it knows, from src/remote/remote_protocol.x.
 const (
-	procClose      = 2
 	procAuthList   = 66
 	procPoolLookup = 84
 	procVolLookup  = 95
@@ -35,17 +35,12 @@ func volumeDaemon() *daemon {
 		answers: map[uint32][]byte{
 			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"), procVolLookup: []byte(text + text + text),
 		},
-		before: func(uint32) {},
+		before: func(uint32) {}, hungUp: func() {},
 	}
 }
 
-func (d *daemon) Dial() (net.Conn, error) {
-	client, server := net.Pipe()
-	go d.serve(server)
-	return client, nil
-}
-
 func (d *daemon) serve(conn net.Conn) {
+	defer d.hungUp()
 	defer func() { _ = conn.Close() }()
 	for {
 		packet := make([]byte, 28)
@@ -69,26 +64,26 @@ func (d *daemon) serve(conn net.Conn) {
 // connected is a host that has a connection to the daemon.
 func (d *daemon) connected(t *testing.T) *Host {
 	t.Helper()
-	l := libvirt.NewWithDialer(d)
+	client, server := net.Pipe()
+	go d.serve(server)
+	l := libvirt.NewWithDialer(dialled{client})
 	if err := l.Connect(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Disconnect() })
-	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l}}
+	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l, way: client}}
 }
 
 // Who has been told that a deletion was given up may make another volume of that name.
 func TestAVolumeIsLeftAloneOnceItsCallerHasGoneOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	returned, closed := make(chan struct{}), make(chan struct{})
-	d, isClosed := volumeDaemon(), sync.OnceFunc(func() { close(closed) })
+	d := volumeDaemon()
+	d.hungUp = func() { close(closed) }
 	d.before = func(procedure uint32) {
-		switch procedure {
-		case procVolLookup:
+		if procedure == procVolLookup {
 			cancel()
 			<-returned
-		case procClose:
-			isClosed()
 		}
 	}
 	changed := false

@@ -85,13 +85,9 @@ func (s *source) Read(p []byte) (int, error) {
 
 // openStream dials a connection for one transfer.
 func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
-	d, err := dialer(h.uri)
-	if err != nil {
-		return nil, err
-	}
 	dialled, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := within(dialled, d.Dial)
+	conn, err := connect(dialled, h.uri)
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
@@ -100,31 +96,6 @@ func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
 		return nil, &UnreachableError{err}
 	}
 	return c, nil
-}
-
-// within gives up what takes no context; a connection that comes too late is closed.
-func within[T io.Closer](ctx context.Context, f func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		value, err := f()
-		answers <- answer{value, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-		go func() {
-			if a := <-answers; a.err == nil {
-				_ = a.value.Close()
-			}
-		}()
-		var none T
-		return none, context.Cause(ctx)
-	}
 }
 
 // upload is one on its way.

@@ -2,7 +2,9 @@ package host
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -10,28 +12,76 @@ import (
 // dialTimeout bounds how long a host may take to accept a connection.
 const dialTimeout = 10 * time.Second
 
+// parameters are those that a URI may have, by transport.
+var parameters = map[string][]string{
+	"unix": {"name", "socket"},
+	"tcp":  {"name"},
+	"tls":  {"name", "no_verify", "pkipath"},
+	"ssh":  {"command", "keyfile", "known_hosts", "known_hosts_verify", "name", "netcat", "no_tty", "no_verify", "proxy", "socket"},
+}
+
+// transportOf is how the libvirtd of a URI is reached. As in libvirt, a host alone means tls.
+func transportOf(uri *url.URL) string {
+	_, transport, _ := strings.Cut(uri.Scheme, "+")
+	switch {
+	case transport != "":
+		return transport
+	case uri.Host != "":
+		return "tls"
+	}
+	return "unix"
+}
+
+// isSession tells whether a URI is that of a user's own libvirtd.
+func isSession(uri *url.URL) bool { return uri.Path == "/session" }
+
+// isSet tells whether a parameter of a URI is there and not 0.
+func isSet(uri *url.URL, name string) bool {
+	value := uri.Query().Get(name)
+	return value != "" && value != "0"
+}
+
 // ValidateURI checks, without dialling, that a libvirt could be reached at a URI: the QEMU driver, over a transport
-// that is supported (https://libvirt.org/uri.html).
+// that is supported, with parameters that this transport has (https://libvirt.org/uri.html).
 func ValidateURI(text string) error {
 	uri, err := url.Parse(text)
 	if err != nil {
 		return fmt.Errorf("%q is not a URI; write for example qemu:///system or qemu+ssh://root@host/system", text)
 	}
-	driver, transport, _ := strings.Cut(uri.Scheme, "+")
-	if driver != "qemu" {
+	if driver, _, _ := strings.Cut(uri.Scheme, "+"); driver != "qemu" {
 		return fmt.Errorf("the URI %s has the driver %q; only qemu is supported, for example qemu:///system", uri.Redacted(), driver)
 	}
 	if uri.Path != "/system" && uri.Path != "/session" {
 		return fmt.Errorf("the URI %s must end in /system or /session", uri.Redacted())
 	}
-	switch transport {
-	case "", "unix":
-		return nil
-	case "tcp", "tls", "ssh", "libssh", "libssh2":
-		if uri.Hostname() == "" {
-			return fmt.Errorf("the URI %s names no host", uri.Redacted())
-		}
-		return nil
+	if err := validateTransport(uri); err != nil {
+		return fmt.Errorf("the URI %s %w", uri.Redacted(), err)
 	}
-	return fmt.Errorf("the URI %s has the transport %q; supported are unix, tcp, tls and ssh", uri.Redacted(), transport)
+	return nil
+}
+
+func validateTransport(uri *url.URL) error {
+	transport := transportOf(uri)
+	known, ok := parameters[transport]
+	switch {
+	case transport == "libssh" || transport == "libssh2":
+		return fmt.Errorf("has the transport %q, libvirt's own SSH client; write qemu+ssh, which goes through the ssh program", transport)
+	case !ok:
+		return fmt.Errorf("has the transport %q; supported are unix, tcp, tls and ssh", transport)
+	case transport != "unix" && uri.Hostname() == "":
+		return fmt.Errorf("names no host")
+	}
+	query, err := url.ParseQuery(uri.RawQuery)
+	if err != nil {
+		return fmt.Errorf("has parameters that can't be read: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("has the parameter %q; those of the transport %s are %s", name, transport, strings.Join(known, ", "))
+		}
+	}
+	if transport == "ssh" {
+		return validateSSH(uri)
+	}
+	return nil
 }

@@ -13,25 +13,36 @@ import (
 func TestValidateURI(t *testing.T) {
 	for _, uri := range []string{
 		"qemu:///system", "qemu:///session", "qemu+unix:///system?socket=/run/libvirt-sock",
-		"qemu+ssh://root@host/system?keyfile=/k", "qemu+tcp://[2001:db8::1]:16509/system", "qemu+tls://host/system",
+		"qemu+ssh://root@host/system?keyfile=/k", "qemu+ssh://host:2222/session?known_hosts=/k%20h&known_hosts_verify=auto&proxy=netcat&netcat=ncat",
+		"qemu+tls://host/system?pkipath=/pki&no_verify=1", "qemu://host/system?no_verify=1", "qemu+tcp://[2001:db8::1]:16509/system", "qemu+tls://host/system",
 	} {
 		if err := ValidateURI(uri); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
 	for uri, want := range map[string]string{
-		"":                              `the driver ""`,
-		"host-a":                        `the driver ""`,
-		"xen:///system":                 `the driver "xen"; only qemu is supported`,
-		"test:///default":               `the driver "test"`,
-		"qemu:///":                      "must end in /system or /session",
-		"qemu:///embed":                 "must end in /system or /session",
-		"qemu+ssh:///system":            "names no host",
-		"qemu+tcp://:16509/system":      "names no host",
-		"qemu+ext:///system":            `the transport "ext"; supported are`,
-		"qemu://%zz/system":             "is not a URI",
-		"qemu+ssh://me:secret@h/":       "must end in",
-		"qemu+ext://me:secret@h/system": "the transport",
+		"":                                               `the driver ""`,
+		"host-a":                                         `the driver ""`,
+		"xen:///system":                                  `the driver "xen"; only qemu is supported`,
+		"test:///default":                                `the driver "test"`,
+		"qemu:///":                                       "must end in /system or /session",
+		"qemu:///embed":                                  "must end in /system or /session",
+		"qemu+ssh:///system":                             "names no host",
+		"qemu+tcp://:16509/system":                       "names no host",
+		"qemu+ext:///system":                             `the transport "ext"; supported are`,
+		"qemu://%zz/system":                              "is not a URI",
+		"qemu+libssh://host/system":                      `the transport "libssh", libvirt's own SSH client; write qemu+ssh`,
+		"qemu+libssh2://host/system":                     "write qemu+ssh",
+		"qemu+ssh://me:secret@h/system":                  "has a password, which ssh does not take: use a key",
+		"qemu+ssh://h/system?keyfle=/k":                  `the parameter "keyfle"; those of the transport ssh are command, keyfile,`,
+		"qemu:///system?keyfile=/k":                      `the parameter "keyfile"; those of the transport unix are name, socket`,
+		"qemu+ssh://h/system?proxy=x":                    "proxy=x; only auto, netcat and native are known",
+		"qemu+ssh://h/system?known_hosts_verify=no":      "known_hosts_verify=no; only normal, auto and ignore are known",
+		"qemu+ssh://h/system?proxy=native&socket=/s":     "proxy=native, which takes neither netcat nor socket",
+		"qemu+ssh://h/system?known_hosts=%22%20Port%201": "a quotation mark",
+		"qemu+ssh://h/system?keyfile=%zz":                "parameters that can't be read",
+		"qemu+ssh://me:secret@h/":                        "must end in",
+		"qemu+ext://me:secret@h/system":                  "the transport",
 	} {
 		err := ValidateURI(uri)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -33,14 +32,15 @@ type Host struct {
 	// Guest is what machines can boot, by its paths on the host.
 	Guest artefact.Image
 
-	// qemu is what the host's qemu.conf has besides what all have; prepare is a shell command that goes before libvirtd.
-	qemu    string
-	prepare string
-	// within goes before libvirtd's command; empty leaves it where the machine is.
-	within  string
-	socket  string
-	sandbox *sandbox
-	daemon  *daemon
+	// libvirtd and qemu are what the host's libvirtd.conf and qemu.conf have besides what all have; prepare goes before
+	// libvirtd.
+	libvirtd, qemu string
+	prepare        func(context.Context) error
+	// within goes before libvirtd's command, and options behind it; an empty within leaves it where the machine is.
+	within, options string
+	socket          string
+	sandbox         *sandbox
+	daemon          *daemon
 }
 
 // newHost is one that runs QEMU as root and sees the paths of this machine.
@@ -68,8 +68,10 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	if h.sandbox, err = startSandbox(ctx, lab, h.Name, h.Dir, append(binds, more...)...); err != nil {
 		return err
 	}
-	if err := h.sandbox.run(ctx, cmp.Or(h.prepare, "true")); err != nil {
-		return fmt.Errorf("prepare %s: %w", h.Name, err)
+	if h.prepare != nil {
+		if err := h.prepare(ctx); err != nil {
+			return fmt.Errorf("prepare %s: %w", h.Name, err)
+		}
 	}
 	if err := h.Start(ctx); err != nil {
 		return err
@@ -79,7 +81,8 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 
 // Start starts libvirtd, at first or after Stop or Kill, and waits until it answers. Guests that run are taken over.
 func (h *Host) Start(ctx context.Context) error {
-	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd", h.within+"libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid")
+	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd",
+		h.within+"libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid"+h.options)
 	err := h.daemon.await(ctx, func(ctx context.Context) error {
 		_, hangUp, err := h.connect(ctx)
 		if err == nil {

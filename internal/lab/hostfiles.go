@@ -45,7 +45,7 @@ auth_unix_ro = "none"
 auth_unix_rw = "none"
 log_outputs = "3:stderr"
 host_uuid = %q
-`, filepath.Dir(h.socket), uuid.NewString()),
+`, filepath.Dir(h.socket), uuid.NewString()) + h.libvirtd,
 		"etc/qemu.conf":  inSandboxQEMU + h.qemu,
 		"ceph/ceph.conf": cephClientConfiguration,
 	}

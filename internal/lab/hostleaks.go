@@ -29,6 +29,28 @@ func (h *Host) look(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
+// looker is a server that exists on demand and has hosts' things.
+type looker interface {
+	closer
+	look(ctx context.Context) ([]string, error)
+}
+
+// lookAtLate is a look at a host that starts on demand. Before it is there it counts as untouched, so that a test that is
+// the first to ask for it does not seem to leave something.
+func lookAtLate[T looker](name string, h *onDemand[T]) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) (lines []string, err error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.running {
+			return h.server.look(ctx)
+		}
+		for _, pool := range pools {
+			lines = append(lines, name+": pool "+pool)
+		}
+		return lines, nil
+	}
+}
+
 func lookAtDomains(l *libvirt.Libvirt) (lines []string, err error) {
 	domains, _, err := l.ConnectListAllDomains(1, 0)
 	if err != nil {

@@ -116,8 +116,9 @@ func startServers(ctx context.Context, l *Lab) error {
 	_, nfs := l.NFS(ctx)
 	_, gluster := l.Gluster(ctx)
 	_, stock := l.StockHost(ctx)
+	_, remote := l.Remote(ctx)
 	_, block := l.AddBlockDevice(ctx, lunSize, nil)
-	return errors.Join(nbd, rbd, web, registry, nfs, gluster, stock, block)
+	return errors.Join(nbd, rbd, web, registry, nfs, gluster, stock, remote, block)
 }
 
 // nothingLeft checks that a lab has left no process, no mount, no block device and no file.
@@ -166,7 +167,7 @@ func mountPoints() string {
 	for _, path := range []string{
 		"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd",
 		"/etc/ceph", "/var/lib/nfs", "/var/lib/glusterd", "/var/log/glusterfs",
-		"/run/glusterd.socket", "/run/rpcbind.sock", "/run/ganesha", "/var/log/ceph/ceph.log",
+		"/run/glusterd.socket", "/run/rpcbind.sock", "/run/ganesha", "/var/log/ceph/ceph.log", "/run/sshd",
 	} {
 		if _, err := os.Stat(path); err == nil {
 			there = append(there, path)

@@ -15,7 +15,7 @@ type Snapshot []string
 // Snapshot looks at every host and at the cluster. One that does not answer is an error.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
 	looks := make([]func(context.Context) ([]string, error), 0, 3+len(l.Hosts))
-	looks = append(looks, l.Cluster.look, lookAt(stockHost, &l.stock), lookAt(wiredHost, &l.wired))
+	looks = append(looks, l.Cluster.look, lookAtLate(stockHost, &l.stock), lookAtLate(wiredHost, &l.wired), lookAtLate(remoteHost, &l.remote))
 	for _, h := range l.Hosts {
 		looks = append(looks, h.look)
 	}

@@ -73,9 +73,14 @@ func address(number uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, number)))
 }
 
+// enter is a shell command that runs in the network.
+func (n *network) enter(command string) string {
+	return "nsenter --net=" + quote(n.file) + " " + command
+}
+
 // in is a shell command that runs in the network, with a folder of its own over /run: there, too, servers and their
 // tools know no other place than the standard one. The sandbox itself must see the machine's.
 func (n *network) in(command string) string {
 	text := "mount --bind " + quote(n.run) + " /run && exec " + command
-	return "nsenter --net=" + quote(n.file) + " unshare --mount bash -c " + quote(text)
+	return n.enter("unshare --mount bash -c " + quote(text))
 }

@@ -13,7 +13,7 @@ var programs = []string{
 	"bash", "flock", "mount", "umount", "losetup", "unshare", "nsenter", "ip",
 	"virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
 	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd", "rpcbind", "rpcinfo", "ganesha.nfsd", "glusterd", "gluster",
-	"docker-registry", "dnsmasq", "iptables",
+	"docker-registry", "dnsmasq", "iptables", "sshd", "ssh", "ssh-keygen", "ssh-agent", "nc",
 	"go", "apt-get", "apt-cache", "dpkg",
 }
 

@@ -33,6 +33,9 @@ gluster glusterfs-cli
 docker-registry docker-registry
 dnsmasq dnsmasq-base
 iptables iptables
+sshd openssh-server
+ssh openssh-client
+nc netcat-openbsd
 unshare util-linux
 nsenter util-linux
 losetup mount
@@ -53,6 +56,7 @@ declare -A units=(
 	[nfs-ganesha]=nfs-ganesha.service
 	[glusterfs-server]=glusterd.service
 	[docker-registry]=docker-registry.service
+	[openssh-server]="ssh.service ssh.socket"
 )
 
 missing=()

@@ -30,7 +30,9 @@ func (l *Lab) StockHost(ctx context.Context) (*Host, error) {
 			return nil, err
 		}
 		h := newHost(dir, stockHost, artefact.Image{})
-		h.qemu, h.prepare = "", fmt.Sprintf(hideKVM, quote(filepath.Join(dir, "no-kvm")))
+		h.qemu, h.prepare = "", func(ctx context.Context) error {
+			return h.sandbox.run(ctx, fmt.Sprintf(hideKVM, quote(filepath.Join(dir, "no-kvm"))))
+		}
 		// libvirt's own folders, which are mount points for those of the lab.
 		for _, folder := range []string{"run", "lib/images", "lib/consoles", "lib/guest", "lib", "log", "cache", "pools"} {
 			if err := makeFolder(filepath.Join(dir, folder)); err != nil {
@@ -73,20 +75,4 @@ func copyFile(from, to string) error {
 		err = closed
 	}
 	return err
-}
-
-// lookAt lists what exists on a host that starts when it is asked for. Before it is there it counts as untouched, so that a
-// test that is the first to ask for it does not seem to leave something.
-func lookAt(name string, host *onDemand[*Host]) func(context.Context) ([]string, error) {
-	return func(ctx context.Context) (lines []string, err error) {
-		host.mu.Lock()
-		defer host.mu.Unlock()
-		if host.running {
-			return host.server.look(ctx)
-		}
-		for _, pool := range pools {
-			lines = append(lines, name+": pool "+pool)
-		}
-		return lines, nil
-	}
 }

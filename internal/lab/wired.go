@@ -7,19 +7,19 @@ import (
 )
 
 // wiredHost is the name of the lab's host with networks.
-const wiredHost = "host-d"
+const wiredHost = "host-e"
 
-// Bridge is a bridge of host-d that leads nowhere.
+// Bridge is a bridge of host-e that leads nowhere.
 const Bridge = "lab0"
 
-// Networks are libvirt's networks of host-d, each with the first three bytes of the addresses that it gives by DHCP.
+// Networks are libvirt's networks of host-e, each with the first three bytes of the addresses that it gives by DHCP.
 var Networks = map[string]string{"red": "192.168.71", "blue": "192.168.72"}
 
 // networkXML is a network without a way out.
 const networkXML = `<network><name>%[1]s</name><bridge name='%[1]s0' stp='off' delay='0'/>
 	<ip address='%[2]s.1' netmask='255.255.255.0'><dhcp><range start='%[2]s.100' end='%[2]s.199'/></dhcp></ip></network>`
 
-// WiredHost gives host-d, which the first call starts. What it has of networks is in a namespace that goes with it.
+// WiredHost gives host-e, which the first call starts. What it has of networks is in a namespace that goes with it.
 func (l *Lab) WiredHost(ctx context.Context) (*Host, error) {
 	return l.wired.get(ctx, func(ctx context.Context) (*Host, error) {
 		dir, err := l.serverFolder(wiredHost)
@@ -29,8 +29,9 @@ func (l *Lab) WiredHost(ctx context.Context) (*Host, error) {
 		h := newHost(dir, wiredHost, l.Guest)
 		file := quote(filepath.Join(dir, "network"))
 		h.within = "nsenter --net=" + file + " "
-		h.prepare = fmt.Sprintf("touch %[1]s && unshare --net=%[1]s ip link set lo up && %[2]s ip link add %[3]s type bridge && %[2]s ip link set %[3]s up",
+		network := fmt.Sprintf("touch %[1]s && unshare --net=%[1]s ip link set lo up && %[2]s ip link add %[3]s type bridge && %[2]s ip link set %[3]s up",
 			file, h.within, Bridge)
+		h.prepare = func(ctx context.Context) error { return h.sandbox.run(ctx, network) }
 		if err := h.run(ctx, l.Dir); err != nil {
 			return h, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	hostsource "github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/persistentvolumeclaim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
@@ -41,7 +42,7 @@ func (p *virtclaim) Resources(context.Context) []func() resource.Resource {
 }
 
 func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{persistentvolumeclaim.New}
+	return []func() datasource.DataSource{persistentvolumeclaim.New, hostsource.New}
 }
 
 // Configure checks all that can be checked without dialling anything.

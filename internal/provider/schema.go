@@ -33,7 +33,7 @@ func providerSchema() schema.Schema {
 					"uri": schema.StringAttribute{
 						Required: true,
 						MarkdownDescription: "The [libvirt URI](https://libvirt.org/uri.html), such as `qemu:///system`, " +
-							"`qemu+ssh://root@node-a/system` or `qemu+tls://node-a/system`.",
+							"`qemu+ssh://root@node-a/system` or `qemu+tls://node-a/system`. The guide on hosts has the transports, and what a URI can say.",
 					},
 					"storage": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,

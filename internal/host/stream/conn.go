@@ -56,8 +56,8 @@ func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection. A transfer that is not finished breaks off. Nobody waits for it: closing a connection through SSH
-// may take as long as the other end does, which may be gone.
+// Close ends the connection. A transfer that is not finished breaks off. Nobody waits for it: TLS
+// takes leave of the other end, which may be gone.
 func (c *Conn) Close() error {
 	c.end()
 	go func() { _ = c.net.Close() }()
@@ -149,8 +149,8 @@ func (c *Conn) part() ([]byte, error) {
 	}
 }
 
-// send writes one packet, which must move within stallTime. It waits beside the write: a connection through SSH knows no
-// deadlines, and a write into it does not end when it is closed while the other end is gone.
+// send writes one packet, which must move within stallTime. It waits beside the write: not every connection
+// knows deadlines, or has a write end when it is closed.
 func (c *Conn) send(p packet) error {
 	if c.stuck != nil {
 		return c.stuck

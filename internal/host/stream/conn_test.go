@@ -234,15 +234,15 @@ func TestAHostThatTakesNothingIsGivenUp(t *testing.T) {
 	}
 }
 
-// throughSSH is a connection as x/crypto/ssh makes it, to a host that has gone: it knows no deadlines, and its Close waits like
+// stubborn is a connection to a host that has gone, of the worst kind: it knows no deadlines, and its Close waits like
 // all else.
-type throughSSH struct {
+type stubborn struct {
 	net.Conn
 	writes int
 	gone   <-chan struct{}
 }
 
-func (c *throughSSH) Write(p []byte) (int, error) {
+func (c *stubborn) Write(p []byte) (int, error) {
 	if c.writes--; c.writes < 0 {
 		<-c.gone
 		return 0, net.ErrClosed
@@ -250,18 +250,18 @@ func (c *throughSSH) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (c *throughSSH) Close() error {
+func (c *stubborn) Close() error {
 	<-c.gone
 	return c.Conn.Close()
 }
 
-func (c *throughSSH) SetDeadline(time.Time) error { return errors.New("deadline not supported") }
+func (c *stubborn) SetDeadline(time.Time) error { return errors.New("deadline not supported") }
 
-func (c *throughSSH) SetReadDeadline(time.Time) error { return errors.New("deadline not supported") }
+func (c *stubborn) SetReadDeadline(time.Time) error { return errors.New("deadline not supported") }
 
-func (c *throughSSH) SetWriteDeadline(time.Time) error { return errors.New("deadline not supported") }
+func (c *stubborn) SetWriteDeadline(time.Time) error { return errors.New("deadline not supported") }
 
-func TestAHostThatIsGoneBehindSSHIsGivenUp(t *testing.T) {
+func TestAHostThatIsGoneIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		cancelAfter, want time.Duration
 		err               error
@@ -276,7 +276,7 @@ func TestAHostThatIsGoneBehindSSHIsGivenUp(t *testing.T) {
 				gone, leave := context.WithCancel(t.Context())
 				defer leave()
 				conn := (&daemon{}).dial(t)
-				opened, err := Open(ctx, &throughSSH{conn, 10, gone.Done()}, "qemu:///system")
+				opened, err := Open(ctx, &stubborn{conn, 10, gone.Done()}, "qemu:///system")
 				if err != nil {
 					t.Fatal(err)
 				}

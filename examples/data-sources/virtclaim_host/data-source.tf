@@ -1,0 +1,16 @@
+data "virtclaim_host" "node_a" {
+  host = "node-a"
+}
+
+# A plan that would fill the disk says so before the apply does.
+check "room" {
+  assert {
+    condition     = data.virtclaim_host.node_a.usage_types["fast"].available > 100 * pow(1024, 3)
+    error_message = "Less than 100 GiB are left on node-a."
+  }
+}
+
+# Hardware virtualisation where the host has it, emulation elsewhere.
+locals {
+  domain_type = contains(data.virtclaim_host.node_a.guests["x86_64"].domain_types, "kvm") ? "kvm" : "qemu"
+}

@@ -1,0 +1,116 @@
+// Package host is the data source virtclaim_host: what a libvirt host is, and what room its storage has.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	libvirthost "github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// readTimeout is the timeout when the user sets none.
+const readTimeout = 2 * time.Minute
+
+// unreadable is the summary of errors.
+const unreadable = "The host could not be read"
+
+type host struct{ backend *backend.Backend }
+
+var _ datasource.DataSourceWithConfigure = &host{}
+
+// New makes the data source.
+func New() datasource.DataSource { return &host{} }
+
+func (d *host) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_host"
+}
+
+func (d *host) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// Read asks the host.
+func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	if !d.backend.Ready() {
+		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so no host can be "+
+			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
+		return
+	}
+	var m model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	timeout, diags := m.Timeouts.Read(ctx, readTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	h, err := d.backend.Hosts.Host(m.Host.ValueString())
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("host"), "No such host", err.Error()+".")
+		return
+	}
+	about, err := h.About(ctx)
+	if err != nil {
+		resp.Diagnostics.AddError(unreadable, err.Error())
+		return
+	}
+	m.show(about)
+	m.UsageTypes = usageTypes(ctx, h, d.backend.UsageTypes(h.Key), &resp.Diagnostics)
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+	}
+}
+
+// pools is what is looked at on a host.
+type pools interface {
+	Pool(ctx context.Context, name string) (libvirthost.Pool, error)
+	PoolOfTarget(ctx context.Context, path string) (string, error)
+}
+
+// usageTypes looks at the pools of a host's usage types, and makes none. It is nil when nobody can tell the usage types.
+func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.Diagnostics) map[string]usageModel {
+	places, err := u.Places(ctx)
+	if err != nil {
+		diags.AddWarning("The usage types of the host are not known", fmt.Sprintf("They are in annotations of the Kubernetes node of host %s, "+
+			"which can't be read, so usage_types is null: %s. Permit to get nodes, or give the host a storage map.", u.Host, err))
+		return nil
+	}
+	found := map[string]usageModel{}
+	for usageType, place := range places {
+		seen, err := lookAt(ctx, h, place)
+		if errors.Is(err, libvirthost.ErrNoPool) {
+			diags.AddWarning("A storage pool is missing", fmt.Sprintf("Usage type %s of host %s stands for the storage pool %s, which the host "+
+				"does not have. Define it there, or name another one in the host's storage.", usageType, u.Host, place.Pool))
+		} else if err != nil {
+			diags.AddError(unreadable, err.Error())
+		}
+		found[usageType] = seen
+	}
+	return found
+}
+
+// lookAt shows a place. Where only a folder is named, the pool that a disk would be made in, or the folder alone.
+func lookAt(ctx context.Context, h pools, place content.Place) (usageModel, error) {
+	name := place.Pool
+	if name == "" {
+		var err error
+		if name, err = h.PoolOfTarget(ctx, place.Folder); err != nil {
+			if errors.Is(err, libvirthost.ErrNotFound) {
+				err = nil // the first disk of this usage type makes it
+			}
+			return usageModel{Path: types.StringValue(place.Folder)}, err
+		}
+	}
+	seen, err := h.Pool(ctx, name)
+	return showPool(name, seen), err
+}

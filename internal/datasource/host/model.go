@@ -1,0 +1,60 @@
+package host
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	libvirthost "github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+type model struct {
+	Host              types.String          `tfsdk:"host"`
+	Hostname          types.String          `tfsdk:"hostname"`
+	UUID              types.String          `tfsdk:"uuid"`
+	Architecture      types.String          `tfsdk:"architecture"`
+	CPUModel          types.String          `tfsdk:"cpu_model"`
+	CPUs              types.Int64           `tfsdk:"cpus"`
+	Memory            types.Int64           `tfsdk:"memory"`
+	LibvirtVersion    types.String          `tfsdk:"libvirt_version"`
+	HypervisorVersion types.String          `tfsdk:"hypervisor_version"`
+	Guests            map[string]guestModel `tfsdk:"guests"`
+	UsageTypes        map[string]usageModel `tfsdk:"usage_types"`
+	Timeouts          timeouts.Value        `tfsdk:"timeouts"`
+}
+
+type guestModel struct {
+	DomainTypes []string `tfsdk:"domain_types"`
+	Machines    []string `tfsdk:"machines"`
+}
+
+type usageModel struct {
+	Pool      types.String `tfsdk:"pool"`
+	Type      types.String `tfsdk:"type"`
+	Path      types.String `tfsdk:"path"`
+	Active    types.Bool   `tfsdk:"active"`
+	Capacity  types.Int64  `tfsdk:"capacity"`
+	Allocated types.Int64  `tfsdk:"allocated"`
+	Available types.Int64  `tfsdk:"available"`
+}
+
+// show fills in what the host is.
+func (m *model) show(a libvirthost.About) {
+	m.Hostname, m.UUID = types.StringValue(a.Name), types.StringValue(a.UUID)
+	m.Architecture, m.CPUModel = tfvalue.OrNull(a.Architecture), tfvalue.OrNull(a.CPUModel)
+	m.CPUs, m.Memory = types.Int64Value(a.CPUs), types.Int64Value(a.Memory)
+	m.LibvirtVersion, m.HypervisorVersion = types.StringValue(a.Libvirt), types.StringValue(a.Hypervisor)
+	m.Guests = map[string]guestModel{}
+	for architecture, g := range a.Guests {
+		m.Guests[architecture] = guestModel{g.DomainTypes, g.Machines}
+	}
+}
+
+// showPool has no sizes of a pool that does not tell them: 0 would be a full one.
+func showPool(name string, p libvirthost.Pool) usageModel {
+	seen := usageModel{Pool: types.StringValue(name), Type: tfvalue.OrNull(p.Type), Path: tfvalue.OrNull(p.Path), Active: types.BoolValue(p.Active)}
+	if p.Active {
+		seen.Capacity, seen.Allocated, seen.Available = types.Int64Value(p.Capacity), types.Int64Value(p.Allocation), types.Int64Value(p.Available)
+	}
+	return seen
+}

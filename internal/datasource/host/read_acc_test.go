@@ -1,0 +1,82 @@
+package host_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+const theHost = "data.virtclaim_host.host"
+
+func TestAccAHostIsShownAsVirshShowsIt(t *testing.T) {
+	l := acctest.Lab(t)
+	h := l.Hosts["host-a"]
+	node, pool, version := virsh(t, h, "nodeinfo"), virsh(t, h, "pool-info", "--bytes", "ssd"), virsh(t, h, "version")
+	memory := acctest.Must(strconv.Atoi(strings.TrimSuffix(node["Memory size"], " KiB")))(t) << 10
+	is := func(key, value string) resource.TestCheckFunc {
+		return resource.TestCheckResourceAttr(theHost, key, value)
+	}
+	none := func(key string) resource.TestCheckFunc { return resource.TestCheckNoResourceAttr(theHost, key) }
+	looking := func(host string) string {
+		return fmt.Sprintf("\ndata \"virtclaim_host\" \"host\" {\n  host = %q\n}\n", host)
+	}
+	here := acctest.Provider(l, "looking")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: here + looking("host-a"),
+				Check: resource.ComposeTestCheckFunc(
+					is("hostname", "host-a"), is("uuid", hostUUID(t, h)), is("architecture", node["CPU model"]),
+					is("cpus", node["CPU(s)"]), is("memory", strconv.Itoa(memory)),
+					is("libvirt_version", strings.TrimPrefix(version["Using library"], "libvirt ")),
+					is("hypervisor_version", strings.TrimPrefix(version["Running hypervisor"], "QEMU ")),
+					resource.TestCheckTypeSetElemAttr(theHost, "guests.x86_64.domain_types.*", "qemu"),
+					resource.TestCheckTypeSetElemAttr(theHost, "guests.x86_64.machines.*", "q35"),
+					is("usage_types.%", "2"), is("usage_types.slow.pool", "rust"),
+					is("usage_types.fast.pool", "ssd"), is("usage_types.fast.type", "dir"), is("usage_types.fast.path", h.Pools+"/ssd"),
+					is("usage_types.fast.active", "true"), is("usage_types.fast.capacity", pool["Capacity"]),
+					resource.TestMatchResourceAttr(theHost, "usage_types.fast.available", regexp.MustCompile(`^\d+$`)),
+					resource.TestMatchResourceAttr(theHost, "usage_types.fast.allocated", regexp.MustCompile(`^\d+$`)),
+				),
+			},
+			{
+				Config: strings.ReplaceAll(here, `fast = "ssd"`, `fast = "sdd"`) + looking("host-a"),
+				Check: resource.ComposeTestCheckFunc(
+					is("usage_types.fast.pool", "sdd"), is("usage_types.fast.active", "false"), none("usage_types.fast.capacity"), none("usage_types.fast.type"),
+				),
+			},
+			{
+				Config:      here + looking("host-z"),
+				ExpectError: regexp.MustCompile(`No such host(?s:.*)host-a, host-b`),
+			},
+		},
+	})
+}
+
+// virsh is what virsh prints, by what stands before the colon.
+func virsh(t *testing.T, h *lab.Host, args ...string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for line := range strings.Lines(acctest.Must(h.Virsh(t.Context(), args...))(t)) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			found[name] = strings.TrimSpace(value)
+		}
+	}
+	return found
+}
+
+func hostUUID(t *testing.T, h *lab.Host) string {
+	t.Helper()
+	text := acctest.Must(h.Virsh(t.Context(), "capabilities"))(t)
+	_, text, _ = strings.Cut(text, "<uuid>")
+	id, _, _ := strings.Cut(text, "</uuid>")
+	return id
+}
