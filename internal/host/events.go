@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
 	"sync"
 	"time"
@@ -84,6 +85,7 @@ type watcher struct {
 	attempts attempts
 	mu       sync.Mutex
 	conn     *conn
+	closed   bool
 	lost     chan struct{}
 	waiters  map[chan struct{}]string
 }
@@ -141,8 +143,12 @@ func (w *watcher) connect(ctx context.Context) error {
 	}
 	lost := make(chan struct{})
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		c.hangUp()
+		return net.ErrClosed
+	}
 	w.conn, w.lost, w.waiters = c, lost, map[chan struct{}]string{}
-	w.mu.Unlock()
 	var ended sync.WaitGroup
 	for _, events := range streams {
 		ended.Go(func() {
@@ -201,7 +207,7 @@ func (w *watcher) forget(c *conn, lost chan struct{}) {
 func (w *watcher) close() {
 	w.mu.Lock()
 	c := w.conn
-	w.conn = nil
+	w.conn, w.closed = nil, true
 	w.mu.Unlock()
 	if c != nil {
 		c.hangUp()

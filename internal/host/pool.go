@@ -59,7 +59,7 @@ type Pool struct {
 	Capacity, Allocation, Available int64
 }
 
-// Pool looks at a pool as it is now.
+// Pool tells of a pool what libvirt has seen of it last. It is not refreshed: a refresh that fails stops the pool.
 func (h *Host) Pool(ctx context.Context, name string) (Pool, error) {
 	return onPool(ctx, h, "look at storage pool "+name, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (seen Pool, err error) {
 		active, err := l.StoragePoolIsActive(p)
@@ -67,9 +67,6 @@ func (h *Host) Pool(ctx context.Context, name string) (Pool, error) {
 			return seen, err
 		}
 		if active != 0 {
-			if err := refresh(ctx, l, p); err != nil {
-				return seen, err
-			}
 			_, capacity, allocation, available, err := l.StoragePoolGetInfo(p)
 			if err != nil {
 				return seen, err

@@ -69,7 +69,7 @@ func TestTheHostTriesWhatItHas(t *testing.T) {
 func asSSH(t *testing.T, script string) *url.URL {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ssh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // it is to run
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return parse(t, "qemu+ssh://root@node-a/system?command="+url.QueryEscape(path))

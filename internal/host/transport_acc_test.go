@@ -193,7 +193,7 @@ func withSSH(t *testing.T, r *lab.Remote) (command string) {
 
 func script(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is to run
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

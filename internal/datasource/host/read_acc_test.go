@@ -43,8 +43,7 @@ func TestAccAHostIsShownAsVirshShowsIt(t *testing.T) {
 					is("usage_types.%", "2"), is("usage_types.slow.pool", "rust"),
 					is("usage_types.fast.pool", "ssd"), is("usage_types.fast.type", "dir"), is("usage_types.fast.path", h.Pools+"/ssd"),
 					is("usage_types.fast.active", "true"), is("usage_types.fast.capacity", pool["Capacity"]),
-					resource.TestMatchResourceAttr(theHost, "usage_types.fast.available", regexp.MustCompile(`^\d+$`)),
-					resource.TestMatchResourceAttr(theHost, "usage_types.fast.allocated", regexp.MustCompile(`^\d+$`)),
+					is("usage_types.fast.available", pool["Available"]), is("usage_types.fast.allocated", pool["Allocation"]),
 				),
 			},
 			{

@@ -43,7 +43,7 @@ func (d *host) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *dat
 					"active": schema.BoolAttribute{
 						Computed: true, MarkdownDescription: "Whether the pool's volumes can be used; null when no pool is there yet.",
 					},
-					"capacity":  number("The pool's size in bytes; null unless it is active, as the next two."),
+					"capacity":  number("The pool's size in bytes, as the next two when libvirt last looked (`virsh pool-refresh`); null unless the pool is active."),
 					"allocated": number("How many bytes are taken, by whatever is on the same filesystem."),
 					"available": number("How many bytes are left. Disks that are sparse may come to need more than they take now."),
 				}},
