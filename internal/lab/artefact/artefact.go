@@ -25,12 +25,13 @@
 //	virtclaim.cdroms=<n>            wait until n CD-ROM drives are there, 10 s at most
 //	virtclaim.read=<name>           print the FILEs of an ISO image in a CD-ROM drive; may be repeated
 //	virtclaim.write=<name>:<text>   write the text to the disk, at byte 4096; may be repeated
+//	virtclaim.load=<module>         load a driver that is not loaded otherwise; may be repeated
 //	virtclaim.run=<base64>          run a shell script, its output goes to the serial port
 //	virtclaim.end=off               power off after READY
 //
 // After READY it runs each line that comes in on the serial port (4,095 bytes
 // at most) as a shell command and answers with RC=. Commands and scripts can use
-// what init.sh itself does: report <disk>, report_cdrom <name> and read_cdrom
+// what init.sh itself does: load <module>, report <disk>, report_cdrom <name> and read_cdrom
 // <name> print such lines anew. The latter two notice that the medium has been
 // changed. The power button shuts the guest down at once. The names of disks are
 // Linux' own, in the order of discovery: vda, vdb, sda, sr0.

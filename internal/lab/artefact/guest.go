@@ -11,7 +11,12 @@ import (
 
 // Image is a guest to boot: the paths of an uncompressed kernel, which QEMU
 // starts in half the time of a compressed one, and of its initial RAM disk.
-type Image struct{ Kernel, Initrd string }
+type Image struct {
+	Kernel, Initrd string
+	// Compressed is the same kernel as it was packed. UEFI starts no other one, and a machine with a TPM has
+	// ACPI tables that the uncompressed one can't read.
+	Compressed string
+}
 
 var (
 	//go:embed init.sh
@@ -25,14 +30,19 @@ var guestModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "button", "evdev",
 }
 
+// moreModules are loaded on request.
+var moreModules = []string{
+	"tpm_crb", "tpm_tis", "virtio_rng", "virtio_console", "9pnet_virtio", "9p", "virtiofs", "i6300esb", "efivarfs",
+}
+
 // guestBuilder changes when the same scripts and modules make another image.
-const guestBuilder = 1
+const guestBuilder = 2
 
 // Guest returns the guest of the package comment, made of the distribution's
 // kernel and BusyBox, which are downloaded but not installed. Its path does not
 // name their version: an image is kept until its folder is removed.
 func Guest(ctx context.Context, cache string, log func(format string, args ...any)) (Image, error) {
-	hash := shortHash(fmt.Appendf(nil, "%d %q %q %q", guestBuilder, guestModules, initScript, powerOffScript))
+	hash := shortHash(fmt.Appendf(nil, "%d %q %q %q %q", guestBuilder, guestModules, moreModules, initScript, powerOffScript))
 	dir, err := folder(ctx, cache, "guest-"+hash, log, func(ctx context.Context, dir string) error {
 		return buildGuest(ctx, dir, log)
 	})
@@ -43,7 +53,9 @@ func Guest(ctx context.Context, cache string, log func(format string, args ...an
 }
 
 func imageIn(dir string) Image {
-	return Image{Kernel: filepath.Join(dir, "vmlinux"), Initrd: filepath.Join(dir, "initrd.gz")}
+	return Image{
+		Kernel: filepath.Join(dir, "vmlinux"), Compressed: filepath.Join(dir, "vmlinuz"), Initrd: filepath.Join(dir, "initrd.gz"),
+	}
 }
 
 func buildGuest(ctx context.Context, dir string, log func(string, ...any)) error {
@@ -67,13 +79,26 @@ func writeImage(image Image, system system) error {
 	if err := os.WriteFile(image.Kernel, kernel, 0o644); err != nil { //nolint:gosec // QEMU may run as another user
 		return err
 	}
+	compressed, err := os.ReadFile(system.vmlinuz)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(image.Compressed, compressed, 0o644); err != nil { //nolint:gosec // as above
+		return err
+	}
 	modules, err := loadModules(system.modules, guestModules)
 	if err != nil {
 		return err
+	}
+	more := map[string][]module{}
+	for _, name := range moreModules {
+		if more[name], err = loadModules(system.modules, []string{name}); err != nil {
+			return err
+		}
 	}
 	busybox, err := os.ReadFile(system.busybox)
 	if err != nil {
 		return err
 	}
-	return writeInitrd(image.Initrd, busybox, modules)
+	return writeInitrd(image.Initrd, busybox, modules, more)
 }

@@ -17,6 +17,11 @@ param() {
 	done
 }
 
+# load MODULE: one of those in /more, after what it needs. What is loaded already does no harm.
+load() {
+	for module in $(cat "/more/$1"); do insmod "/more/$module.ko" 2>/dev/null; done
+}
+
 disks() {
 	ls /sys/block | grep -E '^[sv]d'
 }
@@ -121,6 +126,7 @@ echo # the firmware left its last line open
 echo "BOOT id=$(cat /proc/sys/kernel/random/boot_id)"
 for module in /modules/*.ko; do insmod "$module"; done
 acpid -l /dev/null
+for module in $(param load); do load "$module"; done
 wait_for disks "$(param disks | grep . || echo 0)"
 wait_for cdroms "$(param cdroms | grep . || echo 0)"
 for disk in $(disks); do report "$disk"; done

@@ -5,14 +5,17 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/cavaliergopher/cpio"
 )
 
 // writeInitrd writes the guest's root: BusyBox, the modules, numbered so that
-// the shell's order of names is the order to load them in, and two scripts.
-func writeInitrd(path string, busybox []byte, modules []module) error {
+// the shell's order of names is the order to load them in, those that are
+// loaded on request, each with a list of what to load for it, and two scripts.
+func writeInitrd(path string, busybox []byte, modules []module, more map[string][]module) error {
 	entries := []entry{
 		folderEntry("proc"), folderEntry("sys"), folderEntry("dev"), folderEntry("tmp"),
 		folderEntry("bin"), fileEntry("bin/busybox", busybox),
@@ -27,6 +30,7 @@ func writeInitrd(path string, busybox []byte, modules []module) error {
 	for i, module := range modules {
 		entries = append(entries, fileEntry(fmt.Sprintf("modules/%02d-%s.ko", i, module.name), module.content))
 	}
+	entries = append(entries, moreEntries(more)...)
 
 	file, err := os.Create(path)
 	if err != nil {
@@ -35,6 +39,23 @@ func writeInitrd(path string, busybox []byte, modules []module) error {
 	buffered := bufio.NewWriter(file)
 	err = writeArchive(buffered, entries)
 	return errors.Join(err, buffered.Flush(), file.Close())
+}
+
+func moreEntries(more map[string][]module) []entry {
+	entries := []entry{folderEntry("more")}
+	written := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		list := ""
+		for _, module := range more[name] {
+			list += module.name + "\n"
+			if !written[module.name] {
+				written[module.name] = true
+				entries = append(entries, fileEntry("more/"+module.name+".ko", module.content))
+			}
+		}
+		entries = append(entries, fileEntry("more/"+name, []byte(list)))
+	}
+	return entries
 }
 
 // entry is one file, folder or link of the archive; a link's content is its target.

@@ -15,13 +15,17 @@ import (
 func TestInitrdHasModulesInTheOrderOfLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "initrd.gz")
 	modules := []module{{"virtio", []byte("first")}, {"ahci", []byte("second")}}
-	if err := writeInitrd(path, []byte("busybox"), modules); err != nil {
+	more := map[string][]module{"9p": {{"netfs", []byte("needed")}, {"9p", []byte("asked for")}}, "netfs": {{"netfs", []byte("needed")}}}
+	if err := writeInitrd(path, []byte("busybox"), modules, more); err != nil {
 		t.Fatal(err)
 	}
 	got := readInitrd(t, path)
 	for name, want := range map[string]string{
 		"modules/00-virtio.ko":   "first",
 		"modules/01-ahci.ko":     "second",
+		"more/netfs.ko":          "needed",
+		"more/9p.ko":             "asked for",
+		"more/9p":                "netfs\n9p\n",
 		"bin/busybox":            "busybox",
 		"bin/sh":                 "busybox",
 		"init":                   string(initScript),
