@@ -34,7 +34,11 @@ type Machine struct {
 	Disks map[string]Disk
 	// Serial is the first serial port; nil when there is none.
 	Serial *Serial
-	Mark   Mark
+	// Firmware is nil when nobody has chosen one.
+	Firmware *Firmware
+	// TPM is nil when there is none that is emulated.
+	TPM  *TPM
+	Mark Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.

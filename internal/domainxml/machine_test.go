@@ -62,6 +62,14 @@ func machines() map[string]Machine {
 			},
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
+		"uefi": {
+			Name: "uefi", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm", Disks: map[string]Disk{},
+			Firmware: &Firmware{Type: UEFI}, TPM: &TPM{Version: "2.0"}, Mark: Mark{Phase: Ready},
+		},
+		"secure-boot": {
+			Name: "secure-boot", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm", Disks: map[string]Disk{},
+			Firmware: &Firmware{Type: UEFI, SecureBoot: true}, TPM: &TPM{Version: "1.2", Model: "tpm-tis"}, Mark: Mark{Phase: Ready},
+		},
 		"cdrom-pc": {
 			Name: "cdrom-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
 			Disks: map[string]Disk{

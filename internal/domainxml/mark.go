@@ -40,6 +40,10 @@ type machineMark struct {
 	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
 	Type  string     `xml:"machine-type,attr,omitempty"`
 	Disks []diskMark `xml:"disk"`
+	// Asked are attributes that were asked for: see Machine.asked.
+	Asked []string `xml:"asked"`
+	// Keeps are kinds of state that libvirt may keep beside the domain's disks.
+	Keeps []string `xml:"keeps"`
 }
 
 type diskMark struct {
@@ -73,6 +77,7 @@ func newMachineMark(of Machine) machineMark {
 		}
 		m.Disks = append(m.Disks, d)
 	}
+	m.Asked = of.asked()
 	return m
 }
 
@@ -101,7 +106,11 @@ func (m diskMark) complete(d *Disk) {
 	}
 }
 
-func applyMark(d *libvirtxml.Domain, m Machine) error { return setMark(d, newMachineMark(m)) }
+func applyMark(d *libvirtxml.Domain, m Machine) error {
+	mark := newMachineMark(m)
+	mark.Keeps = keeps(markOf(d).Keeps, m)
+	return setMark(d, mark)
+}
 
 // setMark replaces virtclaim's element and keeps those of others.
 func setMark(d *libvirtxml.Domain, mark machineMark) error {

@@ -20,7 +20,7 @@ type group struct {
 	check func(context.Context, model, *diag.Diagnostics)
 }
 
-var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup}
+var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, firmwareGroup, tpmGroup}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {

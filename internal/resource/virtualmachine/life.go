@@ -204,10 +204,26 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 func (l life) end(ctx context.Context, uuid string, force bool) error {
 	err := l.host.Stop(ctx, uuid, force)
 	if err == nil {
+		err = l.reclaim(ctx, uuid)
+	}
+	if err == nil {
 		err = l.host.Undefine(ctx, uuid)
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
+	}
+	return err
+}
+
+// reclaim gives a domain what it has lost and what libvirt still keeps something of, as it removes that only with its owner.
+func (l life) reclaim(ctx context.Context, uuid string) error {
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	text, err := domainxml.Reclaim(stored)
+	if err == nil && text != "" {
+		_, err = l.host.Define(ctx, text)
 	}
 	return err
 }

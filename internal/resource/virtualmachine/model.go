@@ -23,6 +23,8 @@ type model struct {
 	Boot      types.Object     `tfsdk:"boot"`
 	Disks     types.Map        `tfsdk:"disks"`
 	Serial    types.Object     `tfsdk:"serial"`
+	Firmware  types.Object     `tfsdk:"firmware"`
+	TPM       types.Object     `tfsdk:"tpm"`
 	Running   types.Bool       `tfsdk:"running"`
 	ForceStop types.Bool       `tfsdk:"force_stop"`
 	Timeouts  timeouts.Value   `tfsdk:"timeouts"`
