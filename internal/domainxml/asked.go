@@ -16,8 +16,20 @@ func (m Machine) asked() (names []string) {
 	}
 	add("firmware", m.Firmware != nil)
 	add("tpm.model", m.TPM != nil && m.TPM.Model != "")
+	add("video", m.Video != nil)
+	add("video.vram", m.Video != nil && m.Video.VRAM != 0)
+	add("video.heads", m.Video != nil && m.Video.Heads != 0)
+	add("watchdog", m.Watchdog != nil)
 	return names
 }
+
+// everything is all that can be asked for.
+var everything = Machine{
+	Firmware: &Firmware{}, TPM: &TPM{Model: "any"}, Video: &Video{VRAM: 1, Heads: 1}, Watchdog: &Watchdog{},
+}.asked()
+
+// isByHand tells whether nobody has said what of a domain was asked for, so that libvirt may have added it.
+func (m Machine) isByHand() bool { return m.Mark.Phase == "" }
 
 // asks tells whether an attribute was asked for. In a domain that is not virtclaim's all that is there is.
 func (m machineMark) asks(name string) bool { return m.Phase == "" || slices.Contains(m.Asked, name) }

@@ -37,8 +37,13 @@ type Machine struct {
 	// Firmware is nil when nobody has chosen one.
 	Firmware *Firmware
 	// TPM is nil when there is none that is emulated.
-	TPM  *TPM
-	Mark Mark
+	TPM      *TPM
+	Graphics *Graphics
+	Video    *Video
+	RNG      *RNG
+	Watchdog *Watchdog
+	Console  *Console
+	Mark     Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.

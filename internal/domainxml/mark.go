@@ -42,6 +42,8 @@ type machineMark struct {
 	Disks []diskMark `xml:"disk"`
 	// Asked are attributes that were asked for: see Machine.asked.
 	Asked []string `xml:"asked"`
+	// Password is the version of the display's password.
+	Password *int64 `xml:"password-version"`
 	// Keeps are kinds of state that libvirt may keep beside the domain's disks.
 	Keeps []string `xml:"keeps"`
 }
@@ -78,6 +80,9 @@ func newMachineMark(of Machine) machineMark {
 		m.Disks = append(m.Disks, d)
 	}
 	m.Asked = of.asked()
+	if of.Graphics != nil {
+		m.Password = of.Graphics.PasswordVersion
+	}
 	return m
 }
 

@@ -20,7 +20,8 @@ type group struct {
 	check func(context.Context, model, *diag.Diagnostics)
 }
 
-var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, firmwareGroup, tpmGroup}
+var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, firmwareGroup, tpmGroup,
+	graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {

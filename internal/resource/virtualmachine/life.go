@@ -33,6 +33,7 @@ type domains interface {
 	guard.Waiter
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
+	ChangeDevice(ctx context.Context, uuid, deviceXML string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 }
 
@@ -176,6 +177,9 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	}
 	if active {
 		if err := l.lose(ctx, uuid, want); err != nil {
+			return nil, err
+		}
+		if err := l.unlock(ctx, uuid, want); err != nil {
 			return nil, err
 		}
 	}

@@ -25,6 +25,11 @@ type model struct {
 	Serial    types.Object     `tfsdk:"serial"`
 	Firmware  types.Object     `tfsdk:"firmware"`
 	TPM       types.Object     `tfsdk:"tpm"`
+	Graphics  types.Object     `tfsdk:"graphics"`
+	Video     types.Object     `tfsdk:"video"`
+	RNG       types.Object     `tfsdk:"rng"`
+	Watchdog  types.Object     `tfsdk:"watchdog"`
+	Console   types.Object     `tfsdk:"console"`
 	Running   types.Bool       `tfsdk:"running"`
 	ForceStop types.Bool       `tfsdk:"force_stop"`
 	Timeouts  timeouts.Value   `tfsdk:"timeouts"`
