@@ -43,7 +43,11 @@ type Machine struct {
 	RNG      *RNG
 	Watchdog *Watchdog
 	Console  *Console
-	Mark     Mark
+	// Filesystems are keyed by the name that the user gave them.
+	Filesystems map[string]Filesystem
+	// DevicesXML is libvirt's XML of further devices, as the user gave it.
+	DevicesXML string
+	Mark       Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.

@@ -70,7 +70,12 @@ func machines() map[string]Machine {
 			Name: "devices", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm", Disks: map[string]Disk{},
 			Serial: &Serial{}, Console: &Console{LogFile: "/var/log/hvc0.log"}, Graphics: &Graphics{Type: VNC, Listen: "0.0.0.0", Port: 5901},
 			Video: &Video{Model: "vga", VRAM: 16384, Heads: 1}, RNG: &RNG{Source: "/dev/hwrng"},
-			Watchdog: &Watchdog{Model: "i6300esb", Action: "poweroff"}, Mark: Mark{Phase: Ready},
+			Watchdog: &Watchdog{Model: "i6300esb", Action: "poweroff"},
+			Filesystems: map[string]Filesystem{
+				"a": {Source: "/srv/a", Target: "tag", Driver: VirtioFS}, "b": {Source: "/srv/b", Target: "b", Driver: NineP, ReadOnly: true},
+			},
+			DevicesXML: "\n<sound model='ac97'/> <input type=\"keyboard\" bus=\"virtio\"/>\n",
+			Mark:       Mark{Phase: Ready},
 		},
 		"spice": {
 			Name: "spice", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm", Disks: map[string]Disk{},

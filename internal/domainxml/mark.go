@@ -44,6 +44,8 @@ type machineMark struct {
 	Asked []string `xml:"asked"`
 	// Password is the version of the display's password.
 	Password *int64 `xml:"password-version"`
+	// DevicesXML is as it was given.
+	DevicesXML string `xml:"devices-xml,omitempty"`
 	// Keeps are kinds of state that libvirt may keep beside the domain's disks.
 	Keeps []string `xml:"keeps"`
 }
@@ -79,7 +81,7 @@ func newMachineMark(of Machine) machineMark {
 		}
 		m.Disks = append(m.Disks, d)
 	}
-	m.Asked = of.asked()
+	m.Asked, m.DevicesXML = of.asked(), of.DevicesXML
 	if of.Graphics != nil {
 		m.Password = of.Graphics.PasswordVersion
 	}

@@ -21,7 +21,7 @@ type group struct {
 }
 
 var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, firmwareGroup, tpmGroup,
-	graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup}
+	graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {

@@ -13,26 +13,28 @@ import (
 )
 
 type model struct {
-	ID        types.String     `tfsdk:"id"`
-	UUID      types.String     `tfsdk:"uuid"`
-	Host      types.String     `tfsdk:"host"`
-	Name      types.String     `tfsdk:"name"`
-	CPU       types.Object     `tfsdk:"cpu"`
-	Memory    tfvalue.Quantity `tfsdk:"memory"`
-	Machine   types.Object     `tfsdk:"machine"`
-	Boot      types.Object     `tfsdk:"boot"`
-	Disks     types.Map        `tfsdk:"disks"`
-	Serial    types.Object     `tfsdk:"serial"`
-	Firmware  types.Object     `tfsdk:"firmware"`
-	TPM       types.Object     `tfsdk:"tpm"`
-	Graphics  types.Object     `tfsdk:"graphics"`
-	Video     types.Object     `tfsdk:"video"`
-	RNG       types.Object     `tfsdk:"rng"`
-	Watchdog  types.Object     `tfsdk:"watchdog"`
-	Console   types.Object     `tfsdk:"console"`
-	Running   types.Bool       `tfsdk:"running"`
-	ForceStop types.Bool       `tfsdk:"force_stop"`
-	Timeouts  timeouts.Value   `tfsdk:"timeouts"`
+	ID          types.String     `tfsdk:"id"`
+	UUID        types.String     `tfsdk:"uuid"`
+	Host        types.String     `tfsdk:"host"`
+	Name        types.String     `tfsdk:"name"`
+	CPU         types.Object     `tfsdk:"cpu"`
+	Memory      tfvalue.Quantity `tfsdk:"memory"`
+	Machine     types.Object     `tfsdk:"machine"`
+	Boot        types.Object     `tfsdk:"boot"`
+	Disks       types.Map        `tfsdk:"disks"`
+	Serial      types.Object     `tfsdk:"serial"`
+	Firmware    types.Object     `tfsdk:"firmware"`
+	TPM         types.Object     `tfsdk:"tpm"`
+	Graphics    types.Object     `tfsdk:"graphics"`
+	Video       types.Object     `tfsdk:"video"`
+	RNG         types.Object     `tfsdk:"rng"`
+	Watchdog    types.Object     `tfsdk:"watchdog"`
+	Console     types.Object     `tfsdk:"console"`
+	Filesystems types.Map        `tfsdk:"filesystems"`
+	DevicesXML  types.String     `tfsdk:"devices_xml"`
+	Running     types.Bool       `tfsdk:"running"`
+	ForceStop   types.Bool       `tfsdk:"force_stop"`
+	Timeouts    timeouts.Value   `tfsdk:"timeouts"`
 }
 
 var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, UnhandledNullAsEmpty: true}
