@@ -67,7 +67,17 @@ resource "virtclaim_virtual_machine" "web" {
 				Check:            resource.TestCheckResourceAttr(web, "disks.seed.bus", "ide"),
 			},
 			{
-				Config:           config(`disks = { ` + handmade("root", "read-shared", "virtio", "", "host-b") + ` }`),
+				Config: config(`
+					firmware    = { type = "efi" }
+					tpm         = { model = "tpm-tis", version = "1.2" }
+					graphics    = { type = "vnc", listen = "::1", port = 5999 }
+					video       = { model = "vga", vram = 8192, heads = 1 }
+					rng         = { source = "/dev/random" }
+					watchdog    = { model = "ib700", action = "pause" }
+					console     = {}
+					filesystems = { a = { source = "/srv", target = "data" }, b = { source = "/srv", driver = "9p" } }
+					devices_xml = "<sound model='ac97'/><panic model='isa'/><shmem name='x'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+					disks       = { ` + handmade("root", "read-shared", "virtio", "", "host-b") + ` }`),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(
 					resource.TestCheckNoResourceAttr(web, "boot.kernel"),

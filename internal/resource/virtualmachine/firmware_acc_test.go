@@ -18,14 +18,14 @@ import (
 // code, of which 0 is success.
 const remember = `
 load efivarfs; load tpm_crb; load tpm_tis
-mount -t efivarfs efivarfs /sys/firmware/efi/efivars
+mount -t efivarfs none /sys/firmware/efi/efivars
 variable=/sys/firmware/efi/efivars/Virtclaim-b2b6c1f0-52cf-4f5e-9c0f-6d7a3c1b7a90
 echo "VARIABLE $(tail -c 5 $variable 2>/dev/null || echo none)"
-printf '\007\000\000\000hello' >$variable
+[ -e $variable ] || printf '\007\000\000\000hello' >$variable
 tpm() {
 	exec 3<>/dev/tpm0
 	echo $1 | xxd -r -p | dd bs=4096 >&3 2>/dev/null
-	dd bs=4096 count=1 <&3 2>/dev/null | xxd -p | cut -c 13-20
+	dd bs=4096 count=1 <&3 2>/dev/null | head -c 10 | xxd -p | cut -c 13-20
 	exec 3>&-
 }
 echo "TPM read=$(tpm 80010000000e0000016901500001) define=$(tpm 80020000002d0000012a40000001000000094000000900000000000000` +

@@ -20,8 +20,10 @@ type group struct {
 	check func(context.Context, model, *diag.Diagnostics)
 }
 
-var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, firmwareGroup, tpmGroup,
-	graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup}
+var groups = []group{
+	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup, firmwareGroup, tpmGroup,
+	graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup,
+}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {
