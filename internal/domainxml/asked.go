@@ -46,13 +46,13 @@ const (
 	keepsTPM   = "tpm"
 )
 
-// keeps is what libvirt may keep of a machine that has become m: what it had once stays until the machine is removed.
-func keeps(before []string, m Machine) []string {
-	all := slices.Clone(before)
-	if m.uefi().Type != "" {
+// keeps is what libvirt may keep of a domain: what it had once stays until the domain is removed.
+func keeps(d *libvirtxml.Domain) []string {
+	all := markOf(d).Keeps
+	if isUEFI(d) {
 		all = append(all, keepsNVRAM)
 	}
-	if m.TPM != nil {
+	if emulatorOf(d) != nil {
 		all = append(all, keepsTPM)
 	}
 	slices.Sort(all)

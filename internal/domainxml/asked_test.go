@@ -15,6 +15,14 @@ func TestReclaimGivesBackWhatAMachineHasLost(t *testing.T) {
 	if again, err := Reclaim(text); again != "" || err != nil {
 		t.Errorf("it has all, but gets %q, %v", again, err)
 	}
+	d, err := Unmarshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Metadata = nil // so it is one that was made by hand
+	if text, err = d.Marshal(); err != nil {
+		t.Fatal(err)
+	}
 	m.Firmware, m.TPM = nil, nil
 	for range 2 { // also when it has lost it long ago
 		if text, err = Update(text, m); err != nil {

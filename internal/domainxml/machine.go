@@ -138,10 +138,11 @@ func Update(stored string, m Machine) (string, error) {
 
 // apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
 func apply(d *libvirtxml.Domain, m Machine) (string, error) {
+	kept := keeps(d)
 	for _, p := range parts {
 		p.apply(d, m)
 	}
-	if err := applyMark(d, m); err != nil {
+	if err := applyMark(d, m, kept); err != nil {
 		return "", err
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")

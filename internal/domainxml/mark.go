@@ -113,9 +113,12 @@ func (m diskMark) complete(d *Disk) {
 	}
 }
 
-func applyMark(d *libvirtxml.Domain, m Machine) error {
+// applyMark adds what libvirt keeps of the domain as it is now to what it has kept of it before.
+func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	mark := newMachineMark(m)
-	mark.Keeps = keeps(markOf(d).Keeps, m)
+	mark.Keeps = append(kept, keeps(d)...)
+	slices.Sort(mark.Keeps)
+	mark.Keeps = slices.Compact(mark.Keeps)
 	return setMark(d, mark)
 }
 
