@@ -281,7 +281,7 @@ func TestDrivesMadeByHand(t *testing.T) {
 	}
 	tray := m.Disks["sda"]
 	delete(m.Disks, "sda")
-	m.Mark.Phase = Ready
+	m.Mark.Phase, m.Video = Ready, nil
 	without, err := Update(text, m)
 	if err != nil || !strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
 		t.Errorf("without its medium it is %s, %v", without, err)

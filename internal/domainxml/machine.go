@@ -47,6 +47,19 @@ type Machine struct {
 	Interfaces map[string]Interface
 	// Serial is the first serial port; nil when there is none.
 	Serial *Serial
+	// Firmware is nil when nobody has chosen one.
+	Firmware *Firmware
+	// TPM is nil when there is none that is emulated.
+	TPM      *TPM
+	Graphics *Graphics
+	Video    *Video
+	RNG      *RNG
+	Watchdog *Watchdog
+	Console  *Console
+	// Filesystems are keyed by the name that the user gave them.
+	Filesystems map[string]Filesystem
+	// DevicesXML is libvirt's XML of further devices, as the user gave it.
+	DevicesXML string
 	// GuestAgent tells that there is a port for QEMU's agent in the guest.
 	GuestAgent bool
 	// AgentConnected tells of a running machine that its guest has opened that port.
@@ -149,10 +162,11 @@ func Update(stored string, m Machine) (string, error) {
 
 // apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
 func apply(d *libvirtxml.Domain, m Machine) (string, error) {
+	kept := keeps(d)
 	for _, p := range parts {
 		p.apply(d, m)
 	}
-	if err := applyMark(d, m); err != nil {
+	if err := applyMark(d, m, kept); err != nil {
 		return "", err
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")

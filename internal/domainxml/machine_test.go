@@ -72,6 +72,29 @@ func machines() map[string]Machine {
 			CPU:  CPU{Mode: "host-model"},
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
+		"uefi": {
+			Name: "uefi", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm", Disks: map[string]Disk{},
+			Firmware: &Firmware{Type: UEFI}, TPM: &TPM{Version: "2.0"}, Mark: Mark{Phase: Ready},
+		},
+		"devices": {
+			Name: "devices", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm", Disks: map[string]Disk{},
+			Serial: &Serial{}, Console: &Console{LogFile: "/var/log/hvc0.log"}, Graphics: &Graphics{Type: VNC, Listen: "0.0.0.0", Port: 5901},
+			Video: &Video{Model: "vga", VRAM: 16384, Heads: 1}, RNG: &RNG{Source: "/dev/hwrng"},
+			Watchdog: &Watchdog{Model: "i6300esb", Action: "poweroff"},
+			Filesystems: map[string]Filesystem{
+				"a": {Source: "/srv/a", Target: "tag", Driver: VirtioFS}, "b": {Source: "/srv/b", Target: "b", Driver: NineP, ReadOnly: true},
+			},
+			DevicesXML: "\n<sound model='ac97'/> <input type=\"keyboard\" bus=\"virtio\"/>\n",
+			Mark:       Mark{Phase: Ready},
+		},
+		"spice": {
+			Name: "spice", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm", Disks: map[string]Disk{},
+			Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}, Video: &Video{Model: "qxl"}, Mark: Mark{Phase: Ready},
+		},
+		"secure-boot": {
+			Name: "secure-boot", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm", Disks: map[string]Disk{},
+			Firmware: &Firmware{Type: UEFI, SecureBoot: true}, TPM: &TPM{Version: "1.2", Model: "tpm-tis"}, Mark: Mark{Phase: Ready},
+		},
 		"cdrom-pc": {
 			Name: "cdrom-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
 			Disks: map[string]Disk{

@@ -42,6 +42,14 @@ type machineMark struct {
 	// CPU is the processor as it was asked for: libvirt works it out for the running domain.
 	CPU   string     `xml:"cpu,attr,omitempty"`
 	Disks []diskMark `xml:"disk"`
+	// Asked are attributes that were asked for: see Machine.asked.
+	Asked []string `xml:"asked"`
+	// Password is the version of the display's password.
+	Password *int64 `xml:"password-version"`
+	// DevicesXML is as it was given.
+	DevicesXML string `xml:"devices-xml,omitempty"`
+	// Keeps are kinds of state that libvirt may keep beside the domain's disks.
+	Keeps []string `xml:"keeps"`
 }
 
 type diskMark struct {
@@ -76,6 +84,10 @@ func newMachineMark(of Machine) machineMark {
 			d.Images = append(d.Images, imageMark{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
 		}
 		m.Disks = append(m.Disks, d)
+	}
+	m.Asked, m.DevicesXML = of.asked(), of.DevicesXML
+	if of.Graphics != nil {
+		m.Password = of.Graphics.PasswordVersion
 	}
 	return m
 }
@@ -113,7 +125,14 @@ func (m diskMark) complete(d *Disk) {
 	}
 }
 
-func applyMark(d *libvirtxml.Domain, m Machine) error { return setMark(d, newMachineMark(m)) }
+// applyMark adds what libvirt keeps of the domain as it is now to what it has kept of it before.
+func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
+	mark := newMachineMark(m)
+	mark.Keeps = append(kept, keeps(d)...)
+	slices.Sort(mark.Keeps)
+	mark.Keeps = slices.Compact(mark.Keeps)
+	return setMark(d, mark)
+}
 
 // setMark replaces virtclaim's element and keeps those of others.
 func setMark(d *libvirtxml.Domain, mark machineMark) error {

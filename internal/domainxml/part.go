@@ -20,4 +20,5 @@ type part struct {
 // parts are in the order in which they are applied: what looks at the devices' boot order comes after the devices.
 var parts = []part{
 	vcpus, memory, maxMemory, disks, interfaces, directBoot, serialPort, guestAgent, title, description,
+	firmware, tpm, graphics, video, rng, watchdog, console, filesystems, devicesXML,
 }

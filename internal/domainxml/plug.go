@@ -186,6 +186,7 @@ func LiveMark(live string, want Machine, keys []string) (string, error) {
 	full := newMachineMark(want)
 	if mark.Phase == "" {
 		mark.CPU = unknownCPU
+		mark.Asked = everything // all that it runs with goes on to be read
 	}
 	mark.Mark, mark.Type = full.Mark, full.Type
 	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return slices.Contains(keys, m.Key) })

@@ -28,11 +28,7 @@ func applySerial(d *libvirtxml.Domain, m Machine) {
 	if logFile(port.Log) == m.Serial.LogFile {
 		return
 	}
-	port.Log = nil
-	if m.Serial.LogFile != "" {
-		// A log that is appended to keeps what an earlier boot had to say.
-		port.Log = &libvirtxml.DomainChardevLog{File: m.Serial.LogFile, Append: "on"}
-	}
+	port.Log = newLog(m.Serial.LogFile)
 	d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
 }
 
@@ -52,6 +48,14 @@ func parseSerial(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
 		m.Serial = &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
 	}
 	return nil
+}
+
+// newLog is appended to, so that it keeps what an earlier boot had to say.
+func newLog(file string) *libvirtxml.DomainChardevLog {
+	if file == "" {
+		return nil
+	}
+	return &libvirtxml.DomainChardevLog{File: file, Append: "on"}
 }
 
 func logFile(l *libvirtxml.DomainChardevLog) string {

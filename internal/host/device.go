@@ -107,6 +107,13 @@ func (h *Host) ChangeStoredMedium(ctx context.Context, id, deviceXML string) err
 	return h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyConfig)
 }
 
+// ChangeDevice changes a device that a running domain has; the stored definition stays as it is.
+func (h *Host) ChangeDevice(ctx context.Context, id, deviceXML string) error {
+	return tell(ctx, h, "change a device of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive)
+	})
+}
+
 func (h *Host) changeMedium(ctx context.Context, id, deviceXML string, in libvirt.DomainDeviceModifyFlags) error {
 	return tell(ctx, h, "change the medium in a drive of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainUpdateDeviceFlags(d, deviceXML, in)

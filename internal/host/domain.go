@@ -74,8 +74,10 @@ func (h *Host) StoredXML(ctx context.Context, id string) (string, error) {
 	return h.xml(ctx, id, libvirt.DomainXMLInactive|libvirt.DomainXMLSecure)
 }
 
-// LiveXML is what runs; the stored definition of a domain that is off.
-func (h *Host) LiveXML(ctx context.Context, id string) (string, error) { return h.xml(ctx, id, 0) }
+// LiveXML is what runs, with its secrets, too; the stored definition of a domain that is off.
+func (h *Host) LiveXML(ctx context.Context, id string) (string, error) {
+	return h.xml(ctx, id, libvirt.DomainXMLSecure)
+}
 
 func (h *Host) xml(ctx context.Context, id string, flags libvirt.DomainXMLFlags) (string, error) {
 	return onDomain(ctx, h, "read domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {

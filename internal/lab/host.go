@@ -60,7 +60,7 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	for folder, over := range map[string]string{
 		"etc": "/etc/libvirt", "run": "/run/libvirt",
 		"lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "cache": "/var/cache/libvirt",
-		"ceph": "/etc/ceph",
+		"ceph": "/etc/ceph", "tpm-ca": "/var/lib/swtpm-localca", "tpm-log": "/var/log/swtpm",
 	} {
 		binds = append(binds, bind{filepath.Join(h.Dir, folder), over})
 	}

@@ -29,6 +29,8 @@ stdio_handler = "file"
 group = "root"
 dynamic_ownership = 0
 remember_owner = 0
+swtpm_user = "root"
+swtpm_group = "root"
 `
 )
 

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -26,7 +27,21 @@ func (h *Host) look(ctx context.Context) ([]string, error) {
 			lines = append(lines, h.Name+": "+line)
 		}
 	}
-	return lines, nil
+	files, err := h.lookAtGuestFiles(ctx)
+	return append(lines, files...), err
+}
+
+// guestFiles are libvirt's folders of what guests keep beside their disks: the variables of their firmware, and the state of
+// their TPMs, in a folder for each domain.
+const guestFiles = "/var/lib/libvirt/qemu/nvram /var/lib/libvirt/swtpm"
+
+// lookAtGuestFiles sees them as root does. What stays behind is short enough for one answer.
+func (h *Host) lookAtGuestFiles(ctx context.Context) (lines []string, err error) {
+	found, err := h.sandbox.output(ctx, "find "+guestFiles+" -mindepth 1 -maxdepth 1 2>/dev/null || true")
+	for path := range strings.Lines(found) {
+		lines = append(lines, h.Name+": file "+strings.TrimSpace(path))
+	}
+	return lines, err
 }
 
 // looker is a server that exists on demand and has hosts' things.

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Snapshot is all that exists on the hosts and in the cluster, in sorted lines: domains and their jobs, pools, volumes
-// and secrets; claims, PersistentVolumes and Kubernetes' secrets, with finalizers and annotations.
+// Snapshot is all that exists on the hosts and in the cluster, in sorted lines: domains and their jobs, pools, volumes,
+// secrets, and what guests keep beside their disks; claims, PersistentVolumes and Kubernetes' secrets, with finalizers and annotations.
 type Snapshot []string
 
 // Snapshot looks at every host and at the cluster. One that does not answer is an error.

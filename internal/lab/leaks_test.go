@@ -33,6 +33,10 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const variables = "/var/lib/libvirt/qemu/nvram/web_VARS.fd"
+	if err := h.sandbox.run(t.Context(), "touch "+variables); err != nil {
+		t.Fatal(err)
+	}
 	secret, _ := defineSecret(t, l, h)
 	transient := guest{name: "virtclaim-copy", log: guestLog(t, h)}
 	virsh(t, h, "create", "--paused", writeFile(t, "transient.xml", transient.xml(h)))
@@ -60,6 +64,7 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		"cluster: secret leaks/credentials was not there before",
 		"host-a: domain virtclaim-copy (" + copier + ") was not there before",
 		"host-a: domain web (" + uuid + ") was not there before",
+		"host-a: file " + variables + " was not there before",
 		"host-a: pool virtclaim-pool was not there before",
 		"host-a: secret " + secret + " (usage lab) was not there before",
 		"host-a: volume ssd/by-hand.img was not there before",
@@ -75,6 +80,9 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 
 	patch(`{"metadata":{"finalizers":["kubernetes.io/pvc-protection"]}}`)
 	virsh(t, h, "undefine", "web")
+	if err := h.sandbox.run(t.Context(), "rm "+variables); err != nil {
+		t.Error(err)
+	}
 	virsh(t, h, "destroy", transient.name)
 	if err := removePool(t.Context()); err != nil {
 		t.Error(err)

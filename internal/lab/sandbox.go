@@ -112,19 +112,25 @@ func (s *sandbox) start(text string) *command {
 // run runs a shell command; its error has the end of the command's output. When ctx ends first the command goes on, but not longer
 // than the sandbox.
 func (s *sandbox) run(ctx context.Context, text string) error {
+	_, err := s.output(ctx, text)
+	return err
+}
+
+// output is run for what the command prints, as far as that fits into an answer.
+func (s *sandbox) output(ctx context.Context, text string) (string, error) {
 	c := s.start(text)
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	switch {
 	case c.err != nil:
-		return c.err
+		return "", c.err
 	case c.code != 0:
-		return fmt.Errorf("exit status %d: %s", c.code, c.output)
+		return "", fmt.Errorf("exit status %d: %s", c.code, c.output)
 	}
-	return nil
+	return c.output, nil
 }
 
 // listen hands answers to those who wait for them, until the sandbox ends.

@@ -17,6 +17,9 @@ virsh libvirt-clients
 qemu-system-x86_64 qemu-system-x86
 qemu-img qemu-utils
 qemu-nbd qemu-utils
+/usr/share/qemu/firmware/*-edk2-x86_64.json ovmf
+swtpm swtpm
+swtpm_setup swtpm-tools
 /usr/lib/*/qemu/block-iscsi.so qemu-block-extra
 tgtd tgt
 kubectl kubernetes-client

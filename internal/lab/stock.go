@@ -51,13 +51,13 @@ func (l *Lab) StockHost(ctx context.Context) (*Host, error) {
 
 // copyGuest gives a host a guest of its own: libvirt changes the owner of the files, and labs share them.
 func copyGuest(guest artefact.Image, dir string) (artefact.Image, error) {
-	for _, from := range []string{guest.Kernel, guest.Initrd} {
+	for _, from := range []string{guest.Kernel, guest.Compressed, guest.Initrd} {
 		if err := copyFile(from, filepath.Join(dir, "lib", "guest", filepath.Base(from))); err != nil {
 			return artefact.Image{}, err
 		}
 	}
 	onHost := func(path string) string { return filepath.Join(stockState, "guest", filepath.Base(path)) }
-	return artefact.Image{Kernel: onHost(guest.Kernel), Initrd: onHost(guest.Initrd)}, nil
+	return artefact.Image{Kernel: onHost(guest.Kernel), Compressed: onHost(guest.Compressed), Initrd: onHost(guest.Initrd)}, nil
 }
 
 func copyFile(from, to string) error {

@@ -11,7 +11,12 @@ import (
 
 // Image is a guest to boot: the paths of an uncompressed kernel, which QEMU
 // starts in half the time of a compressed one, and of its initial RAM disk.
-type Image struct{ Kernel, Initrd string }
+type Image struct {
+	Kernel, Initrd string
+	// Compressed is the same kernel as it was packed. UEFI starts no other one, and a machine with a TPM has
+	// ACPI tables that the uncompressed one can't read.
+	Compressed string
+}
 
 var (
 	//go:embed init.sh
@@ -29,6 +34,7 @@ var guestModules = []string{
 // moreModules are loaded on request.
 var moreModules = []string{
 	"floppy", "xhci_pci", "ehci_pci", "uhci_hcd", "usb_storage",
+	"tpm_crb", "tpm_tis", "virtio_rng", "9pnet_virtio", "9p", "virtiofs", "i6300esb", "efivarfs",
 }
 
 // guestBuilder changes when the same scripts and modules make another image.
@@ -49,7 +55,9 @@ func Guest(ctx context.Context, cache string, log func(format string, args ...an
 }
 
 func imageIn(dir string) Image {
-	return Image{Kernel: filepath.Join(dir, "vmlinux"), Initrd: filepath.Join(dir, "initrd.gz")}
+	return Image{
+		Kernel: filepath.Join(dir, "vmlinux"), Compressed: filepath.Join(dir, "vmlinuz"), Initrd: filepath.Join(dir, "initrd.gz"),
+	}
 }
 
 func buildGuest(ctx context.Context, dir string, log func(string, ...any)) error {
@@ -71,6 +79,13 @@ func writeImage(image Image, system system) error {
 		return fmt.Errorf("extract the kernel from %s: %w", system.vmlinuz, err)
 	}
 	if err := os.WriteFile(image.Kernel, kernel, 0o644); err != nil { //nolint:gosec // QEMU may run as another user
+		return err
+	}
+	compressed, err := os.ReadFile(system.vmlinuz)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(image.Compressed, compressed, 0o644); err != nil { //nolint:gosec // as above
 		return err
 	}
 	modules, err := loadModules(system.modules, guestModules)

@@ -67,7 +67,17 @@ resource "virtclaim_virtual_machine" "web" {
 				Check:            resource.TestCheckResourceAttr(web, "disks.seed.bus", "ide"),
 			},
 			{
-				Config:           config(`disks = { ` + handmade("root", "read-shared", "virtio", "", "host-b") + ` }`),
+				Config: config(`
+					firmware    = { type = "efi" }
+					tpm         = { model = "tpm-tis", version = "1.2" }
+					graphics    = { type = "vnc", listen = "::1", port = 5999 }
+					video       = { model = "vga", vram = 8192, heads = 1 }
+					rng         = { source = "/dev/random" }
+					watchdog    = { model = "ib700", action = "pause" }
+					console     = {}
+					filesystems = { a = { source = "/srv", target = "data" }, b = { source = "/srv", driver = "9p" } }
+					devices_xml = "<sound model='ac97'/><panic model='isa'/><shmem name='x'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+					disks       = { ` + handmade("root", "read-shared", "virtio", "", "host-b") + ` }`),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(
 					resource.TestCheckNoResourceAttr(web, "boot.kernel"),
@@ -96,13 +106,12 @@ func TestAccADomainMadeByHandIsImported(t *testing.T) {
 		<os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/></features>
 		<devices>
 			<disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk>
-			<video><model type='cirrus'/></video><graphics type='vnc' port='-1' passwd='keep-me'/>
+			<video><model type='cirrus'/></video><graphics type='vnc' port='-1' passwd='keep-me' keymap='de'/>
+			<rng model='virtio'><backend model='random'>/dev/random</backend></rng><watchdog model='ib700' action='pause'/>
+			<tpm><backend type='emulator' version='2.0'/></tpm><sound model='ac97'/>
+			<filesystem><source dir='/srv'/><target dir='files'/></filesystem>
 		</devices></domain>`
-	config := acctest.Provider(l, "by-hand") + `
-import {
-  to = virtclaim_virtual_machine.web
-  id = "host-b/web"
-}
+	resourceOnly := acctest.Provider(l, "by-hand") + `
 resource "virtclaim_virtual_machine" "web" {
   host    = "host-b"
   name    = "web"
@@ -110,6 +119,17 @@ resource "virtclaim_virtual_machine" "web" {
   cpu     = { vcpus = 2 }
   machine = { type = "pc", domain_type = "qemu" }
   running = false
+
+  graphics    = { type = "vnc" }
+  tpm         = {}
+  rng         = { source = "/dev/random" }
+  filesystems = { files = { source = "/srv", driver = "9p" } }
+}
+`
+	config := resourceOnly + `
+import {
+  to = virtclaim_virtual_machine.web
+  id = "host-b/web"
 }
 `
 	resource.Test(t, resource.TestCase{
@@ -120,11 +140,29 @@ resource "virtclaim_virtual_machine" "web" {
 					t.Fatal(err)
 				}
 			},
+			Config:       resourceOnly,
+			ResourceName: web, ImportState: true, ImportStateId: "host-b/web",
+			ImportStateCheck: func(states []*terraform.InstanceState) error {
+				for name, want := range map[string]string{
+					"graphics.type": "vnc", "graphics.listen": "", "graphics.password_wo": "", "graphics.password_wo_version": "",
+					"video.model": "cirrus", "video.heads": "1", "rng.source": "/dev/random", "watchdog.model": "ib700", "watchdog.action": "pause",
+					"tpm.version": "2.0", "tpm.model": "tpm-tis", "filesystems.files.source": "/srv", "filesystems.files.driver": "9p",
+				} {
+					if got := states[0].Attributes[name]; got != want {
+						return fmt.Errorf("%s is %q, want %q", name, got, want)
+					}
+				}
+				return nil
+			},
+		}, {
 			Config:           config,
 			ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 			Check: func(*terraform.State) error {
 				xml, err := b.Virsh(t.Context(), "dumpxml", "--security-info", "web")
-				acctest.Contains(t, xml, "passwd='keep-me'", "device='cdrom'", "type='cirrus'")
+				acctest.Contains(t, xml, "passwd='keep-me'", "device='cdrom'", "keymap='de'", "model='ac97'", "model='tpm-tis'")
+				if strings.Contains(xml, "ib700") {
+					t.Error("the watchdog is there, although the configuration has none")
+				}
 				return err
 			},
 		}},

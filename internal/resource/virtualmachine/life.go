@@ -36,6 +36,7 @@ type domains interface {
 	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
 	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
+	ChangeDevice(ctx context.Context, uuid, deviceXML string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 	SetLiveNames(ctx context.Context, uuid, title, description string) error
 	Autostart(ctx context.Context, uuid string) (bool, error)
@@ -200,6 +201,9 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		if err := l.lose(ctx, uuid, want); err != nil {
 			return nil, err
 		}
+		if err := l.unlock(ctx, uuid, want); err != nil {
+			return nil, err
+		}
 	}
 	taken, err := l.takes(ctx, uuid, was, want, active)
 	if err != nil {
@@ -232,10 +236,26 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 func (l life) end(ctx context.Context, uuid string, force bool) error {
 	err := l.host.Stop(ctx, uuid, force)
 	if err == nil {
+		err = l.reclaim(ctx, uuid)
+	}
+	if err == nil {
 		err = l.host.Undefine(ctx, uuid)
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
+	}
+	return err
+}
+
+// reclaim gives a domain what it has lost and what libvirt still keeps something of, as it removes that only with its owner.
+func (l life) reclaim(ctx context.Context, uuid string) error {
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	text, err := domainxml.Reclaim(stored)
+	if err == nil && text != "" {
+		_, err = l.host.Define(ctx, text)
 	}
 	return err
 }

@@ -27,6 +27,15 @@ type model struct {
 	WaitFor      types.Object     `tfsdk:"wait_for"`
 	GuestAgent   types.Bool       `tfsdk:"guest_agent"`
 	Serial       types.Object     `tfsdk:"serial"`
+	Firmware     types.Object     `tfsdk:"firmware"`
+	TPM          types.Object     `tfsdk:"tpm"`
+	Graphics     types.Object     `tfsdk:"graphics"`
+	Video        types.Object     `tfsdk:"video"`
+	RNG          types.Object     `tfsdk:"rng"`
+	Watchdog     types.Object     `tfsdk:"watchdog"`
+	Console      types.Object     `tfsdk:"console"`
+	Filesystems  types.Map        `tfsdk:"filesystems"`
+	DevicesXML   types.String     `tfsdk:"devices_xml"`
 	MaxMemory    tfvalue.Quantity `tfsdk:"max_memory"`
 	Title        types.String     `tfsdk:"title"`
 	Description  types.String     `tfsdk:"description"`

@@ -60,6 +60,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	resp.Diagnostics.Append(diags...)
 	plan.check(ctx, &resp.Diagnostics)
 	want := plan.intent(ctx, &resp.Diagnostics)
+	readPassword(ctx, req.Config, &want, &resp.Diagnostics)
 	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
@@ -178,6 +179,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	resp.Diagnostics.Append(diags...)
 	plan.check(ctx, &resp.Diagnostics)
 	want := plan.intent(ctx, &resp.Diagnostics)
+	readPassword(ctx, req.Config, &want, &resp.Diagnostics)
 	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,6 +47,13 @@ resource "virtclaim_volume_binding" "direct" {
 	everything["output with a wrong password"], _ = wrong.Run("apply", "-auto-approve", "-no-color")
 	everything["output of destroy"] = cli.Must("destroy", "-auto-approve", "-no-color")
 
+	nowhere(t, cli, l.Target.Password, everything)
+}
+
+// nowhere looks for a secret in what was printed and in all files of a configuration, of which one is a log of everything.
+func nowhere(t *testing.T, cli acctest.CLI, secret string, printed map[string]string) {
+	t.Helper()
+	everything := maps.Clone(printed)
 	files, err := filepath.Glob(filepath.Join(cli.Dir, "*"))
 	if err != nil || len(files) < 4 {
 		t.Fatalf("only %v: %v", files, err)
@@ -61,7 +69,7 @@ resource "virtclaim_volume_binding" "direct" {
 		t.Error("there is hardly a trace log, so the test proves nothing")
 	}
 	for what, text := range everything {
-		if bytes.Contains([]byte(text), []byte(l.Target.Password)) {
+		if bytes.Contains([]byte(text), []byte(secret)) {
 			t.Errorf("the password is in the %s", what)
 		}
 	}

@@ -1,0 +1,63 @@
+package domainxml
+
+import (
+	"strings"
+	"testing"
+)
+
+// What libvirt keeps of a machine is removed with it when the machine has, at its end, what it once had.
+func TestReclaimGivesBackWhatAMachineHasLost(t *testing.T) {
+	m := machines()["uefi"]
+	text, err := Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Reclaim(text); again != "" || err != nil {
+		t.Errorf("it has all, but gets %q, %v", again, err)
+	}
+	d, err := Unmarshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Metadata = nil // so it is one that was made by hand
+	if text, err = d.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	m.Firmware, m.TPM = nil, nil
+	for range 2 { // also when it has lost it long ago
+		if text, err = Update(text, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(text, `firmware="efi"`) || strings.Contains(text, "<tpm") {
+		t.Errorf("it still has what was taken away:\n%s", text)
+	}
+	whole, err := Reclaim(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`<os firmware="efi">`, `<backend type="emulator"`} {
+		if !strings.Contains(whole, part) {
+			t.Errorf("%s is missing in\n%s", part, whole)
+		}
+	}
+}
+
+func TestUpdateKeepsTheFileOfTheFirmware(t *testing.T) {
+	text, err := Build(machines()["uefi"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const files = `<loader readonly="yes" type="pflash">/code.fd</loader><nvram template="/vars.fd">/nvram/uefi.fd</nvram></os>`
+	text = strings.Replace(text, "</os>", files, 1)
+	m := machines()["uefi"]
+	same, err := Update(text, m)
+	if err != nil || !strings.Contains(same, "/code.fd") || !strings.Contains(same, `template="/vars.fd"`) {
+		t.Errorf("without another firmware its files are gone (%v) from\n%s", err, same)
+	}
+	m.Firmware = &Firmware{Type: UEFI, SecureBoot: true}
+	other, err := Update(text, m)
+	if err != nil || strings.Contains(other, "/code.fd") || strings.Contains(other, "template") || !strings.Contains(other, "/nvram/uefi.fd") {
+		t.Errorf("with another firmware only the file of its variables is to stay (%v) in\n%s", err, other)
+	}
+}

@@ -1,0 +1,155 @@
+package domainxml
+
+import (
+	"reflect"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// The kinds of display.
+const (
+	VNC   = "vnc"
+	Spice = "spice"
+)
+
+// Graphics is a display that is reached over the network.
+type Graphics struct {
+	// Type is VNC or Spice.
+	Type string
+	// Listen is the address that it is served at; empty where nobody has chosen one.
+	Listen string
+	// Port is 0 where libvirt chooses one at each start.
+	Port int
+	// Password is what the display is to ask for. It is never read.
+	Password string
+	// PasswordVersion tells one password from the next; nil where virtclaim has set none.
+	PasswordVersion *int64
+	// Protected tells that a domain's display asks for a password, whoever has set it. It is only read.
+	Protected bool
+}
+
+var graphics = part{
+	name: "graphics", apply: applyGraphics, parse: parseGraphics,
+	same: func(live, want Machine) bool { return live.Graphics.serves(want.Graphics) },
+}
+
+// serves tells whether a running display is as wanted, but for the word itself that it asks for: that is changed live. One
+// that was started without a password can't be given one, and none can be taken from it.
+func (is *Graphics) serves(want *Graphics) bool {
+	if is == nil || want == nil {
+		return is == want
+	}
+	protected := is.PasswordVersion == nil
+	if want.PasswordVersion != nil {
+		protected = is.Protected
+	}
+	return is.Type == want.Type && is.Listen == want.Listen && is.Port == want.Port && protected
+}
+
+// display is what both kinds have in common.
+type display struct {
+	kind                 string
+	port                 *int
+	auto, listen, passwd *string
+	listeners            *[]libvirtxml.DomainGraphicListener
+}
+
+// displayOf is the first display that is reached over the network, and its place; ok is false when there is none.
+func displayOf(d *libvirtxml.Domain) (is display, n int, ok bool) {
+	for n, g := range d.Devices.Graphics {
+		switch {
+		case g.VNC != nil:
+			return display{VNC, &g.VNC.Port, &g.VNC.AutoPort, &g.VNC.Listen, &g.VNC.Passwd, &g.VNC.Listeners}, n, true
+		case g.Spice != nil:
+			return display{Spice, &g.Spice.Port, &g.Spice.AutoPort, &g.Spice.Listen, &g.Spice.Passwd, &g.Spice.Listeners}, n, true
+		}
+	}
+	return display{}, 0, false
+}
+
+// applyGraphics keeps a password that is not changed: only the stored definition knows it.
+func applyGraphics(d *libvirtxml.Domain, m Machine) {
+	want := m.Graphics
+	is, _, ok := displayOf(d)
+	if ok && (want == nil || want.Type != is.kind) {
+		d.Devices.Graphics = slices.DeleteFunc(d.Devices.Graphics, func(g libvirtxml.DomainGraphic) bool { return g.VNC != nil || g.Spice != nil })
+		ok = false
+	}
+	if want == nil {
+		return
+	}
+	if !ok {
+		g := libvirtxml.DomainGraphic{VNC: &libvirtxml.DomainGraphicVNC{Port: -1, AutoPort: "yes"}}
+		if want.Type == Spice {
+			g = libvirtxml.DomainGraphic{Spice: &libvirtxml.DomainGraphicSpice{Port: -1, AutoPort: "yes"}}
+		}
+		d.Devices.Graphics = append(d.Devices.Graphics, g)
+		is, _, _ = displayOf(d)
+	}
+	if is.address() != want.Listen {
+		*is.listen = ""
+		*is.listeners = []libvirtxml.DomainGraphicListener{{Address: &libvirtxml.DomainGraphicListenerAddress{Address: want.Listen}}}
+	}
+	if is.fixedPort() != want.Port {
+		*is.port, *is.auto = -1, "yes"
+		if want.Port != 0 {
+			*is.port, *is.auto = want.Port, "no"
+		}
+	}
+	is.protect(*want, markOf(d).Password)
+}
+
+// protect sets the password, of which the domain has that version.
+func (is display) protect(want Graphics, has *int64) {
+	switch {
+	case want.PasswordVersion == nil && has != nil:
+		*is.passwd = ""
+	case want.PasswordVersion != nil && (*is.passwd == "" || !reflect.DeepEqual(has, want.PasswordVersion)):
+		*is.passwd = want.Password
+	}
+}
+
+func (is display) address() string {
+	if l := *is.listeners; len(l) > 0 && l[0].Address != nil {
+		return l[0].Address.Address
+	}
+	return *is.listen
+}
+
+func (is display) fixedPort() int {
+	if *is.auto == "yes" || *is.port < 0 {
+		return 0
+	}
+	return *is.port
+}
+
+func parseGraphics(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	if is, _, ok := displayOf(d); ok {
+		m.Graphics = &Graphics{Type: is.kind, Listen: is.address(), Port: is.fixedPort(), Protected: *is.passwd != ""}
+		if m.Graphics.Protected {
+			m.Graphics.PasswordVersion = mark.Password
+		}
+	}
+	return nil
+}
+
+// Unlocks is the element of a running domain's display with the password that want has anew; empty when it is not changed,
+// or when that display asks for none. Both texts must have their secrets.
+func Unlocks(stored, live string, want Machine) (string, error) {
+	was, err := Parse(stored)
+	if err != nil {
+		return "", err
+	}
+	d, err := Unmarshal(live)
+	if err != nil {
+		return "", err
+	}
+	is, n, ok := displayOf(d)
+	if !ok || *is.passwd == "" || want.Graphics == nil || want.Graphics.Type != is.kind || want.Graphics.PasswordVersion == nil ||
+		was.Graphics != nil && reflect.DeepEqual(was.Graphics.PasswordVersion, want.Graphics.PasswordVersion) {
+		return "", nil
+	}
+	*is.passwd = want.Graphics.Password
+	return d.Devices.Graphics[n].Marshal()
+}

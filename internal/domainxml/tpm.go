@@ -1,0 +1,69 @@
+package domainxml
+
+import (
+	"cmp"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// TPM is a trusted platform module, emulated by swtpm on the host.
+type TPM struct {
+	// Model is how the guest sees it; empty leaves it to libvirt.
+	Model string
+	// Version is 1.2 or 2.0.
+	Version string
+}
+
+var tpm = part{
+	name: "tpm", apply: applyTPM, parse: parseTPM,
+	same: func(live, want Machine) bool {
+		if live.TPM == nil || want.TPM == nil {
+			return live.TPM == want.TPM
+		}
+		return live.TPM.Version == want.TPM.Version && (want.TPM.Model == "" || want.TPM.Model == live.TPM.Model)
+	},
+}
+
+// applyTPM has nothing to say of a TPM of the host's that is passed through.
+func applyTPM(d *libvirtxml.Domain, m Machine) {
+	var now Machine
+	_ = parseTPM(d, markOf(d), &now)
+	is := emulatorOf(d)
+	switch {
+	case m.TPM == nil:
+		d.Devices.TPMs = slices.DeleteFunc(d.Devices.TPMs, isEmulator)
+	case now.TPM == nil || now.TPM.Version != m.TPM.Version:
+		d.Devices.TPMs = []libvirtxml.DomainTPM{newTPM(*m.TPM)}
+	case now.TPM.Model != m.TPM.Model:
+		is.Model, is.Address = m.TPM.Model, nil
+	}
+}
+
+func newTPM(t TPM) libvirtxml.DomainTPM {
+	return libvirtxml.DomainTPM{Model: t.Model, Backend: &libvirtxml.DomainTPMBackend{
+		Emulator: &libvirtxml.DomainTPMBackendEmulator{Version: t.Version},
+	}}
+}
+
+func isEmulator(t libvirtxml.DomainTPM) bool { return t.Backend != nil && t.Backend.Emulator != nil }
+
+// emulatorOf is the domain's emulated TPM; nil when it has none.
+func emulatorOf(d *libvirtxml.Domain) *libvirtxml.DomainTPM {
+	if n := slices.IndexFunc(d.Devices.TPMs, isEmulator); n >= 0 {
+		return &d.Devices.TPMs[n]
+	}
+	return nil
+}
+
+func parseTPM(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	is := emulatorOf(d)
+	if is == nil {
+		return nil
+	}
+	m.TPM = &TPM{Version: cmp.Or(is.Backend.Emulator.Version, "2.0")}
+	if mark.asks("tpm.model") {
+		m.TPM.Model = is.Model
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package domainxml
+
+import "libvirt.org/go/libvirtxml"
+
+// Video is a machine's graphics card.
+type Video struct {
+	Model string
+	// VRAM, in KiB, and Heads are 0 where libvirt chooses.
+	VRAM, Heads uint
+}
+
+var video = part{
+	name: "video", apply: applyVideo, parse: parseVideo,
+	same: func(live, want Machine) bool {
+		l, w := live.Video, want.Video
+		if l == nil || w == nil {
+			return l == w || w == nil && live.isByHand()
+		}
+		return l.Model == w.Model && (w.VRAM == 0 || w.VRAM == l.VRAM) && (w.Heads == 0 || w.Heads == l.Heads)
+	},
+}
+
+// applyVideo leaves the card alone that libvirt gives a machine with a display: nobody has asked for it.
+func applyVideo(d *libvirtxml.Domain, m Machine) {
+	var now Machine
+	_ = parseVideo(d, markOf(d), &now)
+	switch want := m.Video; {
+	case want == nil && now.Video == nil, want != nil && now.Video != nil && *want == *now.Video:
+	case want == nil:
+		d.Devices.Videos = d.Devices.Videos[1:]
+	default:
+		card := libvirtxml.DomainVideo{Model: libvirtxml.DomainVideoModel{Type: want.Model, VRam: want.VRAM, Heads: want.Heads}}
+		if len(d.Devices.Videos) == 0 {
+			d.Devices.Videos = []libvirtxml.DomainVideo{card}
+		}
+		d.Devices.Videos[0] = card
+	}
+}
+
+func parseVideo(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	if len(d.Devices.Videos) == 0 || !mark.asks("video") {
+		return nil
+	}
+	card := d.Devices.Videos[0].Model
+	m.Video = &Video{Model: card.Type}
+	if mark.asks("video.vram") {
+		m.Video.VRAM = card.VRam
+	}
+	if mark.asks("video.heads") {
+		m.Video.Heads = card.Heads
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var devicesXMLGroup = group{
+	attributes: devicesXMLAttributes, intent: devicesXMLIntent, read: readDevicesXML, check: checkDevicesXML,
+}
+
+func devicesXMLAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{"devices_xml": schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more elements " +
+			"as in libvirt's domain XML. Another text replaces those that came from the one before, and no others. A change takes effect at " +
+			"the next start. Disks, and whatever has an attribute of its own, are refused.",
+	}}
+}
+
+func devicesXMLIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	want.DevicesXML = m.DevicesXML.ValueString()
+}
+
+func readDevicesXML(m *model, is domainxml.Machine) { m.DevicesXML = tfvalue.OrNull(is.DevicesXML) }
+
+func checkDevicesXML(_ context.Context, m model, diags *diag.Diagnostics) {
+	if m.DevicesXML.IsNull() || m.DevicesXML.IsUnknown() {
+		return
+	}
+	if err := domainxml.CheckDevices(m.DevicesXML.ValueString()); err != nil {
+		diags.AddAttributeError(path.Root("devices_xml"), "Devices that can't be added", "Of devices_xml: "+err.Error()+".")
+	}
+}

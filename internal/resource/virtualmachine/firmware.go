@@ -1,0 +1,94 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var firmwareGroup = group{attributes: firmwareAttributes, intent: firmwareIntent, read: readFirmware}
+
+type firmwareModel struct {
+	Type       types.String `tfsdk:"type"`
+	SecureBoot types.Bool   `tfsdk:"secure_boot"`
+}
+
+var firmwareTypes = map[string]attr.Type{"type": types.StringType, "secure_boot": types.BoolType}
+
+func firmwareAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{"firmware": schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "What starts the machine; libvirt chooses the file. libvirt's default, which is BIOS on x86, if absent. A change " +
+			"takes effect at the next start. UEFI keeps its variables (NVRAM) in a file on the host, which stays through all changes and goes " +
+			"with the machine. So a machine that gets `secure_boot` later has the keys that its NVRAM has: `virsh start --reset-nvram` once " +
+			"gives it the usual ones.",
+		Attributes: map[string]schema.Attribute{
+			"type": schema.StringAttribute{
+				Required: true, MarkdownDescription: "`bios` or `efi`.",
+				Validators: []validator.String{stringvalidator.OneOf(domainxml.BIOS, domainxml.UEFI)},
+			},
+			"secure_boot": schema.BoolAttribute{
+				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+				MarkdownDescription: "Start only what is signed, with the usual keys enrolled. Needs `efi` and, on x86, a machine of type `q35`.",
+			},
+		},
+	}}
+}
+
+func (m model) firmware(ctx context.Context, diags *diag.Diagnostics) (f firmwareModel) {
+	if !m.Firmware.IsNull() && !m.Firmware.IsUnknown() {
+		diags.Append(m.Firmware.As(ctx, &f, asOptions)...)
+	}
+	return f
+}
+
+func firmwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if !m.Firmware.IsNull() {
+		f := m.firmware(ctx, diags)
+		want.Firmware = &domainxml.Firmware{Type: f.Type.ValueString(), SecureBoot: f.SecureBoot.ValueBool()}
+	}
+}
+
+func readFirmware(m *model, is domainxml.Machine) {
+	m.Firmware = types.ObjectNull(firmwareTypes)
+	if is.Firmware != nil {
+		m.Firmware = types.ObjectValueMust(firmwareTypes, map[string]attr.Value{
+			"type": types.StringValue(is.Firmware.Type), "secure_boot": types.BoolValue(is.Firmware.SecureBoot),
+		})
+	}
+}
+
+// checkFirmware refuses secure boot where it can't be: it protects its variables with system management mode, which of the
+// x86 machines only a q35 has.
+func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
+	f := m.firmware(ctx, diags)
+	if !f.SecureBoot.ValueBool() {
+		return
+	}
+	at := path.Root("firmware").AtName("secure_boot")
+	if f.Type.ValueString() == domainxml.BIOS {
+		diags.AddAttributeError(at, "No secure boot with BIOS", "Only UEFI has secure boot. Use type = \"efi\", or leave secure_boot out.")
+	}
+	if isPC, known := machine.hasIDE(); isPC && known {
+		diags.AddAttributeError(at, "No secure boot on a pc", fmt.Sprintf("Secure boot needs system management mode, which machines of type "+
+			"pc have not: this one is %s. Use machine = { type = \"q35\" }.", typeOf(machine)))
+	}
+}
+
+// typeOf names the machine type in a message.
+func typeOf(machine machineModel) string {
+	if machine.Type.ValueString() == "" {
+		return "pc, libvirt's default"
+	}
+	return machine.Type.ValueString()
+}

@@ -1,0 +1,135 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var graphicsGroup = group{attributes: graphicsAttributes, intent: graphicsIntent, read: readGraphics}
+
+type graphicsModel struct {
+	Type              types.String `tfsdk:"type"`
+	Listen            types.String `tfsdk:"listen"`
+	Port              types.Int64  `tfsdk:"port"`
+	PasswordWO        types.String `tfsdk:"password_wo"`
+	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
+}
+
+var graphicsTypes = map[string]attr.Type{
+	"type": types.StringType, "listen": types.StringType, "port": types.Int64Type,
+	"password_wo": types.StringType, "password_wo_version": types.Int64Type,
+}
+
+// firstPort is that of VNC's display 0: there are none below.
+const firstPort = 5900
+
+func graphicsAttributes() map[string]schema.Attribute {
+	beside := func(name string) path.Expression { return path.MatchRelative().AtParent().AtName(name) }
+	return map[string]schema.Attribute{"graphics": schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "A display that is reached over the network. A change takes effect at the next start, but for another password, " +
+			"which a running display asks for at once. libvirt adds a graphics card by itself: see `video`.",
+		Validators: []validator.Object{vncPassword{}},
+		Attributes: map[string]schema.Attribute{
+			"type": schema.StringAttribute{
+				Required: true, MarkdownDescription: "`vnc` or `spice`.",
+				Validators: []validator.String{stringvalidator.OneOf(domainxml.VNC, domainxml.Spice)},
+			},
+			"listen": schema.StringAttribute{
+				Optional: true, Computed: true, Default: stringdefault.StaticString("127.0.0.1"),
+				MarkdownDescription: "Address of the host that the display is served at; `127.0.0.1` by default. What goes over the network is not " +
+					"encrypted, and a password is weak protection.",
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"port": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: "Port, from 5900. libvirt chooses a free one at each start if absent.",
+				Validators: []validator.Int64{int64validator.Between(firstPort, 65535)},
+			},
+			"password_wo": schema.StringAttribute{
+				Optional: true, WriteOnly: true,
+				MarkdownDescription: "What the display asks for; without it, anybody who gets there is let in. At most 8 characters for `vnc`. " +
+					"Write-only (Terraform 1.11 or newer): never in state or plan. Change `password_wo_version` with it. A display that was " +
+					"started without a password asks for one from its next start on; leaving it out removes it in the same way. libvirt keeps it " +
+					"in the domain's definition on the host.",
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.AlsoRequires(beside("password_wo_version"))},
+			},
+			"password_wo_version": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: "Any number; a change of it sets the password anew.",
+				Validators: []validator.Int64{int64validator.AlsoRequires(beside("password_wo"))},
+			},
+		},
+	}}
+}
+
+// vncLength is how much of a password VNC looks at. libvirt refuses a longer one.
+const vncLength = 8
+
+// vncPassword refuses a password that is too long, which only the configuration has.
+type vncPassword struct{}
+
+func (vncPassword) Description(context.Context) string {
+	return "a VNC password has at most 8 characters"
+}
+
+func (v vncPassword) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (vncPassword) ValidateObject(ctx context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
+	var g graphicsModel
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	resp.Diagnostics.Append(req.ConfigValue.As(ctx, &g, asOptions)...)
+	if g.Type.ValueString() == domainxml.VNC && len(g.PasswordWO.ValueString()) > vncLength {
+		resp.Diagnostics.AddAttributeError(req.Path.AtName("password_wo"), "Too long for VNC",
+			"VNC looks at the first 8 characters of a password only, and libvirt refuses a longer one. Use a shorter one.")
+	}
+}
+
+func graphicsIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if m.Graphics.IsNull() {
+		return
+	}
+	var g graphicsModel
+	diags.Append(m.Graphics.As(ctx, &g, asOptions)...)
+	want.Graphics = &domainxml.Graphics{
+		Type: g.Type.ValueString(), Listen: g.Listen.ValueString(), Port: int(g.Port.ValueInt64()),
+		PasswordVersion: g.PasswordWOVersion.ValueInt64Pointer(),
+	}
+}
+
+// readPassword adds the display's password, which only the configuration has.
+func readPassword(ctx context.Context, config tfsdk.Config, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
+		return
+	}
+	var password types.String
+	diags.Append(config.GetAttribute(ctx, path.Root("graphics").AtName("password_wo"), &password)...)
+	want.Graphics.Password = password.ValueString()
+}
+
+func readGraphics(m *model, is domainxml.Machine) {
+	m.Graphics = types.ObjectNull(graphicsTypes)
+	if g := is.Graphics; g != nil {
+		port := types.Int64Null()
+		if g.Port != 0 {
+			port = types.Int64Value(int64(g.Port))
+		}
+		m.Graphics = types.ObjectValueMust(graphicsTypes, map[string]attr.Value{
+			"type": types.StringValue(g.Type), "listen": tfvalue.OrNull(g.Listen), "port": port,
+			"password_wo": types.StringNull(), "password_wo_version": types.Int64PointerValue(g.PasswordVersion),
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var rngGroup = group{attributes: rngAttributes, intent: rngIntent, read: readRNG}
+
+type rngModel struct {
+	Source types.String `tfsdk:"source"`
+}
+
+var rngTypes = map[string]attr.Type{"source": types.StringType}
+
+func rngAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{"rng": schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "A virtio device that gives the guest randomness. A change takes effect at the next start.",
+		Attributes: map[string]schema.Attribute{
+			"source": schema.StringAttribute{
+				Optional: true, Computed: true, Default: stringdefault.StaticString("/dev/urandom"),
+				MarkdownDescription: "Device on the host that the randomness is read from; `/dev/urandom` by default.",
+				Validators:          []validator.String{stringvalidator.RegexMatches(absolutePath, "must be an absolute path")},
+			},
+		},
+	}}
+}
+
+func rngIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if m.RNG.IsNull() {
+		return
+	}
+	var r rngModel
+	diags.Append(m.RNG.As(ctx, &r, asOptions)...)
+	want.RNG = &domainxml.RNG{Source: r.Source.ValueString()}
+}
+
+func readRNG(m *model, is domainxml.Machine) {
+	m.RNG = types.ObjectNull(rngTypes)
+	if is.RNG != nil {
+		m.RNG = types.ObjectValueMust(rngTypes, map[string]attr.Value{"source": types.StringValue(is.RNG.Source)})
+	}
+}

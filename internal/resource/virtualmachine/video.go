@@ -1,0 +1,72 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var videoGroup = group{attributes: videoAttributes, intent: videoIntent, read: readVideo}
+
+type videoModel struct {
+	Model types.String `tfsdk:"model"`
+	VRAM  types.Int64  `tfsdk:"vram"`
+	Heads types.Int64  `tfsdk:"heads"`
+}
+
+var videoTypes = map[string]attr.Type{"model": types.StringType, "vram": types.Int64Type, "heads": types.Int64Type}
+
+func videoAttributes() map[string]schema.Attribute {
+	positive := []validator.Int64{int64validator.AtLeast(1)}
+	return map[string]schema.Attribute{"video": schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "The graphics card. A machine with `graphics` gets one of libvirt's choice by itself, which is not shown here. " +
+			"A change takes effect at the next start.",
+		Attributes: map[string]schema.Attribute{
+			"model": schema.StringAttribute{
+				Required: true, MarkdownDescription: "libvirt's name of the model, such as `vga`, `virtio`, `qxl`, `bochs`, `cirrus`, `ramfb` or `none`.",
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"vram": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: "Video memory in KiB. libvirt's choice for the model if absent.", Validators: positive,
+			},
+			"heads": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: "Number of screens. libvirt's choice for the model if absent.", Validators: positive,
+			},
+		},
+	}}
+}
+
+func videoIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if m.Video.IsNull() {
+		return
+	}
+	var v videoModel
+	diags.Append(m.Video.As(ctx, &v, asOptions)...)
+	want.Video = &domainxml.Video{Model: v.Model.ValueString(), VRAM: uint(v.VRAM.ValueInt64()), Heads: uint(v.Heads.ValueInt64())}
+}
+
+func readVideo(m *model, is domainxml.Machine) {
+	m.Video = types.ObjectNull(videoTypes)
+	if is.Video != nil {
+		m.Video = types.ObjectValueMust(videoTypes, map[string]attr.Value{
+			"model": types.StringValue(is.Video.Model), "vram": countOrNull(is.Video.VRAM), "heads": countOrNull(is.Video.Heads),
+		})
+	}
+}
+
+// countOrNull is null for the 0 of what nobody has chosen.
+func countOrNull(n uint) types.Int64 {
+	if n == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(n))
+}
