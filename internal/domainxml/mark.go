@@ -128,7 +128,7 @@ func (m diskMark) complete(d *Disk) {
 // applyMark adds what libvirt keeps of the domain as it is now to what it has kept of it before.
 func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	mark := newMachineMark(m)
-	mark.Keeps = append(kept, keeps(d)...)
+	mark.Keeps = slices.Concat(kept, keeps(d))
 	slices.Sort(mark.Keeps)
 	mark.Keeps = slices.Compact(mark.Keeps)
 	return setMark(d, mark)
