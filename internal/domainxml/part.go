@@ -18,4 +18,4 @@ type part struct {
 }
 
 // parts are in the order in which they are applied: what looks at the devices' boot order comes after the devices.
-var parts = []part{vcpus, memory, maxMemory, disks, directBoot, serialPort, title, description}
+var parts = []part{vcpus, memory, maxMemory, disks, directBoot, serialPort, title, description, hotplugPorts}

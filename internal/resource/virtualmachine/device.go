@@ -36,6 +36,7 @@ func (m *model) settleDevices(ctx context.Context, config tfsdk.Config, diags *d
 		m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 	}
 	m.checkDevices(ctx, emulated, diags)
+	m.checkPorts(ctx, emulated, diags)
 }
 
 // emulated is the machine as planned. Of one that is to be made, what nobody has chosen is null.

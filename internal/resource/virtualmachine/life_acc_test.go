@@ -86,10 +86,10 @@ func TestAccMachineLifeCycle(t *testing.T) {
 				// It is shut down gracefully, not powered off.
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }\n running = false", cmdline: "changed"}),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check: func(*terraform.State) error {
+				Check: resource.ComposeTestCheckFunc(resource.TestCheckResourceAttr(web, "state", "shut off"), func(*terraform.State) error {
 					console.Await(t, "Power down")
 					return nil
-				},
+				}),
 			},
 			{
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
