@@ -39,6 +39,8 @@ type Machine struct {
 	Arch string
 	// DomainType is kvm, or qemu for emulation.
 	DomainType string
+	// HotplugPorts is how many PCI Express ports a q35 has for devices; nil where nobody said so.
+	HotplugPorts *uint
 	// Boot is the kernel that is booted directly; nil boots from the disks.
 	Boot *Boot
 	// Disks are keyed by the name that the user gave them.

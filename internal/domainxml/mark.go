@@ -40,8 +40,10 @@ type machineMark struct {
 	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
 	Type string `xml:"machine-type,attr,omitempty"`
 	// CPU is the processor as it was asked for: libvirt works it out for the running domain.
-	CPU   string     `xml:"cpu,attr,omitempty"`
-	Disks []diskMark `xml:"disk"`
+	CPU string `xml:"cpu,attr,omitempty"`
+	// HotplugPorts are those that were asked for: libvirt adds more.
+	HotplugPorts *uint      `xml:"hotplug-ports,attr"`
+	Disks        []diskMark `xml:"disk"`
 	// Asked are attributes that were asked for: see Machine.asked.
 	Asked []string `xml:"asked"`
 	// Password is the version of the display's password.
@@ -73,7 +75,7 @@ type imageMark struct {
 }
 
 func newMachineMark(of Machine) machineMark {
-	m := machineMark{Mark: of.Mark, Type: of.Type, CPU: of.CPU.note()}
+	m := machineMark{Mark: of.Mark, Type: of.Type, CPU: of.CPU.note(), HotplugPorts: of.HotplugPorts}
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
 		d := diskMark{

@@ -19,6 +19,6 @@ type part struct {
 
 // parts are in the order in which they are applied: what looks at the devices' boot order comes after the devices.
 var parts = []part{
-	vcpus, memory, maxMemory, disks, interfaces, directBoot, serialPort, guestAgent, title, description,
+	vcpus, memory, maxMemory, disks, interfaces, directBoot, serialPort, guestAgent, title, description, hotplugPorts,
 	firmware, tpm, graphics, video, rng, watchdog, console, filesystems, devicesXML,
 }

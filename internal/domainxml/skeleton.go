@@ -6,10 +6,6 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// sparePorts is how many PCI Express root ports a q35 machine gets beyond libvirt's own. libvirt adds one spare and
-// never replenishes it, and devices can only be plugged into a free port.
-const sparePorts = 12
-
 // skeleton is the part of a new domain that does not change afterwards.
 func skeleton(m Machine) *libvirtxml.Domain {
 	d := &libvirtxml.Domain{
@@ -28,7 +24,8 @@ func skeleton(m Machine) *libvirtxml.Domain {
 		Devices: &libvirtxml.DomainDeviceList{},
 	}
 	if IsQ35(m.Type) {
-		d.Devices.Controllers = q35Ports()
+		d.Devices.Controllers = []libvirtxml.DomainController{{Type: "pci", Index: new(uint), Model: "pcie-root"}}
+		addPorts(d, m.hotplugPorts())
 	}
 	return d
 }
@@ -52,12 +49,4 @@ func resolves(alias, full string) bool {
 		return strings.HasPrefix(full, "pc-q35-")
 	}
 	return false
-}
-
-func q35Ports() []libvirtxml.DomainController {
-	ports := []libvirtxml.DomainController{{Type: "pci", Index: new(uint), Model: "pcie-root"}}
-	for i := uint(1); i <= sparePorts; i++ {
-		ports = append(ports, libvirtxml.DomainController{Type: "pci", Index: &i, Model: "pcie-root-port"})
-	}
-	return ports
 }

@@ -122,9 +122,13 @@ func (h *Host) Destroy(ctx context.Context, id string) error {
 const undefineFlags = libvirt.DomainUndefineManagedSave | libvirt.DomainUndefineSnapshotsMetadata |
 	libvirt.DomainUndefineCheckpointsMetadata | libvirt.DomainUndefineNvram
 
-// Undefine removes the stored definition of a domain that is off.
+// Undefine removes the stored definition of a domain that is off, and all that the host keeps for it.
 func (h *Host) Undefine(ctx context.Context, id string) error {
 	return tell(ctx, h, "undefine domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
-		return l.DomainUndefineFlags(d, undefineFlags)
+		err := l.DomainUndefineFlags(d, undefineFlags|libvirt.DomainUndefineTpm)
+		if isCode(err, libvirt.ErrInvalidArg) { // before libvirt 8.9, which removes a TPM's state by itself
+			err = l.DomainUndefineFlags(d, undefineFlags)
+		}
+		return err
 	})
 }

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
@@ -33,6 +35,7 @@ resource "virtclaim_virtual_machine" "web" {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
+			{Config: config(`machine = { hotplug_ports = 3 }`), ExpectError: message("No PCI Express ports", "q35")},
 			{
 				Config: config(""),
 				Check: resource.ComposeTestCheckFunc(
@@ -46,7 +49,10 @@ resource "virtclaim_virtual_machine" "web" {
 			{
 				Config: config(`
 					machine    = { domain_type = "kvm" }
-					cpu        = { vcpus = 3 }
+					cpu        = { vcpus = 3, max_vcpus = 3, mode = "host-model" }
+					max_memory = "65536Ki"
+					title      = "the web"
+					autostart  = true
 					boot       = { kernel = "/boot/vmlinuz" }
 					serial     = {}
 					disks      = {}
@@ -56,13 +62,16 @@ resource "virtclaim_virtual_machine" "web" {
 			},
 			{
 				Config: config(`
+					cpu    = { vcpus = 1, max_vcpus = 4, mode = "custom", model = "pentium3", topology = { sockets = 1, dies = 1, cores = 2, threads = 2 } }
+					max_memory  = "128Mi"
+					description = "serves pages\nand <more>"
 					boot   = { kernel = "/boot/vmlinuz", initrd = "/boot/initrd", cmdline = "a=b" }
 					serial = { log_file = "/var/log/web.log" }
 					disks  = { ` + handmade("root", "write-exclusive", "scsi", "boot_order = 1", "host-b") + ` }`),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 			},
 			{
-				Config:           config(drive),
+				Config:           config(drive + "\ncpu = { vcpus = 2, model = \"pentium2\" }"),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check:            resource.TestCheckResourceAttr(web, "disks.seed.bus", "ide"),
 			},
@@ -92,10 +101,32 @@ resource "virtclaim_virtual_machine" "web" {
 					resource.TestCheckResourceAttr(web, "machine.type", "q35"),
 					resource.TestCheckResourceAttr(web, "disks.seed.bus", "sata")),
 			},
+			{
+				Config:           config(`machine = { type = "q35", hotplug_ports = 16 }`),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            ports(l, 16),
+			},
+			{ResourceName: web, ImportState: true, ImportStateId: "host-b/web", ImportStateVerify: true},
+			{
+				Config:           config(`machine = { type = "q35", hotplug_ports = 5 }`),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            ports(l, 5),
+			},
 			{ResourceName: web, ImportState: true, ImportStateId: "host-b/nobody", ExpectError: message("host-b", "nobody", "not found")},
 			{ResourceName: web, ImportState: true, ImportStateId: "nobody", ExpectError: message("Invalid import id", "<host>/<name>")},
 		},
 	})
+}
+
+// ports checks how many PCI Express ports the machine has, of which its balloon has one.
+func ports(l *lab.Lab, want int) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		xml, err := l.Hosts["host-b"].Virsh(context.Background(), "dumpxml", "web")
+		if got := strings.Count(xml, "model='pcie-root-port'"); got != want || err != nil {
+			return fmt.Errorf("it has %d ports, not %d: %w", got, want, err)
+		}
+		return nil
+	}
 }
 
 // A domain that was made by hand is imported as it is; adopting it changes nothing that its guest could notice.

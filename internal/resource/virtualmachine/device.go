@@ -33,6 +33,7 @@ func (m *model) settleDevices(ctx context.Context, config tfsdk.Config, diags *d
 		m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 	}
 	m.checkDevices(ctx, emulated, diags)
+	m.checkPorts(ctx, emulated, diags)
 	m.checkFirmware(ctx, emulated, diags)
 }
 

@@ -112,6 +112,23 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			machine{machineType: "pc-i440fx-99"},
 			message("The host can't emulate this", "host-a has no type", "pc, q35"),
 		},
+		{
+			"processor model that the host has not",
+			machine{more: `cpu = { vcpus = 1, model = "Nonsense" }`},
+			message("The host can't do this", `no processor model "Nonsense"`, "qemu64"),
+		},
+		{
+			"processor mode that the host has not",
+			machine{more: `cpu = { vcpus = 1, mode = "host-passthrough" }`},
+			message("The host can't do this", "host-model"),
+		},
+		{
+			"another topology",
+			machine{more: "cpu = { vcpus = 2, max_vcpus = 4, topology = { sockets = 1, cores = 2, threads = 1 } }"},
+			message("The topology has 2 processors", "up to 4"),
+		},
+		{"model and mode", machine{more: `cpu = { vcpus = 1, mode = "host-model", model = "qemu64" }`}, message("A model of a mode that has none")},
+		{"more than the maximum", machine{more: "cpu = { vcpus = 2, max_vcpus = 1 }\nmax_memory = \"127Mi\""}, message("processors than the maximum", "memory than the maximum")},
 		{"too many processors", machine{more: "cpu = { vcpus = 300 }"}, message("Too many processors", "255")},
 		{
 			"multicast address",
@@ -195,6 +212,20 @@ func TestAccAMachineThatCannotStartIsTakenBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What only an apply finds out is refused before anything is made: the leak checker looks at the host afterwards.
+func TestAccWhatAHostCannotDoIsRefusedAtApply(t *testing.T) {
+	l := acctest.Lab(t)
+	config := strings.Replace(acctest.Provider(l, "bad")+machine{log: "/nowhere/guest.log", more: "running = false"}.hcl(l),
+		`type = "pc"`, "type = terraform_data.machine.output", 1)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config:      config + "resource \"terraform_data\" \"machine\" {\n  input = \"pc-q35-99\"\n}\n",
+			ExpectError: message("The host can't emulate this", "pc-q35-99"),
+		}},
+	})
 }
 
 // What is wrong with the provider's configuration is said at its attribute.

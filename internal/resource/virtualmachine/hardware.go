@@ -3,9 +3,11 @@ package virtualmachine
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -19,20 +21,22 @@ import (
 var hardwareGroup = group{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
 
 type machineModel struct {
-	Type       types.String `tfsdk:"type"`
-	Arch       types.String `tfsdk:"arch"`
-	DomainType types.String `tfsdk:"domain_type"`
+	Type         types.String `tfsdk:"type"`
+	Arch         types.String `tfsdk:"arch"`
+	DomainType   types.String `tfsdk:"domain_type"`
+	HotplugPorts types.Int64  `tfsdk:"hotplug_ports"`
 }
 
 var machineTypes = map[string]attr.Type{
 	"type": types.StringType, "arch": types.StringType, "domain_type": types.StringType,
+	"hotplug_ports": types.Int64Type,
 }
 
 func hardwareAttributes() map[string]schema.Attribute {
 	kept := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 	return map[string]schema.Attribute{"machine": schema.SingleNestedAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "What is emulated. Another one is another machine.",
+		MarkdownDescription: "What is emulated. Another `type`, `arch` or `domain_type` is another machine.",
 		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
@@ -47,6 +51,12 @@ func hardwareAttributes() map[string]schema.Attribute {
 				Optional: true, Computed: true, PlanModifiers: kept,
 				MarkdownDescription: "`kvm` (default), or `qemu` for emulation where the host has no KVM.",
 				Validators:          []validator.String{stringvalidator.OneOf("kvm", "qemu")},
+			},
+			"hotplug_ports": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 128)},
+				MarkdownDescription: "Number of PCI Express ports of a `q35`, each for one device, also for those that it starts with: what is " +
+					"plugged into the running machine needs a free one. 12 if absent. Takes effect at the next start; of fewer, those that are " +
+					"taken stay.",
 			},
 		},
 	}}
@@ -66,12 +76,30 @@ func hardwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags
 	if t := emulated.DomainType.ValueString(); t != "" {
 		want.DomainType = t
 	}
+	if !emulated.HotplugPorts.IsNull() {
+		ports := uint(emulated.HotplugPorts.ValueInt64())
+		want.HotplugPorts = &ports
+	}
 }
 
 func readHardware(m *model, is domainxml.Machine) {
+	ports := types.Int64Null()
+	if is.HotplugPorts != nil {
+		ports = types.Int64Value(int64(*is.HotplugPorts))
+	}
 	m.Machine = types.ObjectValueMust(machineTypes, map[string]attr.Value{
 		"type": types.StringValue(is.Type), "arch": types.StringValue(is.Arch), "domain_type": types.StringValue(is.DomainType),
+		"hotplug_ports": ports,
 	})
+}
+
+// checkPorts refuses hot-plug ports of a machine that is known not to have any. What is emulated is as in checkDevices.
+func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *diag.Diagnostics) {
+	if m.machine(ctx, diags).HotplugPorts.IsNull() || emulated.Type.IsUnknown() || domainxml.IsQ35(emulated.Type.ValueString()) {
+		return
+	}
+	diags.AddAttributeError(path.Root("machine").AtName("hotplug_ports"), "No PCI Express ports",
+		"Only a machine of type q35 has them. Devices are plugged into a pc as it is. Leave hotplug_ports out, or set the type.")
 }
 
 // otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.

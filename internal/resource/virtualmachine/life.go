@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,6 +175,9 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	return pending, nil
 }
 
+// changesLive is what can be put right when a saved guest has been started.
+var changesLive = []string{"memory", "title", "description"}
+
 // checkSaved refuses to change a machine that is saved with its memory: its next start goes on with what it had then, and
 // what the guest knows of its disks would be wrong if they were others.
 func (l life) checkSaved(ctx context.Context, uuid string, want domainxml.Machine) error {
@@ -182,6 +186,7 @@ func (l life) checkSaved(ctx context.Context, uuid string, want domainxml.Machin
 		return err
 	}
 	differs, err := domainxml.Pending(saved, want)
+	differs = slices.DeleteFunc(differs, func(what string) bool { return slices.Contains(changesLive, what) })
 	if err != nil || len(differs) == 0 {
 		return err
 	}

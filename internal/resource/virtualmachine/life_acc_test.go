@@ -86,10 +86,10 @@ func TestAccMachineLifeCycle(t *testing.T) {
 				// It is shut down gracefully, not powered off.
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }\n running = false", cmdline: "changed"}),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check: func(*terraform.State) error {
+				Check: resource.ComposeTestCheckFunc(resource.TestCheckResourceAttr(web, "state", "shut off"), func(*terraform.State) error {
 					console.Await(t, "Power down")
 					return nil
-				},
+				}),
 			},
 			{
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
@@ -177,8 +177,16 @@ func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
 				Check:            resource.ComposeTestCheckFunc(target("a", "vdb"), resource.TestCheckResourceAttr(web, "disks.%", "1")),
 			},
 			{
+				// What the running machine refuses is in its stored definition neither.
+				Config:      config(disk("a", "a", "virtio"), handmade("c", "write-exclusive", "virtio", "", "host-a")),
+				ExpectError: message("disk c could not be plugged into the running machine", "iSCSI"),
+			},
+			{
 				// A disk that somebody attached by hand is drift.
 				PreConfig: func() {
+					if xml, err := l.Hosts["host-a"].Virsh(context.Background(), "dumpxml", "--inactive", "web"); err != nil || strings.Contains(xml, "ua-disk-c") {
+						t.Fatal("the disk that was refused is stored:", err, xml)
+					}
 					out, err := l.Hosts["host-a"].Virsh(context.Background(), "attach-disk", "web", "/dev/null", "vdz", "--config")
 					if err != nil {
 						t.Fatal(err, out)

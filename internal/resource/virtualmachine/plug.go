@@ -44,6 +44,9 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 	if err != nil {
 		return nil, err
 	}
+	if live, err = l.rename(ctx, uuid, live, want); err != nil {
+		return nil, err
+	}
 	keys, err := domainxml.Gains(live, want)
 	if err != nil {
 		return nil, err
@@ -72,9 +75,6 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 		}
 	}
 	if live, err = l.scale(ctx, uuid, live, want); err != nil {
-		return nil, err
-	}
-	if live, err = l.rename(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
 	l.grow(ctx, uuid, live, want)

@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -54,47 +55,131 @@ func settled(t *testing.T, l *lab.Lab, mebibytes int) {
 	})
 }
 
-// One running guest is given processors and memory and loses memory, within its maximum; what it can't be given while it
-// runs waits for its next start, which an update only makes where it may.
+// drifted expects what a refresh has found before the machine is put right.
+func drifted(want map[string]any) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+		plancheck.ExpectResourceAction(web, plancheck.ResourceActionUpdate), before(want),
+	}}
+}
+
+type before map[string]any
+
+func (want before) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	for _, c := range req.Plan.ResourceChanges {
+		was, _ := c.Change.Before.(map[string]any)
+		for name, value := range want {
+			if c.Address == web && was[name] != value {
+				resp.Error = errors.Join(resp.Error, fmt.Errorf("%s is %v, not %v", name, was[name], value))
+			}
+		}
+	}
+}
+
+// One running guest is given processors and memory and loses memory, within its maximum, and is renamed; what it can't be
+// given while it runs waits for its next start, which an update makes only where it may.
 func TestAccARunningGuestIsScaled(t *testing.T) {
 	for _, machineType := range []string{"pc", "q35"} {
 		t.Run(machineType, func(t *testing.T) {
 			l := acctest.Lab(t)
 			console := acctest.NewConsole(t)
-			config := func(memory, more string) string {
-				return acctest.Provider(l, "scale") + machine{machineType: machineType, memory: memory, more: more, log: console.Path()}.hcl(l)
+			config := func(vcpus int, memory, cmdline, more string) string {
+				cpu := fmt.Sprintf(`cpu = { vcpus = %d, max_vcpus = 4, model = "Penryn", topology = { sockets = 2, cores = 2, threads = 1 } }`, vcpus)
+				return acctest.Provider(l, "scale") + machine{
+					machineType: machineType, memory: memory, cmdline: cmdline, more: "max_memory = \"0.25Gi\"\n" + cpu + "\n" + more, log: console.Path(),
+				}.hcl(l)
 			}
-			virsh := func(args ...string) func() {
-				return func() {
-					if out, err := l.Hosts["host-a"].Virsh(t.Context(), args...); err != nil {
-						t.Fatal(err, out)
-					}
+			virsh := func(args ...string) string {
+				out, err := l.Hosts["host-a"].Virsh(t.Context(), args...)
+				if err != nil {
+					t.Fatal(err, out)
 				}
+				return strings.TrimSpace(out)
 			}
 			update := planned(plancheck.ResourceActionUpdate)
+			const names = "title = \"the web\"\ndescription = \"serves <pages>\"\nautostart = true\n"
+			named := func(*terraform.State) error {
+				for _, where := range []string{"--live", "--config"} {
+					if title, text := virsh("desc", "web", where, "--title"), virsh("desc", "web", where); title != "the web" || text != "serves <pages>" {
+						return fmt.Errorf("its title and description are %q and %q (%s)", title, text, where)
+					}
+				}
+				acctest.Contains(t, virsh("dominfo", "web"), "Autostart:      enable")
+				return nil
+			}
 			resource.Test(t, resource.TestCase{
 				ProtoV6ProviderFactories: acctest.Factories(),
 				Steps: []resource.TestStep{
 					{
-						Config: config("128Mi", `
-							max_memory = "0.25Gi"
-							cpu        = { vcpus = 1, max_vcpus = 4, model = "Penryn", topology = { sockets = 2, cores = 2, threads = 1 } }`),
-						Check: guestHas(t, l, console, 1, 1, 128),
+						Config: config(1, "128Mi", "", ""),
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 1, 128),
+							resource.TestCheckResourceAttr(web, "state", "running"), resource.TestCheckResourceAttr(web, "autostart", "false")),
 					},
 					{
+						Config: config(3, "192Mi", "", names), ConfigPlanChecks: update,
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), named),
+					},
+					{
+						// What is the same in other words is not imported in the words of the configuration.
 						ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true,
 						ImportStateVerifyIgnore: []string{"max_memory", "cpu.mode"},
 					},
 					{
-						Config: config("192Mi", `
-							max_memory = "256Mi"
-							cpu        = { vcpus = 3, max_vcpus = 4, model = "Penryn", topology = { sockets = 2, cores = 2, threads = 1 } }`),
-						ConfigPlanChecks: update,
-						Check:            guestHas(t, l, console, 1, 3, 192),
+						PreConfig: func() {
+							virsh("setmem", "web", "224M", "--live")
+							virsh("desc", "web", "--title", "--config", "--new-desc", "theirs")
+							virsh("autostart", "web", "--disable")
+							settled(t, l, 224)
+						},
+						Config: config(3, "192Mi", "", names), ConfigPlanChecks: drifted(map[string]any{"memory": "224Mi", "title": "theirs", "autostart": false}),
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), named),
+					},
+					{
+						// Fewer processors and another command line wait. They are no drift while they do.
+						Config: config(2, "128Mi", "later", ""), ConfigPlanChecks: update, Check: guestHas(t, l, console, 1, 3, 128),
+					},
+					{
+						Config: config(2, "128Mi", "later", "allow_restart = true"), ConfigPlanChecks: update,
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 2, 2, 128), func(*terraform.State) error {
+							acctest.Contains(t, console.Text(t), "Power down")
+							acctest.Contains(t, ask(t, l, "cat /proc/cmdline"), "later")
+							return nil
+						}),
 					},
 				},
 			})
-			_ = virsh
 		})
 	}
+}
+
+// What a host keeps for a machine goes with it: it would keep the machine from being removed, or be found by the next one
+// of its name.
+func TestAccSnapshotsCheckpointsAndAManagedSaveGoWithTheMachine(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := acctest.Provider(l, "leftovers") + `
+resource "virtclaim_disk" "data" {
+  host       = "host-a"
+  name       = "data"
+  usage_type = "fast"
+  size       = "1Mi"
+}
+` + machine{
+		disks: []string{"data = { volume = virtclaim_disk.data.volume }"}, log: console.Path(),
+	}.hcl(l)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config,
+			Check: func(*terraform.State) error {
+				console.Await(t, "READY")
+				for _, command := range [][]string{{"snapshot-create-as", "web", "s"}, {"checkpoint-create-as", "web", "c"}, {"managedsave", "web"}} {
+					if out, err := l.Hosts["host-a"].Virsh(t.Context(), command...); err != nil {
+						return fmt.Errorf("%v: %w: %s", command, err, out)
+					}
+				}
+				return nil
+			},
+			ExpectNonEmptyPlan: true, // it is off
+		}},
+	})
 }

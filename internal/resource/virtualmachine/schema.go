@@ -24,10 +24,11 @@ var (
 func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
-			"`cpu`, `memory`, `boot`, `disks`, `serial` and `running` change in place. Disks on the buses virtio and scsi are plugged " +
-			"into and unplugged from a running machine, unless it boots from them, and its CD-ROM drives are given other media. The rest " +
-			"is written to the stored definition; where the machine runs, a warning says that it takes effect at its next start. " +
-			"Another `host`, `name` or `machine` is another machine.\n\n" +
+			"All but `host`, `name` and `machine` changes in place. Disks on the buses virtio and scsi are plugged " +
+			"into and unplugged from a running machine, unless it boots from them, and its CD-ROM drives are given other media; it is " +
+			"given memory and processors within their maximum. What a running guest can't be given is written to the stored definition, " +
+			"and a warning says that it takes effect at the machine's next start; or `allow_restart` restarts it. Another `host`, `name` " +
+			"or `machine` (but its `hotplug_ports`) is another machine.\n\n" +
 			"A guest is asked to give a medium up before another one is inserted, or the medium's `virtclaim_disk` is removed. One with " +
 			"systemd does so even while the medium is mounted. Another one may refuse while it uses the medium: then the apply fails " +
 			"and says so, and the next one goes on. The first read after a change may fail, as it does on real drives. The medium that a " +

@@ -1,0 +1,82 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// stubborn is a host with one running domain that takes no memory and no disk.
+type stubborn struct {
+	oneDomain
+	live string
+	err  error
+}
+
+func (h *stubborn) LiveXML(context.Context, string) (string, error) { return h.live, nil }
+
+func (h *stubborn) SetVCPUs(context.Context, string, uint) error { return h.err }
+
+func (h *stubborn) Attach(context.Context, string, string) error { return h.err }
+
+func (h *stubborn) SetLiveNames(context.Context, string, string, string) error { return nil }
+
+func (h *stubborn) SetLiveMetadata(context.Context, string, string, string, string) error { return nil }
+
+func TestWhatARunningMachineRefusesIsNotStoredEither(t *testing.T) {
+	was := domainxml.Machine{
+		Name: "web", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},
+		Mark: domainxml.Mark{Phase: domainxml.Ready},
+	}
+	more := was
+	more.VCPUs, more.Title = 2, "taken"
+	plugged := was
+	plugged.Title = "taken"
+	plugged.Disks = map[string]domainxml.Disk{"data": {
+		Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/data", AccessMode: volume.WriteExclusive}}},
+		Device: domainxml.Fixed, Bus: "virtio",
+	}}
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name   string
+		want   domainxml.Machine
+		err    error
+		stored bool
+	}{
+		{"processors", more, refused, false},
+		{"disk", plugged, refused, false},
+		{"processors, interrupted", more, &host.UnreachableError{Err: refused}, true},
+		{"disk, interrupted", plugged, &host.UnreachableError{Err: refused}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text, err := domainxml.Build(was)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &stubborn{oneDomain: oneDomain{stored: text}, live: text, err: c.err}
+			l := life{host: h}
+			if err := l.redefine(t.Context(), "", c.want); err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.gain(t.Context(), "", c.want)
+			if !errors.Is(err, refused) {
+				t.Fatalf("the refusal is lost: %v", err)
+			}
+			if err := l.putBack(t.Context(), "", was, c.want, err); !errors.Is(err, refused) {
+				t.Errorf("the refusal is lost: %v", err)
+			}
+			is, err := domainxml.Parse(h.stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, disk := is.Disks["data"]
+			if got := is.VCPUs == 2 || disk; got != c.stored || is.Title != "taken" {
+				t.Errorf("stored is %+v", is)
+			}
+		})
+	}
+}
