@@ -86,9 +86,13 @@ func boots(d *libvirtxml.Domain, n int) bool {
 	if d.Devices.Disks[n].Boot != nil {
 		return true
 	}
-	ordered := slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return k.Boot != nil }) ||
+	return !hasBootOrder(d) && d.OS.Kernel == "" && n == slices.IndexFunc(d.Devices.Disks, isFixed)
+}
+
+// hasBootOrder tells whether a device of a domain has a place in the order to boot from.
+func hasBootOrder(d *libvirtxml.Domain) bool {
+	return slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return k.Boot != nil }) ||
 		slices.ContainsFunc(d.Devices.Interfaces, func(i libvirtxml.DomainInterface) bool { return i.Boot != nil })
-	return !ordered && d.OS.Kernel == "" && n == slices.IndexFunc(d.Devices.Disks, isFixed)
 }
 
 // pluggableBuses are those that a running guest can lose a fixed disk from: QEMU refuses it for SATA and IDE.

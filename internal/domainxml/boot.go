@@ -19,10 +19,8 @@ func applyBoot(d *libvirtxml.Domain, m Machine) {
 		b = *m.Boot
 	}
 	d.OS.Kernel, d.OS.Initrd, d.OS.Cmdline = b.Kernel, b.Initrd, b.Cmdline
-	for _, disk := range d.Devices.Disks {
-		if disk.Boot != nil {
-			d.OS.BootDevices = nil
-		}
+	if hasBootOrder(d) {
+		d.OS.BootDevices = nil
 	}
 }
 

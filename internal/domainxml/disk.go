@@ -165,7 +165,7 @@ func (m *Machine) Compare(live string) error {
 			m.Disks[key] = disk
 		}
 	}
-	return nil
+	return m.compareInterfaces(live)
 }
 
 // hasOther tells whether a drive has a medium, and its running domain another one, or none. What one that is entering is

@@ -32,9 +32,17 @@ type Machine struct {
 	Boot *Boot
 	// Disks are keyed by the name that the user gave them.
 	Disks map[string]Disk
+	// Interfaces are keyed by the name that the user gave them.
+	Interfaces map[string]Interface
 	// Serial is the first serial port; nil when there is none.
 	Serial *Serial
-	Mark   Mark
+	// GuestAgent tells that there is a port for QEMU's agent in the guest.
+	GuestAgent bool
+	// AgentConnected tells of a running machine that its guest has opened that port.
+	AgentConnected bool
+	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
+	Addresses map[string][]string
+	Mark      Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.

@@ -110,6 +110,10 @@ func machines() map[string]Machine {
 			},
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
+		"interfaces": {
+			Name: "interfaces", VCPUs: 1, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}, Interfaces: everyInterface(), GuestAgent: true,
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
 	}
 }
 

@@ -15,4 +15,4 @@ type part struct {
 }
 
 // parts are in the order in which they are applied: what looks at the devices' boot order comes after the devices.
-var parts = []part{vcpus, memory, disks, directBoot, serialPort}
+var parts = []part{vcpus, memory, disks, interfaces, directBoot, serialPort, guestAgent}

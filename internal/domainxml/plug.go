@@ -226,7 +226,8 @@ func Pending(live string, want Machine) ([]string, error) {
 		disk, has := all[key]
 		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
 	}
-	return pending, nil
+	interfaces, err := pendingInterfaces(live, want)
+	return append(pending, interfaces...), err
 }
 
 // liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that

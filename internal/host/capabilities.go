@@ -11,29 +11,29 @@ import (
 // Architecture is the host's own, in libvirt's words, such as x86_64.
 func (h *Host) Architecture(ctx context.Context) (string, error) {
 	caps, err := h.capabilities(ctx)
-	if err == nil && caps.CPU == nil {
+	if err == nil && caps.Host.CPU == nil {
 		err = h.failed("ask for the architecture", errors.New("libvirt does not tell it"))
 	}
 	if err != nil {
 		return "", err
 	}
-	return caps.CPU.Arch, nil
+	return caps.Host.CPU.Arch, nil
 }
 
 // UUID is the host's, as libvirt has it: the same after a restart.
 func (h *Host) UUID(ctx context.Context) (string, error) {
 	caps, err := h.capabilities(ctx)
-	return caps.UUID, err
+	return caps.Host.UUID, err
 }
 
-func (h *Host) capabilities(ctx context.Context) (libvirtxml.CapsHost, error) {
-	return call(ctx, h, "ask for the capabilities", func(l *libvirt.Libvirt) (libvirtxml.CapsHost, error) {
+func (h *Host) capabilities(ctx context.Context) (libvirtxml.Caps, error) {
+	return call(ctx, h, "ask for the capabilities", func(l *libvirt.Libvirt) (libvirtxml.Caps, error) {
 		text, err := l.ConnectGetCapabilities()
 		if err != nil {
-			return libvirtxml.CapsHost{}, err
+			return libvirtxml.Caps{}, err
 		}
 		var caps libvirtxml.Caps
 		err = caps.Unmarshal(text)
-		return caps.Host, err
+		return caps, err
 	})
 }

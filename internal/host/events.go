@@ -28,8 +28,19 @@ func (h *Host) WaitStopped(ctx context.Context, id string) error {
 // Await waits until done says so. It asks at first and at every event of the domain; when the connection is lost, it
 // dials until ctx ends, and asks again.
 func (h *Host) Await(ctx context.Context, id string, done func(context.Context) (bool, error)) error {
+	return h.await(ctx, id, nil, done)
+}
+
+// AwaitEvery is Await for what may come without an event: it asks at that interval, too.
+func (h *Host) AwaitEvery(ctx context.Context, interval time.Duration, id string, done func(context.Context) (bool, error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	return h.await(ctx, id, tick.C, done)
+}
+
+func (h *Host) await(ctx context.Context, id string, again <-chan time.Time, done func(context.Context) (bool, error)) error {
 	for {
-		end, err := h.doneOrChanged(ctx, id, done)
+		end, err := h.doneOrChanged(ctx, id, again, done)
 		if !unreachable(err) {
 			if end || err != nil {
 				return err
@@ -46,7 +57,7 @@ func (h *Host) Await(ctx context.Context, id string, done func(context.Context) 
 
 // doneOrChanged is true when it is done, and false when it is not and something has happened to the domain, or may have.
 // It listens first, then asks, so that nothing is missed.
-func (h *Host) doneOrChanged(ctx context.Context, id string, done func(context.Context) (bool, error)) (bool, error) {
+func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.Time, done func(context.Context) (bool, error)) (bool, error) {
 	changed, lost, stop, err := h.events.listen(ctx, id)
 	if err != nil {
 		return false, h.failed("wait for domain "+id, err)
@@ -57,6 +68,7 @@ func (h *Host) doneOrChanged(ctx context.Context, id string, done func(context.C
 	}
 	select {
 	case <-changed:
+	case <-again:
 	case <-lost:
 	case <-ctx.Done():
 		return false, h.failed("wait for domain "+id, context.Cause(ctx))
@@ -94,9 +106,9 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 	}, nil
 }
 
-// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done.
+// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done, its agent.
 var eventIDs = []libvirt.DomainEventID{
-	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob,
+	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob, libvirt.DomainEventIDAgentLifecycle,
 }
 
 func (w *watcher) connect(ctx context.Context) error {
@@ -141,6 +153,8 @@ func subject(event any) string {
 		d = e.Msg.Dom
 	case *libvirt.DomainEventCallbackBlockJobMsg:
 		d = e.Msg.Dom
+	case *libvirt.DomainEventCallbackAgentLifecycleMsg:
+		d = e.Dom
 	}
 	return uuid.UUID(d.UUID).String()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/url"
 	"sync"
+	"sync/atomic"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -22,6 +23,9 @@ type Host struct {
 	calls    *conn
 
 	events watcher
+
+	able   sync.Map // of DomainCapabilities by Hardware
+	silent atomic.Bool
 }
 
 // call runs f on the host's connection and gives its error with what was done, and where. go-libvirt's calls take no

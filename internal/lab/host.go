@@ -36,6 +36,8 @@ type Host struct {
 	// qemu is what the host's qemu.conf has besides what all have; prepare is a shell command that goes before libvirtd.
 	qemu    string
 	prepare string
+	// within goes before libvirtd's command; empty leaves it where the machine is.
+	within  string
 	socket  string
 	sandbox *sandbox
 	daemon  *daemon
@@ -77,7 +79,7 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 
 // Start starts libvirtd, at first or after Stop or Kill, and waits until it answers. Guests that run are taken over.
 func (h *Host) Start(ctx context.Context) error {
-	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd", "libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid")
+	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd", h.within+"libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid")
 	err := h.daemon.await(ctx, func(ctx context.Context) error {
 		_, hangUp, err := h.connect(ctx)
 		if err == nil {

@@ -49,6 +49,7 @@ type Lab struct {
 	registry onDemand[*Registry]
 	loops    onDemand[*loops]
 	stock    onDemand[*Host]
+	wired    onDemand[*Host]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
@@ -141,7 +142,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.stock} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.stock, &l.wired} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

@@ -14,8 +14,8 @@ type Snapshot []string
 
 // Snapshot looks at every host and at the cluster. One that does not answer is an error.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
-	looks := make([]func(context.Context) ([]string, error), 0, 2+len(l.Hosts))
-	looks = append(looks, l.Cluster.look, l.lookAtStock)
+	looks := make([]func(context.Context) ([]string, error), 0, 3+len(l.Hosts))
+	looks = append(looks, l.Cluster.look, lookAt(stockHost, &l.stock), lookAt(wiredHost, &l.wired))
 	for _, h := range l.Hosts {
 		looks = append(looks, h.look)
 	}

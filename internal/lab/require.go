@@ -13,7 +13,7 @@ var programs = []string{
 	"bash", "flock", "mount", "umount", "losetup", "unshare", "nsenter", "ip",
 	"virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",
 	"monmaptool", "ceph-mon", "ceph-osd", "ceph", "rbd", "rpcbind", "rpcinfo", "ganesha.nfsd", "glusterd", "gluster",
-	"docker-registry",
+	"docker-registry", "dnsmasq", "iptables",
 	"go", "apt-get", "apt-cache", "dpkg",
 }
 

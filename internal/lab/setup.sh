@@ -31,6 +31,8 @@ ganesha.nfsd nfs-ganesha
 glusterd glusterfs-server
 gluster glusterfs-cli
 docker-registry docker-registry
+dnsmasq dnsmasq-base
+iptables iptables
 unshare util-linux
 nsenter util-linux
 losetup mount

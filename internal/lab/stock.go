@@ -75,16 +75,18 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// lookAtStock lists what exists on host-c. Before it is there it counts as untouched, so that a test that is the first
-// to ask for it does not seem to leave something.
-func (l *Lab) lookAtStock(ctx context.Context) (lines []string, err error) {
-	l.stock.mu.Lock()
-	defer l.stock.mu.Unlock()
-	if l.stock.running {
-		return l.stock.server.look(ctx)
+// lookAt lists what exists on a host that starts when it is asked for. Before it is there it counts as untouched, so that a
+// test that is the first to ask for it does not seem to leave something.
+func lookAt(name string, host *onDemand[*Host]) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) (lines []string, err error) {
+		host.mu.Lock()
+		defer host.mu.Unlock()
+		if host.running {
+			return host.server.look(ctx)
+		}
+		for _, pool := range pools {
+			lines = append(lines, name+": pool "+pool)
+		}
+		return lines, nil
 	}
-	for _, pool := range pools {
-		lines = append(lines, stockHost+": pool "+pool)
-	}
-	return lines, nil
 }

@@ -22,7 +22,8 @@ var (
 
 // guestModules are the drivers of the guest, without those that they need.
 var guestModules = []string{
-	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "button", "evdev",
+	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "e1000",
+	"virtio_console", "button", "evdev",
 }
 
 // moreModules are loaded on request.

@@ -51,12 +51,13 @@ func testGuestOn(t *testing.T, image Image, machine string) {
 	start := time.Now()
 	vm := boot(t, image, machine,
 		"virtclaim.disks=4 virtclaim.write=vda:virtio virtclaim.write=vdb:never virtclaim.write=sda:scsi=1:2 "+
-			"virtclaim.write=vdz:never virtclaim.run="+script,
+			"virtclaim.write=vdz:never virtclaim.nics=1 virtclaim.dhcp=eth0 virtclaim.run="+script,
 		"-drive", "if=none,id=virtio,format=raw,file="+virtio, "-device", "virtio-blk-pci,drive=virtio,serial=one",
 		"-drive", "if=none,id=ro,format=raw,readonly=on,file="+readOnly, "-device", "virtio-blk-pci,drive=ro",
 		"-drive", "if=none,id=scsi,format=raw,file="+scsi,
 		"-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=scsi,serial=two",
 		"-drive", "if=none,id=sata,format=raw,file="+sata, "-device", "ide-hd,drive=sata,serial=number 3",
+		"-nic", "user,mac=52:54:00:00:00:0a,model="+map[string]string{"pc": "e1000", "q35": "virtio-net-pci"}[machine],
 	)
 	got := vm.until(t, "READY")
 	t.Logf("ready after %v", time.Since(start).Round(10*time.Millisecond))
@@ -67,6 +68,7 @@ func testGuestOn(t *testing.T, image Image, machine string) {
 		"DISK sdb bytes=1048576 ro=0 serial=number_3 first=SATA............................",
 		"DISK vda bytes=1048576 ro=0 serial=one first=golden .. image, longer than 32 ",
 		"DISK vdb bytes=1048576 ro=1 serial=- first=read-only.......................",
+		"NIC eth0 mac=52:54:00:00:00:0a link=1 address=10.0.2.15/24",
 		"WROTE vda offset=4096 text=virtio",
 		"FAILED vdb dd: error writing '/dev/vdb': Operation not permitted",
 		"WROTE sda offset=4096 text=scsi=1:2",

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // instances is the UUID namespace of the instance ids that are made up.
@@ -24,7 +25,7 @@ var instances = uuid.MustParse("6d7e8a0c-52d1-5f0e-9a3b-1c3e7b0b6f52")
 type part struct {
 	inline, writeOnly types.String
 	version           types.Int64
-	secret            *secretRefModel
+	secret            *tfvalue.SecretRef
 	// keys are those that the secret may have it under.
 	keys []string
 }

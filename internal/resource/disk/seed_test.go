@@ -18,6 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // restless is a cluster whose secret is another version after each read of either its content or its version.
@@ -50,7 +51,7 @@ func (v fixedVersion) SecretVersion(context.Context, string, string) (string, er
 func TestASeedHasNoOlderContentThanItsDigestSays(t *testing.T) {
 	ctx := context.Background()
 	r := &disk{backend: backend.New("", nil, restless())}
-	c := cloudInitModel{UserDataSecretRef: &secretRefModel{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
+	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
 	var spec content.Spec
 	got, err := r.prepareSeed(ctx, made(t, nil), c, &spec)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 type sourceModel struct {
@@ -37,22 +38,17 @@ type fileModel struct {
 }
 
 type cloudInitModel struct {
-	UserData             types.String    `tfsdk:"user_data"`
-	UserDataWO           types.String    `tfsdk:"user_data_wo"`
-	UserDataWOVersion    types.Int64     `tfsdk:"user_data_wo_version"`
-	UserDataSecretRef    *secretRefModel `tfsdk:"user_data_secret_ref"`
-	NetworkData          types.String    `tfsdk:"network_data"`
-	NetworkDataWO        types.String    `tfsdk:"network_data_wo"`
-	NetworkDataWOVersion types.Int64     `tfsdk:"network_data_wo_version"`
-	NetworkDataSecretRef *secretRefModel `tfsdk:"network_data_secret_ref"`
-	MetaData             types.String    `tfsdk:"meta_data"`
-	MetaDataWO           types.String    `tfsdk:"meta_data_wo"`
-	MetaDataWOVersion    types.Int64     `tfsdk:"meta_data_wo_version"`
-}
-
-type secretRefModel struct {
-	Namespace types.String `tfsdk:"namespace"`
-	Name      types.String `tfsdk:"name"`
+	UserData             types.String       `tfsdk:"user_data"`
+	UserDataWO           types.String       `tfsdk:"user_data_wo"`
+	UserDataWOVersion    types.Int64        `tfsdk:"user_data_wo_version"`
+	UserDataSecretRef    *tfvalue.SecretRef `tfsdk:"user_data_secret_ref"`
+	NetworkData          types.String       `tfsdk:"network_data"`
+	NetworkDataWO        types.String       `tfsdk:"network_data_wo"`
+	NetworkDataWOVersion types.Int64        `tfsdk:"network_data_wo_version"`
+	NetworkDataSecretRef *tfvalue.SecretRef `tfsdk:"network_data_secret_ref"`
+	MetaData             types.String       `tfsdk:"meta_data"`
+	MetaDataWO           types.String       `tfsdk:"meta_data_wo"`
+	MetaDataWOVersion    types.Int64        `tfsdk:"meta_data_wo_version"`
 }
 
 var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, UnhandledNullAsEmpty: true}

@@ -87,8 +87,8 @@ func containerAttribute() schema.Attribute {
 
 func cloudInitAttribute() schema.Attribute {
 	attributes := map[string]schema.Attribute{
-		"user_data_secret_ref": secretRef("A Kubernetes secret that has the user data as `userdata` or `userData`, instead of `user_data`."),
-		"network_data_secret_ref": secretRef("A Kubernetes secret that has the network configuration as `networkdata` or `networkData`, " +
+		"user_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret that has the user data as `userdata` or `userData`, instead of `user_data`."),
+		"network_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret that has the network configuration as `networkdata` or `networkData`, " +
 			"instead of `network_data`."),
 	}
 	for name, description := range map[string]string{
@@ -137,12 +137,4 @@ func optional(description string) schema.Attribute {
 	return schema.StringAttribute{
 		Optional: true, MarkdownDescription: description, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
-}
-
-func secretRef(description string) schema.Attribute {
-	name := tfvalue.ObjectName()
-	return object(description, map[string]schema.Attribute{
-		"namespace": schema.StringAttribute{Required: true, MarkdownDescription: "The secret's namespace.", Validators: name},
-		"name":      schema.StringAttribute{Required: true, MarkdownDescription: "The secret's name.", Validators: name},
-	})
 }

@@ -35,12 +35,11 @@ func (m *model) settleDevices(ctx context.Context, config tfsdk.Config, diags *d
 	m.checkDevices(ctx, emulated, diags)
 }
 
-// emulated is the machine as planned. Of one that is to be made, a type and an architecture that nobody has chosen are
-// null.
+// emulated is the machine as planned. Of one that is to be made, what nobody has chosen is null.
 func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnostics) machineModel {
 	planned, given := m.machine(ctx, diags), config.machine(ctx, diags)
 	if config.Machine.IsUnknown() {
-		return machineModel{Type: types.StringUnknown(), Arch: types.StringUnknown()}
+		return machineModel{Type: types.StringUnknown(), Arch: types.StringUnknown(), DomainType: types.StringUnknown()}
 	}
 	chosen := func(planned, given types.String) types.String {
 		if planned.IsUnknown() && given.IsNull() {
@@ -48,7 +47,9 @@ func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnosti
 		}
 		return planned
 	}
-	return machineModel{Type: chosen(planned.Type, given.Type), Arch: chosen(planned.Arch, given.Arch)}
+	return machineModel{
+		Type: chosen(planned.Type, given.Type), Arch: chosen(planned.Arch, given.Arch), DomainType: chosen(planned.DomainType, given.DomainType),
+	}
 }
 
 // fdc is the bus of floppy drives, and of nothing else.

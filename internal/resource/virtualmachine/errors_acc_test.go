@@ -107,6 +107,32 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 			machine{disks: []string{handmade("a", "write-exclusive", "virtio", "io = \"native\"\ncache = \"writeback\"", "host-a")}},
 			message("Native I/O needs a direct cache", `Add cache = "none"`),
 		},
+		{
+			"machine type that the host has not",
+			machine{machineType: "pc-i440fx-99"},
+			message("The host can't emulate this", "host-a has no type", "pc, q35"),
+		},
+		{"too many processors", machine{more: "cpu = { vcpus = 300 }"}, message("Too many processors", "255")},
+		{
+			"multicast address",
+			machine{more: `interfaces = { lan = { user = true, mac = "53:54:00:00:00:01" } }`},
+			message("lan", "must be the address of one device"),
+		},
+		{
+			"no address",
+			machine{more: `interfaces = { lan = { user = true, mac = "5254.0000.0001" } }`},
+			message("lan", "must be six bytes in hexadecimal digits"),
+		},
+		{
+			"interface on two things",
+			machine{more: `interfaces = { lan = { user = true, bridge = "br0" } }`},
+			message("An interface is on one thing", "Set exactly one of them"),
+		},
+		{
+			"boot order of a disk and an interface",
+			machine{disks: []string{handmade("a", "write-exclusive", "virtio", "boot_order = 1", "host-a")}, more: `interfaces = { lan = { user = true, boot_order = 1 } }`},
+			message("Duplicate boot order", "disk a", "interface lan"),
+		},
 		{"relative log", machine{log: "guest.log"}, message("must be an absolute path")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // group is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
@@ -18,9 +19,11 @@ type group struct {
 	read func(*model, domainxml.Machine)
 	// check refuses what can't be had, as far as it is known, at plan time and again at apply; nil where all can.
 	check func(context.Context, model, *diag.Diagnostics)
+	// able refuses what the host is not capable of, before anything is made; nil where all hosts are.
+	able func(host.DomainCapabilities, domainxml.Machine, *diag.Diagnostics)
 }
 
-var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, serialGroup}
+var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {

@@ -80,3 +80,9 @@ func otherMachine(was, is machineModel) bool {
 	return !is.Type.IsUnknown() && !is.Type.IsNull() && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) ||
 		differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
 }
+
+// respelled tells whether the machine type is the same in other words.
+func respelled(was, is machineModel) bool {
+	a, b := was.Type.ValueString(), is.Type.ValueString()
+	return a != b && domainxml.SameType(a, b)
+}

@@ -32,6 +32,9 @@ type domains interface {
 	guard.Host
 	guard.Waiter
 	Attach(ctx context.Context, uuid, deviceXML string) error
+	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
+	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
+	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 }
@@ -58,7 +61,7 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (string, error
 	}
 	// The UUID is made here, so that a domain whose host answers no more can be found again.
 	want.UUID = uuid.NewString()
-	text, err := domainxml.Build(want)
+	text, err := domainxml.Build(want.WithMACs(domainxml.Machine{}, newMAC))
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +102,11 @@ func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine)
 	if err != nil {
 		return err
 	}
-	text, err := domainxml.Update(stored, want)
+	is, err := domainxml.Parse(stored)
+	if err != nil {
+		return err
+	}
+	text, err := domainxml.Update(stored, want.WithMACs(is, newMAC))
 	if err != nil {
 		return err
 	}
@@ -197,6 +204,9 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if !active {
 		return nil, nil
 	}
+	if err := l.gainInterfaces(ctx, uuid, was, want); err != nil {
+		return nil, err
+	}
 	return l.gain(ctx, uuid, want)
 }
 
@@ -219,8 +229,8 @@ func (l life) takeBack(ctx context.Context, uuid string) error {
 	return l.end(ctx, uuid, true)
 }
 
-// look reads the stored definition, since that is what the configuration describes, with how the running machine's disks
-// differ from it, and whether the domain is active.
+// look reads the stored definition, since that is what the configuration describes, with how the running machine's devices
+// differ from it, their addresses, and whether the domain is active.
 func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
 	if is, err = l.stored(ctx, uuid); err != nil {
 		return is, false, err
@@ -233,7 +243,10 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	if err != nil {
 		return is, true, err
 	}
-	return is, true, is.Compare(live)
+	if err := is.Compare(live); err != nil {
+		return is, true, err
+	}
+	return is, true, l.reach(ctx, uuid, live, &is)
 }
 
 func (l life) stored(ctx context.Context, uuid string) (domainxml.Machine, error) {

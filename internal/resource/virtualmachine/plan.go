@@ -16,28 +16,35 @@ import (
 
 // ValidateConfig checks what needs no host.
 func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var disks types.Map
-	if resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("disks"), &disks)...); resp.Diagnostics.HasError() {
+	var config model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	config := model{Disks: disks}
-	checkBootOrder(config.disks(ctx, &resp.Diagnostics), &resp.Diagnostics)
+	config.checkBootOrder(ctx, &resp.Diagnostics)
+	checkInterfaces(ctx, config, &resp.Diagnostics)
+	checkWaitFor(ctx, config, &resp.Diagnostics)
 }
 
-// checkBootOrder refuses a place that two disks want. It blames the later key, so that the message is always the same.
-func checkBootOrder(disks map[string]diskModel, diags *diag.Diagnostics) {
+// checkBootOrder refuses a place that two devices want. It blames the later one, so that the message is always the same.
+func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 	first := map[int64]string{}
-	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		order := disks[key].BootOrder
+	check := func(order types.Int64, name string, at path.Path) {
 		if order.IsNull() || order.IsUnknown() {
-			continue
+			return
 		}
 		if other, taken := first[order.ValueInt64()]; taken {
-			diags.AddAttributeError(diskPath(key).AtName("boot_order"), "Duplicate boot order",
-				fmt.Sprintf("Disks %s and %s both have boot order %d. Give each its own.", other, key, order.ValueInt64()))
-			continue
+			diags.AddAttributeError(at.AtName("boot_order"), "Duplicate boot order",
+				fmt.Sprintf("The %s and the %s both have boot order %d. Give each its own.", other, name, order.ValueInt64()))
+			return
 		}
-		first[order.ValueInt64()] = key
+		first[order.ValueInt64()] = name
+	}
+	disks, interfaces := m.disks(ctx, diags), m.interfaces(ctx, diags)
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		check(disks[key].BootOrder, "disk "+key, diskPath(key))
+	}
+	for _, key := range slices.Sorted(maps.Keys(interfaces)) {
+		check(interfaces[key].BootOrder, "interface "+key, interfacePath(key))
 	}
 }
 
@@ -62,6 +69,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		}
 		plan.check(ctx, &resp.Diagnostics)
 		r.checkOthers(ctx, plan, &resp.Diagnostics)
+		r.planCapabilities(ctx, plan, req.Config, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {
@@ -76,8 +84,16 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
-	// Another spelling of the same memory is no change: 2Gi and 2048Mi.
+	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
+	if respelled(was, is) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), was.Type)...)
+	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
+	// So is another spelling of the same interface, such as a MAC address in capitals.
+	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("interfaces"), plan.Interfaces)...)
+	plan.planAddresses(state)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 }
 
 // checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.

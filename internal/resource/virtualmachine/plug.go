@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// lose unplugs from the running domain what want has no more, or has as another volume. A drive loses its medium.
+// lose unplugs from the running domain what want has no more, or has as another volume or device. A drive loses its medium.
 func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
 	live, err := l.host.LiveXML(ctx, uuid)
 	if err != nil {
@@ -29,7 +29,7 @@ func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) err
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	return nil
+	return l.loseInterfaces(ctx, uuid, live, want)
 }
 
 // gain plugs into the running domain, and puts into its drives, what want has and it has not. What it opens is noted in the

@@ -70,6 +70,9 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	if !isCapable(ctx, h, plan, want, &resp.Diagnostics) {
+		return
+	}
 	life := r.life(h, plan.Host.ValueString())
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.Take(name) {
@@ -100,6 +103,10 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		if err := life.finish(ctx, uuid, want); err != nil {
 			resp.Diagnostics.AddWarning("The machine is not marked as wholly created",
 				fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
+		}
+		if is, came := plan.await(ctx, life, &resp.Diagnostics); came {
+			readAddresses(&plan, is)
+			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 		}
 	}
 	if err != nil {
@@ -158,8 +165,9 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update plugs and unplugs disks, writes the stored definition, and starts or stops the machine. What a running guest does
 // not see before its next start is said in a warning; nothing is ever undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan model
+	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
 	resp.Diagnostics.Append(diags...)
 	plan.check(ctx, &resp.Diagnostics)
@@ -174,6 +182,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	if !isCapable(ctx, h, plan, want, &resp.Diagnostics) {
+		return
+	}
 	life := r.life(h, plan.Host.ValueString())
 	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.Running.ValueBool(), plan.ForceStop.ValueBool())
 	if err != nil {
@@ -185,6 +196,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 			fmt.Sprintf("Machine %s on host %s runs and can't be given this while it does: %s. It is in its stored definition, and takes "+
 				"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
 				plan.Name.ValueString(), plan.Host.ValueString(), strings.Join(pending, ", ")))
+	}
+	if !plan.reachedAs(state) {
+		plan.await(ctx, life, &resp.Diagnostics)
 	}
 	is, _, err := life.look(ctx, plan.UUID.ValueString())
 	if err != nil {
@@ -218,34 +232,16 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 }
 
-// ImportState takes <host>/<name>.
-func (r *machine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
-	if err != nil {
-		resp.Diagnostics.AddError("Invalid import id", err.Error())
-		return
-	}
-	h, err := r.backend.Hosts.Host(parts[0])
-	if err != nil {
-		resp.Diagnostics.AddError("Unknown host", err.Error())
-		return
-	}
-	uuid, err := h.LookupByName(ctx, parts[1])
-	if err != nil {
-		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
-		return
-	}
-	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
-	}
-}
-
 // complete fills in what was computed; all that was planned stays as planned.
 func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	actual := *m
 	actual.read(is, m.Running.ValueBool())
 	m.ID, m.UUID = actual.ID, actual.UUID
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
+	m.fillMACs(is)
+	if m.Addresses.IsUnknown() {
+		m.Addresses = actual.Addresses
+	}
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // given is the secret of a direct source, which only the configuration has: plan and state know no write-only value.
@@ -134,7 +135,7 @@ func secretRef(ctx context.Context, o types.Object, diags *diag.Diagnostics) *di
 	if o.IsNull() || o.IsUnknown() {
 		return nil
 	}
-	var ref secretRefModel
+	var ref tfvalue.SecretRef
 	diags.Append(o.As(ctx, &ref, basetypes.ObjectAsOptions{})...)
 	return &direct.SecretRef{Namespace: ref.Namespace.ValueString(), Name: ref.Name.ValueString()}
 }

@@ -37,11 +37,6 @@ type claimModel struct {
 	CreateDiskImage types.Bool `tfsdk:"create_disk_image"`
 }
 
-type secretRefModel struct {
-	Namespace types.String `tfsdk:"namespace"`
-	Name      types.String `tfsdk:"name"`
-}
-
 // id is the binding's UUID; known without an apply only when an owner is set.
 func id(owner, name string) types.String {
 	if owner == "" {

@@ -130,7 +130,7 @@ func iscsiAttribute() schema.SingleNestedAttribute {
 		"username":            optional("CHAP user. Comes with `password_wo`."),
 		"password_wo":         writeOnlySecret("CHAP password.", "password_wo_version"),
 		"password_wo_version": secretVersion("password_wo"),
-		"secret_ref": secretRefAttribute("A Kubernetes secret with the keys `node.session.auth.username` and " +
+		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret with the keys `node.session.auth.username` and " +
 			"`node.session.auth.password`, instead of `username` and `password_wo`."),
 	})
 }
@@ -144,7 +144,7 @@ func rbdAttribute() schema.SingleNestedAttribute {
 		"username":       optional("Ceph user, without `client.` before it. Comes with `key_wo` or `secret_ref`."),
 		"key_wo":         writeOnlySecret("The user's key, as Ceph prints it.", "key_wo_version"),
 		"key_wo_version": secretVersion("key_wo"),
-		"secret_ref": secretRefAttribute("A Kubernetes secret instead of `key_wo`: with the key `key` for `username`, or, without " +
+		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret instead of `key_wo`: with the key `key` for `username`, or, without " +
 			"`username`, with `userID` and `userKey` as ceph-csi has them."),
 	})
 }
@@ -161,11 +161,4 @@ func secretVersion(of string) schema.Attribute {
 		Optional: true, MarkdownDescription: "Any number; a change of it sends the secret to the hosts again.",
 		Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(of))},
 	}
-}
-
-func secretRefAttribute(description string) schema.Attribute {
-	return object(description, map[string]schema.Attribute{
-		"namespace": required("The secret's namespace."),
-		"name":      required("The secret's name."),
-	})
 }

@@ -1,0 +1,41 @@
+package domainxml
+
+import (
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// agentPort is the name by which QEMU's guest agent knows its port.
+const agentPort = "org.qemu.guest_agent.0"
+
+var guestAgent = part{
+	name: "guest_agent", apply: applyGuestAgent, parse: parseGuestAgent,
+	same: func(live, want Machine) bool { return live.GuestAgent == want.GuestAgent },
+}
+
+func isAgentPort(c libvirtxml.DomainChannel) bool {
+	return c.Target != nil && c.Target.VirtIO != nil && c.Target.VirtIO.Name == agentPort
+}
+
+func applyGuestAgent(d *libvirtxml.Domain, m Machine) {
+	has := slices.ContainsFunc(d.Devices.Channels, isAgentPort)
+	switch {
+	case has && !m.GuestAgent:
+		d.Devices.Channels = slices.DeleteFunc(d.Devices.Channels, isAgentPort)
+	case !has && m.GuestAgent:
+		d.Devices.Channels = append(d.Devices.Channels, libvirtxml.DomainChannel{
+			Source: &libvirtxml.DomainChardevSource{UNIX: &libvirtxml.DomainChardevSourceUNIX{}},
+			Target: &libvirtxml.DomainChannelTarget{VirtIO: &libvirtxml.DomainChannelTargetVirtIO{Name: agentPort}},
+		})
+	}
+}
+
+func parseGuestAgent(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	for _, c := range d.Devices.Channels {
+		if isAgentPort(c) {
+			m.GuestAgent, m.AgentConnected = true, c.Target.VirtIO.State == "connected"
+		}
+	}
+	return nil
+}

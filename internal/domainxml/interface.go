@@ -1,0 +1,321 @@
+package domainxml
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+var interfaces = part{name: "interfaces", apply: applyInterfaces, parse: parseInterfaces}
+
+// Interface is one network interface of a machine. Of Network, Bridge, Direct and User exactly one is set.
+type Interface struct {
+	// Network is a libvirt network, and PortGroup one of its port groups; empty for the network's default.
+	Network, PortGroup string
+	// Bridge is a bridge of the host.
+	Bridge string
+	// Direct is a device of the host under a macvtap device.
+	Direct Direct
+	// User is QEMU's own network, which needs nothing of the host.
+	User bool
+	// Model is the device that the guest sees, such as virtio.
+	Model string
+	// MAC is in lower case; an empty one is whatever the domain has.
+	MAC string
+	// BootOrder counts from 1; 0 means that the interface is not booted from by order.
+	BootOrder uint
+	// Down tells that the guest sees no link.
+	Down bool
+	// MTU is 0 for the default of what the interface is on.
+	MTU uint
+	// VLAN has the tags of what the interface is on; nil for none.
+	VLAN *VLAN
+	// VirtualPort is how a switch other than the kernel's bridge knows the interface; nil for none.
+	VirtualPort *VirtualPort
+}
+
+// Direct is a macvtap device over one of the host's.
+type Direct struct {
+	Dev string
+	// Mode is libvirt's: bridge, vepa, private or passthrough.
+	Mode string
+}
+
+// VLAN are tags; several, or a trunk of one, leave the guest to tag its packets.
+type VLAN struct {
+	Tags  []uint
+	Trunk bool
+}
+
+// VirtualPort is libvirt's <virtualport>, as far as one type of it has that.
+type VirtualPort struct {
+	Type, InterfaceID, ProfileID string
+}
+
+// WithMACs is m with an address from generate for each interface that has none, neither in m nor in what is there already.
+func (m Machine) WithMACs(is Machine, generate func() string) Machine {
+	taken := map[string]bool{}
+	for _, of := range []Machine{m, is} {
+		for _, i := range of.Interfaces {
+			taken[i.MAC] = true
+		}
+	}
+	m.Interfaces = maps.Clone(m.Interfaces)
+	for key, i := range m.Interfaces {
+		i.MAC = cmp.Or(i.MAC, is.Interfaces[key].MAC)
+		for i.MAC == "" {
+			if mac := generate(); !taken[mac] {
+				i.MAC, taken[mac] = mac, true
+			}
+		}
+		m.Interfaces[key] = i
+	}
+	return m
+}
+
+// interfaceAlias starts the user alias that carries an interface's key.
+const interfaceAlias = "ua-net-"
+
+// isInterface leaves the kinds out that an Interface can't say.
+func isInterface(i libvirtxml.DomainInterface) bool {
+	return i.Source != nil && (i.Source.Network != nil || i.Source.Bridge != nil || i.Source.Direct != nil || i.Source.User != nil)
+}
+
+// interfaceKeys are the names of interfaces: virtclaim's own, or the one that known has for the MAC address, or the name of
+// the device on the host that somebody has chosen, or else one by position. libvirt's own vnet0 and the like are those of a
+// running domain only.
+func interfaceKeys(all []libvirtxml.DomainInterface, known map[string]string) []string {
+	keys, taken := make([]string, len(all)), map[string]bool{}
+	for n, i := range all {
+		switch {
+		case i.Alias != nil && strings.HasPrefix(i.Alias.Name, interfaceAlias):
+			keys[n] = strings.TrimPrefix(i.Alias.Name, interfaceAlias)
+		case i.MAC != nil && known[strings.ToLower(i.MAC.Address)] != "":
+			keys[n] = known[strings.ToLower(i.MAC.Address)]
+		case i.Target != nil && !strings.HasPrefix(i.Target.Dev, "vnet") && !strings.HasPrefix(i.Target.Dev, "macvtap"):
+			keys[n] = i.Target.Dev
+		}
+		taken[keys[n]] = true
+	}
+	for n := range keys {
+		for number := n; keys[n] == ""; number++ {
+			if key := fmt.Sprintf("net%d", number); !taken[key] {
+				keys[n], taken[key] = key, true
+			}
+		}
+	}
+	return keys
+}
+
+// applyInterfaces makes the interfaces those of want. One that stays keeps its place, so inserting one moves no other.
+func applyInterfaces(d *libvirtxml.Domain, m Machine) {
+	keys := interfaceKeys(d.Devices.Interfaces, nil)
+	var kept []libvirtxml.DomainInterface
+	have := map[string]bool{}
+	for n, i := range d.Devices.Interfaces {
+		if want, wanted := m.Interfaces[keys[n]]; isInterface(i) && wanted {
+			applyInterface(&i, keys[n], want)
+			have[keys[n]] = true
+		} else if isInterface(i) {
+			continue
+		}
+		kept = append(kept, i)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Interfaces)) {
+		if !have[key] {
+			var i libvirtxml.DomainInterface
+			applyInterface(&i, key, m.Interfaces[key])
+			kept = append(kept, i)
+		}
+	}
+	d.Devices.Interfaces = kept
+}
+
+// applyInterface writes the intent into one device, and only what differs from it.
+func applyInterface(i *libvirtxml.DomainInterface, key string, want Interface) {
+	i.Alias = &libvirtxml.DomainAlias{Name: interfaceAlias + key}
+	is := parseInterface(*i)
+	if want.MAC != "" && is.MAC != want.MAC {
+		i.MAC = &libvirtxml.DomainInterfaceMAC{Address: want.MAC}
+	}
+	if is.Model != want.Model {
+		i.Model = &libvirtxml.DomainInterfaceModel{Type: want.Model}
+	}
+	applyWire(i, is, want)
+	if is.MTU != want.MTU {
+		i.MTU = nil
+		if want.MTU != 0 {
+			i.MTU = &libvirtxml.DomainInterfaceMTU{Size: want.MTU}
+		}
+	}
+	if !is.VirtualPort.has(want.VirtualPort) {
+		i.VirtualPort = want.VirtualPort.element()
+	}
+	if is.BootOrder != want.BootOrder {
+		i.Boot = nil
+		if want.BootOrder != 0 {
+			i.Boot = &libvirtxml.DomainDeviceBoot{Order: want.BootOrder}
+		}
+	}
+}
+
+// applyWire writes what a running domain can change, too: what the interface is on, its tags, and its link.
+func applyWire(i *libvirtxml.DomainInterface, is, want Interface) {
+	if i.Source == nil || !is.sameSource(want) {
+		i.Source = want.source()
+	}
+	if !is.VLAN.same(want.VLAN) {
+		i.VLan = want.VLAN.element()
+	}
+	if is.Down != want.Down {
+		i.Link = &libvirtxml.DomainInterfaceLink{State: map[bool]string{true: "down", false: "up"}[want.Down]}
+	}
+}
+
+func (is Interface) sameSource(want Interface) bool {
+	return is.Network == want.Network && is.PortGroup == want.PortGroup && is.Bridge == want.Bridge && is.Direct == want.Direct && is.User == want.User
+}
+
+func (is Interface) source() *libvirtxml.DomainInterfaceSource {
+	switch {
+	case is.Network != "":
+		return &libvirtxml.DomainInterfaceSource{Network: &libvirtxml.DomainInterfaceSourceNetwork{Network: is.Network, PortGroup: is.PortGroup}}
+	case is.Bridge != "":
+		return &libvirtxml.DomainInterfaceSource{Bridge: &libvirtxml.DomainInterfaceSourceBridge{Bridge: is.Bridge}}
+	case is.Direct != Direct{}:
+		return &libvirtxml.DomainInterfaceSource{Direct: &libvirtxml.DomainInterfaceSourceDirect{Dev: is.Direct.Dev, Mode: is.Direct.Mode}}
+	}
+	return &libvirtxml.DomainInterfaceSource{User: &libvirtxml.DomainInterfaceSourceUser{}}
+}
+
+// same takes several tags for a trunk, as libvirt does.
+func (v *VLAN) same(other *VLAN) bool {
+	if v == nil || other == nil {
+		return v == other
+	}
+	return slices.Equal(v.Tags, other.Tags) && (len(v.Tags) > 1 || v.Trunk == other.Trunk)
+}
+
+func (v *VLAN) element() *libvirtxml.DomainInterfaceVLan {
+	if v == nil {
+		return nil
+	}
+	e := &libvirtxml.DomainInterfaceVLan{}
+	if v.Trunk {
+		e.Trunk = "yes"
+	}
+	for _, tag := range v.Tags {
+		e.Tags = append(e.Tags, libvirtxml.DomainInterfaceVLanTag{ID: tag})
+	}
+	return e
+}
+
+// has tells whether the port has what want asks for: libvirt makes up an interface id that is missing.
+func (p *VirtualPort) has(want *VirtualPort) bool {
+	if p == nil || want == nil {
+		return p == want
+	}
+	return p.Type == want.Type && p.ProfileID == want.ProfileID && (want.InterfaceID == "" || strings.EqualFold(p.InterfaceID, want.InterfaceID))
+}
+
+func (p *VirtualPort) element() *libvirtxml.DomainInterfaceVirtualPort {
+	if p == nil {
+		return nil
+	}
+	var params libvirtxml.DomainInterfaceVirtualPortParams
+	switch p.Type {
+	case "802.1Qbg":
+		params.VEPA8021QBG = &libvirtxml.DomainInterfaceVirtualPortParamsVEPA8021QBG{}
+	case "802.1Qbh":
+		params.VNTag8011QBH = &libvirtxml.DomainInterfaceVirtualPortParamsVNTag8021QBH{ProfileID: p.ProfileID}
+	case "midonet":
+		params.MidoNet = &libvirtxml.DomainInterfaceVirtualPortParamsMidoNet{InterfaceID: p.InterfaceID}
+	case "openvswitch":
+		params.OpenVSwitch = &libvirtxml.DomainInterfaceVirtualPortParamsOpenVSwitch{InterfaceID: p.InterfaceID, ProfileID: p.ProfileID}
+	default:
+		params.Any = &libvirtxml.DomainInterfaceVirtualPortParamsAny{InterfaceID: p.InterfaceID, ProfileID: p.ProfileID}
+	}
+	return &libvirtxml.DomainInterfaceVirtualPort{Params: &params}
+}
+
+func parseInterfaces(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	keys := interfaceKeys(d.Devices.Interfaces, nil)
+	for n, i := range d.Devices.Interfaces {
+		if !isInterface(i) {
+			continue
+		}
+		if m.Interfaces == nil {
+			m.Interfaces = map[string]Interface{}
+		}
+		m.Interfaces[keys[n]] = parseInterface(i)
+	}
+	return nil
+}
+
+func parseInterface(i libvirtxml.DomainInterface) Interface {
+	is := Interface{Down: i.Link != nil && i.Link.State == "down", VirtualPort: parseVirtualPort(i.VirtualPort)}
+	if s := i.Source; s != nil {
+		is.User = s.User != nil
+		if s.Network != nil {
+			is.Network, is.PortGroup = s.Network.Network, s.Network.PortGroup
+		}
+		if s.Bridge != nil {
+			is.Bridge = s.Bridge.Bridge
+		}
+		if s.Direct != nil {
+			is.Direct = Direct{s.Direct.Dev, cmp.Or(s.Direct.Mode, "vepa")}
+		}
+	}
+	if i.MAC != nil {
+		is.MAC = strings.ToLower(i.MAC.Address)
+	}
+	if i.Model != nil {
+		is.Model = i.Model.Type
+	}
+	if i.Boot != nil {
+		is.BootOrder = i.Boot.Order
+	}
+	if i.MTU != nil {
+		is.MTU = i.MTU.Size
+	}
+	if i.VLan != nil {
+		is.VLAN = &VLAN{Trunk: i.VLan.Trunk == "yes"}
+		for _, tag := range i.VLan.Tags {
+			is.VLAN.Tags = append(is.VLAN.Tags, tag.ID)
+		}
+	}
+	return is
+}
+
+func parseVirtualPort(e *libvirtxml.DomainInterfaceVirtualPort) *VirtualPort {
+	if e == nil || e.Params == nil {
+		return nil
+	}
+	switch p := e.Params; {
+	case p.VEPA8021QBG != nil:
+		return &VirtualPort{Type: "802.1Qbg"}
+	case p.VNTag8011QBH != nil:
+		return &VirtualPort{Type: "802.1Qbh", ProfileID: p.VNTag8011QBH.ProfileID}
+	case p.MidoNet != nil:
+		return &VirtualPort{Type: "midonet", InterfaceID: p.MidoNet.InterfaceID}
+	case p.OpenVSwitch != nil:
+		return &VirtualPort{Type: "openvswitch", InterfaceID: p.OpenVSwitch.InterfaceID, ProfileID: p.OpenVSwitch.ProfileID}
+	case p.Any != nil:
+		return &VirtualPort{InterfaceID: p.Any.InterfaceID, ProfileID: p.Any.ProfileID}
+	}
+	return nil
+}
+
+// Has tells whether the interface is as want asks, in whatever words: what want leaves to libvirt may be anything.
+func (is Interface) Has(want Interface) bool {
+	if !is.VLAN.same(want.VLAN) || !is.VirtualPort.has(want.VirtualPort) {
+		return false
+	}
+	is.VLAN, is.VirtualPort, want.MAC = want.VLAN, want.VirtualPort, cmp.Or(want.MAC, is.MAC)
+	return reflect.DeepEqual(is, want)
+}

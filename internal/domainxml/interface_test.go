@@ -1,0 +1,193 @@
+package domainxml
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func everyInterface() map[string]Interface {
+	return map[string]Interface{
+		"bridge": {Bridge: "br0", Model: "e1000", MAC: "52:54:00:00:00:01", Down: true, MTU: 9000},
+		"direct": {Direct: Direct{"eth0", "bridge"}, Model: "virtio", MAC: "52:54:00:00:00:02", VirtualPort: &VirtualPort{Type: "802.1Qbh", ProfileID: "web"}},
+		"lan": {
+			Network: "default", PortGroup: "staff", Model: "virtio", MAC: "52:54:00:00:00:03", BootOrder: 1,
+			VLAN: &VLAN{Tags: []uint{7}, Trunk: true},
+		},
+		"switch": {
+			Bridge: "ovs", Model: "virtio", MAC: "52:54:00:00:00:04", VLAN: &VLAN{Tags: []uint{7, 9}},
+			VirtualPort: &VirtualPort{Type: "openvswitch", InterfaceID: "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4f"},
+		},
+		"user": {User: true, Model: "virtio", MAC: "52:54:00:00:00:05"},
+	}
+}
+
+// wired is a running domain of virtclaim's with interfaces as libvirt shows them.
+func wired(interfaces ...string) string {
+	return `<domain type='kvm' id='1'><name>web</name><metadata><machine xmlns='` + Namespace + `' owner='prod' phase='ready'/></metadata>
+		<os><type>hvm</type></os><devices>` + strings.Join(interfaces, "") + `</devices></domain>`
+}
+
+// nic is an interface of a running domain; an empty key is one that virtclaim has not named.
+func nic(kind, source, mac, key, more string) string {
+	alias := "net0"
+	if key != "" {
+		alias = interfaceAlias + key
+	}
+	return fmt.Sprintf(`<interface type='%s'><mac address='%s'/><source %s/><target dev='vnet0'/><model type='virtio'/>%s<alias name='%s'/>`+
+		`<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x0'/></interface>`, kind, mac, source, more, alias)
+}
+
+const firstMAC, secondMAC = "52:54:00:00:00:01", "52:54:00:00:00:02"
+
+func TestWiringDoesAsLittleAsItTakes(t *testing.T) {
+	lan := Interface{Network: "default", Model: "virtio", MAC: firstMAC}
+	with := func(change func(*Interface)) Interface {
+		i := lan
+		change(&i)
+		return i
+	}
+	onNetwork := nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", "")
+	for name, c := range map[string]struct {
+		live                 string
+		want                 Interface
+		unplug, change, plug string
+	}{
+		"the same":                         {live: onNetwork, want: lan},
+		"an address that nobody asked for": {live: onNetwork, want: with(func(i *Interface) { i.MAC = "" })},
+		"a network on a bridge of the host": {
+			live: nic("bridge", "network='default' portid='x' bridge='br0'", firstMAC, "lan", "<mtu size='9000'/><vlan><tag id='4'/></vlan>"), want: lan,
+		},
+		"a network on a device of the host": {
+			live: nic("direct", "network='default' portid='x' dev='eth0' mode='vepa'", firstMAC, "lan", ""), want: lan,
+		},
+		"one that virtclaim has not named": {live: nic("network", "network='default'", firstMAC, "", ""), want: lan},
+		"link down":                        {live: onNetwork, want: with(func(i *Interface) { i.Down = true }), change: "lan"},
+		"another network":                  {live: onNetwork, want: with(func(i *Interface) { i.Network = "other" }), change: "lan"},
+		"a bridge":                         {live: onNetwork, want: with(func(i *Interface) { i.Network, i.Bridge = "", "br1" }), change: "lan"},
+		"QEMU's own network":               {live: onNetwork, want: with(func(i *Interface) { i.Network, i.User = "", true }), unplug: "lan"},
+		"another model":                    {live: onNetwork, want: with(func(i *Interface) { i.Model = "e1000" }), unplug: "lan"},
+		"another address":                  {live: onNetwork, want: with(func(i *Interface) { i.MAC = secondMAC }), unplug: "lan"},
+		"another size":                     {live: onNetwork, want: with(func(i *Interface) { i.MTU = 1400 }), unplug: "lan"},
+		"one that is booted from": {
+			live: nic("network", "network='default'", firstMAC, "lan", "<boot order='1'/>"), want: with(func(i *Interface) { i.Model = "e1000" }),
+		},
+		"one too many": {live: onNetwork + nic("bridge", "bridge='br0'", secondMAC, "", ""), want: lan, unplug: "net1"},
+		"none yet":     {want: lan, plug: "lan"},
+		"a kind that is not modelled": {
+			live: onNetwork + nic("ethernet", "dev='x'", secondMAC, "", ""), want: lan,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			todo, err := WiringOf(wired(c.live), Machine{Interfaces: map[string]Interface{"lan": c.want}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := [3]string{keysOf(todo.Unplug), keysOf(todo.Change), strings.Join(todo.Plug, " ")}
+			if want := [3]string{c.unplug, c.change, c.plug}; got != want {
+				t.Errorf("unplug, change, plug: got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func keysOf(wires []Wire) string {
+	var keys []string
+	for _, w := range wires {
+		keys = append(keys, w.Key)
+	}
+	return strings.Join(keys, " ")
+}
+
+func TestAChangedInterfaceStaysTheSameDevice(t *testing.T) {
+	live := wired(nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", ""))
+	todo, err := WiringOf(live, Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
+	if err != nil || len(todo.Change) != 1 {
+		t.Fatalf("%+v, %v", todo, err)
+	}
+	for _, part := range []string{`type="bridge"`, `bridge="br1"`, firstMAC, `state="down"`, `bus="0x01"`, `name="ua-net-lan"`} {
+		if !strings.Contains(todo.Change[0].Element, part) {
+			t.Errorf("%s is missing in %s", part, todo.Change[0].Element)
+		}
+	}
+	if strings.Contains(todo.Change[0].Element, "portid") {
+		t.Errorf("it is still on the old network: %s", todo.Change[0].Element)
+	}
+}
+
+func TestAnInterfaceIsPluggedWhereItIsStoredUnlessThatIsTaken(t *testing.T) {
+	stored := wired(nic("bridge", "bridge='br0'", firstMAC, "lan", "<boot order='1'/>"))
+	free, err := PlugInterface(stored, wired(), "lan")
+	if err != nil || !strings.Contains(free, "<address") || strings.Contains(free, "<boot") {
+		t.Errorf("it is not at its place, or boots: %s, %v", free, err)
+	}
+	taken, err := PlugInterface(stored, wired(nic("bridge", "bridge='br0'", secondMAC, "old", "")), "lan")
+	if err != nil || strings.Contains(taken, "<address type") {
+		t.Errorf("it is at a place that another one has: %s, %v", taken, err)
+	}
+}
+
+func TestAnInterfaceIsInsertedWithoutMovingOthers(t *testing.T) {
+	stored := wired(
+		nic("bridge", "bridge='br0'", firstMAC, "web", ""), nic("ethernet", "dev='x'", "52:54:00:00:00:09", "", ""),
+		nic("bridge", "bridge='br1'", secondMAC, "", ""))
+	m, err := Parse(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(m.Interfaces)); !slices.Equal(got, []string{"net2", "web"}) {
+		t.Fatalf("the interfaces are %v", got)
+	}
+	m.Interfaces["a"] = Interface{User: true, Model: "virtio"}
+	next := 0
+	text, err := Update(stored, m.WithMACs(Machine{}, func() string { next++; return fmt.Sprintf("52:54:00:00:00:%02d", next) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Unmarshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, i := range d.Devices.Interfaces {
+		order = append(order, i.Alias.Name+" "+i.MAC.Address)
+	}
+	want := []string{"ua-net-web " + firstMAC, "net0 52:54:00:00:00:09", "ua-net-net2 " + secondMAC, "ua-net-a 52:54:00:00:00:03"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("the interfaces are not what they were and a new one with a free address (-want +got):\n%s", diff)
+	}
+}
+
+func TestARunningDomainsInterfacesShowAsDrift(t *testing.T) {
+	lan := Interface{Network: "default", Model: "virtio", MAC: firstMAC}
+	byHand := Interface{Bridge: "br0", Model: "virtio", MAC: secondMAC}
+	down, booting := lan, lan
+	down.Down, booting.BootOrder = true, 1
+	for name, c := range map[string]struct {
+		stored map[string]Interface
+		live   string
+		want   map[string]Interface
+	}{
+		"missing":         {map[string]Interface{"lan": lan}, wired(), nil},
+		"added by hand":   {nil, wired(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
+		"stored by hand":  {map[string]Interface{"net0": byHand}, wired(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
+		"link not set":    {map[string]Interface{"lan": down}, wired(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": lan}},
+		"order not yet":   {map[string]Interface{"lan": booting}, wired(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": booting}},
+		"booted from":     {nil, wired(nic("network", "network='default'", firstMAC, "lan", "<boot order='1'/>")), nil},
+		"network's extra": {map[string]Interface{"lan": lan}, wired(nic("network", "network='default'", firstMAC, "lan", "<mtu size='9000'/>")), map[string]Interface{"lan": lan}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Machine{Interfaces: c.stored, Mark: Mark{Phase: Ready}}
+			if err := m.Compare(c.live); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, m.Interfaces); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

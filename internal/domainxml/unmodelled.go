@@ -1,0 +1,80 @@
+package domainxml
+
+import (
+	"encoding/xml"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// modelled are the elements of a domain, and of its devices, that a Machine speaks of, or that libvirt writes into every
+// domain by itself.
+var modelled = []string{
+	"name", "uuid", "title", "description", "metadata", "memory", "currentMemory", "vcpu", "iothreads", "iothreadids", "resource", "os",
+	"features", "cpu", "clock", "on_poweroff", "on_reboot", "on_crash", "pm", "devices", "seclabel",
+	"emulator", "disk", "controller", "filesystem", "interface", "input", "audio", "memballoon",
+}
+
+// once are the devices of which a Machine has one at most.
+var once = []string{"serial", "console", "tpm", "graphics", "video", "watchdog", "rng"}
+
+// Unmodelled names the elements of a domain that a Machine has no words for, sorted. They stay as they are when a Machine is
+// applied to the domain; whether they change is not seen.
+func Unmodelled(text string) ([]string, error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return nil, err
+	}
+	devices := *d.Devices
+	devices.Consoles = withoutSerialTwin(devices.Consoles)
+	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgent)
+	count := elements(reflect.ValueOf(*d))
+	maps.Copy(count, elements(reflect.ValueOf(devices)))
+	var names []string
+	for name, n := range count {
+		switch {
+		case n == 0 || slices.Contains(modelled, name) || n == 1 && slices.Contains(once, name):
+		case slices.Contains(once, name):
+			names = append(names, "all but the first "+name)
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// elements counts the child elements of one of libvirtxml's structures by name. Attributes are left out.
+func elements(of reflect.Value) map[string]int {
+	count := map[string]int{}
+	for i := range of.NumField() {
+		field, tag := of.Field(i), of.Type().Field(i).Tag.Get("xml")
+		name, option, _ := strings.Cut(tag, ",")
+		if tag == "" { // one of another namespace names itself
+			name = nameOf(field.Type().Elem())
+		}
+		switch {
+		case field.Type() == reflect.TypeFor[xml.Name](), strings.Contains(option, "attr"), field.IsZero():
+		case field.Kind() == reflect.Slice:
+			count[name] = field.Len()
+		default:
+			count[name] = 1
+		}
+	}
+	return count
+}
+
+// nameOf is the name that a structure has for its own element, with the namespace's last word but the version before it.
+func nameOf(t reflect.Type) string {
+	name, _ := t.FieldByName("XMLName")
+	space, local, _ := strings.Cut(name.Tag.Get("xml"), " ")
+	return path.Base(path.Dir(space)) + ":" + local
+}
+
+func isAgent(c libvirtxml.DomainChannel) bool {
+	return c.Target != nil && c.Target.VirtIO != nil && c.Target.VirtIO.Name == "org.qemu.guest_agent.0"
+}

@@ -1,0 +1,189 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// Hardware names what is emulated, in libvirt's words. What is empty is libvirt's own choice.
+type Hardware struct{ Arch, Type, DomainType string }
+
+// DomainCapabilities is what a host can give to domains of one Hardware, in libvirt's words. A list is empty where
+// libvirt does not tell.
+type DomainCapabilities struct {
+	// Hardware is what the host makes of what was asked for: an alias is resolved, a choice is made.
+	Hardware
+	MaxVCPUs uint
+	CPUModes []string
+	// CPUModels are those of the mode custom. Emulation also has those that the host's own processor has only in part.
+	CPUModels []string
+	// Firmware is what libvirt chooses by itself, such as efi; SecureBoot tells whether one of them has that.
+	Firmware   []string
+	SecureBoot bool
+	// DiskDevices and DiskBuses are what disks can be, such as floppy, and on, such as fdc.
+	DiskDevices, DiskBuses []string
+	Graphics, Video        []string
+	TPMModels, TPMBackends []string
+	RNGBackends            []string
+	Filesystems            []string
+}
+
+// CannotEmulateError is the error of asking for hardware that a host does not have at all.
+type CannotEmulateError struct {
+	// What is arch, type or domain_type, Asked its value.
+	What, Asked string
+	// Has are those that there are; of machine types the aliases only.
+	Has []string
+}
+
+func (e *CannotEmulateError) Error() string {
+	return fmt.Sprintf("it has no %s; it has %s", e.Asked, strings.Join(e.Has, ", "))
+}
+
+// DomainCapabilities asks what the host can give to such a domain. What it can't emulate is a CannotEmulateError. The
+// answer is kept: it changes only when the host gets other software.
+func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapabilities, error) {
+	if known, ok := h.able.Load(of); ok {
+		return known.(DomainCapabilities), nil
+	}
+	op := "ask for the capabilities of " + strings.Join(slices.DeleteFunc(
+		[]string{"domain", of.Arch, of.Type, of.DomainType}, func(s string) bool { return s == "" }), " ")
+	found, err := call(ctx, h, op, func(l *libvirt.Libvirt) (libvirtxml.DomainCaps, error) {
+		var caps libvirtxml.DomainCaps
+		text, err := l.ConnectGetDomainCapabilities(nil, optional(of.Arch), optional(of.Type), optional(of.DomainType), 0)
+		if err != nil {
+			return caps, err
+		}
+		return caps, caps.Unmarshal(text)
+	})
+	if h.silent.Store(unreachable(err) || ctx.Err() != nil); err != nil {
+		return DomainCapabilities{}, h.whyNot(ctx, op, of, err)
+	}
+	able := domainCapabilities(found)
+	h.able.Store(of, able)
+	return able, nil
+}
+
+// Silent tells whether the host did not answer when it was asked for capabilities the last time.
+func (h *Host) Silent() bool { return h.silent.Load() }
+
+func optional(s string) libvirt.OptString {
+	if s == "" {
+		return nil
+	}
+	return libvirt.OptString{s}
+}
+
+// whyNot is what of the hardware the host has not, or else the error that libvirt gave, which has one code for all.
+func (h *Host) whyNot(ctx context.Context, op string, of Hardware, err error) error {
+	if !isCode(err, libvirt.ErrInvalidArg) && !isCode(err, libvirt.ErrConfigUnsupported) {
+		return err
+	}
+	caps, e := h.capabilities(ctx)
+	if e != nil {
+		return err
+	}
+	if missing := missing(caps, of); missing != nil {
+		return h.failed(op, missing)
+	}
+	return err
+}
+
+func missing(caps libvirtxml.Caps, of Hardware) error {
+	if of.Arch == "" && caps.Host.CPU != nil {
+		of.Arch = caps.Host.CPU.Arch
+	}
+	var arches, domains, types []string
+	has := false
+	for _, g := range caps.Guests {
+		arches = append(arches, g.Arch.Name)
+		if g.OSType != "hvm" || g.Arch.Name != of.Arch {
+			continue
+		}
+		machines := g.Arch.Machines
+		for _, d := range g.Arch.Domains {
+			domains = append(domains, d.Type)
+			if d.Type == of.DomainType && len(d.Machines) > 0 {
+				machines = d.Machines
+			}
+		}
+		for _, m := range machines {
+			if has = has || m.Name == of.Type; m.Canonical != "" {
+				types = append(types, m.Name)
+			}
+		}
+	}
+	switch {
+	case !slices.Contains(arches, of.Arch):
+		return &CannotEmulateError{"arch", of.Arch, sorted(arches)}
+	case of.DomainType != "" && !slices.Contains(domains, of.DomainType):
+		return &CannotEmulateError{"domain_type", of.DomainType, sorted(domains)}
+	case of.Type != "" && !has:
+		return &CannotEmulateError{"type", of.Type, sorted(types)}
+	}
+	return nil
+}
+
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func domainCapabilities(c libvirtxml.DomainCaps) DomainCapabilities {
+	able := DomainCapabilities{Hardware: Hardware{Arch: c.Arch, Type: c.Machine, DomainType: c.Domain}}
+	if c.VCPU != nil {
+		able.MaxVCPUs = c.VCPU.Max
+	}
+	if c.CPU != nil {
+		able.CPUModes, able.CPUModels = processors(c.CPU, c.Domain)
+	}
+	if c.OS != nil {
+		able.Firmware = values(c.OS.Enums, "firmware")
+		if c.OS.Loader != nil {
+			able.SecureBoot = slices.Contains(values(c.OS.Loader.Enums, "secure"), "yes")
+		}
+	}
+	if d := c.Devices; d != nil {
+		able.DiskDevices, able.DiskBuses = can(d.Disk, "diskDevice"), can(d.Disk, "bus")
+		able.Graphics, able.Video = can(d.Graphics, "type"), can(d.Video, "modelType")
+		able.TPMModels, able.TPMBackends = can(d.TPM, "model"), can(d.TPM, "backendModel")
+		able.RNGBackends, able.Filesystems = can(d.RNG, "backendModel"), can(d.FileSystem, "driverType")
+	}
+	return able
+}
+
+func processors(c *libvirtxml.DomainCapsCPU, domainType string) (modes, models []string) {
+	for _, mode := range c.Modes {
+		if mode.Supported != "yes" {
+			continue
+		}
+		modes = append(modes, mode.Name)
+		for _, m := range mode.Models {
+			if mode.Name == "custom" && (m.Usable != "no" || domainType == "qemu") {
+				models = append(models, m.Name)
+			}
+		}
+	}
+	return modes, models
+}
+
+func can(d *libvirtxml.DomainCapsDevice, what string) []string {
+	if d == nil || d.Supported != "yes" {
+		return nil
+	}
+	return values(d.Enums, what)
+}
+
+func values(enums []libvirtxml.DomainCapsEnum, name string) []string {
+	for _, e := range enums {
+		if e.Name == name {
+			return e.Values
+		}
+	}
+	return nil
+}

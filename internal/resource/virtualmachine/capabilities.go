@@ -1,0 +1,76 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// planTime is how long a plan waits for a host that does not answer.
+const planTime = 10 * time.Second
+
+// checkCapabilities refuses what the host can't give to the machine, before anything is made or changed. Each group has its
+// rules in able.
+func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine, diags *diag.Diagnostics) error {
+	caps, err := h.DomainCapabilities(ctx, host.Hardware{Arch: want.Arch, Type: want.Type, DomainType: want.DomainType})
+	var missing *host.CannotEmulateError
+	if errors.As(err, &missing) {
+		diags.AddAttributeError(path.Root("machine").AtName(missing.What), "The host can't emulate this",
+			fmt.Sprintf("Host %s has no %s = %q. It has: %s.", h.Key, missing.What, missing.Asked, strings.Join(missing.Has, ", ")))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if g.able != nil {
+			g.able(caps, want, diags)
+		}
+	}
+	return nil
+}
+
+// isCapable tells whether the host can give to the machine what it is to have, and says why not.
+func isCapable(ctx context.Context, h *host.Host, m model, want domainxml.Machine, diags *diag.Diagnostics) bool {
+	if err := checkCapabilities(ctx, h, want, diags); err != nil {
+		addError(diags, m, "The host could not be asked what it is capable of", err)
+	}
+	return !diags.HasError()
+}
+
+// cannot says that the host has not what an attribute asks for, and what it has.
+func cannot(diags *diag.Diagnostics, at path.Path, what, asked string, has []string) {
+	diags.AddAttributeError(at, "The host can't do this",
+		fmt.Sprintf("There is no %s %q on this host for such a machine. There is: %s.", what, asked, strings.Join(has, ", ")))
+}
+
+// planCapabilities is checkCapabilities for a plan, as far as that is known: what is unknown asks for nothing. A host that
+// does not answer is none of its business.
+func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) {
+	var given model
+	var ignored diag.Diagnostics
+	ignored.Append(config.Get(ctx, &given)...)
+	emulated := plan.emulated(ctx, given, &ignored)
+	if emulated.Type.IsUnknown() || emulated.Arch.IsUnknown() || emulated.DomainType.IsUnknown() {
+		return
+	}
+	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	if err != nil || h.Silent() || diags.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	if err := checkCapabilities(ctx, h, plan.intent(ctx, &ignored), diags); err != nil {
+		tflog.Warn(ctx, "What the host is capable of is not known", map[string]any{"host": h.Key, "error": err.Error()})
+	}
+}

@@ -1,0 +1,187 @@
+package virtualmachine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// Each line of the table is a machine that runs, whose attribute is set, changed and taken out again.
+func TestAccChangesDoWhatTheTableSays(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	write := func(body func(change) string) {
+		text := acctest.Provider(l, "changes")
+		for n, c := range changes {
+			text += row(l, n, c.boots, body(c))
+		}
+		cli.Write("main.tf", text)
+	}
+	apply := func(what string) map[string]state {
+		t.Helper()
+		cli.Must("apply", "-auto-approve", "-no-color", "-parallelism=30")
+		if out, err := cli.Run("plan", "-detailed-exitcode", "-no-color"); err != nil {
+			t.Errorf("a plan after the attributes were %s is not empty: %v\n%s", what, err, out)
+		}
+		return states(t, l, cli)
+	}
+	defer func() { cli.Must("destroy", "-auto-approve", "-no-color", "-parallelism=30") }()
+	write(func(c change) string { return c.first })
+	first := apply("set")
+	write(func(c change) string { return c.second })
+	second := apply("changed")
+	write(func(c change) string {
+		if c.removal == never {
+			return c.second
+		}
+		return c.without
+	})
+	third := apply("taken out")
+	for n, c := range changes {
+		name := rowName(n)
+		if got := first[name].became(t, second[name]); got != c.change {
+			t.Errorf("a change of %s is: %s; the table says: %s\n%s", c.attribute, got, c.change, second[name])
+		}
+		if c.removal == never {
+			continue
+		}
+		if got := second[name].became(t, third[name]); got != c.removal {
+			t.Errorf("the removal of %s is: %s; the table says: %s\n%s", c.attribute, got, c.removal, third[name])
+		}
+	}
+}
+
+func rowName(n int) string { return fmt.Sprintf("row-%d", n) }
+
+// row is a small machine, with what the body says of it. One whose guest has to answer boots the lab's; the others have nothing
+// to boot, which costs less.
+func row(l *lab.Lab, n int, boots bool, body string) string {
+	name := rowName(n)
+	disks := ""
+	for _, disk := range []string{"spare", "other"} {
+		if strings.Contains(body, disk) {
+			disks += fmt.Sprintf(`
+resource "virtclaim_disk" "%[1]s-%[2]s" {
+  host       = "host-a"
+  name       = "%[1]s-%[2]s"
+  usage_type = "fast"
+  size       = "1Mi"
+  format     = "raw"
+}
+`, name, disk)
+			body = strings.ReplaceAll(body, disk, fmt.Sprintf("virtclaim_disk.%s-%s.volume", name, disk))
+		}
+	}
+	rest := map[string]string{
+		"host": `"host-a"`, "name": fmt.Sprintf("%q", name), "memory": `"32Mi"`, "machine": `{ type = "q35", domain_type = "qemu" }`,
+		"force_stop": "true", "timeouts": `{ delete = "10s" }`,
+	}
+	if boots {
+		rest["memory"], rest["force_stop"], rest["timeouts"] = `"128Mi"`, "false", "null"
+		rest["boot"] = `{ kernel = "KERNEL", initrd = "INITRD", cmdline = "console=ttyS0 quiet no_timer_check" }`
+	}
+	for attribute, value := range rest {
+		if !regexp.MustCompile(`(?m)^\s*` + attribute + `\s*=`).MatchString(body) {
+			body += fmt.Sprintf("\n  %s = %s", attribute, value)
+		}
+	}
+	body = strings.NewReplacer("KERNEL", l.Guest.Kernel, "INITRD", l.Guest.Initrd).Replace(body)
+	return disks + fmt.Sprintf("resource \"virtclaim_virtual_machine\" %q {\n  %s\n}\n", name, body)
+}
+
+// state is what a host has of a machine.
+type state struct{ uuid, live, stored string }
+
+func (s state) String() string { return s.live + "\n" + s.stored }
+
+var (
+	metadata = regexp.MustCompile(`(?s)<metadata>.*</metadata>`)
+	domainID = regexp.MustCompile(`<domain [^>]*id='(\d+)'`)
+)
+
+// became tells what has happened to a machine that runs.
+func (s state) became(t *testing.T, after state) effect {
+	t.Helper()
+	guest := func(s state) string { return metadata.ReplaceAllString(s.live, "") }
+	start := func(s state) string { return fmt.Sprint(domainID.FindStringSubmatch(s.live)) }
+	switch {
+	case s.live != "" && after.live == "":
+		return stopped
+	case s.live == "" && after.live != "":
+		return started
+	}
+	want, err := domainxml.Parse(after.stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := domainxml.Pending(after.live, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case s.uuid != after.uuid:
+		return replaced
+	case start(s) != start(after):
+		return "a restart"
+	case len(pending) > 0:
+		return atStart
+	case guest(s) != guest(after):
+		return live
+	case metadata.ReplaceAllString(s.stored, "") != metadata.ReplaceAllString(after.stored, ""):
+		return "only in the stored definition, and not said to be pending"
+	}
+	return ours
+}
+
+// states are those of all machines of a configuration, by their names there.
+func states(t *testing.T, l *lab.Lab, cli acctest.CLI) map[string]state {
+	t.Helper()
+	var shown struct {
+		Values struct {
+			RootModule struct {
+				Resources []struct {
+					Type, Name string
+					Values     struct{ UUID, Host string }
+				}
+			} `json:"root_module"`
+		}
+	}
+	if err := json.Unmarshal([]byte(cli.Must("show", "-json")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	domains := map[string]host.Domain{}
+	configs := map[string]host.Config{}
+	for key, h := range l.Hosts {
+		configs[key] = host.Config{URI: h.URI}
+	}
+	fleet := host.NewFleet(configs)
+	defer fleet.Close()
+	for _, key := range fleet.Keys() {
+		h, err := fleet.Host(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := h.Domains(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			domains[key+d.UUID] = d
+		}
+	}
+	found := map[string]state{}
+	for _, r := range shown.Values.RootModule.Resources {
+		if r.Type == "virtclaim_virtual_machine" {
+			d := domains[r.Values.Host+r.Values.UUID]
+			found[r.Name] = state{d.UUID, d.Live, d.Stored}
+		}
+	}
+	return found
+}

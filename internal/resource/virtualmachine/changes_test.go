@@ -1,0 +1,119 @@
+package virtualmachine_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
+)
+
+var update = flag.Bool("update", false, "write the table of the guide anew")
+
+// effect is what a change of an attribute does to a machine that runs.
+type effect string
+
+const (
+	// live: the guest goes on and has it.
+	live effect = "live"
+	// atStart: the guest goes on without it, and has it when the machine is started the next time.
+	atStart effect = "at the next start"
+	// replaced: it is another machine.
+	replaced effect = "another machine"
+	// stopped and started: it is shut down, or booted.
+	stopped effect = "the machine is shut down"
+	started effect = "the machine is started"
+	// ours: nothing changes on the host; virtclaim acts upon it from then on.
+	ours effect = "no change of the machine"
+	// never: it can't be taken out of the configuration, as it is required or computed.
+	never effect = "–"
+)
+
+// change is one attribute of the machine: what sets it, and what a change and its removal do. All of these hold of a machine
+// that runs; one that is off is redefined.
+type change struct {
+	// attribute is its path, with a star for the keys of a map.
+	attribute string
+	// first, second and without are what a machine's configuration says at first, when the attribute has changed, and when it
+	// has been taken out again.
+	first, second, without string
+	change, removal        effect
+	// boots tells that the change needs a guest that answers.
+	boots bool
+	// more is a word about it for the table.
+	more string
+}
+
+// The table in the guide has every attribute of the schema, in the schema's words, and TestAccChangesDoWhatTheTableSays
+// proves each line.
+func TestTheTableHasAllAttributes(t *testing.T) {
+	var resp resource.SchemaResponse
+	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
+	want := leaves("", resp.Schema.Attributes)
+	got := map[string]bool{}
+	for _, c := range changes {
+		got[c.attribute] = true
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("the schema and the table differ (-schema +table):\n%s", diff)
+	}
+}
+
+// leaves are the paths of all attributes that a configuration can set and that have none below them.
+func leaves(at string, attributes map[string]schema.Attribute) map[string]bool {
+	all := map[string]bool{}
+	for name, a := range attributes {
+		switch a := a.(type) {
+		case schema.SingleNestedAttribute:
+			maps.Copy(all, leaves(at+name+".", a.Attributes))
+		case schema.MapNestedAttribute:
+			maps.Copy(all, leaves(at+name+".*.", a.NestedObject.Attributes))
+		default:
+			if a.IsRequired() || a.IsOptional() {
+				all[at+name] = true
+			}
+		}
+	}
+	return all
+}
+
+func TestTheGuideHasTheTable(t *testing.T) {
+	guide := filepath.Join("..", "..", "..", "templates", "guides", "changes.md")
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- the table -->\n", "<!-- end of the table -->\n"
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatalf("%s does not say where its table is", guide)
+	}
+	want := before + begin + table() + end + after
+	if *update {
+		if err := os.WriteFile(guide, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("the guide's table is not this one; run the test with -update (-want +got):\n%s", diff)
+	}
+}
+
+func table() string {
+	text := "| attribute | another value | taken out | |\n|---|---|---|---|\n"
+	for _, c := range slices.SortedFunc(slices.Values(changes), func(a, b change) int { return strings.Compare(a.attribute, b.attribute) }) {
+		text += fmt.Sprintf("| `%s` | %s | %s | %s |\n", strings.ReplaceAll(c.attribute, "*", "<key>"), c.change, c.removal, c.more)
+	}
+	return text
+}

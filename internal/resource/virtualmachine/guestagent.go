@@ -1,0 +1,35 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var guestAgentGroup = group{attributes: guestAgentAttributes, intent: guestAgentIntent, read: readGuestAgent}
+
+func guestAgentAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{"guest_agent": schema.BoolAttribute{
+		Optional: true,
+		MarkdownDescription: "A port for QEMU's guest agent (the package `qemu-guest-agent` in the guest), which tells the guest's addresses. " +
+			"It comes and goes at the next start.",
+	}}
+}
+
+func guestAgentIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	want.GuestAgent = m.GuestAgent.ValueBool()
+}
+
+// readGuestAgent leaves null and false as they are: both say that there is none.
+func readGuestAgent(m *model, is domainxml.Machine) {
+	if m.GuestAgent.ValueBool() != is.GuestAgent {
+		m.GuestAgent = types.BoolNull()
+		if is.GuestAgent {
+			m.GuestAgent = types.BoolValue(true)
+		}
+	}
+}

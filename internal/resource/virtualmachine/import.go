@@ -1,0 +1,56 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// ImportState takes <host>/<name>, of any domain, also one that was made by hand. What has no attribute here is named in a
+// warning.
+func (r *machine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import id", err.Error())
+		return
+	}
+	h, err := r.backend.Hosts.Host(parts[0])
+	if err != nil {
+		resp.Diagnostics.AddError("Unknown host", err.Error())
+		return
+	}
+	uuid, err := h.LookupByName(ctx, parts[1])
+	if err != nil {
+		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
+		return
+	}
+	stored, err := h.StoredXML(ctx, uuid)
+	if err != nil {
+		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
+		return
+	}
+	warnUnmodelled(&resp.Diagnostics, req.ID, stored)
+	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+func warnUnmodelled(diags *diag.Diagnostics, id, stored string) {
+	names, err := domainxml.Unmodelled(stored)
+	if err != nil {
+		diags.AddError("The machine could not be imported", err.Error())
+		return
+	}
+	if len(names) > 0 {
+		diags.AddWarning("Not all of the machine can be described here",
+			fmt.Sprintf("Domain %s has elements that virtclaim_virtual_machine has no attributes for: %s. They stay as they are, and whether "+
+				"they change is not seen.", id, strings.Join(names, ", ")))
+	}
+}

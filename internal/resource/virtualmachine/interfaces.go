@@ -1,0 +1,214 @@
+package virtualmachine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var interfacesGroup = group{attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces, check: checkInterfaces}
+
+type interfaceModel struct {
+	Network     types.String `tfsdk:"network"`
+	PortGroup   types.String `tfsdk:"port_group"`
+	Bridge      types.String `tfsdk:"bridge"`
+	Direct      types.Object `tfsdk:"direct"`
+	User        types.Bool   `tfsdk:"user"`
+	Model       types.String `tfsdk:"model"`
+	MAC         types.String `tfsdk:"mac"`
+	BootOrder   types.Int64  `tfsdk:"boot_order"`
+	Link        types.String `tfsdk:"link"`
+	MTU         types.Int64  `tfsdk:"mtu"`
+	VLAN        types.Object `tfsdk:"vlan"`
+	VirtualPort types.Object `tfsdk:"virtual_port"`
+}
+
+type directModel struct {
+	Dev  types.String `tfsdk:"dev"`
+	Mode types.String `tfsdk:"mode"`
+}
+
+type vlanModel struct {
+	Tags  types.List `tfsdk:"tags"`
+	Trunk types.Bool `tfsdk:"trunk"`
+}
+
+type virtualPortModel struct {
+	Type        types.String `tfsdk:"type"`
+	InterfaceID types.String `tfsdk:"interface_id"`
+	ProfileID   types.String `tfsdk:"profile_id"`
+}
+
+var (
+	directTypes      = map[string]attr.Type{"dev": types.StringType, "mode": types.StringType}
+	vlanTypes        = map[string]attr.Type{"tags": types.ListType{ElemType: types.Int64Type}, "trunk": types.BoolType}
+	virtualPortTypes = map[string]attr.Type{"type": types.StringType, "interface_id": types.StringType, "profile_id": types.StringType}
+	interfaceTypes   = map[string]attr.Type{
+		"network": types.StringType, "port_group": types.StringType, "bridge": types.StringType,
+		"direct": types.ObjectType{AttrTypes: directTypes}, "user": types.BoolType,
+		"model": types.StringType, "mac": types.StringType, "boot_order": types.Int64Type, "link": types.StringType,
+		"mtu": types.Int64Type, "vlan": types.ObjectType{AttrTypes: vlanTypes}, "virtual_port": types.ObjectType{AttrTypes: virtualPortTypes},
+	}
+)
+
+// interfacePath is where an interface's attribute is in the configuration.
+func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapKey(key) }
+
+// interfaces are the interfaces by key; none while the map is unknown.
+func (m model) interfaces(ctx context.Context, diags *diag.Diagnostics) map[string]interfaceModel {
+	interfaces := map[string]interfaceModel{}
+	if !m.Interfaces.IsNull() && !m.Interfaces.IsUnknown() {
+		diags.Append(m.Interfaces.ElementsAs(ctx, &interfaces, true)...)
+	}
+	return interfaces
+}
+
+func interfacesIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	want.Interfaces = map[string]domainxml.Interface{}
+	for key, i := range m.interfaces(ctx, diags) {
+		want.Interfaces[key] = i.intent(ctx, diags)
+	}
+}
+
+func (i interfaceModel) intent(ctx context.Context, diags *diag.Diagnostics) domainxml.Interface {
+	want := domainxml.Interface{
+		Network: i.Network.ValueString(), PortGroup: i.PortGroup.ValueString(), Bridge: i.Bridge.ValueString(), User: i.User.ValueBool(),
+		Model: i.Model.ValueString(), MAC: strings.ToLower(i.MAC.ValueString()), BootOrder: uint(i.BootOrder.ValueInt64()),
+		Down: i.Link.ValueString() == "down", MTU: uint(i.MTU.ValueInt64()),
+	}
+	if isSet(i.Direct) {
+		var d directModel
+		diags.Append(i.Direct.As(ctx, &d, asOptions)...)
+		want.Direct = domainxml.Direct{Dev: d.Dev.ValueString(), Mode: d.Mode.ValueString()}
+	}
+	if isSet(i.VLAN) {
+		var v vlanModel
+		var tags []types.Int64
+		diags.Append(i.VLAN.As(ctx, &v, asOptions)...)
+		diags.Append(v.Tags.ElementsAs(ctx, &tags, true)...)
+		want.VLAN = &domainxml.VLAN{Trunk: v.Trunk.ValueBool()}
+		for _, tag := range tags {
+			want.VLAN.Tags = append(want.VLAN.Tags, uint(tag.ValueInt64()))
+		}
+	}
+	if isSet(i.VirtualPort) {
+		var p virtualPortModel
+		diags.Append(i.VirtualPort.As(ctx, &p, asOptions)...)
+		want.VirtualPort = &domainxml.VirtualPort{
+			Type: p.Type.ValueString(), InterfaceID: p.InterfaceID.ValueString(), ProfileID: p.ProfileID.ValueString(),
+		}
+	}
+	return want
+}
+
+func isSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
+
+// readInterfaces leaves null and an empty map as they are: both say that there is no interface. One that is as the model
+// says it keeps its words.
+func readInterfaces(m *model, is domainxml.Machine) {
+	if len(is.Interfaces) == 0 && len(m.Interfaces.Elements()) == 0 {
+		return
+	}
+	var ignored diag.Diagnostics // what is in the model was read from it before
+	before, elements := m.interfaces(context.Background(), &ignored), m.Interfaces.Elements()
+	interfaces := map[string]attr.Value{}
+	for key, i := range is.Interfaces {
+		if b, had := before[key]; had && i.Has(b.intent(context.Background(), &ignored)) {
+			interfaces[key] = withMAC(elements[key], i.MAC)
+		} else {
+			interfaces[key] = interfaceObject(i)
+		}
+	}
+	m.Interfaces = types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, interfaces)
+}
+
+// withMAC is an interface's value with an address where it has none.
+func withMAC(element attr.Value, mac string) attr.Value {
+	o, ok := element.(types.Object)
+	if !ok || o.IsUnknown() || o.IsNull() || isSet(o.Attributes()["mac"]) {
+		return element
+	}
+	values := o.Attributes()
+	values["mac"] = types.StringValue(mac)
+	return types.ObjectValueMust(interfaceTypes, values)
+}
+
+// fillMACs gives the planned interfaces that have no address in the configuration the one that they got.
+func (m *model) fillMACs(is domainxml.Machine) {
+	elements := m.Interfaces.Elements()
+	if len(elements) == 0 {
+		return
+	}
+	for key, element := range elements {
+		elements[key] = withMAC(element, is.Interfaces[key].MAC)
+	}
+	m.Interfaces = types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, elements)
+}
+
+// spellInterfaces keeps the state's spelling of addresses that are the same in the plan.
+func (m *model) spellInterfaces(ctx context.Context, state model, diags *diag.Diagnostics) {
+	before, elements := state.interfaces(ctx, diags), m.Interfaces.Elements()
+	for key, i := range m.interfaces(ctx, diags) {
+		was := before[key].MAC
+		if isSet(was) && !was.Equal(i.MAC) && strings.EqualFold(was.ValueString(), i.MAC.ValueString()) {
+			values := elements[key].(types.Object).Attributes()
+			values["mac"] = was
+			elements[key] = types.ObjectValueMust(interfaceTypes, values)
+		}
+	}
+	if len(elements) > 0 {
+		m.Interfaces = types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, elements)
+	}
+}
+
+func interfaceObject(i domainxml.Interface) attr.Value {
+	values := map[string]attr.Value{
+		"network": tfvalue.OrNull(i.Network), "port_group": tfvalue.OrNull(i.PortGroup), "bridge": tfvalue.OrNull(i.Bridge),
+		"direct": types.ObjectNull(directTypes), "user": types.BoolNull(),
+		"model": types.StringValue(i.Model), "mac": types.StringValue(i.MAC), "boot_order": numberOrNull(i.BootOrder),
+		"link": types.StringValue("up"), "mtu": numberOrNull(i.MTU),
+		"vlan": types.ObjectNull(vlanTypes), "virtual_port": types.ObjectNull(virtualPortTypes),
+	}
+	if i.Direct != (domainxml.Direct{}) {
+		values["direct"] = types.ObjectValueMust(directTypes, map[string]attr.Value{
+			"dev": types.StringValue(i.Direct.Dev), "mode": types.StringValue(i.Direct.Mode),
+		})
+	}
+	if i.User {
+		values["user"] = types.BoolValue(true)
+	}
+	if i.Down {
+		values["link"] = types.StringValue("down")
+	}
+	if i.VLAN != nil {
+		var tags []attr.Value
+		for _, tag := range i.VLAN.Tags {
+			tags = append(tags, types.Int64Value(int64(tag)))
+		}
+		trunk := types.BoolNull()
+		if len(tags) == 1 && i.VLAN.Trunk {
+			trunk = types.BoolValue(true)
+		}
+		values["vlan"] = types.ObjectValueMust(vlanTypes, map[string]attr.Value{"tags": types.ListValueMust(types.Int64Type, tags), "trunk": trunk})
+	}
+	if p := i.VirtualPort; p != nil {
+		values["virtual_port"] = types.ObjectValueMust(virtualPortTypes, map[string]attr.Value{
+			"type": types.StringValue(p.Type), "interface_id": tfvalue.OrNull(p.InterfaceID), "profile_id": tfvalue.OrNull(p.ProfileID),
+		})
+	}
+	return types.ObjectValueMust(interfaceTypes, values)
+}
+
+func numberOrNull(n uint) types.Int64 {
+	if n == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(n))
+}

@@ -1,0 +1,225 @@
+package virtualmachine_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// wired is a host with networks, and one guest on it.
+type wired struct {
+	*lab.Host
+	lab     *lab.Lab
+	console acctest.Console
+}
+
+func newWired(t *testing.T) wired {
+	t.Helper()
+	l := acctest.Lab(t)
+	return wired{acctest.Must(l.WiredHost(t.Context()))(t), l, acctest.NewConsole(t)}
+}
+
+// config is a machine with those interfaces, in HCL: key = { … }.
+func (w wired) config(m machine, interfaces ...string) string {
+	m.host, m.log, m.cmdline = w.Name, w.console.Path(), cmp.Or(m.cmdline, "virtclaim.nics=1 virtclaim.dhcp=eth0")
+	m.more += "\n  interfaces = {\n    " + strings.Join(interfaces, "\n    ") + "\n  }"
+	return fmt.Sprintf("provider \"virtclaim\" {\n  owner = \"wired\"\n  hosts = { %s = { uri = %q } }\n}\n", w.Name, w.URI) + m.hcl(w.lab)
+}
+
+// guest has the guest run a command and checks that its answer has those parts. It must be the one that booted at first.
+func (w wired) guest(t *testing.T, command string, parts ...string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		w.console.Await(t, "READY")
+		acctest.Contains(t, acctest.Must(w.Shell(context.Background(), "web", command))(t), parts...)
+		if boots := w.console.Boots(); boots != 1 {
+			return fmt.Errorf("the guest has booted %d times", boots)
+		}
+		return nil
+	}
+}
+
+// device is the element of the machine's interface with that address in its stored definition.
+func (w wired) device(mac string) (string, error) {
+	xml, err := w.Virsh(context.Background(), "dumpxml", "--inactive", "web")
+	if err != nil {
+		return "", err
+	}
+	for _, element := range regexp.MustCompile(`(?s)<interface .*?</interface>`).FindAllString(xml, -1) {
+		if strings.Contains(element, mac) {
+			return element, nil
+		}
+	}
+	return "", fmt.Errorf("there is no interface with the address %s in %s", mac, xml)
+}
+
+// address is one that a network gives.
+func address(network string) *regexp.Regexp {
+	return regexp.MustCompile("^" + regexp.QuoteMeta(lab.Networks[network]) + `\.1[0-9][0-9]$`)
+}
+
+// One running guest sees all that happens to its interfaces, and what stays keeps its address and its place.
+func TestAccInterfacesChangeUnderARunningGuest(t *testing.T) {
+	for _, machineType := range []string{"pc", "q35"} {
+		t.Run(machineType, func(t *testing.T) { testInterfacesChange(t, machineType) })
+	}
+}
+
+func testInterfacesChange(t *testing.T, machineType string) {
+	t.Helper()
+	w := newWired(t)
+	config := func(interfaces ...string) string { return w.config(machine{machineType: machineType}, interfaces...) }
+	virsh := func(args ...string) {
+		if out, err := w.Virsh(t.Context(), args...); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	mac, place := "", ""
+	place1 := regexp.MustCompile(`<address type='pci'.*/>`)
+	// stays checks that lan has the address and the place that it had at first.
+	stays := func(s *terraform.State) error {
+		now := s.RootModule().Resources[web].Primary.Attributes["interfaces.lan.mac"]
+		element, err := w.device(now)
+		if mac == "" {
+			mac, place = now, place1.FindString(element)
+		}
+		if err != nil || !strings.HasPrefix(now, "52:54:00:") || now != mac || place1.FindString(element) != place {
+			return fmt.Errorf("lan was %s at %s, is %s: %s: %w", mac, place, now, element, err)
+		}
+		return nil
+	}
+	update := planned(plancheck.ResourceActionUpdate)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: w.config(machine{machineType: machineType, more: `wait_for = { addresses = ["lan"] }`}, `lan = { network = "red" }`),
+				Check: resource.ComposeTestCheckFunc(stays, resource.TestMatchResourceAttr(web, "addresses.lan.0", address("red")), func(s *terraform.State) error {
+					return w.guest(t, "report_nic eth0", "mac="+mac+" link=1 address="+lab.Networks["red"])(s)
+				}),
+			},
+			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
+			{
+				Config:           config(`a = { user = true }`, `lan = { network = "blue" }`),
+				ConfigPlanChecks: update,
+				Check: resource.ComposeTestCheckFunc(stays, func(s *terraform.State) error {
+					return w.guest(t, "wait_for nics 2; dhcp eth0; dhcp eth1", "eth0 mac="+mac+" link=1 address="+lab.Networks["blue"], "link=1 address=10.0.2.15")(s)
+				}),
+			},
+			{
+				Config:           config(`lan = { bridge = "` + lab.Bridge + `", link = "down" }`),
+				ConfigPlanChecks: update,
+				Check: resource.ComposeTestCheckFunc(stays,
+					w.guest(t, "report_nic eth0; report_nic eth1", "link=0", "FAILED eth1 no such network interface")),
+			},
+			{
+				// What was done by hand to the running machine is put right.
+				PreConfig: func() {
+					virsh("attach-interface", "web", "bridge", lab.Bridge, "--model", "virtio", "--live")
+				},
+				Config:           config(`lan = { network = "red" }`),
+				ConfigPlanChecks: update,
+				Check: resource.ComposeTestCheckFunc(stays,
+					w.guest(t, "dhcp eth0; report_nic eth1", "link=1 address="+lab.Networks["red"], "FAILED eth1 no such network interface")),
+			},
+			{
+				// What can't be had changes nothing.
+				Config:      config(`lan = { network = "red" }`, `more = { network = "nowhere" }`),
+				ExpectError: message("interface more could not be plugged into the running machine", "nowhere"),
+			},
+			{Config: config(`lan = { network = "red" }`), PlanOnly: true},
+			{
+				Config:           config(`lan = { network = "red", mac = "52:54:00:AB:CD:EF", model = "e1000", mtu = 1400, boot_order = 1 }`),
+				ConfigPlanChecks: update,
+				Check: func(s *terraform.State) error {
+					element, err := w.device("52:54:00:ab:cd:ef")
+					acctest.Contains(t, element, "<mtu size='1400'/>", "<boot order='1'/>", "ua-net-lan")
+					return errors.Join(err, w.guest(t, "wait_for nics 1; report_nic $(nics)", "mac=52:54:00:ab:cd:ef")(s))
+				},
+			},
+			{Config: config(`lan = { network = "red", mac = "52:54:00:ab:cd:EF", model = "e1000", mtu = 1400, boot_order = 1 }`), PlanOnly: true},
+		},
+	})
+}
+
+// The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
+func TestAccTheAgentTellsAddresses(t *testing.T) {
+	w := newWired(t)
+	config := func(more string) string {
+		script := base64.StdEncoding.EncodeToString([]byte("ip address add 203.0.113.5/24 dev eth0"))
+		m := machine{machineType: "q35", cmdline: "virtclaim.nics=1 virtclaim.agent=vport0p1 virtclaim.run=" + script, more: more}
+		return w.config(m, `lan = { bridge = "`+lab.Bridge+`", model = "e1000" }`)
+	}
+	tells := resource.TestCheckResourceAttr(web, "addresses.lan.0", "203.0.113.5")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config("guest_agent = true\n" + `wait_for = { agent = true, addresses = ["lan"] }`), Check: tells},
+			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
+			{
+				// The guest keeps the port until its next start.
+				Config:           config(""),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            resource.ComposeTestCheckFunc(tells, w.guest(t, "report_nic eth0", "address=203.0.113.5/24")),
+			},
+			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
+		},
+	})
+}
+
+// What an apply that was killed has begun with a running machine's interfaces, the next one finishes.
+func TestAccInterfacesOfAnInterruptedApply(t *testing.T) {
+	const callUpdateDevice lab.Call = 174
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	cli, tap := acctest.Tapped(t, l, "wired")
+	write := func(interfaces string) {
+		cli.Write("main.tf", machine{log: console.Path(), more: "interfaces = {" + interfaces + "}"}.hcl(l))
+	}
+	const one, down, two = `a = { user = true }`, `a = { user = true, link = "down" }`, `a = { user = true }, b = { user = true }`
+	write(one)
+	cli.Must("apply", "-auto-approve")
+	console.Await(t, "READY")
+	for _, step := range []struct {
+		interfaces string
+		fault      lab.Fault
+	}{
+		{two, lab.Fault{Call: lab.CallAttach, Nth: 1, Kill: true}},
+		{one, lab.Fault{Call: lab.CallDetach, Nth: 1, After: true, Kill: true}},
+		{two, lab.Fault{Call: lab.CallAttach, Nth: 1, After: true, Kill: true}},
+		{down, lab.Fault{Call: callUpdateDevice, Nth: 1, Kill: true}},
+	} {
+		write(step.interfaces)
+		tap.Arm(step.fault)
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !tap.Fired() {
+			t.Fatalf("%v: the apply was not interrupted: %v\n%s", step.fault, err, out)
+		}
+		cli.Must("apply", "-auto-approve")
+		want := strings.Count(step.interfaces, "user")
+		for _, which := range [][]string{{"domiflist", "web"}, {"domiflist", "web", "--inactive"}} {
+			out := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), which...))(t)
+			if got := strings.Count(out, "52:54:00:"); got != want {
+				t.Errorf("%v: %v shows %d interfaces, not %d:\n%s", step.fault, which, got, want, out)
+			}
+		}
+		if out := cli.Must("plan", "-no-color"); !message("No changes.").MatchString(out) {
+			t.Errorf("%v: the next plan is not empty:\n%s", step.fault, out)
+		}
+	}
+	if boots := console.Boots(); boots != 1 {
+		t.Errorf("the guest has booted %d times", boots)
+	}
+	cli.Must("destroy", "-auto-approve")
+}

@@ -1,0 +1,130 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// with is a model with the interfaces a and b, which are well but for what is set of b.
+func with(set map[string]attr.Value) model {
+	lan := domainxml.Interface{Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", BootOrder: 1}
+	b := lan
+	b.MAC, b.BootOrder = "52:54:00:00:00:02", 2
+	values := interfaceObject(b).(types.Object).Attributes()
+	maps.Copy(values, set)
+	return model{Interfaces: types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, map[string]attr.Value{
+		"a": interfaceObject(lan), "b": types.ObjectValueMust(interfaceTypes, values),
+	})}
+}
+
+func TestInterfacesThatCantBeHadAreRefusedWhereTheyAreWrong(t *testing.T) {
+	of := types.StringValue
+	port := func(kind string, id, profile types.String) attr.Value {
+		return types.ObjectValueMust(virtualPortTypes, map[string]attr.Value{"type": of(kind), "interface_id": id, "profile_id": profile})
+	}
+	vlan := types.ObjectValueMust(vlanTypes, map[string]attr.Value{
+		"tags": types.ListValueMust(types.Int64Type, []attr.Value{types.Int64Value(7)}), "trunk": types.BoolNull(),
+	})
+	for name, c := range map[string]struct {
+		set    map[string]attr.Value
+		at, is string
+	}{
+		"as it should be":            {},
+		"on two things":              {map[string]attr.Value{"bridge": of("br0")}, `interfaces["b"]`, "on 2 of network, bridge, direct and user"},
+		"on nothing":                 {map[string]attr.Value{"network": types.StringNull()}, `interfaces["b"]`, "on 0 of"},
+		"not user":                   {map[string]attr.Value{"user": types.BoolValue(false)}, "", ""},
+		"on what is not known":       {map[string]attr.Value{"network": types.StringUnknown()}, "", ""},
+		"on one of two, not known":   {map[string]attr.Value{"bridge": types.StringUnknown()}, "", ""},
+		"the same address":           {map[string]attr.Value{"mac": of("52:54:00:00:00:01")}, `interfaces["b"].mac`, "a and b both have 52:54:00:00:00:01"},
+		"an address in capitals":     {map[string]attr.Value{"mac": of("52:54:00:00:00:AB")}, "", ""},
+		"an address not known":       {map[string]attr.Value{"mac": types.StringUnknown()}, "", ""},
+		"the same boot order":        {map[string]attr.Value{"boot_order": types.Int64Value(1)}, `interfaces["b"].boot_order`, "interface a and the interface b"},
+		"a port group of a bridge":   {map[string]attr.Value{"network": types.StringNull(), "bridge": of("br0"), "port_group": of("x")}, `interfaces["b"].port_group`, "Set network"},
+		"a VLAN in QEMU's network":   {map[string]attr.Value{"network": types.StringNull(), "user": types.BoolValue(true), "vlan": vlan}, `interfaces["b"].vlan`, "Leave it out"},
+		"a port that lacks its id":   {map[string]attr.Value{"virtual_port": port("midonet", types.StringNull(), types.StringNull())}, `interfaces["b"].virtual_port.interface_id`, "needs interface_id"},
+		"a port that has no such id": {map[string]attr.Value{"virtual_port": port("802.1Qbh", of("x"), of("y"))}, `interfaces["b"].virtual_port.interface_id`, "has no interface_id"},
+		"a port of a switch":         {map[string]attr.Value{"virtual_port": port("openvswitch", types.StringNull(), types.StringUnknown())}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			m := with(c.set)
+			m.checkBootOrder(t.Context(), &diags)
+			checkInterfaces(t.Context(), m, &diags)
+			if c.is == "" && diags.HasError() || c.is != "" && diags.ErrorsCount() != 1 {
+				t.Fatal(diags)
+			}
+			if c.is == "" {
+				return
+			}
+			at := diags[0].(diag.DiagnosticWithPath).Path().String()
+			if at != c.at || !strings.Contains(diags[0].Detail(), c.is) {
+				t.Errorf("%s: %s", at, diags[0].Detail())
+			}
+		})
+	}
+}
+
+func TestAnInterfaceKeepsTheWordsThatItWasAskedForWith(t *testing.T) {
+	trunk := types.ObjectValueMust(vlanTypes, map[string]attr.Value{
+		"tags": types.ListValueMust(types.Int64Type, []attr.Value{types.Int64Value(7), types.Int64Value(8)}), "trunk": types.BoolValue(false),
+	})
+	m := with(map[string]attr.Value{"mac": types.StringValue("52:54:00:00:00:AB"), "vlan": trunk, "user": types.BoolValue(false)})
+	before := m.Interfaces
+	is := domainxml.Machine{Interfaces: map[string]domainxml.Interface{
+		"a": {Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", BootOrder: 1},
+		"b": {Network: "default", Model: "virtio", MAC: "52:54:00:00:00:ab", BootOrder: 2, VLAN: &domainxml.VLAN{Tags: []uint{7, 8}, Trunk: true}},
+	}}
+	if readInterfaces(&m, is); !m.Interfaces.Equal(before) {
+		t.Errorf("read back differs: %s", m.Interfaces)
+	}
+	b := is.Interfaces["b"]
+	b.Down = true
+	is.Interfaces["b"] = b
+	if readInterfaces(&m, is); m.Interfaces.Equal(before) {
+		t.Error("another link is no drift")
+	}
+}
+
+// refusing is a running host that has no place for another interface.
+type refusing struct{ oneDomain }
+
+func (h *refusing) LiveXML(context.Context, string) (string, error) {
+	return `<domain type='qemu' id='1'><name>web</name><devices><interface type='network'><mac address='52:54:00:00:00:01'/>` +
+		`<source network='red'/><model type='virtio'/><alias name='ua-net-a'/></interface></devices></domain>`, nil
+}
+
+func (h *refusing) Attach(context.Context, string, string) error {
+	return errors.New("no more PCI slots")
+}
+
+func (h *refusing) ChangeInterface(context.Context, string, string) error { return nil }
+
+// Both the running machine and its stored definition have an interface, or neither does.
+func TestAnInterfaceThatCantBePluggedInIsNotStored(t *testing.T) {
+	red := domainxml.Interface{Network: "red", Model: "virtio", MAC: "52:54:00:00:00:01"}
+	was := domainxml.Machine{Name: "web", DomainType: "qemu", Interfaces: map[string]domainxml.Interface{"a": red}}
+	want := was
+	want.Interfaces = map[string]domainxml.Interface{"a": red, "b": {Network: "blue", Model: "virtio", MAC: "52:54:00:00:00:02"}}
+	stored, err := domainxml.Build(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &refusing{oneDomain{stored: stored}}
+	if err := (life{host: h}).gainInterfaces(t.Context(), "", was, want); err == nil || !strings.Contains(err.Error(), "interface b could not be plugged") {
+		t.Error(err)
+	}
+	left, err := domainxml.Parse(h.stored)
+	if keys := slices.Collect(maps.Keys(left.Interfaces)); err != nil || !slices.Equal(keys, []string{"a"}) {
+		t.Errorf("left are %v, %v", keys, err)
+	}
+}

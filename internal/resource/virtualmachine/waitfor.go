@@ -1,0 +1,129 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+const (
+	// waitTime is how long a machine is waited for when the user says nothing of it.
+	waitTime = 2 * time.Minute
+	// leasesAgain is how often leases are looked at: libvirt has no event for them. A guest takes seconds to boot.
+	leasesAgain = 2 * time.Second
+)
+
+var duration = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
+
+type waitForModel struct {
+	Addresses types.Set    `tfsdk:"addresses"`
+	Agent     types.Bool   `tfsdk:"agent"`
+	Timeout   types.String `tfsdk:"timeout"`
+}
+
+func waitForAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "What an apply waits for that starts the machine, or changes its interfaces, its agent's port or this. Where it is not " +
+			"there in time, that is a warning: the machine is there all the same.",
+		Attributes: map[string]schema.Attribute{
+			"addresses": schema.SetAttribute{
+				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces`, each of which is to have an IP address.",
+				Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
+			},
+			"agent": schema.BoolAttribute{Optional: true, MarkdownDescription: "The guest's agent is to have opened its port (`guest_agent`)."},
+			"timeout": schema.StringAttribute{
+				Optional: true, MarkdownDescription: "How long, such as `90s`; `2m` if absent. The timeout of the operation limits it.",
+				Validators: []validator.String{stringvalidator.RegexMatches(duration, "must be a time such as 90s or 5m")},
+			},
+		},
+	}
+}
+
+// waitFor is what the machine is waited for; nothing when that is not set.
+func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForModel, keys []types.String) {
+	if isSet(m.WaitFor) {
+		diags.Append(m.WaitFor.As(ctx, &w, asOptions)...)
+	}
+	if isSet(w.Addresses) {
+		diags.Append(w.Addresses.ElementsAs(ctx, &keys, true)...)
+	}
+	return w, keys
+}
+
+// checkWaitFor refuses to wait for what can't come.
+func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
+	w, keys := m.waitFor(ctx, diags)
+	if w.Agent.ValueBool() && !m.GuestAgent.IsUnknown() && !m.GuestAgent.ValueBool() {
+		diags.AddAttributeError(path.Root("wait_for").AtName("agent"), "No agent to wait for",
+			"The machine has no port for an agent, so that none can answer. Set guest_agent = true, or leave this out.")
+	}
+	interfaces := m.interfaces(ctx, diags)
+	for _, key := range keys {
+		if _, has := interfaces[key.ValueString()]; !has && !key.IsUnknown() && !m.Interfaces.IsUnknown() {
+			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No interface to wait for",
+				fmt.Sprintf("The machine has no interface %s, so that it can't get an address there. Name keys of interfaces.", key.ValueString()))
+		}
+	}
+}
+
+// await waits until the machine has what it is waited for, if it is to run, and gives it as it is then. What does not come
+// is a warning: an error would have Terraform destroy a machine that is there.
+func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) (is domainxml.Machine, came bool) {
+	w, keys := m.waitFor(ctx, diags)
+	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
+		return is, false
+	}
+	patience, err := time.ParseDuration(w.Timeout.ValueString())
+	if err != nil {
+		patience = waitTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var missing []string
+	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
+		now, active, err := l.look(ctx, m.UUID.ValueString())
+		if err == nil && !active {
+			err = errors.New("it has gone off")
+		}
+		if err != nil {
+			return false, err
+		}
+		is, missing = now, w.missing(now, keys)
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",
+			fmt.Sprintf("Machine %s on host %s was started, but within %s there was no %s. It is left as it is, and looked at again at the "+
+				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), patience, strings.Join(missing, ", no "), err))
+	}
+	return is, err == nil
+}
+
+// missing is what a machine has not of what it is waited for.
+func (w waitForModel) missing(is domainxml.Machine, keys []types.String) (missing []string) {
+	for _, key := range keys {
+		if len(is.Addresses[key.ValueString()]) == 0 {
+			missing = append(missing, "address at interface "+key.ValueString())
+		}
+	}
+	if w.Agent.ValueBool() && !is.AgentConnected {
+		missing = append(missing, "agent")
+	}
+	slices.Sort(missing)
+	return missing
+}

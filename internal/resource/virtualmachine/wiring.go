@@ -1,0 +1,108 @@
+package virtualmachine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// newMAC is one of the addresses that are QEMU's to give away.
+func newMAC() string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", b[0], b[1], b[2])
+}
+
+// loseInterfaces unplugs from the running domain the interfaces that want has not, or has as other devices.
+func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine) error {
+	todo, err := domainxml.WiringOf(live, want)
+	if err != nil {
+		return err
+	}
+	for _, w := range todo.Unplug {
+		tflog.Info(ctx, "Taking an interface away", map[string]any{"machine": want.Name, "interface": w.Key})
+		err := l.host.Detach(ctx, uuid, w.Element, func(live string) (bool, error) {
+			has, err := domainxml.HasInterface(live, w.Key, want)
+			return !has, err
+		})
+		if err != nil {
+			return fmt.Errorf("interface %s: %w", w.Key, err)
+		}
+	}
+	return nil
+}
+
+// gainInterfaces gives the running domain the interfaces that want has. What it can't be given goes out of the stored
+// definition again, or is there as it was before.
+func (l life) gainInterfaces(ctx context.Context, uuid string, was, want domainxml.Machine) error {
+	err := l.plugInterfaces(ctx, uuid, want)
+	if err == nil {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if failed := l.withdrawInterfaces(undo, uuid, was, want); failed != nil {
+		err = fmt.Errorf("%w\n\nLeft behind: the stored definition has the interface already, and could not be put back: %w", err, failed)
+	}
+	return err
+}
+
+func (l life) plugInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	todo, err := domainxml.WiringOf(live, want)
+	if err != nil {
+		return err
+	}
+	for _, w := range todo.Change {
+		tflog.Info(ctx, "Changing an interface", map[string]any{"machine": want.Name, "interface": w.Key})
+		if err := l.host.ChangeInterface(ctx, uuid, w.Element); err != nil {
+			return fmt.Errorf("interface %s could not be changed in the running machine: %w", w.Key, err)
+		}
+	}
+	for _, key := range todo.Plug {
+		device, err := domainxml.PlugInterface(stored, live, key)
+		if err != nil {
+			return err
+		}
+		tflog.Info(ctx, "Plugging an interface in", map[string]any{"machine": want.Name, "interface": key})
+		if err := l.host.Attach(ctx, uuid, device); err != nil {
+			return fmt.Errorf("interface %s could not be plugged into the running machine: %w", key, err)
+		}
+		if live, err = l.host.LiveXML(ctx, uuid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdrawInterfaces makes the stored definition what the running domain has, as far as that is not what is wanted.
+func (l life) withdrawInterfaces(ctx context.Context, uuid string, was, want domainxml.Machine) error {
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	todo, err := domainxml.WiringOf(live, want)
+	if err != nil {
+		return err
+	}
+	want.Interfaces = maps.Clone(want.Interfaces)
+	for _, w := range todo.Change {
+		want.Interfaces[w.Key] = was.Interfaces[w.Key]
+	}
+	for _, key := range todo.Plug {
+		delete(want.Interfaces, key)
+	}
+	return l.redefine(ctx, uuid, want)
+}
