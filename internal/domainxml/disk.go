@@ -132,12 +132,22 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	return nil
 }
 
-// Compare adds to a stored machine what its running domain says otherwise of its disks. A disk that somebody attached to
+// Compare adds to a stored machine what its running domain says otherwise, as far as that does not merely wait for the next
+// start. A disk that somebody attached to
 // it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
 // could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
 // stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
 // sees, or none; but what the guest has booted from is only changed at its next start, as a disk is.
 func (m *Machine) Compare(live string) error {
+	runs, err := Parse(live)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.drift != nil {
+			p.drift(m, runs)
+		}
+	}
 	d, err := Unmarshal(live)
 	if err != nil {
 		return err

@@ -18,10 +18,21 @@ import (
 type Machine struct {
 	Name string
 	// UUID is empty before libvirt has given the domain one.
-	UUID  string
-	VCPUs uint
-	// Memory is in KiB, libvirt's own unit.
-	Memory uint
+	UUID string
+	// VCPUs are the processors that it has, MaxVCPUs those that it can be given while it runs; 0 is as many as VCPUs.
+	VCPUs, MaxVCPUs uint
+	CPU             CPU
+	// Memory is what the guest has, MaxMemory what it can be given while it runs; 0 is as much as Memory. They are in KiB,
+	// libvirt's own unit.
+	Memory, MaxMemory uint
+	// Title and Description are for people.
+	Title, Description string
+	// State is libvirt's word for how a domain is, and Autostart tells whether its host starts it. No XML has them: the host
+	// is asked.
+	State     string
+	Autostart bool
+	// Drift is what somebody has made of a running machine alone; the rest is as stored.
+	Drift Scale
 	// Type is the machine type, an alias such as q35 or a full name; empty lets libvirt choose.
 	Type string
 	// Arch is the guest's architecture; empty lets libvirt choose.

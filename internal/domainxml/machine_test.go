@@ -62,6 +62,16 @@ func machines() map[string]Machine {
 			},
 			Mark: Mark{Owner: "prod", Phase: Ready},
 		},
+		"processors": {
+			Name: "processors", VCPUs: 2, MaxVCPUs: 8, Memory: 131072, MaxMemory: 262144, DomainType: "kvm", Disks: map[string]Disk{},
+			CPU:  CPU{Mode: CustomCPU, Model: "Haswell", Topology: &Topology{Sockets: 2, Dies: 1, Cores: 2, Threads: 2}},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
+		"host-model": {
+			Name: "host-model", VCPUs: 2, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{},
+			CPU:  CPU{Mode: "host-model"},
+			Mark: Mark{Owner: "prod", Phase: Ready},
+		},
 		"cdrom-pc": {
 			Name: "cdrom-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
 			Disks: map[string]Disk{

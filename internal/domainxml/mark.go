@@ -38,7 +38,9 @@ type machineMark struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
 	Mark
 	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
-	Type  string     `xml:"machine-type,attr,omitempty"`
+	Type string `xml:"machine-type,attr,omitempty"`
+	// CPU is the processor as it was asked for: libvirt works it out for the running domain.
+	CPU   string     `xml:"cpu,attr,omitempty"`
 	Disks []diskMark `xml:"disk"`
 }
 
@@ -63,7 +65,7 @@ type imageMark struct {
 }
 
 func newMachineMark(of Machine) machineMark {
-	m := machineMark{Mark: of.Mark, Type: of.Type}
+	m := machineMark{Mark: of.Mark, Type: of.Type, CPU: of.CPU.note()}
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
 		d := diskMark{

@@ -1,37 +1,79 @@
 package domainxml
 
 import (
+	"cmp"
 	"fmt"
 
 	"libvirt.org/go/libvirtxml"
 )
 
+// memory is what the balloon leaves of maxMemory. Where nobody speaks of a maximum, memory is both.
 var memory = part{
-	name: "memory", apply: applyMemory, parse: parseMemory,
-	same: func(live, want Machine) bool { return live.Memory == want.Memory },
+	name: "memory", apply: applyMemory, parse: parseMemory, drift: memoryDrift,
+	same: func(live, want Machine) bool {
+		return near(live.Memory, want.Memory) && (want.MaxMemory != 0 || near(live.maxMemory(), want.Memory))
+	},
 }
 
-// applyMemory sets the memory and what the balloon leaves of it to the same: libvirt would keep an old current value.
+var maxMemory = part{
+	name: "max_memory", apply: applyMaxMemory, parse: parseMaxMemory,
+	same: func(live, want Machine) bool { return want.MaxMemory == 0 || near(live.maxMemory(), want.MaxMemory) },
+}
+
+func (m Machine) maxMemory() uint { return cmp.Or(m.MaxMemory, m.Memory) }
+
+// near takes two sizes for the same that differ by less than what libvirt and QEMU round to: whole MiB.
+func near(a, b uint) bool { return max(a, b)-min(a, b) < 1024 }
+
 func applyMemory(d *libvirtxml.Domain, m Machine) {
-	if now, err := memoryOf(d); err == nil && now == m.Memory {
+	if now, _, err := memoryOf(d); err == nil && now == m.Memory {
 		return
 	}
-	d.Memory = &libvirtxml.DomainMemory{Value: m.Memory, Unit: "KiB"}
 	d.CurrentMemory = &libvirtxml.DomainCurrentMemory{Value: m.Memory, Unit: "KiB"}
 }
 
+func applyMaxMemory(d *libvirtxml.Domain, m Machine) {
+	if _, now, err := memoryOf(d); err == nil && now == m.maxMemory() {
+		return
+	}
+	d.Memory = &libvirtxml.DomainMemory{Value: m.maxMemory(), Unit: "KiB"}
+}
+
 func parseMemory(d *libvirtxml.Domain, _ machineMark, m *Machine) (err error) {
-	m.Memory, err = memoryOf(d)
+	m.Memory, _, err = memoryOf(d)
+	return err
+}
+
+func parseMaxMemory(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	now, most, err := memoryOf(d)
+	if most != now {
+		m.MaxMemory = most
+	}
 	return err
 }
 
 // memoryOf gives KiB. libvirt itself always writes KiB; other units only occur in XML that it has not seen.
-func memoryOf(d *libvirtxml.Domain) (uint, error) {
+func memoryOf(d *libvirtxml.Domain) (now, most uint, err error) {
 	if d.Memory == nil {
-		return 0, nil
+		return 0, 0, nil
 	}
-	if d.Memory.Unit != "KiB" && d.Memory.Unit != "" {
-		return 0, fmt.Errorf("memory of domain %s is in %s, not in KiB as libvirt writes it", d.Name, d.Memory.Unit)
+	now, most = d.Memory.Value, d.Memory.Value
+	units := []string{d.Memory.Unit}
+	if d.CurrentMemory != nil {
+		now, units = d.CurrentMemory.Value, append(units, d.CurrentMemory.Unit)
 	}
-	return d.Memory.Value, nil
+	for _, unit := range units {
+		if unit != "KiB" && unit != "" {
+			return 0, 0, fmt.Errorf("memory of domain %s is in %s, not in KiB as libvirt writes it", d.Name, unit)
+		}
+	}
+	return now, most, nil
+}
+
+// memoryDrift believes the balloon. But a guest that has given up nothing may not have the driver, or not have booted yet.
+func memoryDrift(stored *Machine, live Machine) {
+	waits := stored.Memory > live.maxMemory() || live.Memory >= live.maxMemory() && stored.Memory < live.maxMemory()
+	if !waits && !near(live.Memory, stored.Memory) {
+		stored.Drift.Memory = live.Memory
+	}
 }

@@ -12,7 +12,12 @@ type part struct {
 	parse func(*libvirtxml.Domain, machineMark, *Machine) error
 	// same tells whether a running domain is in this as is wanted; nil where that is told in another way.
 	same func(live, want Machine) bool
+	// drift notes in a stored machine what somebody has changed in the running one alone; nil where nobody can. What merely
+	// waits for the next start is none.
+	drift func(stored *Machine, live Machine)
 }
 
 // parts are in the order in which they are applied: what looks at the devices' boot order comes after the devices.
-var parts = []part{vcpus, memory, disks, interfaces, directBoot, serialPort, guestAgent}
+var parts = []part{
+	vcpus, memory, maxMemory, disks, interfaces, directBoot, serialPort, guestAgent, title, description,
+}

@@ -184,6 +184,9 @@ func LiveMark(live string, want Machine, keys []string) (string, error) {
 		return "", err
 	}
 	full := newMachineMark(want)
+	if mark.Phase == "" {
+		mark.CPU = unknownCPU
+	}
 	mark.Mark, mark.Type = full.Mark, full.Type
 	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return slices.Contains(keys, m.Key) })
 	for _, m := range full.Disks {

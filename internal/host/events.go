@@ -106,9 +106,11 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 	}, nil
 }
 
-// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done, its agent.
+// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done, its agent, a balloon
+// that has moved.
 var eventIDs = []libvirt.DomainEventID{
-	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob, libvirt.DomainEventIDAgentLifecycle,
+	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob,
+	libvirt.DomainEventIDAgentLifecycle, libvirt.DomainEventIDBalloonChange,
 }
 
 func (w *watcher) connect(ctx context.Context) error {
@@ -155,6 +157,8 @@ func subject(event any) string {
 		d = e.Msg.Dom
 	case *libvirt.DomainEventCallbackAgentLifecycleMsg:
 		d = e.Dom
+	case *libvirt.DomainEventCallbackBalloonChangeMsg:
+		d = e.Msg.Dom
 	}
 	return uuid.UUID(d.UUID).String()
 }

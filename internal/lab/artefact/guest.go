@@ -23,7 +23,7 @@ var (
 // guestModules are the drivers of the guest, without those that they need.
 var guestModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "e1000",
-	"virtio_console", "button", "evdev",
+	"virtio_console", "virtio_balloon", "button", "evdev",
 }
 
 // moreModules are loaded on request.

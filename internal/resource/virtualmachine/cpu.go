@@ -1,10 +1,13 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -15,42 +18,186 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var cpuGroup = group{attributes: cpuAttributes, intent: cpuIntent, read: readCPU, able: ableCPU}
+var cpuGroup = group{attributes: cpuAttributes, intent: cpuIntent, read: readCPU, check: checkCPU, able: ableCPU}
 
 type cpuModel struct {
-	VCPUs types.Int64 `tfsdk:"vcpus"`
+	VCPUs    types.Int64  `tfsdk:"vcpus"`
+	MaxVCPUs types.Int64  `tfsdk:"max_vcpus"`
+	Mode     types.String `tfsdk:"mode"`
+	Model    types.String `tfsdk:"model"`
+	Topology types.Object `tfsdk:"topology"`
 }
 
-var cpuTypes = map[string]attr.Type{"vcpus": types.Int64Type}
+type topologyModel struct {
+	Sockets types.Int64 `tfsdk:"sockets"`
+	Dies    types.Int64 `tfsdk:"dies"`
+	Cores   types.Int64 `tfsdk:"cores"`
+	Threads types.Int64 `tfsdk:"threads"`
+}
+
+var (
+	topologyTypes = map[string]attr.Type{
+		"sockets": types.Int64Type, "dies": types.Int64Type, "cores": types.Int64Type, "threads": types.Int64Type,
+	}
+	cpuTypes = map[string]attr.Type{
+		"vcpus": types.Int64Type, "max_vcpus": types.Int64Type, "mode": types.StringType, "model": types.StringType,
+		"topology": types.ObjectType{AttrTypes: topologyTypes},
+	}
+	cpuPath = path.Root("cpu")
+)
 
 func cpuAttributes() map[string]schema.Attribute {
+	count := []validator.Int64{int64validator.Between(1, 4096)}
+	number := func(description string, required bool) schema.Attribute {
+		return schema.Int64Attribute{Required: required, Optional: !required, MarkdownDescription: description, Validators: count}
+	}
+	one := types.ObjectValueMust(cpuTypes, map[string]attr.Value{
+		"vcpus": types.Int64Value(1), "max_vcpus": types.Int64Null(), "mode": types.StringNull(), "model": types.StringNull(),
+		"topology": types.ObjectNull(topologyTypes),
+	})
 	return map[string]schema.Attribute{"cpu": schema.SingleNestedAttribute{
-		Optional: true, Computed: true, MarkdownDescription: "Processors. One by default.",
-		Default: objectdefault.StaticValue(types.ObjectValueMust(cpuTypes, map[string]attr.Value{"vcpus": types.Int64Value(1)})),
+		Optional: true, Computed: true, Default: objectdefault.StaticValue(one),
+		MarkdownDescription: "Processors. One by default. More of them, up to `max_vcpus`, are given to the running guest; " +
+			"all other changes take effect at the next start.",
 		Attributes: map[string]schema.Attribute{
-			"vcpus": schema.Int64Attribute{
-				Required: true, MarkdownDescription: "Number of virtual processors.",
-				Validators: []validator.Int64{int64validator.Between(1, 4096)},
+			"vcpus": number("Number of virtual processors. More, up to the running machine's `max_vcpus`, are plugged in live: the guest may "+
+				"have to put them online. Fewer take effect at the next start.", true),
+			"max_vcpus": number("How many processors the running guest can be given; as many as `vcpus` if absent. Takes effect at the next start.", false),
+			"mode": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "What the processors are: `host-passthrough` (the host's own), `host-model` (as near to it as can be named), " +
+					"`maximum` (all that can be emulated) or `custom` (a `model`). libvirt's choice if absent. Takes effect at the next start.",
+				Validators: []validator.String{stringvalidator.OneOf(domainxml.CPUModes...)},
+			},
+			"model": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Model of the mode `custom`, which may then be left out, such as `EPYC-Rome`: one of " +
+					"`virsh domcapabilities`. Takes effect at the next start.",
+			},
+			"topology": schema.SingleNestedAttribute{
+				Optional: true,
+				MarkdownDescription: "How the processors are arranged; each is a socket of its own if absent. All together must be `max_vcpus`. " +
+					"Takes effect at the next start.",
+				Attributes: map[string]schema.Attribute{
+					"sockets": number("Number of sockets.", true),
+					"dies":    number("Dies in each socket; 1 if absent.", false),
+					"cores":   number("Cores in each die.", true),
+					"threads": number("Threads of each core.", true),
+				},
 			},
 		},
 	}}
 }
 
-func cpuIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
-	var cpu cpuModel
+func (m model) cpu(ctx context.Context, diags *diag.Diagnostics) (cpu cpuModel, topology *domainxml.Topology) {
 	diags.Append(m.CPU.As(ctx, &cpu, asOptions)...)
-	want.VCPUs = uint(cpu.VCPUs.ValueInt64())
+	if cpu.Topology.IsNull() || cpu.Topology.IsUnknown() {
+		return cpu, nil
+	}
+	var t topologyModel
+	diags.Append(cpu.Topology.As(ctx, &t, asOptions)...)
+	if t.Sockets.IsUnknown() || t.Dies.IsUnknown() || t.Cores.IsUnknown() || t.Threads.IsUnknown() {
+		return cpu, nil
+	}
+	return cpu, &domainxml.Topology{
+		Sockets: uint(t.Sockets.ValueInt64()), Dies: cmp.Or(uint(t.Dies.ValueInt64()), 1),
+		Cores: uint(t.Cores.ValueInt64()), Threads: uint(t.Threads.ValueInt64()),
+	}
 }
 
+// checkCPU refuses processors that contradict each other.
+func checkCPU(ctx context.Context, m model, diags *diag.Diagnostics) {
+	cpu, topology := m.cpu(ctx, diags)
+	vcpus, most := cpu.VCPUs.ValueInt64(), cpu.MaxVCPUs.ValueInt64()
+	if most != 0 && vcpus > most {
+		diags.AddAttributeError(cpuPath.AtName("max_vcpus"), "More processors than the maximum",
+			fmt.Sprintf("The machine is to have %d processors, and can have %d at most. Raise max_vcpus, or lower vcpus.", vcpus, most))
+	}
+	most = cmp.Or(most, vcpus)
+	if topology != nil && vcpus != 0 && !cpu.MaxVCPUs.IsUnknown() && int64(topology.VCPUs()) != most {
+		diags.AddAttributeError(cpuPath.AtName("topology"), "A topology of another number of processors",
+			fmt.Sprintf("The topology has %d processors, and the machine up to %d. Both must be the same.", topology.VCPUs(), most))
+	}
+	custom := cpu.Mode.ValueString() == domainxml.CustomCPU
+	if !cpu.Model.IsNull() && !cpu.Mode.IsNull() && !cpu.Mode.IsUnknown() && !custom {
+		diags.AddAttributeError(cpuPath.AtName("model"), "A model of a mode that has none",
+			fmt.Sprintf("The mode %s chooses the model by itself. Leave the model out, or the mode.", cpu.Mode.ValueString()))
+	}
+	if custom && cpu.Model.IsNull() {
+		diags.AddAttributeError(cpuPath.AtName("model"), "No model", "The mode custom needs a model, such as qemu64.")
+	}
+}
+
+func cpuIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	cpu, topology := m.cpu(ctx, diags)
+	want.VCPUs = uint(cpu.VCPUs.ValueInt64())
+	if most := uint(cpu.MaxVCPUs.ValueInt64()); most != want.VCPUs {
+		want.MaxVCPUs = most
+	}
+	want.CPU = domainxml.CPU{Mode: cpu.Mode.ValueString(), Model: cpu.Model.ValueString(), Topology: topology}
+	if want.CPU.Model != "" {
+		want.CPU.Mode = domainxml.CustomCPU
+	}
+}
+
+// readCPU leaves null what says no more than what is said already. Where the stored definition says what the state does,
+// the running machine may say otherwise.
 func readCPU(m *model, is domainxml.Machine) {
-	m.CPU = types.ObjectValueMust(cpuTypes, map[string]attr.Value{"vcpus": types.Int64Value(int64(is.VCPUs))})
+	was := m.CPU.Attributes()
+	now, most, mode := is.VCPUs, is.MaxVCPUs, is.CPU.Mode
+	if most == 0 && isSaid(was, "max_vcpus") {
+		most = is.VCPUs
+	}
+	if is.Drift.VCPUs != 0 && types.Int64Value(int64(now)).Equal(was["vcpus"]) {
+		now = is.Drift.VCPUs
+	}
+	if mode == domainxml.CustomCPU && isSaid(was, "model") && !isSaid(was, "mode") {
+		mode = ""
+	}
+	topology, _ := was["topology"].(types.Object)
+	m.CPU = types.ObjectValueMust(cpuTypes, map[string]attr.Value{
+		"vcpus": types.Int64Value(int64(now)), "max_vcpus": numberOrNull(most), "mode": tfvalue.OrNull(mode),
+		"model": tfvalue.OrNull(is.CPU.Model), "topology": topologyObject(topology, is.CPU.Topology),
+	})
+}
+
+func isSaid(was map[string]attr.Value, name string) bool {
+	return was[name] != nil && !was[name].IsNull()
+}
+
+func topologyObject(was types.Object, is *domainxml.Topology) types.Object {
+	if is == nil {
+		return types.ObjectNull(topologyTypes)
+	}
+	dies := is.Dies
+	if dies == 1 && !isSaid(was.Attributes(), "dies") {
+		dies = 0
+	}
+	return types.ObjectValueMust(topologyTypes, map[string]attr.Value{
+		"sockets": types.Int64Value(int64(is.Sockets)), "dies": numberOrNull(dies),
+		"cores": types.Int64Value(int64(is.Cores)), "threads": types.Int64Value(int64(is.Threads)),
+	})
+}
+
+func numberOrNull(n uint) types.Int64 {
+	if n == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(n))
 }
 
 func ableCPU(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.Diagnostics) {
-	if caps.MaxVCPUs > 0 && want.VCPUs > caps.MaxVCPUs {
-		diags.AddAttributeError(path.Root("cpu").AtName("vcpus"), "Too many processors",
-			fmt.Sprintf("A machine of type %s on this host has %d processors at most, not %d.", caps.Type, caps.MaxVCPUs, want.VCPUs))
+	if most := max(want.VCPUs, want.MaxVCPUs); caps.MaxVCPUs > 0 && most > caps.MaxVCPUs {
+		diags.AddAttributeError(cpuPath, "Too many processors",
+			fmt.Sprintf("A machine of type %s on this host has %d processors at most, not %d.", caps.Type, caps.MaxVCPUs, most))
+	}
+	if mode := want.CPU.Mode; mode != "" && len(caps.CPUModes) > 0 && !slices.Contains(caps.CPUModes, mode) {
+		cannot(diags, cpuPath.AtName("mode"), "processor mode", mode, caps.CPUModes)
+	}
+	if model := want.CPU.Model; model != "" && len(caps.CPUModels) > 0 && !slices.Contains(caps.CPUModels, model) {
+		cannot(diags, cpuPath.AtName("model"), "processor model", model, caps.CPUModels)
 	}
 }

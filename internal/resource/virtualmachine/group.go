@@ -23,7 +23,10 @@ type group struct {
 	able func(host.DomainCapabilities, domainxml.Machine, *diag.Diagnostics)
 }
 
-var groups = []group{cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup}
+var groups = []group{
+	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
+	powerGroup,
+}
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {
 	for _, g := range groups {

@@ -205,10 +205,3 @@ func interfaceObject(i domainxml.Interface) attr.Value {
 	}
 	return types.ObjectValueMust(interfaceTypes, values)
 }
-
-func numberOrNull(n uint) types.Int64 {
-	if n == 0 {
-		return types.Int64Null()
-	}
-	return types.Int64Value(int64(n))
-}

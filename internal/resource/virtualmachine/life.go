@@ -37,6 +37,11 @@ type domains interface {
 	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
+	SetLiveNames(ctx context.Context, uuid, title, description string) error
+	Autostart(ctx context.Context, uuid string) (bool, error)
+	SetAutostart(ctx context.Context, uuid string, on bool) error
+	SetVCPUs(ctx context.Context, uuid string, n uint) error
+	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error
 }
 
 // life is a machine's life on one host: from a definition to its end. Terraform's values stay outside.
@@ -131,9 +136,9 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 
 // change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
 // is what the running guest goes on without.
-func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, run, force bool) (pending []string, err error) {
-	if !run {
-		if err := l.host.Stop(ctx, uuid, force); err != nil {
+func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, err error) {
+	if !power.on {
+		if err := l.host.Stop(ctx, uuid, power.force); err != nil {
 			return nil, err
 		}
 	}
@@ -150,12 +155,22 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, r
 			return nil, err
 		}
 	}
-	starts := run && !active
-	pending, err = l.become(ctx, uuid, want, active, starts)
-	if err == nil && starts {
-		err = l.host.Start(ctx, uuid)
+	if is.Autostart != want.Autostart {
+		if err := l.host.SetAutostart(ctx, uuid, want.Autostart); err != nil {
+			return nil, err
+		}
 	}
-	return pending, err
+	starts := power.on && !active
+	pending, err = l.become(ctx, uuid, want, active, starts)
+	switch {
+	case err != nil:
+		return nil, err
+	case starts:
+		return nil, l.host.Start(ctx, uuid)
+	case len(pending) > 0 && power.restart:
+		return nil, l.restart(ctx, uuid, want, power.force)
+	}
+	return pending, nil
 }
 
 // checkSaved refuses to change a machine that is saved with its memory: its next start goes on with what it had then, and
@@ -207,7 +222,10 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if err := l.gainInterfaces(ctx, uuid, was, want); err != nil {
 		return nil, err
 	}
-	return l.gain(ctx, uuid, want)
+	if pending, err = l.gain(ctx, uuid, want); err != nil {
+		return nil, l.putBack(ctx, uuid, was, want, err)
+	}
+	return pending, nil
 }
 
 // end stops the domain and undefines it.
@@ -235,7 +253,11 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	if is, err = l.stored(ctx, uuid); err != nil {
 		return is, false, err
 	}
+	if is.Autostart, err = l.host.Autostart(ctx, uuid); err != nil {
+		return is, false, err
+	}
 	state, err := l.host.State(ctx, uuid)
+	is.State = state.String()
 	if err != nil || !state.Active {
 		return is, false, err
 	}

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -11,23 +12,66 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var memoryGroup = group{attributes: memoryAttributes, intent: memoryIntent, read: readMemory}
+var memoryGroup = group{attributes: memoryAttributes, intent: memoryIntent, read: readMemory, check: checkMemory}
 
 func memoryAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{"memory": schema.StringAttribute{
-		Required: true, CustomType: tfvalue.QuantityType{},
-		MarkdownDescription: "Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`. Rounded up to whole KiB.",
-	}}
+	return map[string]schema.Attribute{
+		"memory": schema.StringAttribute{
+			Required: true, CustomType: tfvalue.QuantityType{},
+			MarkdownDescription: "Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`. Rounded up to whole KiB. Changes live, up to the " +
+				"running machine's `max_memory`, where the guest has the driver of its balloon (virtio); otherwise at the next start.",
+		},
+		"max_memory": schema.StringAttribute{
+			Optional: true, CustomType: tfvalue.QuantityType{},
+			MarkdownDescription: "How much memory the running guest can be given; as much as `memory` if absent. A guest without the driver of " +
+				"its balloon has all of it. Takes effect at the next start.",
+		},
+	}
+}
+
+func checkMemory(_ context.Context, m model, diags *diag.Diagnostics) {
+	if m.Memory.IsUnknown() || m.MaxMemory.IsNull() || m.MaxMemory.IsUnknown() {
+		return
+	}
+	now, err := m.Memory.KiB()
+	most, errMost := m.MaxMemory.KiB()
+	if err == nil && errMost == nil && now > most {
+		diags.AddAttributeError(path.Root("max_memory"), "More memory than the maximum",
+			fmt.Sprintf("The machine is to have %s, and can have %s at most. Raise max_memory, or lower memory.",
+				m.Memory.ValueString(), m.MaxMemory.ValueString()))
+	}
 }
 
 func memoryIntent(_ context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
-	kib, err := m.Memory.KiB()
-	if err != nil {
-		diags.AddAttributeError(path.Root("memory"), "Invalid quantity", err.Error())
+	for _, q := range []struct {
+		name string
+		is   tfvalue.Quantity
+		kib  *uint
+	}{{"memory", m.Memory, &want.Memory}, {"max_memory", m.MaxMemory, &want.MaxMemory}} {
+		if q.is.IsNull() {
+			continue
+		}
+		var err error
+		if *q.kib, err = q.is.KiB(); err != nil {
+			diags.AddAttributeError(path.Root(q.name), "Invalid quantity", err.Error())
+		}
 	}
-	want.Memory = kib
+	if want.MaxMemory == want.Memory {
+		want.MaxMemory = 0
+	}
 }
 
+// readMemory shows what the running machine has where the stored definition says what the state does.
 func readMemory(m *model, is domainxml.Machine) {
-	m.Memory = m.Memory.OrSame(tfvalue.QuantityOfKiB(is.Memory))
+	now := is.Memory
+	if said, err := m.Memory.KiB(); err == nil && said == now && is.Drift.Memory != 0 {
+		now = is.Drift.Memory
+	}
+	m.Memory = m.Memory.OrSame(tfvalue.QuantityOfKiB(now))
+	switch {
+	case is.MaxMemory != 0:
+		m.MaxMemory = m.MaxMemory.OrSame(tfvalue.QuantityOfKiB(is.MaxMemory))
+	case !m.MaxMemory.IsNull():
+		m.MaxMemory = m.MaxMemory.OrSame(tfvalue.QuantityOfKiB(is.Memory))
+	}
 }

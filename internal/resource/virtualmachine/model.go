@@ -13,23 +13,29 @@ import (
 )
 
 type model struct {
-	ID         types.String     `tfsdk:"id"`
-	UUID       types.String     `tfsdk:"uuid"`
-	Host       types.String     `tfsdk:"host"`
-	Name       types.String     `tfsdk:"name"`
-	CPU        types.Object     `tfsdk:"cpu"`
-	Memory     tfvalue.Quantity `tfsdk:"memory"`
-	Machine    types.Object     `tfsdk:"machine"`
-	Boot       types.Object     `tfsdk:"boot"`
-	Disks      types.Map        `tfsdk:"disks"`
-	Interfaces types.Map        `tfsdk:"interfaces"`
-	Addresses  types.Map        `tfsdk:"addresses"`
-	WaitFor    types.Object     `tfsdk:"wait_for"`
-	GuestAgent types.Bool       `tfsdk:"guest_agent"`
-	Serial     types.Object     `tfsdk:"serial"`
-	Running    types.Bool       `tfsdk:"running"`
-	ForceStop  types.Bool       `tfsdk:"force_stop"`
-	Timeouts   timeouts.Value   `tfsdk:"timeouts"`
+	ID           types.String     `tfsdk:"id"`
+	UUID         types.String     `tfsdk:"uuid"`
+	Host         types.String     `tfsdk:"host"`
+	Name         types.String     `tfsdk:"name"`
+	CPU          types.Object     `tfsdk:"cpu"`
+	Memory       tfvalue.Quantity `tfsdk:"memory"`
+	Machine      types.Object     `tfsdk:"machine"`
+	Boot         types.Object     `tfsdk:"boot"`
+	Disks        types.Map        `tfsdk:"disks"`
+	Interfaces   types.Map        `tfsdk:"interfaces"`
+	Addresses    types.Map        `tfsdk:"addresses"`
+	WaitFor      types.Object     `tfsdk:"wait_for"`
+	GuestAgent   types.Bool       `tfsdk:"guest_agent"`
+	Serial       types.Object     `tfsdk:"serial"`
+	MaxMemory    tfvalue.Quantity `tfsdk:"max_memory"`
+	Title        types.String     `tfsdk:"title"`
+	Description  types.String     `tfsdk:"description"`
+	State        types.String     `tfsdk:"state"`
+	Autostart    types.Bool       `tfsdk:"autostart"`
+	AllowRestart types.Bool       `tfsdk:"allow_restart"`
+	Running      types.Bool       `tfsdk:"running"`
+	ForceStop    types.Bool       `tfsdk:"force_stop"`
+	Timeouts     timeouts.Value   `tfsdk:"timeouts"`
 }
 
 var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, UnhandledNullAsEmpty: true}

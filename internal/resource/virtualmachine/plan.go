@@ -89,6 +89,9 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), was.Type)...)
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
+	if !plan.MaxMemory.IsNull() {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("max_memory"), state.MaxMemory.OrSame(plan.MaxMemory))...)
+	}
 	// So is another spelling of the same interface, such as a MAC address in capitals.
 	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("interfaces"), plan.Interfaces)...)

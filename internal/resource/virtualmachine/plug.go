@@ -63,13 +63,19 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 	}
 	for _, key := range keys {
 		if live, err = l.plug(ctx, uuid, stored, live, key); err != nil {
-			return nil, fmt.Errorf("disk %s is in the stored definition, but could not be plugged into the running machine: %w", key, err)
+			return nil, fmt.Errorf("disk %s could not be plugged into the running machine: %w", key, err)
 		}
 	}
 	for _, key := range media {
 		if live, err = l.insert(ctx, uuid, live, key, want.Disks[key].Volume); err != nil {
-			return nil, fmt.Errorf("disk %s is in the stored definition, but its drive in the running machine could not be given it: %w", key, err)
+			return nil, fmt.Errorf("disk %s could not be put into its drive in the running machine: %w", key, err)
 		}
+	}
+	if live, err = l.scale(ctx, uuid, live, want); err != nil {
+		return nil, err
+	}
+	if live, err = l.rename(ctx, uuid, live, want); err != nil {
+		return nil, err
 	}
 	l.grow(ctx, uuid, live, want)
 	return domainxml.Pending(live, want)

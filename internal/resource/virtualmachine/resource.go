@@ -96,10 +96,16 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		want.Mark.Owner = r.backend.Owner
 		err = life.enter(ctx, uuid, want, slices.Sorted(maps.Keys(want.Disks)))
 	}
+	if err == nil && want.Autostart != is.Autostart {
+		err = h.SetAutostart(ctx, uuid, want.Autostart)
+	}
 	if err == nil && plan.Running.ValueBool() {
 		err = life.start(ctx, uuid)
 	}
 	if err == nil {
+		if state, err := h.State(ctx, uuid); err == nil {
+			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("state"), state.String())...)
+		}
 		if err := life.finish(ctx, uuid, want); err != nil {
 			resp.Diagnostics.AddWarning("The machine is not marked as wholly created",
 				fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
@@ -186,7 +192,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	life := r.life(h, plan.Host.ValueString())
-	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.Running.ValueBool(), plan.ForceStop.ValueBool())
+	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.power())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
@@ -237,6 +243,9 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	actual := *m
 	actual.read(is, m.Running.ValueBool())
 	m.ID, m.UUID = actual.ID, actual.UUID
+	if m.State.IsUnknown() {
+		m.State = actual.State
+	}
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
 	m.fillMACs(is)
 	if m.Addresses.IsUnknown() {

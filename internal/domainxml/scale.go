@@ -1,0 +1,35 @@
+package domainxml
+
+// Scale is what a running domain has, or can be given, more or less of than is said elsewhere. What is 0 is as said there.
+type Scale struct {
+	VCPUs uint
+	// Memory is in KiB.
+	Memory uint
+}
+
+// Scales is what makes a running domain have the processors and the memory that want has, as far as its own maximum lets
+// it. It never loses processors: guests may not give them up, and QEMU's emulation can't take them.
+func Scales(live string, want Machine) (s Scale, err error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return s, err
+	}
+	is, err := Parse(live)
+	if err != nil {
+		return s, err
+	}
+	if want.VCPUs > is.VCPUs && want.VCPUs <= is.maxVCPUs() {
+		s.VCPUs = want.VCPUs
+	}
+	balloon := d.Devices.MemBalloon != nil && d.Devices.MemBalloon.Model != "none"
+	if balloon && want.Memory <= is.maxMemory() && !near(want.Memory, is.Memory) {
+		s.Memory = want.Memory
+	}
+	return s, nil
+}
+
+// HasMemory tells whether a running domain has so many KiB.
+func HasMemory(live string, kib uint) (bool, error) {
+	is, err := Parse(live)
+	return near(is.Memory, kib), err
+}

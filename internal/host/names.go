@@ -1,0 +1,41 @@
+package host
+
+import (
+	"context"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// SetLiveNames gives a running domain its title and its description, which may be empty; the stored definition stays as it
+// is.
+func (h *Host) SetLiveNames(ctx context.Context, id, title, description string) error {
+	return tell(ctx, h, "name domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		for which, text := range map[libvirt.DomainMetadataType]string{
+			libvirt.DomainMetadataTitle: title, libvirt.DomainMetadataDescription: description,
+		} {
+			if err := l.DomainSetMetadata(d, int32(which), optional(text), nil, nil, libvirt.DomainAffectLive); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Autostart tells whether the host starts the domain when it boots.
+func (h *Host) Autostart(ctx context.Context, id string) (bool, error) {
+	return onDomain(ctx, h, "read the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (bool, error) {
+		on, err := l.DomainGetAutostart(d)
+		return on != 0, err
+	})
+}
+
+// SetAutostart has the host start the domain when it boots, or not.
+func (h *Host) SetAutostart(ctx context.Context, id string, on bool) error {
+	return tell(ctx, h, "set the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		n := int32(0)
+		if on {
+			n = 1
+		}
+		return l.DomainSetAutostart(d, n)
+	})
+}

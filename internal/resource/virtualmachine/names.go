@@ -1,0 +1,52 @@
+package virtualmachine
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var namesGroup = group{attributes: namesAttributes, intent: namesIntent, read: readNames}
+
+// oneLine is what libvirt takes for a title.
+var oneLine = regexp.MustCompile(`^[^\n]+$`)
+
+func namesAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"title": schema.StringAttribute{
+			Optional: true, MarkdownDescription: "A short title for people, on one line. Changes at once, also while the machine runs.",
+			Validators: []validator.String{stringvalidator.RegexMatches(oneLine, "must be one line")},
+		},
+		"description": schema.StringAttribute{
+			Optional: true, MarkdownDescription: "A description for people. Changes at once, also while the machine runs.",
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+	}
+}
+
+func namesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	want.Title, want.Description = m.Title.ValueString(), m.Description.ValueString()
+}
+
+func readNames(m *model, is domainxml.Machine) {
+	m.Title, m.Description = tfvalue.OrNull(is.Title), tfvalue.OrNull(is.Description)
+}
+
+// rename gives the running domain its title and description, and gives the live XML after that.
+func (l life) rename(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
+	is, err := domainxml.Parse(live)
+	if err != nil || is.Title == want.Title && is.Description == want.Description {
+		return live, err
+	}
+	if err := l.host.SetLiveNames(ctx, uuid, want.Title, want.Description); err != nil {
+		return "", err
+	}
+	return l.host.LiveXML(ctx, uuid)
+}

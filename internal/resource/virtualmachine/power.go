@@ -1,0 +1,91 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var powerGroup = group{attributes: powerAttributes, intent: powerIntent, read: readPower}
+
+func powerAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"state": schema.StringAttribute{
+			Computed: true, PlanModifiers: []planmodifier.String{stateWhileItRuns{}},
+			MarkdownDescription: "How the machine is, in libvirt's words, such as `running`, `paused`, `crashed` or `shut off`.",
+		},
+		"autostart": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+			MarkdownDescription: "Whether the host starts the machine when it boots. Changes at once, also while the machine runs.",
+		},
+		"allow_restart": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+			MarkdownDescription: "Shut a running machine down and start it again when an update changes what a running guest can't be given, " +
+				"within the update timeout. Without it, such a change is stored, takes effect at the machine's next start, and a warning says so.",
+		},
+	}
+}
+
+func powerIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	want.Autostart = m.Autostart.ValueBool()
+}
+
+func readPower(m *model, is domainxml.Machine) {
+	m.State, m.Autostart = types.StringValue(is.State), types.BoolValue(is.Autostart)
+	if m.AllowRestart.IsNull() {
+		m.AllowRestart = types.BoolValue(false) // an import: no host knows of it
+	}
+}
+
+// stateWhileItRuns keeps the state while nobody starts or stops the machine.
+type stateWhileItRuns struct{}
+
+func (stateWhileItRuns) Description(context.Context) string {
+	return "The state stays while the machine is not started or stopped."
+}
+
+func (m stateWhileItRuns) MarkdownDescription(ctx context.Context) string { return m.Description(ctx) }
+
+func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+	if req.State.Raw.IsNull() || req.StateValue.IsNull() {
+		return
+	}
+	var was, is types.Bool
+	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("running"), &was)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("running"), &is)...)
+	if was.Equal(is) {
+		resp.PlanValue = req.StateValue
+	}
+}
+
+// power is what an update does to a machine's: whether it is to be on, may be turned off when the guest does not shut down,
+// and may be restarted for what a running guest can't be given.
+type power struct{ on, force, restart bool }
+
+func (m model) power() power {
+	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool()}
+}
+
+// restart shuts the guest down and starts it as it is stored. Others may have taken its storage meanwhile: it has to be
+// let in again.
+func (l life) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
+	if err := l.host.Stop(ctx, uuid, force); err != nil {
+		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, and it could not be shut down: %w", err)
+	}
+	err := l.enter(ctx, uuid, want, asks(nil, want, true))
+	if err == nil {
+		err = l.host.Start(ctx, uuid)
+	}
+	if err != nil {
+		return fmt.Errorf("it was shut down to be started anew, and is off: %w", err)
+	}
+	return nil
+}

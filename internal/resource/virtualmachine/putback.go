@@ -1,0 +1,37 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// putBack is for a running domain that has refused what its stored definition has already: that goes back to what it was
+// as far as the refusal goes, so that both change or neither does. An interruption is no refusal: what it kept from being
+// done shows as drift, and the next apply does it.
+func (l life) putBack(ctx context.Context, uuid string, was, want domainxml.Machine, cause error) error {
+	var away *host.UnreachableError
+	if ctx.Err() != nil || errors.As(cause, &away) || errors.Is(cause, host.ErrNotFound) {
+		return cause
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return cause
+	}
+	gains, errGains := domainxml.Gains(live, want)
+	media, errMedia := domainxml.Inserts(live, want)
+	scale, errScale := domainxml.Scales(live, want)
+	if errors.Join(errGains, errMedia, errScale) != nil {
+		return cause
+	}
+	if scale.VCPUs != 0 {
+		want.VCPUs, want.MaxVCPUs, want.CPU = was.VCPUs, was.MaxVCPUs, was.CPU
+	}
+	if scale.Memory != 0 {
+		want.Memory, want.MaxMemory = was.Memory, was.MaxMemory
+	}
+	return l.withdraw(ctx, uuid, was, want, slices.Concat(gains, media), true, cause)
+}
