@@ -59,6 +59,55 @@ var changes = []change{
 		second: `disks = { data = { volume = spare, ephemeral = false } }`, change: atStart, removal: never, more: "taken out, it is false",
 	},
 	{
+		attribute: "disks.*.target", first: `disks = { data = { volume = spare, target = "vdb" } }`,
+		second: `disks = { data = { volume = spare, target = "vdc" } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: ours, more: "taken out, it stays as it is",
+	},
+	{
+		attribute: "disks.*.serial", first: `disks = { data = { volume = spare, serial = "one" } }`,
+		second: `disks = { data = { volume = spare, serial = "two" } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.cache", first: `disks = { data = { volume = spare, cache = "none" } }`,
+		second: `disks = { data = { volume = spare, cache = "directsync" } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.io", first: `disks = { data = { volume = spare, io = "threads" } }`,
+		second: `disks = { data = { volume = spare, io = "io_uring" } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.discard", first: `disks = { data = { volume = spare, discard = "ignore" } }`,
+		second: `disks = { data = { volume = spare, discard = "unmap" } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.error_policy", first: `disks = { data = { volume = spare, error_policy = "report" } }`,
+		second: `disks = { data = { volume = spare, error_policy = "ignore" } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.iothread", first: `disks = { data = { volume = spare, iothread = 1 } }`,
+		second: `disks = { data = { volume = spare, iothread = 2 } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.logical_block_size", first: `disks = { data = { volume = spare, logical_block_size = 512 } }`,
+		second: `disks = { data = { volume = spare, logical_block_size = 4096 } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.physical_block_size", first: `disks = { data = { volume = spare, physical_block_size = 512 } }`,
+		second: `disks = { data = { volume = spare, physical_block_size = 4096 } }`, without: `disks = { data = { volume = spare } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.read_only", first: `disks = { data = { volume = spare, read_only = true } }`,
+		second: `disks = { data = { volume = spare, read_only = false } }`, change: atStart, removal: never, more: "taken out, it is false",
+	},
+	{
 		attribute: "machine.domain_type", first: `machine = { type = "q35", domain_type = "qemu" }`, second: `machine = { type = "q35", domain_type = "qemu" }`,
 		without: `machine = { type = "q35" }`, change: ours, removal: ours, more: "another one is another machine; taken out, it stays as it is",
 	},

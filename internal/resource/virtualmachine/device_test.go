@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -231,6 +232,25 @@ func TestCheckVolumesOfDevices(t *testing.T) {
 		d.Volume, d.ReadOnly = tfvalue.VolumeObject(copying, tfvalue.Unknowns{}), types.BoolValue(true)
 	})), &diags)
 	refusal(t, diags, "read_only", "keeps what is read of its master")
+}
+
+func TestWhatAHostHasNoneOfIsRefused(t *testing.T) {
+	want := domainxml.Machine{Disks: map[string]domainxml.Disk{
+		"a": {Device: domainxml.Floppy, Bus: fdc}, "b": {Device: domainxml.Fixed, Bus: "sata"}, "c": {Device: domainxml.Fixed},
+	}}
+	for _, c := range []struct {
+		caps          host.DomainCapabilities
+		refused, says string
+	}{
+		{host.DomainCapabilities{}, "", ""},
+		{host.DomainCapabilities{DiskDevices: []string{"disk", "floppy"}, DiskBuses: []string{"fdc", "sata"}}, "", ""},
+		{host.DomainCapabilities{DiskDevices: []string{"disk"}}, "device", `no device "floppy" on this host for such a machine. There is: disk`},
+		{host.DomainCapabilities{DiskBuses: []string{"fdc", "usb"}}, "bus", `no bus "sata"`},
+	} {
+		var diags diag.Diagnostics
+		hasBuses(c.caps, want, &diags)
+		refusal(t, diags, c.refused, c.says)
+	}
 }
 
 func TestNoMediumThatOthersWriteTo(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-var disksGroup = group{attributes: disksAttributes, intent: disksIntent, read: readDisks, check: checkDisks}
+var disksGroup = group{attributes: disksAttributes, intent: disksIntent, read: readDisks, check: checkDisks, able: hasBuses}
 
 type diskModel struct {
 	Volume            types.Object `tfsdk:"volume"`
@@ -99,25 +99,10 @@ func diskObject(d domainxml.Disk) attr.Value {
 		v = tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{})
 	}
 	return types.ObjectValueMust(diskTypes, map[string]attr.Value{
-		"volume": v, "device": types.StringValue(d.Device), "bus": types.StringValue(d.Bus), "target": diskText(d.Target),
-		"boot_order": diskNumber(d.BootOrder), "ephemeral": types.BoolValue(d.Ephemeral), "read_only": types.BoolValue(d.ReadOnly),
-		"serial": diskText(d.Serial), "cache": diskText(d.Cache), "io": diskText(d.IO), "discard": diskText(d.Discard),
-		"error_policy": diskText(d.ErrorPolicy), "iothread": diskNumber(d.IOThread),
-		"logical_block_size": diskNumber(d.LogicalBlockSize), "physical_block_size": diskNumber(d.PhysicalBlockSize),
+		"volume": v, "device": types.StringValue(d.Device), "bus": types.StringValue(d.Bus), "target": tfvalue.OrNull(d.Target),
+		"boot_order": numberOrNull(d.BootOrder), "ephemeral": types.BoolValue(d.Ephemeral), "read_only": types.BoolValue(d.ReadOnly),
+		"serial": tfvalue.OrNull(d.Serial), "cache": tfvalue.OrNull(d.Cache), "io": tfvalue.OrNull(d.IO), "discard": tfvalue.OrNull(d.Discard),
+		"error_policy": tfvalue.OrNull(d.ErrorPolicy), "iothread": numberOrNull(d.IOThread),
+		"logical_block_size": numberOrNull(d.LogicalBlockSize), "physical_block_size": numberOrNull(d.PhysicalBlockSize),
 	})
-}
-
-// diskText and diskNumber are null where there is none.
-func diskText(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
-}
-
-func diskNumber(n uint) types.Int64 {
-	if n == 0 {
-		return types.Int64Null()
-	}
-	return types.Int64Value(int64(n))
 }

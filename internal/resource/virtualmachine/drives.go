@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // checkDevices refuses devices that the machine can't have, as far as they are known, whatever their volumes are.
@@ -108,6 +109,21 @@ func checkCount(disks map[string]diskModel, bus string, limit int, diags *diag.D
 		if n++; n > limit {
 			diags.AddAttributeError(diskPath(key).AtName("bus"), "Too many devices on "+strings.ToUpper(bus),
 				fmt.Sprintf("Disk %s is on the bus %s, where a machine has %d devices at most, and is one too many. Use sata or scsi.", key, bus, limit))
+		}
+	}
+}
+
+// hasBuses refuses devices, and buses, that the host has none of on such a machine.
+func hasBuses(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.Diagnostics) {
+	lacks := func(has []string, asked string) bool {
+		return len(has) > 0 && asked != "" && !slices.Contains(has, asked)
+	}
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		if device := want.Disks[key].Device; lacks(caps.DiskDevices, device) {
+			cannot(diags, diskPath(key).AtName("device"), "device", device, caps.DiskDevices)
+		}
+		if bus := want.Disks[key].Bus; lacks(caps.DiskBuses, bus) {
+			cannot(diags, diskPath(key).AtName("bus"), "bus", bus, caps.DiskBuses)
 		}
 	}
 }

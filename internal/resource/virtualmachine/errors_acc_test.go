@@ -94,7 +94,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 		{
 			"floppy on q35",
 			machine{machineType: "q35", disks: []string{`a = { device = "floppy" }`}},
-			message("No floppy controller", "device", "this machine (q35) has none"),
+			message("No floppy controller", "this machine (q35) has none"),
 		},
 		{"empty disk", machine{disks: []string{"a = {}"}}, message("A disk without a volume", "only a cdrom or a floppy may be empty")},
 		{
