@@ -158,8 +158,8 @@ func (is Interface) isOtherDevice(want Interface) bool {
 }
 
 // compareInterfaces adds to a stored machine what its running domain says otherwise of its interfaces: one that somebody
-// attached by hand is there, one that is missing is not, and one that could be changed but is not, because that failed or
-// was interrupted, is what it is. What the guest boots from is only changed at its next start, and so is the order.
+// attached by hand is there, one that is missing is on nothing, and one that could be changed but is not, because that
+// failed or was interrupted, is what it is. What the guest boots from is only changed at its next start, and so is the order.
 func (m *Machine) compareInterfaces(live string) error {
 	all, err := liveInterfaces(live, *m)
 	if err != nil {
@@ -167,8 +167,8 @@ func (m *Machine) compareInterfaces(live string) error {
 	}
 	seen := map[string]Interface{}
 	for key, stored := range m.Interfaces {
-		if m.Mark.Phase == "" {
-			seen[key] = stored
+		if seen[key] = stored; m.Mark.Phase != "" {
+			seen[key] = Interface{Model: stored.Model, MAC: stored.MAC}
 		}
 	}
 	for _, w := range all {
