@@ -152,9 +152,9 @@ func (is Interface) asked(want Interface) Interface {
 // or a bridge to another one.
 func (is Interface) isOtherDevice(want Interface) bool {
 	is = is.asked(want)
-	isMovable := func(i Interface) bool { return i.Network != "" || i.Bridge != "" }
+	isFixed := func(i Interface) bool { return i.Network == "" && i.Bridge == "" }
 	return is.Model != want.Model || want.MAC != "" && is.MAC != want.MAC || is.MTU != want.MTU || !is.VirtualPort.has(want.VirtualPort) ||
-		!is.sameSource(want) && !(isMovable(is) && isMovable(want))
+		!is.sameSource(want) && (isFixed(is) || isFixed(want))
 }
 
 // compareInterfaces adds to a stored machine what its running domain says otherwise of its interfaces: one that somebody

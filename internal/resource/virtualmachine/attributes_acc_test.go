@@ -96,6 +96,7 @@ func TestAccADomainMadeByHandIsImported(t *testing.T) {
 		<os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/></features>
 		<devices>
 			<disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk>
+			<interface type='user'><mac address='52:54:00:12:34:56'/><model type='e1000'/></interface>
 			<video><model type='cirrus'/></video><graphics type='vnc' port='-1' passwd='keep-me'/>
 		</devices></domain>`
 	config := acctest.Provider(l, "by-hand") + `
@@ -109,6 +110,7 @@ resource "virtclaim_virtual_machine" "web" {
   memory  = "64Mi"
   cpu     = { vcpus = 2 }
   machine = { type = "pc", domain_type = "qemu" }
+  interfaces = { net0 = { user = true, model = "e1000" } }
   running = false
 }
 `
@@ -124,7 +126,7 @@ resource "virtclaim_virtual_machine" "web" {
 			ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 			Check: func(*terraform.State) error {
 				xml, err := b.Virsh(t.Context(), "dumpxml", "--security-info", "web")
-				acctest.Contains(t, xml, "passwd='keep-me'", "device='cdrom'", "type='cirrus'")
+				acctest.Contains(t, xml, "passwd='keep-me'", "device='cdrom'", "type='cirrus'", "52:54:00:12:34:56", "ua-net-net0")
 				return err
 			},
 		}},
