@@ -172,7 +172,7 @@ func TestARunningDomainsInterfacesShowAsDrift(t *testing.T) {
 		live   string
 		want   map[string]Interface
 	}{
-		"missing":         {map[string]Interface{"lan": lan}, wired(), nil},
+		"missing":         {map[string]Interface{"lan": lan}, wired(), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
 		"added by hand":   {nil, wired(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
 		"stored by hand":  {map[string]Interface{"net0": byHand}, wired(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
 		"link not set":    {map[string]Interface{"lan": down}, wired(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": lan}},

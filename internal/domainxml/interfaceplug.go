@@ -152,14 +152,14 @@ func (is Interface) asked(want Interface) Interface {
 // or a bridge to another one.
 func (is Interface) isOtherDevice(want Interface) bool {
 	is = is.asked(want)
-	isMovable := func(i Interface) bool { return i.Network != "" || i.Bridge != "" }
+	isFixed := func(i Interface) bool { return i.Network == "" && i.Bridge == "" }
 	return is.Model != want.Model || want.MAC != "" && is.MAC != want.MAC || is.MTU != want.MTU || !is.VirtualPort.has(want.VirtualPort) ||
-		!is.sameSource(want) && !(isMovable(is) && isMovable(want))
+		!is.sameSource(want) && (isFixed(is) || isFixed(want))
 }
 
 // compareInterfaces adds to a stored machine what its running domain says otherwise of its interfaces: one that somebody
-// attached by hand is there, one that is missing is not, and one that could be changed but is not, because that failed or
-// was interrupted, is what it is. What the guest boots from is only changed at its next start, and so is the order.
+// attached by hand is there, one that is missing is on nothing, and one that could be changed but is not, because that
+// failed or was interrupted, is what it is. What the guest boots from is only changed at its next start, and so is the order.
 func (m *Machine) compareInterfaces(live string) error {
 	all, err := liveInterfaces(live, *m)
 	if err != nil {
@@ -167,8 +167,8 @@ func (m *Machine) compareInterfaces(live string) error {
 	}
 	seen := map[string]Interface{}
 	for key, stored := range m.Interfaces {
-		if m.Mark.Phase == "" {
-			seen[key] = stored
+		if seen[key] = stored; m.Mark.Phase != "" {
+			seen[key] = Interface{Model: stored.Model, MAC: stored.MAC}
 		}
 	}
 	for _, w := range all {

@@ -10,8 +10,9 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// agentTime is what a guest's agent gets to answer. libvirt itself would wait for ever.
-const agentTime = 2 * time.Second
+// agentTime is what a guest's agent gets to answer. libvirt gives one up by itself that says nothing within five seconds, but
+// waits for ever for one that has said something: that costs the connection.
+const agentTime = 6 * time.Second
 
 // ChangeInterface has a network interface of a running domain, which deviceXML names by its address, on another network or
 // bridge, or with another link, without the guest losing it. The stored definition stays as it is.

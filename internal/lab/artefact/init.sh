@@ -35,6 +35,10 @@ nics() {
 	ls /sys/class/net | grep -v '^lo$'
 }
 
+ports() {
+	ls /dev | grep '^vport'
+}
+
 # wait_for LIST N: SCSI disks and CD-ROMs come when their bus has been scanned, which insmod doesn't wait for.
 wait_for() {
 	tries=200
@@ -79,22 +83,31 @@ dhcp() {
 }
 
 # answer: what QEMU's agent would say to each question that comes in, as far as the lab asks; its own is no part of BusyBox.
+# It makes few processes: libvirt waits only some seconds.
 answer() {
 	while read -r question; do
-		id=$(echo "$question" | sed 's/.*"id": *//; s/[^0-9].*//')
+		id=${question##*'"id":'}
 		case $question in
-		*guest-sync-delimited*) printf '\377{"return":%s}\n' "$id" ;;
-		*guest-sync*) printf '{"return":%s}\n' "$id" ;;
-		*guest-network-get-interfaces*) echo "{\"return\":[$(nics | while read -r nic; do network "$nic"; done | tr '\n' , | sed 's/,$//')]}" ;;
+		*guest-sync-delimited*) printf '\377{"return":%s}\n' "${id%%'}'*}" ;;
+		*guest-sync*) printf '{"return":%s}\n' "${id%%'}'*}" ;;
+		*guest-network-get-interfaces*) echo "{\"return\":[$(networks)]}" ;;
 		*) echo '{"error":{"class":"CommandNotFound","desc":"the guest of the lab has no such command"}}' ;;
 		esac
 	done
 }
 
-# network NIC: what the agent says of one network interface.
-network() {
-	addresses=$(ip -o -4 address show dev "$1" | sed 's|.* inet \([0-9.]*\)/\([0-9]*\).*|{"ip-address-type":"ipv4","ip-address":"\1","prefix":\2}|')
-	echo "{\"name\":\"$1\",\"hardware-address\":\"$(cat "/sys/class/net/$1/address")\",\"ip-addresses\":[$(echo "$addresses" | tr '\n' , | sed 's/,*$//')]}"
+# networks: what the agent says of the network interfaces.
+networks() {
+	all=
+	for nic in /sys/class/net/eth*; do
+		read -r mac <"$nic/address"
+		addresses=
+		for address in $(ip -o -4 address show dev "${nic##*/}" | sed 's/.* inet \([^ ]*\).*/\1/'); do
+			addresses=$addresses,{\"ip-address-type\":\"ipv4\",\"ip-address\":\"${address%/*}\",\"prefix\":${address#*/}}
+		done
+		all=$all,{\"name\":\"${nic##*/}\",\"hardware-address\":\"$mac\",\"ip-addresses\":[${addresses#,}]}
+	done
+	echo "${all#,}"
 }
 
 # medium CDROM: sees to it that the kernel knows the medium that is in the drive now. The first that looks after a change
@@ -179,6 +192,7 @@ for nic in $([ -z "$(param nics)" ] || nics); do
 	ip link set "$nic" up
 done
 for nic in $(param dhcp); do dhcp "$nic"; done
+wait_for ports "$(param agent | wc -l)" # or the shell would make a file of that name
 for port in $(param agent); do answer <>"/dev/$port" >&0 & done
 for cdrom in $(param read); do read_cdrom "$cdrom"; done
 for order in $(param write); do write "${order%%:*}" "${order#*:}"; done

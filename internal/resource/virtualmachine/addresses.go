@@ -45,7 +45,7 @@ func readAddresses(m *model, is domainxml.Machine) {
 // planAddresses keeps what is known of the addresses unless the machine is reached in another way: then nobody can tell.
 func (m *model) planAddresses(state model) {
 	m.Addresses = state.Addresses
-	if !m.reachedAs(state) || state.Addresses.IsNull() {
+	if !m.reachedAs(state) {
 		m.Addresses = types.MapUnknown(addressesType)
 	}
 }

@@ -137,6 +137,7 @@ func TestAccADomainMadeByHandIsImported(t *testing.T) {
 		<os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/></features>
 		<devices>
 			<disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk>
+			<interface type='user'><mac address='52:54:00:12:34:56'/><model type='e1000'/></interface>
 			<video><model type='cirrus'/></video><graphics type='vnc' port='-1' passwd='keep-me' keymap='de'/>
 			<rng model='virtio'><backend model='random'>/dev/random</backend></rng><watchdog model='ib700' action='pause'/>
 			<tpm><backend type='emulator' version='2.0'/></tpm><sound model='ac97'/>
@@ -149,6 +150,7 @@ resource "virtclaim_virtual_machine" "web" {
   memory  = "64Mi"
   cpu     = { vcpus = 2 }
   machine = { type = "pc", domain_type = "qemu" }
+  interfaces = { net0 = { user = true, model = "e1000" } }
   running = false
 
   graphics    = { type = "vnc" }
@@ -190,7 +192,7 @@ import {
 			ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 			Check: func(*terraform.State) error {
 				xml, err := b.Virsh(t.Context(), "dumpxml", "--security-info", "web")
-				acctest.Contains(t, xml, "passwd='keep-me'", "device='cdrom'", "keymap='de'", "model='ac97'", "model='tpm-tis'")
+				acctest.Contains(t, xml, "passwd='keep-me'", "device='cdrom'", "keymap='de'", "model='ac97'", "model='tpm-tis'", "52:54:00:12:34:56", "ua-net-net0")
 				if strings.Contains(xml, "ib700") {
 					t.Error("the watchdog is there, although the configuration has none")
 				}

@@ -30,16 +30,6 @@ type interfaceModel struct {
 	VirtualPort types.Object `tfsdk:"virtual_port"`
 }
 
-type directModel struct {
-	Dev  types.String `tfsdk:"dev"`
-	Mode types.String `tfsdk:"mode"`
-}
-
-type vlanModel struct {
-	Tags  types.List `tfsdk:"tags"`
-	Trunk types.Bool `tfsdk:"trunk"`
-}
-
 type virtualPortModel struct {
 	Type        types.String `tfsdk:"type"`
 	InterfaceID types.String `tfsdk:"interface_id"`
@@ -70,42 +60,61 @@ func (m model) interfaces(ctx context.Context, diags *diag.Diagnostics) map[stri
 	return interfaces
 }
 
-func interfacesIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func interfacesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	want.Interfaces = map[string]domainxml.Interface{}
-	for key, i := range m.interfaces(ctx, diags) {
-		want.Interfaces[key] = i.intent(ctx, diags)
+	for key, element := range m.Interfaces.Elements() {
+		want.Interfaces[key] = interfaceOf(element)
 	}
 }
 
-func (i interfaceModel) intent(ctx context.Context, diags *diag.Diagnostics) domainxml.Interface {
+// interfaceOf is what an interface's value asks for.
+func interfaceOf(element attr.Value) domainxml.Interface {
+	i := fieldsOf(element)
 	want := domainxml.Interface{
-		Network: i.Network.ValueString(), PortGroup: i.PortGroup.ValueString(), Bridge: i.Bridge.ValueString(), User: i.User.ValueBool(),
-		Model: i.Model.ValueString(), MAC: strings.ToLower(i.MAC.ValueString()), BootOrder: uint(i.BootOrder.ValueInt64()),
-		Down: i.Link.ValueString() == "down", MTU: uint(i.MTU.ValueInt64()),
+		Network: i.text("network"), PortGroup: i.text("port_group"), Bridge: i.text("bridge"), User: i.is("user"),
+		Model: i.text("model"), MAC: strings.ToLower(i.text("mac")), BootOrder: i.number("boot_order"), Down: i.text("link") == "down",
+		MTU: i.number("mtu"),
 	}
-	if isSet(i.Direct) {
-		var d directModel
-		diags.Append(i.Direct.As(ctx, &d, asOptions)...)
-		want.Direct = domainxml.Direct{Dev: d.Dev.ValueString(), Mode: d.Mode.ValueString()}
+	if isSet(i["direct"]) {
+		d := fieldsOf(i["direct"])
+		want.Direct = domainxml.Direct{Dev: d.text("dev"), Mode: d.text("mode")}
 	}
-	if isSet(i.VLAN) {
-		var v vlanModel
-		var tags []types.Int64
-		diags.Append(i.VLAN.As(ctx, &v, asOptions)...)
-		diags.Append(v.Tags.ElementsAs(ctx, &tags, true)...)
-		want.VLAN = &domainxml.VLAN{Trunk: v.Trunk.ValueBool()}
-		for _, tag := range tags {
-			want.VLAN.Tags = append(want.VLAN.Tags, uint(tag.ValueInt64()))
+	if isSet(i["vlan"]) {
+		v := fieldsOf(i["vlan"])
+		want.VLAN = &domainxml.VLAN{Trunk: v.is("trunk")}
+		tags, _ := v["tags"].(types.List)
+		for _, tag := range tags.Elements() {
+			want.VLAN.Tags = append(want.VLAN.Tags, fields{"tag": tag}.number("tag"))
 		}
 	}
-	if isSet(i.VirtualPort) {
-		var p virtualPortModel
-		diags.Append(i.VirtualPort.As(ctx, &p, asOptions)...)
-		want.VirtualPort = &domainxml.VirtualPort{
-			Type: p.Type.ValueString(), InterfaceID: p.InterfaceID.ValueString(), ProfileID: p.ProfileID.ValueString(),
-		}
+	if isSet(i["virtual_port"]) {
+		p := fieldsOf(i["virtual_port"])
+		want.VirtualPort = &domainxml.VirtualPort{Type: p.text("type"), InterfaceID: p.text("interface_id"), ProfileID: p.text("profile_id")}
 	}
 	return want
+}
+
+// fields are those of an object's value; what is null or unknown is empty.
+type fields map[string]attr.Value
+
+func fieldsOf(v attr.Value) fields {
+	o, _ := v.(types.Object)
+	return o.Attributes()
+}
+
+func (f fields) text(name string) string {
+	s, _ := f[name].(types.String)
+	return s.ValueString()
+}
+
+func (f fields) is(name string) bool {
+	b, _ := f[name].(types.Bool)
+	return b.ValueBool()
+}
+
+func (f fields) number(name string) uint {
+	n, _ := f[name].(types.Int64)
+	return uint(n.ValueInt64())
 }
 
 func isSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
@@ -116,12 +125,10 @@ func readInterfaces(m *model, is domainxml.Machine) {
 	if len(is.Interfaces) == 0 && len(m.Interfaces.Elements()) == 0 {
 		return
 	}
-	var ignored diag.Diagnostics // what is in the model was read from it before
-	before, elements := m.interfaces(context.Background(), &ignored), m.Interfaces.Elements()
-	interfaces := map[string]attr.Value{}
+	before, interfaces := m.Interfaces.Elements(), map[string]attr.Value{}
 	for key, i := range is.Interfaces {
-		if b, had := before[key]; had && i.Has(b.intent(context.Background(), &ignored)) {
-			interfaces[key] = withMAC(elements[key], i.MAC)
+		if b, had := before[key]; had && i.Has(interfaceOf(b)) {
+			interfaces[key] = withMAC(b, i.MAC)
 		} else {
 			interfaces[key] = interfaceObject(i)
 		}

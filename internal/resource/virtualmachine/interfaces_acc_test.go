@@ -168,13 +168,13 @@ func TestAccTheAgentTellsAddresses(t *testing.T) {
 		Steps: []resource.TestStep{
 			{Config: config("guest_agent = true\n" + `wait_for = { agent = true, addresses = ["lan"] }`), Check: tells},
 			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
+			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
 			{
 				// The guest keeps the port until its next start.
 				Config:           config(""),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check:            resource.ComposeTestCheckFunc(tells, w.guest(t, "report_nic eth0", "address=203.0.113.5/24")),
 			},
-			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
 		},
 	})
 }
