@@ -6,11 +6,12 @@ var changes = []change{
 	{attribute: "host", first: `host = "host-a"`, second: `host = "host-b"`, change: replaced, removal: never},
 	{attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never},
 	{
-		attribute: "memory", first: `memory = "48Mi"`, second: `memory = "40Mi"`, change: atStart, removal: never,
+		attribute: "memory", first: `memory = "128Mi"` + "\n" + `max_memory = "136Mi"`, second: `memory = "120Mi"` + "\n" + `max_memory = "136Mi"`,
+		change: live, removal: never, boots: true, more: "up to `max_memory`; beyond that at the next start",
 	},
 	{
-		attribute: "cpu.vcpus", first: `cpu = { vcpus = 2 }`, second: `cpu = { vcpus = 3 }`, change: atStart, removal: atStart,
-		more: "without `cpu` it is one",
+		attribute: "cpu.vcpus", first: `cpu = { vcpus = 2, max_vcpus = 4 }`, second: `cpu = { vcpus = 3, max_vcpus = 4 }`, without: "",
+		change: live, removal: atStart, more: "more of them up to `max_vcpus`; fewer, and beyond that, at the next start; without `cpu` it is one",
 	},
 	{
 		attribute: "machine.type", first: `machine = { type = "pc", domain_type = "qemu" }`, second: `machine = { type = "q35", domain_type = "qemu" }`,
@@ -119,4 +120,72 @@ var changes = []change{
 	{attribute: "timeouts.read", first: `timeouts = { read = "5m" }`, second: `timeouts = { read = "6m" }`, change: ours, removal: ours},
 	{attribute: "timeouts.update", first: `timeouts = { update = "5m" }`, second: `timeouts = { update = "6m" }`, change: ours, removal: ours},
 	{attribute: "timeouts.delete", first: `timeouts = { delete = "5m" }`, second: `timeouts = { delete = "6m" }`, change: ours, removal: ours},
+	{attribute: "max_memory", first: `memory = "48Mi"
+  max_memory = "64Mi"`, second: `memory = "48Mi"
+  max_memory = "80Mi"`, without: `memory = "48Mi"`, change: atStart, removal: atStart},
+	{attribute: "cpu.max_vcpus", first: `cpu = { vcpus = 1, max_vcpus = 2 }`, second: `cpu = { vcpus = 1, max_vcpus = 3 }`, without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart},
+	{attribute: "cpu.mode", first: `cpu = { vcpus = 1, mode = "host-model" }`, second: `cpu = { vcpus = 1, mode = "maximum" }`, without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart},
+	{attribute: "cpu.model", first: `cpu = { vcpus = 1, model = "qemu64" }`, second: `cpu = { vcpus = 1, model = "kvm64" }`, without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart},
+	{attribute: "cpu.topology.sockets", first: `cpu = { vcpus = 2, topology = { sockets = 2, dies = 1, cores = 1, threads = 1 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
+	{attribute: "cpu.topology.dies", first: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 2, cores = 1, threads = 1 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
+	{attribute: "cpu.topology.cores", first: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 2, dies = 1, cores = 1, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
+	{attribute: "cpu.topology.threads", first: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 1, threads = 2 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
+	{attribute: "machine.hotplug_ports", first: `machine = { type = "q35", domain_type = "qemu", hotplug_ports = 14 }`, second: `machine = { type = "q35", domain_type = "qemu", hotplug_ports = 16 }`, without: `machine = { type = "q35", domain_type = "qemu" }`, change: atStart, removal: atStart, more: "fewer only as far as they are free"},
+	{attribute: "title", first: `title = "one"`, second: `title = "two"`, change: live, removal: live},
+	{attribute: "description", first: `description = "one"`, second: `description = "two"`, change: live, removal: live},
+	{attribute: "autostart", first: `autostart = true`, second: `autostart = false`, change: live, removal: never, more: "taken out, it is false"},
+	{attribute: "allow_restart", first: `allow_restart = true`, second: `allow_restart = false`, change: ours, removal: ours},
+	{attribute: "wait_for.addresses", first: `interfaces = { a = { user = true }, b = { user = true } }
+  wait_for = { addresses = ["a"], timeout = "1s" }`, second: `interfaces = { a = { user = true }, b = { user = true } }
+  wait_for = { addresses = ["b"], timeout = "1s" }`, without: `interfaces = { a = { user = true }, b = { user = true } }`, change: ours, removal: ours},
+	{attribute: "wait_for.agent", first: `guest_agent = true
+  wait_for = { agent = true, timeout = "1s" }`, second: `guest_agent = true
+  wait_for = { agent = false, timeout = "1s" }`, without: `guest_agent = true`, change: ours, removal: ours},
+	{attribute: "wait_for.timeout", first: `guest_agent = true
+  wait_for = { agent = true, timeout = "1s" }`, second: `guest_agent = true
+  wait_for = { agent = true, timeout = "2s" }`, without: `guest_agent = true`, change: ours, removal: ours},
+	{attribute: "guest_agent", first: `guest_agent = true`, second: `guest_agent = false`, change: atStart, removal: atStart},
+	{attribute: "firmware.type", first: `firmware = { type = "efi" }`, second: `firmware = { type = "bios" }`, change: atStart, removal: atStart},
+	{attribute: "firmware.secure_boot", first: `firmware = { type = "efi", secure_boot = true }
+  memory = "384Mi"`, second: `firmware = { type = "efi", secure_boot = false }
+  memory = "384Mi"`, without: `firmware = { type = "efi" }
+  memory = "384Mi"`, change: atStart, removal: atStart},
+	{attribute: "tpm.model", first: `tpm = { model = "tpm-tis" }`, second: `tpm = { model = "tpm-crb" }`, without: `tpm = {}`, change: atStart, removal: ours, more: "taken out, it stays as it is"},
+	{attribute: "tpm.version", first: `tpm = { model = "tpm-tis", version = "2.0" }`, second: `tpm = { model = "tpm-tis", version = "1.2" }`, without: `tpm = { model = "tpm-tis" }`, change: atStart, removal: never, more: "taken out, it is 2.0"},
+	{attribute: "graphics.type", change: atStart, removal: atStart, proof: "TestAccDevicesComeAndGo", more: "taken out with all of `graphics`"},
+	{attribute: "graphics.listen", first: `graphics = { type = "vnc", listen = "127.0.0.2" }`, second: `graphics = { type = "vnc", listen = "127.0.0.3" }`, without: `graphics = { type = "vnc" }`, change: atStart, removal: atStart},
+	{attribute: "graphics.port", first: `graphics = { type = "vnc", port = 5981 }`, second: `graphics = { type = "vnc", port = 5982 }`, without: `graphics = { type = "vnc" }`, change: atStart, removal: atStart},
+	{attribute: "graphics.password_wo", change: ours, removal: atStart, proof: "TestAccDevicesComeAndGo", more: "looked at when `password_wo_version` changes"},
+	{attribute: "graphics.password_wo_version", change: live, removal: atStart, proof: "TestAccDevicesComeAndGo", more: "a display that has no password yet asks for one from the next start on"},
+	{attribute: "video.model", first: `video = { model = "vga" }`, second: `video = { model = "bochs" }`, change: atStart, removal: atStart},
+	{attribute: "video.vram", first: `video = { model = "vga", vram = 16384 }`, second: `video = { model = "vga", vram = 8192 }`, without: `video = { model = "vga" }`, change: atStart, removal: ours},
+	{attribute: "video.heads", first: `video = { model = "virtio", heads = 1 }`, second: `video = { model = "virtio", heads = 2 }`, without: `video = { model = "virtio" }`, change: atStart, removal: ours},
+	{attribute: "rng.source", first: `rng = { source = "/dev/random" }`, second: `rng = { source = "/dev/urandom" }`, without: `rng = {}`, change: atStart, removal: atStart},
+	{attribute: "watchdog.model", first: `machine = { type = "pc", domain_type = "qemu" }
+  watchdog = { model = "ib700" }`, second: `machine = { type = "pc", domain_type = "qemu" }
+  watchdog = { model = "i6300esb" }`, without: `machine = { type = "pc", domain_type = "qemu" }
+  watchdog = {}`, change: atStart, removal: atStart},
+	{attribute: "watchdog.action", first: `watchdog = { action = "none" }`, second: `watchdog = { action = "poweroff" }`, without: `watchdog = {}`, change: atStart, removal: atStart},
+	{attribute: "console.log_file", first: `console = { log_file = "/var/log/libvirt/one.log" }`, second: `console = { log_file = "/var/log/libvirt/two.log" }`, without: `console = {}`, change: atStart, removal: atStart},
+	{attribute: "devices_xml", first: `devices_xml = "<sound model='ac97'/>"`, second: `devices_xml = "<sound model='ich9'/>"`, change: atStart, removal: atStart},
+	{attribute: "filesystems.*.source", first: `filesystems = { a = { source = "/srv", driver = "9p" } }`, second: `filesystems = { a = { source = "/var", driver = "9p" } }`, change: atStart, removal: atStart},
+	{attribute: "filesystems.*.target", first: `filesystems = { a = { source = "/srv", driver = "9p", target = "one" } }`, second: `filesystems = { a = { source = "/srv", driver = "9p", target = "two" } }`, without: `filesystems = { a = { source = "/srv", driver = "9p" } }`, change: atStart, removal: atStart},
+	{attribute: "filesystems.*.driver", first: `filesystems = { a = { source = "/srv", driver = "9p" } }`, second: `filesystems = { a = { source = "/srv", driver = "virtiofs" } }`, without: `filesystems = { a = { source = "/srv" } }`, change: atStart, removal: atStart},
+	{attribute: "filesystems.*.read_only", first: `filesystems = { a = { source = "/srv", driver = "9p", read_only = true } }`, second: `filesystems = { a = { source = "/srv", driver = "9p", read_only = false } }`, without: `filesystems = { a = { source = "/srv", driver = "9p" } }`, change: atStart, removal: atStart},
+	{attribute: "interfaces.*.network", change: live, removal: live, proof: "TestAccInterfacesChangeUnderARunningGuest", more: "a bridge for a network and the other way round, too; what has a `boot_order` at the next start"},
+	{attribute: "interfaces.*.bridge", change: live, removal: live, proof: "TestAccInterfacesChangeUnderARunningGuest"},
+	{attribute: "interfaces.*.port_group", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML"},
+	{attribute: "interfaces.*.direct.dev", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML", more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.direct.mode", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML", more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.user", change: live, removal: live, proof: "TestAccInterfacesChangeUnderARunningGuest", more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.model", first: `interfaces = { a = { user = true, model = "virtio" } }`, second: `interfaces = { a = { user = true, model = "e1000e" } }`, without: `interfaces = { a = { user = true } }`, change: live, removal: live, boots: true, more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.mac", first: `interfaces = { a = { user = true, mac = "52:54:00:00:00:01" } }`, second: `interfaces = { a = { user = true, mac = "52:54:00:00:00:02" } }`, without: `interfaces = { a = { user = true } }`, change: live, removal: ours, boots: true, more: "unplugged and plugged in; taken out, it stays as it is"},
+	{attribute: "interfaces.*.link", first: `interfaces = { a = { user = true, link = "down" } }`, second: `interfaces = { a = { user = true, link = "up" } }`, without: `interfaces = { a = { user = true } }`, change: live, removal: never, more: "taken out, it is up"},
+	{attribute: "interfaces.*.boot_order", first: `interfaces = { a = { user = true, boot_order = 1 } }`, second: `interfaces = { a = { user = true, boot_order = 2 } }`, without: `interfaces = { a = { user = true } }`, change: atStart, removal: atStart},
+	{attribute: "interfaces.*.mtu", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML", more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.vlan.tags", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML"},
+	{attribute: "interfaces.*.vlan.trunk", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML"},
+	{attribute: "interfaces.*.virtual_port.type", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML", more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.virtual_port.interface_id", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML", more: "unplugged and plugged in"},
+	{attribute: "interfaces.*.virtual_port.profile_id", change: live, removal: live, proof: "TestBuildGivesTheExpectedXML", more: "unplugged and plugged in"},
 }

@@ -49,6 +49,8 @@ type change struct {
 	change, removal        effect
 	// boots tells that the change needs a guest that answers.
 	boots bool
+	// proof is the test that proves it, where a row can't: it needs a network, say, or does not show in a domain's XML.
+	proof string
 	// more is a word about it for the table.
 	more string
 }
