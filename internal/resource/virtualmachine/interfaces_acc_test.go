@@ -1,9 +1,7 @@
 package virtualmachine_test
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
@@ -33,7 +31,7 @@ func newWired(t *testing.T) wired {
 
 // config is a machine with those interfaces, in HCL: key = { … }.
 func (w wired) config(m machine, interfaces ...string) string {
-	m.host, m.log, m.cmdline = w.Name, w.console.Path(), cmp.Or(m.cmdline, "virtclaim.nics=1 virtclaim.dhcp=eth0")
+	m.host, m.log, m.cmdline = w.Name, w.console.Path(), "virtclaim.nics=1 virtclaim.dhcp=eth0"
 	m.more += "\n  interfaces = {\n    " + strings.Join(interfaces, "\n    ") + "\n  }"
 	return fmt.Sprintf("provider \"virtclaim\" {\n  owner = \"wired\"\n  hosts = { %s = { uri = %q } }\n}\n", w.Name, w.URI) + m.hcl(w.lab)
 }
@@ -150,31 +148,6 @@ func testInterfacesChange(t *testing.T, machineType string) {
 				},
 			},
 			{Config: config(`lan = { network = "red", mac = "52:54:00:ab:cd:EF", model = "e1000", mtu = 1400, boot_order = 1 }`), PlanOnly: true},
-		},
-	})
-}
-
-// The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
-func TestAccTheAgentTellsAddresses(t *testing.T) {
-	w := newWired(t)
-	config := func(more string) string {
-		script := base64.StdEncoding.EncodeToString([]byte("ip address add 203.0.113.5/24 dev eth0"))
-		m := machine{machineType: "q35", cmdline: "virtclaim.nics=1 virtclaim.agent=vport0p1 virtclaim.run=" + script, more: more}
-		return w.config(m, `lan = { bridge = "`+lab.Bridge+`", model = "e1000" }`)
-	}
-	tells := resource.TestCheckResourceAttr(web, "addresses.lan.0", "203.0.113.5")
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps: []resource.TestStep{
-			{Config: config("guest_agent = true\n" + `wait_for = { agent = true, addresses = ["lan"] }`), Check: tells},
-			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
-			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
-			{
-				// The guest keeps the port until its next start.
-				Config:           config(""),
-				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check:            resource.ComposeTestCheckFunc(tells, w.guest(t, "report_nic eth0", "address=203.0.113.5/24")),
-			},
 		},
 	})
 }
