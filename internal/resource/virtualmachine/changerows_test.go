@@ -130,7 +130,7 @@ var changes = []change{
 	{attribute: "cpu.topology.dies", first: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 2, cores = 1, threads = 1 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
 	{attribute: "cpu.topology.cores", first: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 2, dies = 1, cores = 1, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
 	{attribute: "cpu.topology.threads", first: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 1, threads = 2 } }`, second: `cpu = { vcpus = 2, topology = { sockets = 1, dies = 1, cores = 2, threads = 1 } }`, without: `cpu = { vcpus = 2 }`, change: atStart, removal: atStart},
-	{attribute: "machine.hotplug_ports", first: `machine = { type = "q35", domain_type = "qemu", hotplug_ports = 14 }`, second: `machine = { type = "q35", domain_type = "qemu", hotplug_ports = 16 }`, without: `machine = { type = "q35", domain_type = "qemu" }`, change: atStart, removal: atStart, more: "fewer only as far as they are free"},
+	{attribute: "machine.hotplug_ports", first: `machine = { type = "q35", domain_type = "qemu", hotplug_ports = 14 }`, second: `machine = { type = "q35", domain_type = "qemu", hotplug_ports = 16 }`, without: `machine = { type = "q35", domain_type = "qemu" }`, change: atStart, removal: ours, more: "fewer only as far as they are free; taken out, they stay"},
 	{attribute: "title", first: `title = "one"`, second: `title = "two"`, change: live, removal: live},
 	{attribute: "description", first: `description = "one"`, second: `description = "two"`, change: live, removal: live},
 	{attribute: "autostart", first: `autostart = true`, second: `autostart = false`, change: live, removal: never, more: "taken out, it is false"},
@@ -145,12 +145,9 @@ var changes = []change{
   wait_for = { agent = true, timeout = "1s" }`, second: `guest_agent = true
   wait_for = { agent = true, timeout = "2s" }`, without: `guest_agent = true`, change: ours, removal: ours},
 	{attribute: "guest_agent", first: `guest_agent = true`, second: `guest_agent = false`, change: atStart, removal: atStart},
-	{attribute: "firmware.type", first: `firmware = { type = "efi" }`, second: `firmware = { type = "bios" }`, change: atStart, removal: atStart},
-	{attribute: "firmware.secure_boot", first: `firmware = { type = "efi", secure_boot = true }
-  memory = "384Mi"`, second: `firmware = { type = "efi", secure_boot = false }
-  memory = "384Mi"`, without: `firmware = { type = "efi" }
-  memory = "384Mi"`, change: atStart, removal: atStart},
-	{attribute: "tpm.model", first: `tpm = { model = "tpm-tis" }`, second: `tpm = { model = "tpm-crb" }`, without: `tpm = {}`, change: atStart, removal: ours, more: "taken out, it stays as it is"},
+	{attribute: "firmware.type", first: `firmware = { type = "bios" }`, second: `firmware = { type = "efi" }`, change: atStart, removal: never, more: "taken out, it is libvirt's choice from the next start on"},
+	{attribute: "firmware.secure_boot", change: atStart, removal: never, proof: "TestAccFirmwareAndTPMKeepTheirState", more: "taken out, it is false"},
+	{attribute: "tpm.model", first: `tpm = { model = "tpm-tis" }`, second: `tpm = { model = "tpm-crb" }`, change: atStart, removal: never, more: "taken out, it is libvirt's choice from the next start on"},
 	{attribute: "tpm.version", first: `tpm = { model = "tpm-tis", version = "2.0" }`, second: `tpm = { model = "tpm-tis", version = "1.2" }`, without: `tpm = { model = "tpm-tis" }`, change: atStart, removal: never, more: "taken out, it is 2.0"},
 	{attribute: "graphics.type", change: atStart, removal: atStart, proof: "TestAccDevicesComeAndGo", more: "taken out with all of `graphics`"},
 	{attribute: "graphics.listen", first: `graphics = { type = "vnc", listen = "127.0.0.2" }`, second: `graphics = { type = "vnc", listen = "127.0.0.3" }`, without: `graphics = { type = "vnc" }`, change: atStart, removal: atStart},
@@ -158,8 +155,8 @@ var changes = []change{
 	{attribute: "graphics.password_wo", change: ours, removal: atStart, proof: "TestAccDevicesComeAndGo", more: "looked at when `password_wo_version` changes"},
 	{attribute: "graphics.password_wo_version", change: live, removal: atStart, proof: "TestAccDevicesComeAndGo", more: "a display that has no password yet asks for one from the next start on"},
 	{attribute: "video.model", first: `video = { model = "vga" }`, second: `video = { model = "bochs" }`, change: atStart, removal: atStart},
-	{attribute: "video.vram", first: `video = { model = "vga", vram = 16384 }`, second: `video = { model = "vga", vram = 8192 }`, without: `video = { model = "vga" }`, change: atStart, removal: ours},
-	{attribute: "video.heads", first: `video = { model = "virtio", heads = 1 }`, second: `video = { model = "virtio", heads = 2 }`, without: `video = { model = "virtio" }`, change: atStart, removal: ours},
+	{attribute: "video.vram", first: `video = { model = "vga", vram = 16384 }`, second: `video = { model = "vga", vram = 8192 }`, change: atStart, removal: never, more: "taken out, it is libvirt's choice from the next start on"},
+	{attribute: "video.heads", first: `video = { model = "virtio", heads = 1 }`, second: `video = { model = "virtio", heads = 2 }`, change: atStart, removal: never, more: "taken out, it is libvirt's choice from the next start on"},
 	{attribute: "rng.source", first: `rng = { source = "/dev/random" }`, second: `rng = { source = "/dev/urandom" }`, without: `rng = {}`, change: atStart, removal: atStart},
 	{attribute: "watchdog.model", first: `machine = { type = "pc", domain_type = "qemu" }
   watchdog = { model = "ib700" }`, second: `machine = { type = "pc", domain_type = "qemu" }

@@ -104,17 +104,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		err = life.start(ctx, uuid)
 	}
 	if err == nil {
-		if state, err := h.State(ctx, uuid); err == nil {
-			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("state"), state.String())...)
-		}
-		if err := life.finish(ctx, uuid, want); err != nil {
-			resp.Diagnostics.AddWarning("The machine is not marked as wholly created",
-				fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
-		}
-		if is, came := plan.await(ctx, life, &resp.Diagnostics); came {
-			readAddresses(&plan, is)
-			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
-		}
+		plan.settle(ctx, life, want, &resp.Diagnostics)
+		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	if err != nil {
 		if undo := life.takeBack(ctx, uuid); undo != nil {
@@ -124,6 +115,23 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			r.backend.Free(name)
 		}
 		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
+	}
+}
+
+// settle fills in what shows only once a machine is as it was wanted, and then marks it so: what is interrupted before, the next
+// apply goes on with. Nothing here is an error: Terraform would destroy what is there.
+func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, diags *diag.Diagnostics) {
+	if state, err := life.host.State(ctx, m.UUID.ValueString()); err == nil {
+		m.State = types.StringValue(state.String())
+	}
+	if is, came := m.await(ctx, life, diags); came {
+		readAddresses(m, is)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // all of it may have gone by waiting
+	defer cancel()
+	if err := life.finish(ctx, m.UUID.ValueString(), want); err != nil {
+		diags.AddWarning("The machine is not marked as wholly created",
+			fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
 	}
 }
 
