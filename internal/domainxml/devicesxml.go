@@ -156,8 +156,10 @@ func eachDevice(list *libvirtxml.DomainDeviceList, f func(field int, devices ref
 }
 
 func aliasOf(device reflect.Value) string {
-	if a, ok := device.FieldByName("Alias").Interface().(*libvirtxml.DomainAlias); ok && a != nil {
-		return a.Name
+	if field := device.FieldByName("Alias"); field.IsValid() {
+		if a, ok := field.Interface().(*libvirtxml.DomainAlias); ok && a != nil {
+			return a.Name
+		}
 	}
 	return ""
 }

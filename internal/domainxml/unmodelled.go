@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"libvirt.org/go/libvirtxml"
 )
 
 // modelled are the elements of a domain, and of its devices, that a Machine speaks of, or that libvirt writes into every
@@ -31,7 +29,7 @@ func Unmodelled(text string) ([]string, error) {
 	}
 	devices := *d.Devices
 	devices.Consoles = withoutSerialTwin(devices.Consoles)
-	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgent)
+	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgentPort)
 	count := elements(reflect.ValueOf(*d))
 	maps.Copy(count, elements(reflect.ValueOf(devices)))
 	var names []string
@@ -48,7 +46,8 @@ func Unmodelled(text string) ([]string, error) {
 	return names, nil
 }
 
-// elements counts the child elements of one of libvirtxml's structures by name. Attributes are left out.
+// elements counts the child elements of one of libvirtxml's structures by name. Attributes are left out, and what was given as
+// XML.
 func elements(of reflect.Value) map[string]int {
 	count := map[string]int{}
 	for i := range of.NumField() {
@@ -60,7 +59,11 @@ func elements(of reflect.Value) map[string]int {
 		switch {
 		case field.Type() == reflect.TypeFor[xml.Name](), strings.Contains(option, "attr"), field.IsZero():
 		case field.Kind() == reflect.Slice:
-			count[name] = field.Len()
+			for n := range field.Len() {
+				if !strings.HasPrefix(aliasOf(field.Index(n)), xmlAlias) {
+					count[name]++
+				}
+			}
 		default:
 			count[name] = 1
 		}
@@ -73,8 +76,4 @@ func nameOf(t reflect.Type) string {
 	name, _ := t.FieldByName("XMLName")
 	space, local, _ := strings.Cut(name.Tag.Get("xml"), " ")
 	return path.Base(path.Dir(space)) + ":" + local
-}
-
-func isAgent(c libvirtxml.DomainChannel) bool {
-	return c.Target != nil && c.Target.VirtIO != nil && c.Target.VirtIO.Name == "org.qemu.guest_agent.0"
 }

@@ -24,6 +24,7 @@ func TestUnmodelledNamesWhatHasNoWords(t *testing.T) {
 			<sound model='ich9'/><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices></domain>`,
 			[]string{"hostdev", "sound"},
 		},
+		"devices that were given as XML": {`<domain><seclabel type='none'/><devices><sound model='ich9'><alias name='ua-xml-0'/></sound></devices></domain>`, nil},
 		"a channel that is not the agent's": {`<domain><devices><channel type='spicevmc'><target type='virtio' name='com.redhat.spice.0'/></channel>
 			</devices></domain>`, []string{"channel"}},
 		"a second one": {
