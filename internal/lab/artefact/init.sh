@@ -83,16 +83,20 @@ dhcp() {
 }
 
 # answer: what QEMU's agent would say to each question that comes in, as far as the lab asks; its own is no part of BusyBox.
-# It makes few processes: libvirt waits only some seconds.
+# It makes few processes: libvirt waits only some seconds. As long as nobody is at the other end of the port it is at its end:
+# libvirt comes when the guest has opened it.
 answer() {
-	while read -r question; do
-		id=${question##*'"id":'}
-		case $question in
-		*guest-sync-delimited*) printf '\377{"return":%s}\n' "${id%%'}'*}" ;;
-		*guest-sync*) printf '{"return":%s}\n' "${id%%'}'*}" ;;
-		*guest-network-get-interfaces*) echo "{\"return\":[$(networks)]}" ;;
-		*) echo '{"error":{"class":"CommandNotFound","desc":"the guest of the lab has no such command"}}' ;;
-		esac
+	while :; do
+		while read -r question; do
+			id=${question##*'"id":'}
+			case $question in
+			*guest-sync-delimited*) printf '\377{"return":%s}\n' "${id%%'}'*}" ;;
+			*guest-sync*) printf '{"return":%s}\n' "${id%%'}'*}" ;;
+			*guest-network-get-interfaces*) echo "{\"return\":[$(networks)]}" ;;
+			*) echo '{"error":{"class":"CommandNotFound","desc":"the guest of the lab has no such command"}}' ;;
+			esac
+		done
+		usleep 100000
 	done
 }
 

@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
@@ -195,4 +196,29 @@ func TestAccInterfacesOfAnInterruptedApply(t *testing.T) {
 		t.Errorf("the guest has booted %d times", boots)
 	}
 	cli.Must("destroy", "-auto-approve")
+}
+
+// The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
+func TestAccTheAgentTellsAddresses(t *testing.T) {
+	w := newWired(t)
+	config := func(more string) string {
+		script := base64.StdEncoding.EncodeToString([]byte("ip address add 203.0.113.5/24 dev eth0"))
+		m := machine{machineType: "q35", cmdline: "virtclaim.nics=1 virtclaim.agent=vport0p1 virtclaim.run=" + script, more: more}
+		return w.config(m, `lan = { bridge = "`+lab.Bridge+`", model = "e1000" }`)
+	}
+	tells := resource.TestCheckResourceAttr(web, "addresses.lan.0", "203.0.113.5")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config("guest_agent = true\n" + `wait_for = { agent = true, addresses = ["lan"] }`), Check: tells},
+			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
+			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
+			{
+				// The guest keeps the port until its next start.
+				Config:           config(""),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
+				Check:            resource.ComposeTestCheckFunc(tells, w.guest(t, "report_nic eth0", "address=203.0.113.5/24")),
+			},
+		},
+	})
 }
