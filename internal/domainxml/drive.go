@@ -61,7 +61,8 @@ func Drive(text, key string, medium volume.Volume) (element string, ok bool, err
 	return "", false, nil
 }
 
-// Inserts are the disks, by key and sorted, whose drive is empty in a running domain and whose medium want has.
+// Inserts are the disks, by key and sorted, whose drive is empty in a running domain and whose medium want has. A floppy drive that
+// was made by hand may let its guest write: it is given none, as that changes only with the drive.
 func Inserts(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -69,7 +70,9 @@ func Inserts(live string, want Machine) ([]string, error) {
 	}
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		empty := func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && isDrive(k) && isEmpty(k) }
+		empty := func(k libvirtxml.DomainDisk) bool {
+			return diskKey(k) == key && isDrive(k) && isEmpty(k) && isReadOnly(k)
+		}
 		if disk := want.Disks[key]; IsDrive(disk.Device) && len(disk.Volume.Images) > 0 && slices.ContainsFunc(d.Devices.Disks, empty) {
 			keys = append(keys, key)
 		}

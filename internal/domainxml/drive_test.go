@@ -149,8 +149,9 @@ func TestDriveChangesNothingButTheMedium(t *testing.T) {
 			}
 		}
 	}
-	if target, err := Target(live, "seed"); target != "" || err != nil {
-		t.Errorf("the drive is a disk that could grow, %s: %v", target, err)
+	want := Machine{Disks: map[string]Disk{"seed": {Volume: iscsi(volume.ReadShared, false), Device: CDROM, Bus: "ide"}}}
+	if grows, err := Grows(live, want); len(grows) != 0 || err != nil {
+		t.Errorf("the drive is a disk that could grow, %v: %v", grows, err)
 	}
 	for _, key := range []string{"data", "nothing"} {
 		if _, ok, err := Drive(live, key, volume.Volume{}); ok || err != nil {

@@ -264,16 +264,27 @@ func opens(live, want Disk) bool {
 	return sameDevice(live, want)
 }
 
-// Target is libvirt's name of the disk of that key, and not of a drive, in a domain's XML; empty when it has none.
-func Target(text, key string) (string, error) {
-	d, err := Unmarshal(text)
+// Grows are the disks of a running domain, by libvirt's names of them, whose storage may have more bytes than the guest knows.
+// Files on the host are left out, and a device that still has another volume than want: that one is not to be touched.
+func Grows(live string, want Machine) (map[string]int64, error) {
+	d, err := Unmarshal(live)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	mark, err := parseMark(d)
+	if err != nil {
+		return nil, err
+	}
+	bytes := map[string]int64{}
 	for _, disk := range d.Devices.Disks {
-		if diskKey(disk) == key && isFixed(disk) && disk.Target != nil {
-			return disk.Target.Dev, nil
+		key := diskKey(disk)
+		intent, v := want.Disks[key], want.Disks[key].Volume
+		if !isFixed(disk) || disk.Target == nil || v.Capacity == nil || len(v.Images) == 0 || v.Images[0].Type == "file" {
+			continue
+		}
+		if is := parseDisk(disk, mark.disk(key)); !is.Another(intent) {
+			bytes[disk.Target.Dev] = *v.Capacity
 		}
 	}
-	return "", nil
+	return bytes, nil
 }

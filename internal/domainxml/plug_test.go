@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -179,8 +181,10 @@ func TestPlugNamesATargetThatIsTakenAnew(t *testing.T) {
 	before.Disks["seed"] = Disk{Device: CDROM, Bus: "scsi"}
 	after.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "scsi"}
 	live, stored := build(t, before), build(t, after)
-	if taken, err := Target(stored, "new"); err != nil || !strings.Contains(live, `dev="`+taken+`"`) {
-		t.Fatalf("%s is not named twice, %v", taken, err)
+	for _, text := range []string{live, stored} {
+		if !strings.Contains(text, `dev="sdc"`) {
+			t.Fatalf("sdc is not named twice:\n%s", text)
+		}
 	}
 	for key, target := range map[string]string{"new": "sdd", "data": "vdc"} {
 		device, err := Plug(stored, live, key)
@@ -288,6 +292,55 @@ func TestADiskThatNamesAPoolIsNotUnplugged(t *testing.T) {
 	}{{want, nil}, {Machine{}, []string{"vda"}}} {
 		if lost, err := Loses(live, c.want); err != nil || !slices.Equal(lost, c.lost) {
 			t.Errorf("it loses %v, %v", lost, err)
+		}
+	}
+}
+
+// A machine that boots from a disk keeps that until its next start, whatever it is to have by then: what is larger is the other one.
+func TestOnlyWhatTheGuestHasGrows(t *testing.T) {
+	live := machines()["direct-boot"]
+	for name, c := range map[string]struct {
+		name string
+		want map[string]int64
+	}{
+		"the same":     {"iqn.2026-01.io.example:disks/1", map[string]int64{"vda": 1 << 31}},
+		"another unit": {"iqn.2026-01.io.example:disks/2", map[string]int64{}},
+	} {
+		want := iscsi(volume.WriteExclusive, true)
+		want.Capacity, want.Images[0].Name = ptr(int64(1<<31)), c.name
+		got, err := Grows(build(t, live), Machine{Disks: map[string]Disk{"root": {Volume: want, Device: Fixed, Bus: "virtio"}}})
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// A floppy drive that was made by hand lets its guest write; libvirt changes that with the drive only.
+func TestNoMediumGoesIntoADriveThatWrites(t *testing.T) {
+	want := Machine{Disks: map[string]Disk{"fda": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"}}}
+	for more, inserted := range map[string][]string{"": nil, "<readonly/>": {"fda"}} {
+		live := "<domain><devices><disk type='file' device='floppy'><target dev='fda' bus='fdc'/>" + more + "</disk></devices></domain>"
+		got, err := Inserts(live, want)
+		if diff := cmp.Diff(inserted, got); diff != "" || err != nil {
+			t.Errorf("with %q: %v (-want +got):\n%s", more, err, diff)
+		}
+	}
+}
+
+func TestAGuestThatDoesNotFollowItsBalloonNeedsNoStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		live, liveMax, want, wantMax uint
+		same                         bool
+	}{
+		"as wanted":                 {2 << 20, 8 << 20, 2 << 20, 8 << 20, true},
+		"it has all":                {8 << 20, 8 << 20, 2 << 20, 8 << 20, true},
+		"it has too little":         {1 << 20, 8 << 20, 2 << 20, 8 << 20, false},
+		"it has all of another one": {4 << 20, 4 << 20, 2 << 20, 8 << 20, false},
+		"no maximum":                {2 << 20, 2 << 20, 1 << 20, 0, false},
+	} {
+		live, want := Machine{Memory: c.live, MaxMemory: c.liveMax}, Machine{Memory: c.want, MaxMemory: c.wantMax}
+		if got := memory.same(live, want); got != c.same {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

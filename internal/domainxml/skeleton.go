@@ -36,7 +36,7 @@ func IsQ35(machineType string) bool {
 }
 
 // SameType tells whether two machine types are the same once libvirt has resolved aliases: it stores pc as
-// pc-i440fx-<version> and q35 as pc-q35-<version>.
+// pc-i440fx-<version>, q35 as pc-q35-<version>, and others, such as virt, with the version behind them.
 func SameType(a, b string) bool {
 	return a == b || resolves(a, b) || resolves(b, a)
 }
@@ -48,5 +48,5 @@ func resolves(alias, full string) bool {
 	case "q35":
 		return strings.HasPrefix(full, "pc-q35-")
 	}
-	return false
+	return alias != "" && strings.HasPrefix(full, alias+"-")
 }

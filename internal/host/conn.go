@@ -8,9 +8,13 @@ import (
 	"net/url"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
+
+// lastGrace is what calls get to end that others make on a connection that was abandoned.
+const lastGrace = time.Minute
 
 // conn is a connection that several calls share. It may be abandoned while others still wait for their answers; the
 // last of them closes it.
@@ -42,6 +46,8 @@ func (c *conn) abandon() {
 	defer c.mu.Unlock()
 	c.abandoned = true
 	c.closeIfUnused()
+	// A call that never ends, as to an agent that hangs, is not to keep the connection, and ssh, for ever.
+	time.AfterFunc(lastGrace, func() { _ = c.way.Close() })
 }
 
 // closeIfUnused hangs up without a word: a libvirtd that was given up may never answer one.

@@ -85,9 +85,11 @@ func (h *Host) xml(ctx context.Context, id string, flags libvirt.DomainXMLFlags)
 	})
 }
 
-// SavedXML is what ran when the domain, which is off, was saved with its memory: Domain.Saved.
+// SavedXML is what ran when the domain, which is off, was saved with its memory: Domain.Saved, with its secrets.
 func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
-	return onDomain(ctx, h, "look at the managed save of domain", id, saved)
+	return onDomain(ctx, h, "look at the managed save of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
+		return saved(l, d, libvirt.DomainXMLSecure) // its own flag has the same number
+	})
 }
 
 // State tells whether a domain runs.

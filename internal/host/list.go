@@ -62,7 +62,7 @@ func show(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
 	if shown.Stored, err = l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive); err != nil || active != 0 {
 		return shown, err
 	}
-	shown.Saved, err = saved(l, d)
+	shown.Saved, err = saved(l, d, 0)
 	if isCode(err, libvirt.ErrOperationInvalid) {
 		return show(l, d) // it has just been started
 	}
@@ -70,10 +70,10 @@ func show(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
 }
 
 // saved is the definition in the managed save of a domain; empty without one.
-func saved(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
+func saved(l *libvirt.Libvirt, d libvirt.Domain, flags libvirt.DomainXMLFlags) (string, error) {
 	has, err := l.DomainHasManagedSaveImage(d, 0)
 	if err != nil || has == 0 {
 		return "", err
 	}
-	return l.DomainManagedSaveGetXMLDesc(d, 0)
+	return l.DomainManagedSaveGetXMLDesc(d, flags)
 }

@@ -47,11 +47,17 @@ func bootIntent(ctx context.Context, m model, want *domainxml.Machine, diags *di
 	}
 }
 
+// readBoot leaves an empty command line as it is: it says the same as none.
 func readBoot(m *model, is domainxml.Machine) {
+	before := m.Boot.Attributes()["cmdline"]
 	m.Boot = types.ObjectNull(bootTypes)
 	if is.Boot != nil {
+		cmdline := tfvalue.OrNull(is.Boot.Cmdline)
+		if cmdline.IsNull() && before != nil && before.Equal(types.StringValue("")) {
+			cmdline = types.StringValue("")
+		}
 		m.Boot = types.ObjectValueMust(bootTypes, map[string]attr.Value{
-			"kernel": tfvalue.OrNull(is.Boot.Kernel), "initrd": tfvalue.OrNull(is.Boot.Initrd), "cmdline": tfvalue.OrNull(is.Boot.Cmdline),
+			"kernel": tfvalue.OrNull(is.Boot.Kernel), "initrd": tfvalue.OrNull(is.Boot.Initrd), "cmdline": cmdline,
 		})
 	}
 }

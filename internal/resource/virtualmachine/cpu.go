@@ -76,6 +76,7 @@ func cpuAttributes() map[string]schema.Attribute {
 				Optional: true,
 				MarkdownDescription: "Model of the mode `custom`, which may then be left out, such as `EPYC-Rome`: one of " +
 					"`virsh domcapabilities`. Takes effect at the next start.",
+				Validators: notEmpty,
 			},
 			"topology": schema.SingleNestedAttribute{
 				Optional: true,

@@ -65,8 +65,12 @@ func filesystemsAttributes() map[string]schema.Attribute {
 // filesystems are those by key; none while the map is unknown.
 func (m model) filesystems(ctx context.Context, diags *diag.Diagnostics) map[string]filesystemModel {
 	all := map[string]filesystemModel{}
-	if !m.Filesystems.IsNull() && !m.Filesystems.IsUnknown() {
-		diags.Append(m.Filesystems.ElementsAs(ctx, &all, true)...)
+	for key, element := range m.Filesystems.Elements() {
+		if o, ok := element.(types.Object); ok && isSet(o) {
+			var f filesystemModel
+			diags.Append(o.As(ctx, &f, asOptions)...)
+			all[key] = f
+		}
 	}
 	return all
 }

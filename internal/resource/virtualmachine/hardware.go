@@ -42,10 +42,12 @@ func hardwareAttributes() map[string]schema.Attribute {
 			"type": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: kept,
 				MarkdownDescription: "Machine type, such as `pc`, `q35` or a full name. libvirt's default if absent.",
+				Validators:          notEmpty,
 			},
 			"arch": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: kept,
 				MarkdownDescription: "Architecture, such as `x86_64`. The host's own if absent.",
+				Validators:          notEmpty,
 			},
 			"domain_type": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: kept,

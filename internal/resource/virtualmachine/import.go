@@ -21,6 +21,10 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("Invalid import id", err.Error())
 		return
 	}
+	if !r.backend.Ready() {
+		resp.Diagnostics.AddError("The machine could not be imported", "The provider's configuration is not known yet.")
+		return
+	}
 	h, err := r.backend.Hosts.Host(parts[0])
 	if err != nil {
 		resp.Diagnostics.AddError("Unknown host", err.Error())
@@ -51,6 +55,6 @@ func warnUnmodelled(diags *diag.Diagnostics, id, stored string) {
 	if len(names) > 0 {
 		diags.AddWarning("Not all of the machine can be described here",
 			fmt.Sprintf("Domain %s has elements that virtclaim_virtual_machine has no attributes for: %s. They stay as they are, and whether "+
-				"they change is not seen.", id, strings.Join(names, ", ")))
+				"they change is not seen; but devices of a kind go with the first of them, when its attribute is taken out.", id, strings.Join(names, ", ")))
 	}
 }

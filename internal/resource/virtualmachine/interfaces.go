@@ -51,11 +51,15 @@ var (
 // interfacePath is where an interface's attribute is in the configuration.
 func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapKey(key) }
 
-// interfaces are the interfaces by key; none while the map is unknown.
+// interfaces are the interfaces by key, as far as they are known.
 func (m model) interfaces(ctx context.Context, diags *diag.Diagnostics) map[string]interfaceModel {
 	interfaces := map[string]interfaceModel{}
-	if !m.Interfaces.IsNull() && !m.Interfaces.IsUnknown() {
-		diags.Append(m.Interfaces.ElementsAs(ctx, &interfaces, true)...)
+	for key, element := range m.Interfaces.Elements() {
+		if o, ok := element.(types.Object); ok && isSet(o) {
+			var i interfaceModel
+			diags.Append(o.As(ctx, &i, asOptions)...)
+			interfaces[key] = i
+		}
 	}
 	return interfaces
 }

@@ -31,7 +31,6 @@ var (
 )
 
 func interfacesAttributes() map[string]schema.Attribute {
-	notEmpty := []validator.String{stringvalidator.LengthAtLeast(1)}
 	return map[string]schema.Attribute{"interfaces": schema.MapNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Network interfaces, keyed by a name of your choice. The key is the interface's identity: adding one leaves the " +

@@ -56,49 +56,49 @@ type life struct {
 }
 
 // define makes the domain, marked as being created. A domain that has the name already is gone on with only when an
-// interrupted creation of the same owner left it.
-func (l life) define(ctx context.Context, want domainxml.Machine) (string, error) {
+// interrupted creation of the same owner left it; runs tells that it was found running.
+func (l life) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating}
-	found, err := l.host.LookupByName(ctx, want.Name)
+	there, err := l.host.LookupByName(ctx, want.Name)
 	if err == nil {
-		return l.goOn(ctx, found, want)
+		return l.goOn(ctx, there, want)
 	}
 	if !errors.Is(err, host.ErrNotFound) {
-		return "", err
+		return "", false, err
 	}
 	// The UUID is made here, so that a domain whose host answers no more can be found again.
 	want.UUID = uuid.NewString()
 	text, err := domainxml.Build(want.WithMACs(domainxml.Machine{}, newMAC))
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	made, err := l.host.Define(ctx, text)
 	if err == nil {
-		return made, nil
+		return made, false, nil
 	}
 	if undo := l.takeBack(ctx, want.UUID); undo != nil {
 		err = fmt.Errorf("%w\n\nLeft behind, perhaps: the domain, with the UUID %s: %w", err, want.UUID, undo)
 	}
-	return "", err
+	return "", false, err
 }
 
 // goOn makes what an interrupted creation left what is wanted now.
-func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (string, error) {
+func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id string, runs bool, err error) {
 	is, active, err := l.look(ctx, uuid)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if l.owner == "" || is.Mark != want.Mark {
-		return "", fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. "+
+		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. "+
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
 	}
 	if want.Emulates(is) {
 		_, err := l.become(ctx, uuid, want, active, false)
-		return uuid, err
+		return uuid, active, err
 	}
 	// The configuration has changed since to what no redefinition can make of it.
 	if err := l.end(ctx, uuid, true); err != nil {
-		return "", err
+		return "", false, err
 	}
 	return l.define(ctx, want)
 }

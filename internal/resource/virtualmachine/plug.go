@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -77,7 +76,9 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 	if live, err = l.scale(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
-	l.grow(ctx, uuid, live, want)
+	if err := l.grow(ctx, uuid, live, want); err != nil {
+		return nil, err
+	}
 	return domainxml.Pending(live, want)
 }
 
@@ -109,15 +110,12 @@ func (l life) insert(ctx context.Context, uuid, live, key string, medium volume.
 
 // grow tells the guest of storage that has grown. Local disks, which are files, are grown by their own resource. Storage that is
 // smaller than its claim says is no reason to fail: the guest goes on with what there is.
-func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) {
-	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		v := want.Disks[key].Volume
-		target, err := domainxml.Target(live, key)
-		if err != nil || target == "" || want.Disks[key].Device != domainxml.Fixed || v.Capacity == nil || len(v.Images) == 0 || v.Images[0].Type == "file" {
-			continue
-		}
-		if err := l.host.GrowDevice(ctx, uuid, target, *v.Capacity); err != nil {
-			tflog.Warn(ctx, "The guest was not told of grown storage", map[string]any{"disk": key, "error": err.Error()})
+func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) error {
+	all, err := domainxml.Grows(live, want)
+	for target, bytes := range all {
+		if err := l.host.GrowDevice(ctx, uuid, target, bytes); err != nil {
+			tflog.Warn(ctx, "The guest was not told of grown storage", map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
 		}
 	}
+	return err
 }

@@ -81,7 +81,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
-	uuid, err := life.define(ctx, want)
+	uuid, runs, err := life.define(ctx, want)
 	if err != nil {
 		r.backend.Free(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
@@ -107,7 +107,14 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		plan.settle(ctx, life, want, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
-	if err != nil {
+	switch {
+	case err != nil && runs:
+		// Its guest may have run for long, and have something to lose.
+		resp.State.RemoveResource(ctx)
+		r.backend.Free(name)
+		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
+			"and it is left so: the next apply goes on with it", err))
+	case err != nil:
 		if undo := life.takeBack(ctx, uuid); undo != nil {
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {

@@ -19,12 +19,13 @@ var (
 	// domainName leaves out what libvirt refuses in names (a slash) and what an import id could not carry.
 	domainName   = regexp.MustCompile(`^[^/\s]+$`)
 	absolutePath = regexp.MustCompile(`^/`)
+	notEmpty     = []validator.String{stringvalidator.LengthAtLeast(1)}
 )
 
 func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
-			"All but `host`, `name` and `machine` changes in place. Disks on the buses virtio and scsi are plugged " +
+			"All but `host`, `name` and `machine` changes in place. Disks on the buses virtio, scsi and usb are plugged " +
 			"into and unplugged from a running machine, unless it boots from them, and its CD-ROM drives are given other media; it is " +
 			"given memory and processors within their maximum. What a running guest can't be given is written to the stored definition, " +
 			"and a warning says that it takes effect at the machine's next start; or `allow_restart` restarts it. Another `host`, `name` " +

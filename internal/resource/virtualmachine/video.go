@@ -2,6 +2,8 @@ package virtualmachine
 
 import (
 	"context"
+	"fmt"
+	"math/bits"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -36,7 +38,9 @@ func videoAttributes() map[string]schema.Attribute {
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"vram": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Video memory in KiB. libvirt's choice for the model if absent.", Validators: positive,
+				Optional: true, MarkdownDescription: "Video memory in KiB, a power of two. libvirt's choice for the " +
+					"model if absent.",
+				Validators: []validator.Int64{powerOfTwo{}}, // libvirt rounds others up
 			},
 			"heads": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Number of screens. libvirt's choice for the model if absent.", Validators: positive,
@@ -69,4 +73,18 @@ func countOrNull(n uint) types.Int64 {
 		return types.Int64Null()
 	}
 	return types.Int64Value(int64(n))
+}
+
+// powerOfTwo refuses sizes that libvirt would round up.
+type powerOfTwo struct{}
+
+func (powerOfTwo) Description(context.Context) string { return "must be a power of two" }
+
+func (v powerOfTwo) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (v powerOfTwo) ValidateInt64(ctx context.Context, req validator.Int64Request, resp *validator.Int64Response) {
+	if n := req.ConfigValue.ValueInt64(); isSet(req.ConfigValue) && (n < 1 || bits.OnesCount64(uint64(n)) != 1) {
+		resp.Diagnostics.AddAttributeError(req.Path, "No power of two",
+			fmt.Sprintf("It is %d, and %s: libvirt would round it up, and each plan would want to change that.", n, v.Description(ctx)))
+	}
 }

@@ -72,7 +72,7 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 		diags.AddAttributeError(path.Root("wait_for").AtName("agent"), "No agent to wait for",
 			"The machine has no port for an agent, so that none can answer. Set guest_agent = true, or leave this out.")
 	}
-	interfaces := m.interfaces(ctx, diags)
+	interfaces := m.Interfaces.Elements()
 	for _, key := range keys {
 		if _, has := interfaces[key.ValueString()]; !has && !key.IsUnknown() && !m.Interfaces.IsUnknown() {
 			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No interface to wait for",

@@ -1,0 +1,71 @@
+package virtualmachine
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// What is given by a variable is unknown to terraform validate, as a whole.
+func TestAnElementThatIsNotKnownIsNotRefused(t *testing.T) {
+	m := model{
+		Interfaces:  types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, map[string]attr.Value{"lan": types.ObjectUnknown(interfaceTypes)}),
+		Filesystems: types.MapValueMust(types.ObjectType{AttrTypes: filesystemTypes}, map[string]attr.Value{"a": types.ObjectUnknown(filesystemTypes)}),
+		WaitFor: types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
+			"addresses": types.SetValueMust(types.StringType, []attr.Value{types.StringValue("lan")}),
+			"agent":     types.BoolNull(), "timeout": types.StringNull(),
+		}),
+	}
+	var diags diag.Diagnostics
+	for _, check := range []group{interfacesGroup, filesystemsGroup, addressesGroup} {
+		check.check(t.Context(), m, &diags)
+	}
+	if diags.HasError() {
+		t.Error(diags)
+	}
+}
+
+func waitForTypes(t *testing.T) map[string]attr.Type {
+	t.Helper()
+	return waitForAttribute().GetType().(types.ObjectType).AttrTypes
+}
+
+func TestAnotherSpellingOfAMachineTypeIsNoOtherMachine(t *testing.T) {
+	for asked, stored := range map[string]string{"virt": "virt-7.2", "q35": "pc-q35-7.2", "pc": "pc-i440fx-7.2", "s390-ccw-virtio": "s390-ccw-virtio-7.2"} {
+		if otherMachine(machineModel{Type: types.StringValue(stored)}, machineModel{Type: types.StringValue(asked)}) {
+			t.Errorf("%s is another machine than %s", asked, stored)
+		}
+	}
+	for asked, stored := range map[string]string{"virt": "virtual-7.2", "q35": "pc-i440fx-7.2", "pc": "pc-q35-7.2"} {
+		if !otherMachine(machineModel{Type: types.StringValue(stored)}, machineModel{Type: types.StringValue(asked)}) {
+			t.Errorf("%s is the same machine as %s", asked, stored)
+		}
+	}
+}
+
+func TestAnEmptyCommandLineStaysAsItWasWritten(t *testing.T) {
+	m := model{Boot: types.ObjectValueMust(bootTypes, map[string]attr.Value{
+		"kernel": types.StringValue("/vmlinuz"), "initrd": types.StringNull(), "cmdline": types.StringValue(""),
+	})}
+	before := m.Boot
+	readBoot(&m, domainxml.Machine{Boot: &domainxml.Boot{Kernel: "/vmlinuz"}})
+	if !m.Boot.Equal(before) {
+		t.Errorf("%s has become %s", before, m.Boot)
+	}
+}
+
+func TestVideoMemoryIsAPowerOfTwo(t *testing.T) {
+	for n, fits := range map[int64]bool{16384: true, 10000: false, 0: false, -2: false} {
+		resp := validator.Int64Response{}
+		powerOfTwo{}.ValidateInt64(t.Context(), validator.Int64Request{Path: path.Root("vram"), ConfigValue: types.Int64Value(n)}, &resp)
+		if resp.Diagnostics.HasError() == fits {
+			t.Errorf("%d: %v", n, resp.Diagnostics)
+		}
+	}
+}
