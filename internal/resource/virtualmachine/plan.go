@@ -52,6 +52,9 @@ func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 // no known one either: RequiresReplace is never put on a volume.
 func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		state.warnOfLoss("Destroying", &resp.Diagnostics)
 		return
 	}
 	var plan model
@@ -83,6 +86,9 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
+	}
+	if otherMachine(was, is) || !plan.Host.Equal(state.Host) || !plan.Name.Equal(state.Name) {
+		state.warnOfLoss("Replacing", &resp.Diagnostics)
 	}
 	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
 	if respelled(was, is) {

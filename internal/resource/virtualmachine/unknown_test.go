@@ -69,3 +69,20 @@ func TestVideoMemoryIsAPowerOfTwo(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlanWarnsOfKeysThatGoWithTheMachine(t *testing.T) {
+	efi := types.ObjectValueMust(firmwareTypes, map[string]attr.Value{"type": types.StringValue("efi"), "secure_boot": types.BoolNull()})
+	bios := types.ObjectValueMust(firmwareTypes, map[string]attr.Value{"type": types.StringValue("bios"), "secure_boot": types.BoolNull()})
+	tpm := types.ObjectValueMust(tpmTypes, map[string]attr.Value{"model": types.StringNull(), "version": types.StringValue("2.0")})
+	for name, c := range map[string]struct {
+		m     model
+		warns bool
+	}{
+		"nothing": {model{}, false}, "bios": {model{Firmware: bios}, false}, "efi": {model{Firmware: efi}, true}, "tpm": {model{TPM: tpm}, true},
+	} {
+		var diags diag.Diagnostics
+		if c.m.warnOfLoss("Destroying", &diags); diags.WarningsCount() > 0 != c.warns {
+			t.Errorf("%s: %v", name, diags)
+		}
+	}
+}
