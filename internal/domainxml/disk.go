@@ -139,22 +139,19 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 // stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
 // sees, or none; but what the guest has booted from is only changed at its next start, as a disk is.
 func (m *Machine) Compare(live string) error {
-	runs, err := Parse(live)
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if p.drift != nil {
-			p.drift(m, runs)
-		}
-	}
 	d, err := Unmarshal(live)
 	if err != nil {
 		return err
 	}
-	mark, err := parseMark(d)
+	runs, mark, err := parse(d)
 	if err != nil {
 		return err
+	}
+	m.AgentConnected = runs.AgentConnected
+	for _, p := range parts {
+		if p.drift != nil {
+			p.drift(m, runs)
+		}
 	}
 	has := map[string]bool{}
 	for i, disk := range d.Devices.Disks {
@@ -175,7 +172,7 @@ func (m *Machine) Compare(live string) error {
 			m.Disks[key] = disk
 		}
 	}
-	return m.compareInterfaces(live)
+	return m.compareInterfaces(d, live)
 }
 
 // hasOther tells whether a drive has a medium, and its running domain another one, or none. What one that is entering is

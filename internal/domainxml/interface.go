@@ -86,6 +86,11 @@ func isInterface(i libvirtxml.DomainInterface) bool {
 	return i.Source != nil && (i.Source.Network != nil || i.Source.Bridge != nil || i.Source.Direct != nil || i.Source.User != nil)
 }
 
+// hasInterfaceKey tells whether virtclaim has named an interface.
+func hasInterfaceKey(i libvirtxml.DomainInterface) bool {
+	return i.Alias != nil && strings.HasPrefix(i.Alias.Name, interfaceAlias)
+}
+
 // interfaceKeys are the names of interfaces: virtclaim's own, or the one that known has for the MAC address, or the name of
 // the device on the host that somebody has chosen, or else one by position. libvirt's own vnet0 and the like are those of a
 // running domain only.
@@ -93,7 +98,7 @@ func interfaceKeys(all []libvirtxml.DomainInterface, known map[string]string) []
 	keys, taken := make([]string, len(all)), map[string]bool{}
 	for n, i := range all {
 		switch {
-		case i.Alias != nil && strings.HasPrefix(i.Alias.Name, interfaceAlias):
+		case hasInterfaceKey(i):
 			keys[n] = strings.TrimPrefix(i.Alias.Name, interfaceAlias)
 		case i.MAC != nil && known[strings.ToLower(i.MAC.Address)] != "":
 			keys[n] = known[strings.ToLower(i.MAC.Address)]

@@ -97,6 +97,14 @@ func liveInterfaces(live string, of Machine) ([]liveInterface, error) {
 	if err != nil {
 		return nil, err
 	}
+	return interfacesOf(d, live, of)
+}
+
+// interfacesOf is liveInterfaces for XML that is read already.
+func interfacesOf(d *libvirtxml.Domain, live string, of Machine) ([]liveInterface, error) {
+	if len(d.Devices.Interfaces) == 0 {
+		return nil, nil
+	}
 	var shown struct {
 		Interfaces []struct {
 			Source struct {
@@ -158,29 +166,30 @@ func (is Interface) isOtherDevice(want Interface) bool {
 }
 
 // compareInterfaces adds to a stored machine what its running domain says otherwise of its interfaces: one that somebody
-// attached by hand is there, one that is missing is on nothing, and one that could be changed but is not, because that
-// failed or was interrupted, is what it is. What the guest boots from is only changed at its next start, and so is the order.
-func (m *Machine) compareInterfaces(live string) error {
-	all, err := liveInterfaces(live, *m)
+// attached by hand is there. One of virtclaim's is on nothing where only one of the two has it, or has it otherwise, because that
+// failed or was interrupted: whatever is wanted, both are to become so. What the guest boots from is only changed at its next
+// start, and so is the order.
+func (m *Machine) compareInterfaces(d *libvirtxml.Domain, live string) error {
+	all, err := interfacesOf(d, live, *m)
 	if err != nil {
 		return err
 	}
 	seen := map[string]Interface{}
+	onNothing := func(i Interface) Interface { return Interface{Model: i.Model, MAC: i.MAC} }
 	for key, stored := range m.Interfaces {
 		if seen[key] = stored; m.Mark.Phase != "" {
-			seen[key] = Interface{Model: stored.Model, MAC: stored.MAC}
+			seen[key] = onNothing(stored)
 		}
 	}
 	for _, w := range all {
 		stored, ok := m.Interfaces[w.key]
 		switch {
+		case !ok && w.is.BootOrder == 0 && m.Mark.Phase != "" && hasInterfaceKey(w.element):
+			seen[w.key] = onNothing(w.is)
 		case !ok && w.is.BootOrder == 0:
 			seen[w.key] = w.is
 		case ok && (w.is.BootOrder != 0 || w.is.runsAs(stored)):
 			seen[w.key] = stored
-		case ok:
-			w.is.BootOrder = stored.BootOrder
-			seen[w.key] = w.is.asked(stored)
 		}
 	}
 	if m.Interfaces = seen; len(seen) == 0 {

@@ -184,13 +184,19 @@ func Parse(text string) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
+	m, _, err := parse(d)
+	return m, err
+}
+
+// parse is Parse for XML that is read already, which is most of its cost. It gives the mark, too.
+func parse(d *libvirtxml.Domain) (Machine, machineMark, error) {
 	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type}
 	if d.OS.Type != nil {
 		m.Type, m.Arch = d.OS.Type.Machine, d.OS.Type.Arch
 	}
 	mark, err := parseMark(d)
 	if err != nil {
-		return Machine{}, err
+		return Machine{}, mark, err
 	}
 	m.Mark = mark.Mark
 	if SameType(mark.Type, m.Type) {
@@ -198,8 +204,8 @@ func Parse(text string) (Machine, error) {
 	}
 	for _, p := range parts {
 		if err := p.parse(d, mark, &m); err != nil {
-			return Machine{}, err
+			return Machine{}, mark, err
 		}
 	}
-	return m, nil
+	return m, mark, nil
 }

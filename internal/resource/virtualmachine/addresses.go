@@ -56,19 +56,14 @@ func (m model) reachedAs(state model) bool {
 	return m.Running.Equal(state.Running) && m.Interfaces.Equal(state.Interfaces) && m.GuestAgent.Equal(state.GuestAgent) && m.WaitFor.Equal(state.WaitFor)
 }
 
-// reach adds to a machine, which runs, how it is reached: the agent in its guest, and the addresses of its interfaces.
-func (l life) reach(ctx context.Context, uuid, live string, is *domainxml.Machine) error {
-	running, err := domainxml.Parse(live)
-	if err != nil {
-		return err
-	}
-	is.AgentConnected, is.Addresses = running.AgentConnected, map[string][]string{}
+// reach adds to a machine, which runs, the addresses of its interfaces.
+func (l life) reach(ctx context.Context, uuid string, is *domainxml.Machine) {
+	is.Addresses = map[string][]string{}
 	if len(is.Interfaces) == 0 {
-		return nil
+		return
 	}
 	byMAC := l.host.Addresses(ctx, uuid, is.AgentConnected)
 	for key, i := range is.Interfaces {
 		is.Addresses[key] = byMAC[i.MAC]
 	}
-	return nil
 }

@@ -293,7 +293,8 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	if err := is.Compare(live); err != nil {
 		return is, true, err
 	}
-	return is, true, l.reach(ctx, uuid, live, &is)
+	l.reach(ctx, uuid, &is)
+	return is, true, nil
 }
 
 func (l life) stored(ctx context.Context, uuid string) (domainxml.Machine, error) {
