@@ -1,10 +1,8 @@
 package disk_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -59,31 +57,16 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 }
 
 // Whatever interrupts an apply, wherever: after one more everything is as configured, and in the end nothing is left.
-// VIRTCLAIM_FAULTS=all tries every point; otherwise it is one of each scenario.
 func TestAccAnInterruptedApplyIsPutRightByTheNext(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, source := golden(t, l, strings.Repeat("content.", 4<<20))
 	untouched(t, lun.Path)
 	console := acctest.NewConsole(t)
 	for _, s := range scenarios(t, l, source, console, lun) {
-		for _, f := range faults(s) {
+		for _, f := range points(s.calls) {
 			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f) })
 		}
 	}
-}
-
-// everyPoint tells whether applies are interrupted wherever they can be.
-func everyPoint() bool { return os.Getenv("VIRTCLAIM_FAULTS") == "all" }
-
-// faults are the points of a scenario that are tried.
-func faults(s scenario) []lab.Fault {
-	all := points(s.calls)
-	if everyPoint() {
-		return all
-	}
-	// Killed when a call is done and nobody knows is the worst; the one in the middle leaves most behind.
-	done := slices.DeleteFunc(slices.Clone(all), func(f lab.Fault) bool { return !f.After || !f.Kill })
-	return done[len(done)/2 : len(done)/2+1]
 }
 
 // points are where calls can fail, in a fixed order.

@@ -130,13 +130,9 @@ func TestAccCtrlCEndsAnUploadAtOnce(t *testing.T) {
 }
 
 // QEMU outlives libvirtd: so does what says that somebody works on a volume, and nobody does. Where the apply could not tidy up,
-// the next one takes a while to see that; VIRTCLAIM_FAULTS=all tries that, too.
+// the next one takes a while to see that.
 func TestAccAnApplyInterruptedByACrashOfLibvirtdIsPutRightByTheNext(t *testing.T) {
-	cases := map[string]bool{"back at once": false}
-	if everyPoint() {
-		cases["back after the apply"] = true
-	}
-	for name, down := range cases {
+	for name, down := range map[string]bool{"back at once": false, "back after the apply": true} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
 			daemon := l.Hosts["host-a"]
