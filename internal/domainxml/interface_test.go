@@ -192,3 +192,23 @@ func TestARunningDomainsInterfacesShowAsDrift(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatANetworkMayGiveByItselfGoesAtTheNextStart(t *testing.T) {
+	tagged := Interface{Network: "ovs", VLAN: &VLAN{Tags: []uint{10}}}
+	for name, c := range map[string]struct {
+		was, want Interface
+		pending   []string
+	}{
+		"the same":          {tagged, tagged, nil},
+		"no tags":           {tagged, Interface{Network: "ovs"}, []string{"interface lan"}},
+		"no MTU":            {Interface{Network: "ovs", MTU: 9000}, Interface{Network: "ovs"}, []string{"interface lan"}},
+		"another network":   {tagged, Interface{Network: "red"}, nil},
+		"tags on a bridge":  {Interface{Bridge: "br0", VLAN: tagged.VLAN}, Interface{Bridge: "br0"}, nil},
+		"tags that are new": {Interface{Network: "ovs"}, tagged, nil},
+	} {
+		got := Forgets(Machine{Interfaces: map[string]Interface{"lan": c.was}}, Machine{Interfaces: map[string]Interface{"lan": c.want}})
+		if diff := cmp.Diff(c.pending, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -219,3 +219,16 @@ func pendingInterfaces(live string, want Machine) (pending []string, err error) 
 	}
 	return pending, nil
 }
+
+// Forgets are the interfaces of which want says less than was did of what a network may give to them by itself: a running domain
+// keeps that, as nobody can tell which of the two it is.
+func Forgets(was, want Machine) (pending []string) {
+	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
+		before, after := was.Interfaces[key], want.Interfaces[key]
+		less := before.VLAN != nil && after.VLAN == nil || before.VirtualPort != nil && after.VirtualPort == nil || before.MTU != 0 && after.MTU == 0
+		if after.Network != "" && before.Network == after.Network && less {
+			pending = append(pending, "interface "+key)
+		}
+	}
+	return pending
+}

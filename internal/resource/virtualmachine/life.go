@@ -137,16 +137,16 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 }
 
 // change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
-// is what the running guest goes on without.
-func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, err error) {
+// is what the running guest goes on without; started tells that it was booted.
+func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
 	if !power.on {
 		if err := l.host.Stop(ctx, uuid, power.force); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	is, active, err := l.look(ctx, uuid)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
 	if is.Mark.Phase != "" {
@@ -154,25 +154,25 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	}
 	if !active {
 		if err := l.checkSaved(ctx, uuid, want); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if is.Autostart != want.Autostart {
 		if err := l.host.SetAutostart(ctx, uuid, want.Autostart); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	starts := power.on && !active
 	pending, err = l.become(ctx, uuid, want, active, starts)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case starts:
-		return nil, l.host.Start(ctx, uuid)
+		return nil, true, l.host.Start(ctx, uuid)
 	case len(pending) > 0 && power.restart:
-		return nil, l.restart(ctx, uuid, want, power.force)
+		return nil, true, l.restart(ctx, uuid, want, power.force)
 	}
-	return pending, nil
+	return pending, false, nil
 }
 
 // changesLive is what can be put right when a saved guest has been started.
@@ -234,7 +234,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if pending, err = l.gain(ctx, uuid, want); err != nil {
 		return nil, l.putBack(ctx, uuid, was, want, err)
 	}
-	return pending, nil
+	return append(pending, domainxml.Forgets(was, want)...), nil
 }
 
 // end stops the domain and undefines it.

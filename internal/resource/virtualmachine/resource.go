@@ -209,7 +209,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	life := r.life(h, plan.Host.ValueString())
-	pending, err := life.change(ctx, plan.UUID.ValueString(), want, plan.power())
+	pending, started, err := life.change(ctx, plan.UUID.ValueString(), want, plan.power())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
@@ -220,7 +220,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 				"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
 				plan.Name.ValueString(), plan.Host.ValueString(), strings.Join(pending, ", ")))
 	}
-	if !plan.reachedAs(state) {
+	if started || !plan.reachedAs(state) {
 		plan.await(ctx, life, &resp.Diagnostics)
 	}
 	is, _, err := life.look(ctx, plan.UUID.ValueString())

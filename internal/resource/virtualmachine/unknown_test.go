@@ -47,6 +47,9 @@ func TestAnotherSpellingOfAMachineTypeIsNoOtherMachine(t *testing.T) {
 			t.Errorf("%s is the same machine as %s", asked, stored)
 		}
 	}
+	if !otherMachine(machineModel{DomainType: types.StringValue("qemu")}, machineModel{DomainType: types.StringValue("kvm")}) {
+		t.Error("an emulated machine is the same as one that is not")
+	}
 }
 
 func TestAnEmptyCommandLineStaysAsItWasWritten(t *testing.T) {

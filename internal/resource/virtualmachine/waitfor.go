@@ -108,7 +108,7 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) (is d
 	})
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",
-			fmt.Sprintf("Machine %s on host %s was started, but within %s there was no %s. It is left as it is, and looked at again at the "+
+			fmt.Sprintf("Machine %s on host %s: within %s there was no %s. It is left as it is, and looked at again at the "+
 				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), patience, strings.Join(missing, ", no "), err))
 	}
 	return is, err == nil
