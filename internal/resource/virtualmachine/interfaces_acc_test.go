@@ -32,7 +32,10 @@ func newWired(t *testing.T) wired {
 
 // config is a machine with those interfaces, in HCL: key = { … }.
 func (w wired) config(m machine, interfaces ...string) string {
-	m.host, m.log, m.cmdline = w.Name, w.console.Path(), "virtclaim.nics=1 virtclaim.dhcp=eth0"
+	m.host, m.log = w.Name, w.console.Path()
+	if m.cmdline == "" {
+		m.cmdline = "virtclaim.nics=1 virtclaim.dhcp=eth0"
+	}
 	m.more += "\n  interfaces = {\n    " + strings.Join(interfaces, "\n    ") + "\n  }"
 	return fmt.Sprintf("provider \"virtclaim\" {\n  owner = \"wired\"\n  hosts = { %s = { uri = %q } }\n}\n", w.Name, w.URI) + m.hcl(w.lab)
 }
