@@ -1,0 +1,42 @@
+package virtualmachine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// leftOver is a host with the domain of an interrupted creation.
+type leftOver struct {
+	stubborn
+	active bool
+}
+
+func (h *leftOver) LookupByName(context.Context, string) (string, error) { return "found", nil }
+
+func (h *leftOver) State(context.Context, string) (host.State, error) {
+	return host.State{Active: h.active}, nil
+}
+
+func (h *leftOver) Autostart(context.Context, string) (bool, error) { return false, nil }
+
+// Who can't be gone on with is taken back, unless its guest runs: it may have run for long.
+func TestACreationThatIsGoneOnWithTellsThatItRuns(t *testing.T) {
+	want := domainxml.Machine{
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},
+		Mark: domainxml.Mark{Owner: "prod", Phase: domainxml.Creating},
+	}
+	text, err := domainxml.Build(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, active := range []bool{true, false} {
+		h := &leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}
+		id, runs, err := life{host: h, owner: "prod"}.define(t.Context(), want)
+		if id != "found" || runs != active || err != nil {
+			t.Errorf("active %v: %s runs %v, %v", active, id, runs, err)
+		}
+	}
+}
