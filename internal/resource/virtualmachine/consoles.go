@@ -1,0 +1,75 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var (
+	serialGroup = group{
+		attributes: func() map[string]schema.Attribute {
+			return map[string]schema.Attribute{"serial": portAttribute("A serial port, reached with `virsh console`.")}
+		},
+		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+			if !m.Serial.IsNull() {
+				want.Serial = &domainxml.Serial{LogFile: logFile(ctx, m.Serial, diags)}
+			}
+		},
+		read: func(m *model, is domainxml.Machine) {
+			m.Serial = types.ObjectNull(portTypes)
+			if is.Serial != nil {
+				m.Serial = portObject(is.Serial.LogFile)
+			}
+		},
+	}
+	consoleGroup = group{
+		attributes: func() map[string]schema.Attribute {
+			return map[string]schema.Attribute{"console": portAttribute("A virtio console, `hvc0` to Linux: faster than `serial`, and beside it, but there " +
+				"only when the guest has loaded its driver. A change takes effect at the next start.")}
+		},
+		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+			if !m.Console.IsNull() {
+				want.Console = &domainxml.Console{LogFile: logFile(ctx, m.Console, diags)}
+			}
+		},
+		read: func(m *model, is domainxml.Machine) {
+			m.Console = types.ObjectNull(portTypes)
+			if is.Console != nil {
+				m.Console = portObject(is.Console.LogFile)
+			}
+		},
+	}
+)
+
+// portModel is a serial port or a console, which have the same attributes.
+type portModel struct {
+	LogFile types.String `tfsdk:"log_file"`
+}
+
+var portTypes = map[string]attr.Type{"log_file": types.StringType}
+
+func portAttribute(description string) schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true, MarkdownDescription: description,
+		Attributes: map[string]schema.Attribute{
+			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it.", false),
+		},
+	}
+}
+
+func logFile(ctx context.Context, port types.Object, diags *diag.Diagnostics) string {
+	var p portModel
+	diags.Append(port.As(ctx, &p, asOptions)...)
+	return p.LogFile.ValueString()
+}
+
+func portObject(logFile string) types.Object {
+	return types.ObjectValueMust(portTypes, map[string]attr.Value{"log_file": tfvalue.OrNull(logFile)})
+}
