@@ -91,7 +91,7 @@ variable "password" {
 	const next = "can't be given this while it does: graphics, video, rng, watchdog, console, filesystems, devices_xml."
 	apply("adding devices", next)
 	restart(2)
-	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", " 0x2415 ", " 0x1052 ")
+	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", " 0x2415 ", " 0x1052 ", " 0x1050 ")
 	virtio.Await(t, "from the virtio console")
 	asks(passwords[0], passwords[1])
 
