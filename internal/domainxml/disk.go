@@ -132,9 +132,9 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	return nil
 }
 
-// Compare adds to a stored machine what its running domain says otherwise, as far as that does not merely wait for the next
-// start. A disk that somebody attached to
-// it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
+// Compare adds to a stored machine what its running domain says otherwise. What merely waits for the next start is named as
+// pending; of a domain that virtclaim has not changed nothing is: nobody asked for it here. A disk that somebody attached by
+// hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
 // could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
 // stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
 // sees, or none; but what the guest has booted from is only changed at its next start, as a disk is.
@@ -147,7 +147,14 @@ func (m *Machine) Compare(live string) error {
 	if err != nil {
 		return err
 	}
-	m.AgentConnected = runs.AgentConnected
+	wires, err := interfacesOf(d, live, *m)
+	if err != nil {
+		return err
+	}
+	m.AgentConnected, m.Endpoints = runs.AgentConnected, endpointsOf(d)
+	if m.Mark.Phase != "" {
+		m.Pending = pendingOf(d, wires, runs, *m)
+	}
 	for _, p := range parts {
 		if p.drift != nil {
 			p.drift(m, runs)
@@ -172,7 +179,8 @@ func (m *Machine) Compare(live string) error {
 			m.Disks[key] = disk
 		}
 	}
-	return m.compareInterfaces(d, live)
+	m.compareInterfaces(wires)
+	return nil
 }
 
 // hasOther tells whether a drive has a medium, and its running domain another one, or none. What one that is entering is

@@ -68,7 +68,11 @@ type Machine struct {
 	AgentConnected bool
 	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
 	Addresses map[string][]string
-	Mark      Mark
+	// Endpoints are where a running machine is to be seen.
+	Endpoints Endpoints
+	// Pending is what a running machine goes on without until its next start: see Pending.
+	Pending []string
+	Mark    Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.

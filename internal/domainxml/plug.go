@@ -202,68 +202,6 @@ func LiveMark(live string, want Machine, keys []string) (string, error) {
 	return string(text), nil
 }
 
-// Pending is what of a running domain is otherwise than want says, in the words of the configuration, so that it has to be
-// stopped and started to be so.
-func Pending(live string, want Machine) ([]string, error) {
-	is, err := Parse(live)
-	if err != nil {
-		return nil, err
-	}
-	all, err := liveDisks(live)
-	if err != nil {
-		return nil, err
-	}
-	var pending []string
-	differs := func(what string, different bool) {
-		if different {
-			pending = append(pending, what)
-		}
-	}
-	for _, p := range parts {
-		differs(p.name, p.same != nil && !p.same(is, want))
-	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		_, wanted := want.Disks[key]
-		differs("disk "+key, !wanted && !isTheirs(all[key]))
-	}
-	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		disk, has := all[key]
-		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
-	}
-	interfaces, err := pendingInterfaces(live, want)
-	return append(pending, interfaces...), err
-}
-
-// liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that
-// they do not say which drives of a domain made by hand are wanted.
-func liveDisks(live string) (map[string]libvirtxml.DomainDisk, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]libvirtxml.DomainDisk{}
-	for _, disk := range d.Devices.Disks {
-		all[diskKey(disk)] = disk
-	}
-	return all, nil
-}
-
-// isAs tells whether a running device is as is wanted.
-func isAs(d libvirtxml.DomainDisk, want Disk) bool {
-	is := parseDisk(d, diskMark{})
-	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
-		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.tuned(hasKey(d)) &&
-		(want.Target == "" || want.Target == d.Target.Dev)
-}
-
-// opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
-func opens(live, want Disk) bool {
-	if n := len(want.Volume.Images); len(live.Volume.Images) > n {
-		live.Volume.Images = live.Volume.Images[:n]
-	}
-	return sameDevice(live, want)
-}
-
 // Grows are the disks of a running domain, by libvirt's names of them, whose storage may have more bytes than the guest knows.
 // Files on the host are left out, and a device that still has another volume than want: that one is not to be touched.
 func Grows(live string, want Machine) (map[string]int64, error) {

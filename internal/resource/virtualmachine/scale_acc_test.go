@@ -75,6 +75,15 @@ func (want before) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, 
 	}
 }
 
+// waits checks what a machine's guest goes on without.
+func waits(words ...string) resource.TestCheckFunc {
+	checks := []resource.TestCheckFunc{resource.TestCheckResourceAttr(web, "pending.#", strconv.Itoa(len(words)))}
+	for n, word := range words {
+		checks = append(checks, resource.TestCheckResourceAttr(web, fmt.Sprintf("pending.%d", n), word))
+	}
+	return resource.ComposeTestCheckFunc(checks...)
+}
+
 // One running guest is given processors and memory and loses memory, within its maximum, and is renamed; what it can't be
 // given while it runs waits for its next start, which an update makes only where it may.
 func TestAccARunningGuestIsScaled(t *testing.T) {
@@ -135,7 +144,8 @@ func TestAccARunningGuestIsScaled(t *testing.T) {
 					},
 					{
 						// Fewer processors and another command line wait. They are no drift while they do.
-						Config: config(2, "128Mi", "later", ""), ConfigPlanChecks: update, Check: guestHas(t, l, console, 1, 3, 128),
+						Config: config(2, "128Mi", "later", ""), ConfigPlanChecks: update,
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 128), waits("cpu", "boot")),
 					},
 					{
 						Config: config(2, "128Mi", "later", "allow_restart = true"), ConfigPlanChecks: update,
@@ -143,7 +153,17 @@ func TestAccARunningGuestIsScaled(t *testing.T) {
 							acctest.Contains(t, console.Text(t), "Power down")
 							acctest.Contains(t, ask(t, l, "cat /proc/cmdline"), "later")
 							return nil
-						}),
+						}, waits()),
+					},
+					{
+						// What is stored when an update fails is done by the next one, though the configuration has it already.
+						PreConfig: func() { virsh("suspend", "web") },
+						Config:    config(2, "128Mi", "last", "allow_restart = true"), ExpectError: message("it could not be shut down"),
+					},
+					{
+						PreConfig: func() { virsh("resume", "web") },
+						Config:    config(2, "128Mi", "last", "allow_restart = true"), ConfigPlanChecks: update,
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 3, 2, 128), waits()),
 					},
 				},
 			})
