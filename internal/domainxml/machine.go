@@ -32,7 +32,7 @@ type Machine struct {
 	State     string
 	Autostart bool
 	// Drift is what somebody has made of a running machine alone; the rest is as stored.
-	Drift Scale
+	Drift Drift
 	// Type is the machine type, an alias such as q35 or a full name; empty lets libvirt choose.
 	Type string
 	// Arch is the guest's architecture; empty lets libvirt choose.
