@@ -32,7 +32,7 @@ func Loses(live string, want Machine) ([]string, error) {
 	var media, fixed []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
-		if isEmpty(disk) || boots(d, i) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk)) {
+		if !canLose(d, i) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
@@ -48,6 +48,12 @@ func Loses(live string, want Machine) ([]string, error) {
 	slices.Sort(media)
 	slices.Sort(fixed)
 	return slices.Concat(media, fixed), nil
+}
+
+// canLose tells whether a running domain can be without its nth disk, or without the medium of that drive.
+func canLose(d *libvirtxml.Domain, n int) bool {
+	disk := d.Devices.Disks[n]
+	return !isEmpty(disk) && !boots(d, n) && (isDrive(disk) || isPluggable(disk))
 }
 
 // Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the

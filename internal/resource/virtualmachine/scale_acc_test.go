@@ -136,10 +136,14 @@ func TestAccARunningGuestIsScaled(t *testing.T) {
 						PreConfig: func() {
 							virsh("setmem", "web", "224M", "--live")
 							virsh("desc", "web", "--title", "--config", "--new-desc", "theirs")
+							virsh("desc", "web", "--live", "--new-desc", "for now")
 							virsh("autostart", "web", "--disable")
 							settled(t, l, 224)
 						},
-						Config: config(3, "192Mi", "", names), ConfigPlanChecks: drifted(map[string]any{"memory": "224Mi", "title": "theirs", "autostart": false}),
+						Config: config(3, "192Mi", "", names),
+						ConfigPlanChecks: drifted(map[string]any{
+							"memory": "224Mi", "title": "theirs", "description": "for now", "autostart": false,
+						}),
 						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), named),
 					},
 					{
