@@ -52,6 +52,17 @@ func TestWiringDoesAsLittleAsItTakes(t *testing.T) {
 		return i
 	}
 	onNetwork := nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", "")
+	switched := func(change func(*VirtualPort)) Interface {
+		p := VirtualPort{Type: "802.1Qbh", ProfileID: "web"}
+		change(&p)
+		return Interface{Direct: Direct{"eth0", "bridge"}, Model: "virtio", MAC: firstMAC, VirtualPort: &p}
+	}
+	const port = "<virtualport type='802.1Qbh'><parameters profileid='web'/></virtualport>"
+	onDevice := nic("direct", "dev='eth0' mode='bridge'", firstMAC, "lan", port)
+	tagged := func(more string, tags ...uint) Interface {
+		return Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC, VLAN: &VLAN{Tags: tags, Trunk: more != ""}}
+	}
+	onTags := nic("bridge", "bridge='br0'", firstMAC, "lan", "<vlan><tag id='4'/></vlan>")
 	for name, c := range map[string]struct {
 		live                 string
 		want                 Interface
@@ -65,6 +76,29 @@ func TestWiringDoesAsLittleAsItTakes(t *testing.T) {
 		"a network on a device of the host": {
 			live: nic("direct", "network='default' portid='x' dev='eth0' mode='vepa'", firstMAC, "lan", ""), want: lan,
 		},
+		"tags, a port and a size that a network may have given": {
+			live: nic("network", "network='default'", firstMAC, "lan", "<mtu size='9000'/><vlan><tag id='4'/></vlan>"+port), want: lan,
+		},
+		"the same tags":   {live: onTags, want: tagged("", 4)},
+		"another tag":     {live: onTags, want: tagged("", 5), change: "lan"},
+		"a trunk":         {live: onTags, want: tagged("trunk", 4), change: "lan"},
+		"no tag any more": {live: onTags, want: Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC}, change: "lan"},
+		"the same port":   {live: onDevice, want: switched(func(*VirtualPort) {})},
+		"a port of another kind": {
+			live: onDevice, want: switched(func(p *VirtualPort) { *p = VirtualPort{Type: "openvswitch"} }), unplug: "lan",
+		},
+		"a port of another id":      {live: onDevice, want: switched(func(p *VirtualPort) { p.InterfaceID = "x" }), unplug: "lan"},
+		"a port of another profile": {live: onDevice, want: switched(func(p *VirtualPort) { p.ProfileID = "db" }), unplug: "lan"},
+		"a port whose id is left to libvirt": {
+			live: nic("bridge", "bridge='ovs'", firstMAC, "lan", "<virtualport type='openvswitch'><parameters interfaceid='x'/></virtualport>"),
+			want: Interface{Bridge: "ovs", Model: "virtio", MAC: firstMAC, VirtualPort: &VirtualPort{Type: "openvswitch"}},
+		},
+		"no port any more": {
+			live: onDevice, want: Interface{Direct: Direct{"eth0", "bridge"}, Model: "virtio", MAC: firstMAC}, unplug: "lan",
+		},
+		"another device of the host":       {live: onDevice, want: with(func(i *Interface) { i.Network, i.Direct = "", Direct{"eth1", "bridge"} }), unplug: "lan"},
+		"another mode of it":               {live: onDevice, want: with(func(i *Interface) { i.Network, i.Direct = "", Direct{"eth0", "vepa"} }), unplug: "lan"},
+		"another port group":               {live: onNetwork, want: with(func(i *Interface) { i.PortGroup = "staff" }), change: "lan"},
 		"one that virtclaim has not named": {live: nic("network", "network='default'", firstMAC, "", ""), want: lan},
 		"link down":                        {live: onNetwork, want: with(func(i *Interface) { i.Down = true }), change: "lan"},
 		"another network":                  {live: onNetwork, want: with(func(i *Interface) { i.Network = "other" }), change: "lan"},

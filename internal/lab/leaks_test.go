@@ -33,8 +33,8 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const variables = "/var/lib/libvirt/qemu/nvram/web_VARS.fd"
-	if err := h.sandbox.run(t.Context(), "touch "+variables); err != nil {
+	const variables, tpm = "/var/lib/libvirt/qemu/nvram/web_VARS.fd", "/var/lib/libvirt/swtpm/6c1f0b3e"
+	if err := h.sandbox.run(t.Context(), "touch "+variables+"; mkdir "+tpm); err != nil {
 		t.Fatal(err)
 	}
 	secret, _ := defineSecret(t, l, h)
@@ -65,6 +65,7 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		"host-a: domain virtclaim-copy (" + copier + ") was not there before",
 		"host-a: domain web (" + uuid + ") was not there before",
 		"host-a: file " + variables + " was not there before",
+		"host-a: file " + tpm + " was not there before",
 		"host-a: pool virtclaim-pool was not there before",
 		"host-a: secret " + secret + " (usage lab) was not there before",
 		"host-a: volume ssd/by-hand.img was not there before",
@@ -80,7 +81,7 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 
 	patch(`{"metadata":{"finalizers":["kubernetes.io/pvc-protection"]}}`)
 	virsh(t, h, "undefine", "web")
-	if err := h.sandbox.run(t.Context(), "rm "+variables); err != nil {
+	if err := h.sandbox.run(t.Context(), "rm "+variables+"; rmdir "+tpm); err != nil {
 		t.Error(err)
 	}
 	virsh(t, h, "destroy", transient.name)

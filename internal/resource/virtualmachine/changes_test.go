@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
 )
 
@@ -49,8 +52,8 @@ type change struct {
 	change, removal        effect
 	// boots tells that the change needs a guest that answers.
 	boots bool
-	// proof is the test that proves it, where a row can't: it needs a network, say, or does not show in a domain's XML.
-	proof string
+	// proof are the tests that prove it, where a row can't: it needs a network, say, or does not show in a domain's XML.
+	proof []string
 	// more is a word about it for the table.
 	more string
 }
@@ -68,6 +71,56 @@ func TestTheTableHasAllAttributes(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("the schema and the table differ (-schema +table):\n%s", diff)
 	}
+}
+
+// What a row can't prove, another test does.
+func TestTheTableHasItsProofs(t *testing.T) {
+	var proofs []string
+	for _, c := range changes {
+		proofs = append(proofs, c.proof...)
+	}
+	acctest.HasTests(t, proofs...)
+}
+
+// Another host or name is another machine. Another kind of machine is one, too, but not by the schema: another spelling is not.
+func TestOnlyItsHostAndItsNameReplaceAMachine(t *testing.T) {
+	var resp resource.SchemaResponse
+	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
+	got := replacing(t, "", resp.Schema.Attributes)
+	slices.Sort(got)
+	var table []string
+	for _, c := range changes {
+		if c.change == replaced && !strings.HasPrefix(c.attribute, "machine.") {
+			table = append(table, c.attribute)
+		}
+	}
+	want := []string{"host", "name"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +schema:\n%s", diff)
+	}
+	if diff := cmp.Diff(want, table); diff != "" {
+		t.Errorf("-want +table:\n%s", diff)
+	}
+}
+
+// replacing are the paths of all attributes that make another machine when they change, whatever they are.
+func replacing(t *testing.T, at string, attributes map[string]schema.Attribute) (all []string) {
+	t.Helper()
+	for name, a := range attributes {
+		switch a := a.(type) {
+		case schema.SingleNestedAttribute:
+			all = append(all, replacing(t, at+name+".", a.Attributes)...)
+		case schema.MapNestedAttribute:
+			all = append(all, replacing(t, at+name+".*.", a.NestedObject.Attributes)...)
+		}
+		modifiers := reflect.ValueOf(a).FieldByName("PlanModifiers")
+		for n := range modifiers.Len() {
+			if m := modifiers.Index(n).Interface().(planmodifier.Describer); strings.Contains(m.Description(t.Context()), "destroy and recreate") {
+				all = append(all, at+name)
+			}
+		}
+	}
+	return all
 }
 
 // leaves are the paths of all attributes that a configuration can set and that have none below them.

@@ -51,8 +51,8 @@ const facts = `for d in $(disks); do q=/sys/block/$d/queue; echo "FACT $(head -c
 	`ro=$(cat /sys/block/$d/ro) blocks=$(cat $q/logical_block_size)/$(cat $q/physical_block_size) ` +
 	`vendor=$(cat /sys/block/$d/device/vendor)"; done`
 
-// Each kind of device on each bus is what the guest sees, with what was asked of it; and media, sticks and what needs a start
-// change while it goes on.
+// Each kind of device on each bus is what the guest sees, with what was asked of it; and media, sticks, a disk that is another
+// one, and what needs a start change while it goes on.
 func TestAccEachDeviceIsSeenByTheGuest(t *testing.T) {
 	const tuned = `
 		bus                = "virtio"
@@ -98,6 +98,7 @@ func TestAccEachDeviceIsSeenByTheGuest(t *testing.T) {
 				}.hcl(l)
 			}
 			stick := onFile(t, dir, "usb", "usb", "bus = \"usb\"\nserial = \"stick\"")
+			data := func(text string) string { return onFile(t, dir, "data", text, `bus = "virtio"`) }
 			sees := func(wanted ...string) resource.TestCheckFunc {
 				return func(*terraform.State) error {
 					console.Await(t, "READY")
@@ -119,19 +120,19 @@ func TestAccEachDeviceIsSeenByTheGuest(t *testing.T) {
 				ProtoV6ProviderFactories: acctest.Factories(),
 				Steps: []resource.TestStep{
 					{
-						Config: config("first", `serial = "before"`, stick, `empty = { device = "cdrom" }`),
-						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "FACT usb ", "stick", "MEDIUM first ro=1", "CDROM "+only.cdrom+" empty")...),
+						Config: config("first", `serial = "before"`, stick, data("old data"), `empty = { device = "cdrom" }`),
+						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "FACT usb ", "stick", "FACT old data ", "MEDIUM first ro=1", "CDROM "+only.cdrom+" empty")...),
 							resource.TestCheckNoResourceAttr(web, "disks.sata.cache"), resource.TestCheckNoResourceAttr(web, "disks.empty.volume")),
 					},
 					imported,
 					{
-						// The guest sees the new medium, and no longer the stick; what can't change while it runs is there at its next start.
-						Config:           config("second", `serial = "after"`, onFile(t, dir, "empty", "a disc", `device = "cdrom"`)),
+						// The guest sees the new medium and the other disk, and no longer the stick; what can't change while it runs is there at its next start.
+						Config:           config("second", `serial = "after"`, data("new data"), onFile(t, dir, "empty", "a disc", `device = "cdrom"`)),
 						ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "MEDIUM second ro=1", "CDROM "+only.cdrom+" bytes=1474560 ro=1")...),
+						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "FACT new data ", "MEDIUM second ro=1", "CDROM "+only.cdrom+" bytes=1474560 ro=1")...),
 							func(*terraform.State) error {
-								if told := ask(t, l, facts); strings.Contains(told, "FACT usb") {
-									return fmt.Errorf("the stick is still there: %s", told)
+								if told := ask(t, l, facts); strings.Contains(told, "FACT usb") || strings.Contains(told, "old data") {
+									return fmt.Errorf("the stick, or the old disk, is still there: %s", told)
 								}
 								stored, err := l.Hosts["host-a"].Virsh(context.Background(), "dumpxml", "--inactive", "web")
 								acctest.Contains(t, stored, "<serial>after</serial>", "<iothreads>2</iothreads>", "<target dev='vdc' bus='virtio'/>")

@@ -112,7 +112,7 @@ output "endpoints" {
 	if is := endpoints(); err != nil || *is.Serial != strings.TrimSpace(terminal) || *is.Console == *is.Serial || !strings.HasPrefix(*is.Console, "/dev/pts/") {
 		t.Errorf("the ports are to be seen at %s and %s; libvirt says %s (%v)", *is.Serial, *is.Console, terminal, err)
 	}
-	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", " 0x2415 ", " 0x1052 ")
+	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", " 0x2415 ", " 0x1052 ", " 0x1050 ")
 	virtio.Await(t, "from the virtio console")
 	asks(passwords[0], passwords[1])
 

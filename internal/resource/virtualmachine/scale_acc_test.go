@@ -84,8 +84,8 @@ func waits(words ...string) resource.TestCheckFunc {
 	return resource.ComposeTestCheckFunc(checks...)
 }
 
-// One running guest is given processors and memory and loses memory, within its maximum, and is renamed; what it can't be
-// given while it runs waits for its next start, which an update makes only where it may.
+// One running guest is given processors and memory and loses memory, within its maximum, sees its disk grow, and is renamed;
+// what it can't be given while it runs waits for its next start, which an update makes only where it may.
 func TestAccARunningGuestIsScaled(t *testing.T) {
 	for _, machineType := range []string{"pc", "q35"} {
 		t.Run(machineType, func(t *testing.T) {
@@ -93,8 +93,20 @@ func TestAccARunningGuestIsScaled(t *testing.T) {
 			console := acctest.NewConsole(t)
 			config := func(vcpus int, memory, cmdline, more string) string {
 				cpu := fmt.Sprintf(`cpu = { vcpus = %d, max_vcpus = 4, model = "Penryn", topology = { sockets = 2, cores = 2, threads = 1 } }`, vcpus)
-				return acctest.Provider(l, "scale") + machine{
-					machineType: machineType, memory: memory, cmdline: cmdline, more: "max_memory = \"0.25Gi\"\n" + cpu + "\n" + more, log: console.Path(),
+				size := "64Mi"
+				if vcpus > 1 {
+					size = "96Mi"
+				}
+				return acctest.Provider(l, "scale") + fmt.Sprintf(`
+resource "virtclaim_disk" "data" {
+  host       = "host-a"
+  name       = "data"
+  usage_type = "fast"
+  size       = %q
+}
+`, size) + machine{
+					disks: []string{"data = { volume = virtclaim_disk.data.volume }"}, machineType: machineType,
+					memory: memory, cmdline: cmdline, more: "max_memory = \"0.25Gi\"\n" + cpu + "\n" + more, log: console.Path(),
 				}.hcl(l)
 			}
 			virsh := func(args ...string) string {
@@ -103,6 +115,14 @@ func TestAccARunningGuestIsScaled(t *testing.T) {
 					t.Fatal(err, out)
 				}
 				return strings.TrimSpace(out)
+			}
+			// says checks what the guest says of its disk's sectors, its processors and their sockets.
+			says := func(parts ...string) resource.TestCheckFunc {
+				return func(*terraform.State) error {
+					acctest.Contains(t, ask(t, l, "echo size=$(cat /sys/block/vda/size); grep -m 1 'model name' /proc/cpuinfo; "+
+						"echo sockets=$(grep 'physical id' /proc/cpuinfo | sort -u | wc -l)"), parts...)
+					return nil
+				}
 			}
 			update := planned(plancheck.ResourceActionUpdate)
 			const names = "title = \"the web\"\ndescription = \"serves <pages>\"\nautostart = true\n"
@@ -120,12 +140,12 @@ func TestAccARunningGuestIsScaled(t *testing.T) {
 				Steps: []resource.TestStep{
 					{
 						Config: config(1, "128Mi", "", ""),
-						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 1, 128),
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 1, 128), says("size=131072", "Penryn", "sockets=1"),
 							resource.TestCheckResourceAttr(web, "state", "running"), resource.TestCheckResourceAttr(web, "autostart", "false")),
 					},
 					{
 						Config: config(3, "192Mi", "", names), ConfigPlanChecks: update,
-						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), named),
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), says("size=196608", "sockets=2"), named),
 					},
 					{
 						// What is the same in other words is not imported in the words of the configuration.

@@ -1,0 +1,135 @@
+package provider
+
+import (
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// values are attributes by name; of what is not named the value is null.
+type values map[string]any
+
+// The host "known" is at an address where somebody listens and hangs up. While a part of the provider's configuration is unknown, nobody
+// calls there: reads give what was in state, and plans go. Once all is known, a read that fails takes nothing out of state.
+func TestNobodyIsDialledBeforeAllIsKnownAndNothingIsForgottenAfter(t *testing.T) {
+	address, calls := listener(t)
+	server := providerserver.NewProtocol6(New("test")())()
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []struct {
+		name   string
+		config values
+	}{
+		{"virtclaim_virtual_machine", values{"host": "known", "name": "web", "memory": "64Mi"}},
+		{"virtclaim_disk", values{"host": "known", "name": "root", "usage_type": "fast", "size": "1Gi"}},
+		{"virtclaim_volume_binding", values{
+			"name": "data", "hosts": []any{"known"}, "source": values{"iscsi": values{"portal": address, "iqn": "iqn.2026-01.io.example:a", "lun": 1}},
+		}},
+	} {
+		kind := schemas.ResourceSchemas[r.name].ValueType()
+		state := dynamic(t, kind, r.config)
+		for name, other := range map[string]any{"known": "qemu+tcp://127.0.0.1:1/system", "unknown": tftypes.UnknownValue} {
+			t.Run(r.name+" "+name, func(t *testing.T) {
+				hosts := values{"known": values{"uri": "qemu+tcp://" + address + "/system"}, "other": values{"uri": other}}
+				configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{
+					Config: dynamic(t, schemas.Provider.ValueType(), values{"hosts": hosts}),
+				})
+				if err != nil || len(configured.Diagnostics) > 0 {
+					t.Fatal(configured.Diagnostics, err)
+				}
+				calls.Store(0)
+				read, err := server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: r.name, CurrentState: state})
+				if err != nil {
+					t.Fatal(err)
+				}
+				fails := slices.ContainsFunc(read.Diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
+				if fails != (name == "known") {
+					t.Errorf("the read fails: %v, %v", fails, read.Diagnostics)
+				}
+				before, _ := state.Unmarshal(kind)
+				after, err := read.NewState.Unmarshal(kind)
+				if err != nil || after.IsNull() || name == "unknown" && !after.Equal(before) {
+					t.Errorf("it was read as %s, %v", after, err)
+				}
+				if name == "known" {
+					return
+				}
+				planned, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+					TypeName: r.name, PriorState: dynamic(t, kind, nil), Config: state, ProposedNewState: state,
+				})
+				if err != nil || len(planned.Diagnostics) > 0 || calls.Load() > 0 {
+					t.Errorf("planned with %v, %v and %d calls", planned.Diagnostics, err, calls.Load())
+				}
+			})
+		}
+	}
+}
+
+// listener counts who calls, and hangs up.
+func listener(t *testing.T) (address string, calls *atomic.Int32) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	calls = &atomic.Int32{}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			calls.Add(1)
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String(), calls
+}
+
+func dynamic(t *testing.T, kind tftypes.Type, of values) *tfprotov6.DynamicValue {
+	t.Helper()
+	value := tftypes.NewValue(kind, nil)
+	if of != nil {
+		value = valueOf(kind, of)
+	}
+	d, err := tfprotov6.NewDynamicValue(kind, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+// valueOf makes a value of Terraform's of one of Go's.
+func valueOf(kind tftypes.Type, of any) tftypes.Value {
+	object, isObject := kind.(tftypes.Object)
+	named, isMap := of.(values)
+	switch list, isList := of.([]any); {
+	case isObject && isMap:
+		all := map[string]tftypes.Value{}
+		for name, k := range object.AttributeTypes {
+			all[name] = valueOf(k, named[name])
+		}
+		return tftypes.NewValue(kind, all)
+	case isMap:
+		all := map[string]tftypes.Value{}
+		for name, v := range named {
+			all[name] = valueOf(kind.(tftypes.Map).ElementType, v)
+		}
+		return tftypes.NewValue(kind, all)
+	case isList:
+		var all []tftypes.Value
+		for _, v := range list {
+			all = append(all, valueOf(kind.(tftypes.Set).ElementType, v))
+		}
+		return tftypes.NewValue(kind, all)
+	}
+	return tftypes.NewValue(kind, of)
+}

@@ -1,0 +1,108 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// busy is a host with a domain whose guest goes on: there is no call to undefine it, and none to stop it while it runs.
+type busy struct{ leftOver }
+
+func (h *busy) Stop(context.Context, string, bool) error {
+	if h.active {
+		return errors.New("the guest was to go on")
+	}
+	return nil
+}
+
+func (h *busy) AwaitEvery(ctx context.Context, _ time.Duration, _ string, done func(context.Context) (bool, error)) error {
+	if end, err := done(ctx); end || err != nil {
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
+func (h *busy) SavedXML(context.Context, string) (string, error) { return "", nil }
+
+func (h *busy) SetAutostart(context.Context, string, bool) error { return nil }
+
+func (h *busy) SetMemory(context.Context, string, uint, func(string) (bool, error)) error { return nil }
+
+func (h *busy) Addresses(context.Context, string, bool) map[string][]string { return nil }
+
+// Whatever changes, no machine is undefined for it, and none is stopped that runs.
+func TestAnUpdateIsADefinitionAndLiveChangesOnly(t *testing.T) {
+	was := domainxml.Machine{
+		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, MaxMemory: 131072,
+		DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Phase: domainxml.Ready},
+	}
+	want := was
+	want.Title, want.VCPUs, want.Memory, want.Autostart = "new", 2, 98304, true
+	want.Boot = &domainxml.Boot{Kernel: "/vmlinuz"}
+	want.RNG, want.Serial = &domainxml.RNG{}, &domainxml.Serial{}
+	text, err := domainxml.Build(was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, active := range []bool{true, false} {
+		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
+		pending, started, err := life{host: h}.change(t.Context(), was.UUID, want, power{on: active})
+		if err != nil || started || active && !strings.Contains(strings.Join(pending, " "), "boot") {
+			t.Errorf("active %v: pending is %v, started %v, %v", active, pending, started, err)
+		}
+		is, err := domainxml.Parse(h.stored)
+		if err != nil || is.UUID != was.UUID || is.VCPUs != 2 || is.Boot == nil || is.RNG == nil {
+			t.Errorf("active %v: stored is %+v, %v", active, is, err)
+		}
+	}
+}
+
+// A machine that is not reached in time is there all the same: an error would have Terraform destroy it.
+func TestWhatDoesNotComeInTimeIsAWarning(t *testing.T) {
+	text, err := domainxml.Build(domainxml.Machine{
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Phase: domainxml.Ready},
+		Interfaces: map[string]domainxml.Interface{"lan": {User: true, Model: "virtio", MAC: "52:54:00:00:00:01"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := model{
+		Host: types.StringValue("host-a"), Name: types.StringValue("web"), Running: types.BoolValue(true),
+		WaitFor: types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
+			"addresses": types.SetValueMust(types.StringType, []attr.Value{types.StringValue("lan")}),
+			"agent":     types.BoolValue(true), "timeout": types.StringValue("1s"),
+		}),
+	}
+	for active, want := range map[bool]string{true: "within 1s there was no address at interface lan, no agent", false: "it has gone off"} {
+		var diags diag.Diagnostics
+		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
+		m.await(t.Context(), life{host: h}, &diags)
+		if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), want) {
+			t.Errorf("active %v: %v", active, diags)
+		}
+	}
+}
+
+// What a running machine has been given or has lost by hand is in state, and so in the next plan.
+func TestReadShowsWhatARunningMachineHas(t *testing.T) {
+	is := domainxml.Machine{
+		Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", State: "paused", Mark: domainxml.Mark{Phase: domainxml.Ready},
+	}
+	var m model
+	m.read(is, true)
+	is.Drift = domainxml.Drift{Scale: domainxml.Scale{VCPUs: 1, Memory: 65536}}
+	m.read(is, false)
+	if vcpus := m.CPU.Attributes()["vcpus"]; !vcpus.Equal(types.Int64Value(1)) || m.Memory.ValueString() != "64Mi" ||
+		m.Running.ValueBool() || m.State.ValueString() != "paused" {
+		t.Errorf("it has %s processors and %s, runs %s, is %s", vcpus, m.Memory, m.Running, m.State)
+	}
+}
