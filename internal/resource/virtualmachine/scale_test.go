@@ -32,7 +32,7 @@ func TestAnInterruptedScalingIsSeenWhateverIsWanted(t *testing.T) {
 		if c.said != 0 {
 			m.Memory = tfvalue.QuantityOfKiB(c.said << 20)
 		}
-		is := domainxml.Machine{VCPUs: c.stored, Memory: c.stored << 20, Drift: domainxml.Scale{VCPUs: c.runs, Memory: c.runs << 20}}
+		is := domainxml.Machine{VCPUs: c.stored, Memory: c.stored << 20, Drift: domainxml.Drift{Scale: domainxml.Scale{VCPUs: c.runs, Memory: c.runs << 20}}}
 		readMemory(&m, is)
 		readCPU(&m, is)
 		memory, _ := m.Memory.KiB()
@@ -44,7 +44,7 @@ func TestAnInterruptedScalingIsSeenWhateverIsWanted(t *testing.T) {
 
 func TestAnImportShowsWhatIsStored(t *testing.T) {
 	var m model
-	is := domainxml.Machine{VCPUs: 2, Memory: 2 << 20, Drift: domainxml.Scale{VCPUs: 1, Memory: 1 << 20}}
+	is := domainxml.Machine{VCPUs: 2, Memory: 2 << 20, Drift: domainxml.Drift{Scale: domainxml.Scale{VCPUs: 1, Memory: 1 << 20}}}
 	readMemory(&m, is)
 	readCPU(&m, is)
 	if vcpus := fields(m.CPU.Attributes()).number("vcpus"); vcpus != 2 || m.Memory.ValueString() != "2Gi" {
