@@ -132,12 +132,12 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	return nil
 }
 
-// Compare adds to a stored machine what its running domain says otherwise, as far as that does not merely wait for the next
-// start. A disk that somebody attached to
-// it by hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that
-// could be plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not
-// stored is one that an update took out: the guest keeps it until its next start. A drive has the medium that the guest
-// sees, or none; but what the guest has booted from is only changed at its next start, as a disk is.
+// Compare adds to a stored machine what its running domain says otherwise. What merely waits for the next start is named as
+// pending; of a domain that virtclaim has not changed nothing is: nobody asked for it here. A disk that somebody attached by
+// hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that could be
+// plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not stored is one that
+// an update took out: the guest keeps it until its next start. A device that has one volume here and another one there is
+// unsettled.
 func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -147,7 +147,14 @@ func (m *Machine) Compare(live string) error {
 	if err != nil {
 		return err
 	}
-	m.AgentConnected = runs.AgentConnected
+	wires, err := interfacesOf(d, live, *m)
+	if err != nil {
+		return err
+	}
+	m.AgentConnected, m.Endpoints = runs.AgentConnected, endpointsOf(d)
+	if m.Mark.Phase != "" {
+		m.Pending = pendingOf(d, wires, runs, *m)
+	}
 	for _, p := range parts {
 		if p.drift != nil {
 			p.drift(m, runs)
@@ -159,8 +166,8 @@ func (m *Machine) Compare(live string) error {
 		has[key] = true
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
-		case ok && isDrive(disk) && (isEmpty(disk) || !boots(d, i)) && stored.hasOther(is):
-			stored.Volume = is.Volume
+		case ok && m.differs(d, i, is):
+			stored.Volume, stored.Unsettled = volume.Volume{}, true
 			m.Disks[key] = stored
 		case !ok && isFixed(disk) && !hasKey(disk):
 			m.Disks[key] = is
@@ -172,13 +179,25 @@ func (m *Machine) Compare(live string) error {
 			m.Disks[key] = disk
 		}
 	}
-	return m.compareInterfaces(d, live)
+	m.compareInterfaces(wires)
+	return nil
 }
 
-// hasOther tells whether a drive has a medium, and its running domain another one, or none. What one that is entering is
-// to have was never asked for: it has none.
-func (is Disk) hasOther(live Disk) bool {
-	return IsDrive(is.Device) && len(is.Volume.Images) > 0 && live.Another(is)
+// differs tells whether the nth disk of a running domain has another volume than the stored machine says, and could have that
+// one before its next start. What the guest has booted from, or can write to in a drive, it could not.
+func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
+	disk := d.Devices.Disks[n]
+	stored := m.Disks[diskKey(disk)]
+	if isDrive(disk) && isEmpty(disk) {
+		return IsDrive(stored.Device) && len(stored.Volume.Images) > 0 && isReadOnly(disk)
+	}
+	if !canLose(d, n) || isFixed(disk) && (m.Mark.Phase == "" || live.namesPool() || stored.namesPool()) {
+		return false
+	}
+	if isDrive(disk) && IsDrive(stored.Device) {
+		live.Device = stored.Device // the drive itself may wait for the next start
+	}
+	return live.Another(stored)
 }
 
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {

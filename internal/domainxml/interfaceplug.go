@@ -169,11 +169,7 @@ func (is Interface) isOtherDevice(want Interface) bool {
 // attached by hand is there. One of virtclaim's is on nothing where only one of the two has it, or has it otherwise, because that
 // failed or was interrupted: whatever is wanted, both are to become so. What the guest boots from is only changed at its next
 // start, and so is the order.
-func (m *Machine) compareInterfaces(d *libvirtxml.Domain, live string) error {
-	all, err := interfacesOf(d, live, *m)
-	if err != nil {
-		return err
-	}
+func (m *Machine) compareInterfaces(live []liveInterface) {
 	seen := map[string]Interface{}
 	onNothing := func(i Interface) Interface { return Interface{Model: i.Model, MAC: i.MAC} }
 	for key, stored := range m.Interfaces {
@@ -181,7 +177,7 @@ func (m *Machine) compareInterfaces(d *libvirtxml.Domain, live string) error {
 			seen[key] = onNothing(stored)
 		}
 	}
-	for _, w := range all {
+	for _, w := range live {
 		stored, ok := m.Interfaces[w.key]
 		switch {
 		case !ok && w.is.BootOrder == 0 && m.Mark.Phase != "" && hasInterfaceKey(w.element):
@@ -195,17 +191,12 @@ func (m *Machine) compareInterfaces(d *libvirtxml.Domain, live string) error {
 	if m.Interfaces = seen; len(seen) == 0 {
 		m.Interfaces = nil
 	}
-	return nil
 }
 
 // pendingInterfaces are those that a running domain has otherwise than want says.
-func pendingInterfaces(live string, want Machine) (pending []string, err error) {
-	all, err := liveInterfaces(live, want)
-	if err != nil {
-		return nil, err
-	}
+func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	has := map[string]bool{}
-	for _, w := range all {
+	for _, w := range live {
 		intent, wanted := want.Interfaces[w.key]
 		has[w.key] = wanted && w.is.BootOrder == intent.BootOrder && w.is.runsAs(intent)
 		if !wanted {
@@ -217,7 +208,7 @@ func pendingInterfaces(live string, want Machine) (pending []string, err error) 
 			pending = append(pending, "interface "+key)
 		}
 	}
-	return pending, nil
+	return pending
 }
 
 // Forgets are the interfaces of which want says less than was did of what a network may give to them by itself: a running domain

@@ -32,7 +32,7 @@ type Machine struct {
 	State     string
 	Autostart bool
 	// Drift is what somebody has made of a running machine alone; the rest is as stored.
-	Drift Scale
+	Drift Drift
 	// Type is the machine type, an alias such as q35 or a full name; empty lets libvirt choose.
 	Type string
 	// Arch is the guest's architecture; empty lets libvirt choose.
@@ -68,7 +68,11 @@ type Machine struct {
 	AgentConnected bool
 	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
 	Addresses map[string][]string
-	Mark      Mark
+	// Endpoints are where a running machine is to be seen.
+	Endpoints Endpoints
+	// Pending is what a running machine goes on without until its next start: see Pending.
+	Pending []string
+	Mark    Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.
@@ -76,12 +80,12 @@ func (m Machine) Emulates(is Machine) bool {
 	return (m.Type == "" || SameType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
-// Entered is m as far as it was let in: disks that are entering have no volume, so that an update asks again.
+// Entered is m as far as it was let in: disks that are entering have no volume and are unsettled, so that an update asks again.
 func (m Machine) Entered() Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for key, d := range m.Disks {
 		if d.Entering {
-			d.Volume, d.Entering = volume.Volume{}, false
+			d.Volume, d.Entering, d.Unsettled = volume.Volume{}, false, true
 			m.Disks[key] = d
 		}
 	}
@@ -113,6 +117,10 @@ type Disk struct {
 	// Entering notes in the stored definition that nobody has found out yet whether the machine may use the volume: that
 	// it is there is only to be seen by others.
 	Entering bool
+	// Unsettled tells that the stored definition and the running domain have different volumes, or that it is not known yet
+	// whether the machine may use its. The disk has no volume then, and that is not what an empty drive is: whatever is wanted,
+	// it is to become so in both.
+	Unsettled bool
 }
 
 // Entering is m with the disks of those keys as entering.

@@ -10,6 +10,11 @@ var title = part{
 		return nil
 	},
 	same: func(live, want Machine) bool { return live.Title == want.Title },
+	drift: func(stored *Machine, live Machine) {
+		if live.Title != stored.Title {
+			stored.Drift.Title = &live.Title
+		}
+	},
 }
 
 var description = part{
@@ -20,4 +25,9 @@ var description = part{
 		return nil
 	},
 	same: func(live, want Machine) bool { return live.Description == want.Description },
+	drift: func(stored *Machine, live Machine) {
+		if live.Description != stored.Description {
+			stored.Drift.Description = &live.Description
+		}
+	},
 }

@@ -32,7 +32,7 @@ func Loses(live string, want Machine) ([]string, error) {
 	var media, fixed []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
-		if isEmpty(disk) || boots(d, i) || !isDrive(disk) && (!isFixed(disk) || !isPluggable(disk)) {
+		if !canLose(d, i) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
@@ -48,6 +48,12 @@ func Loses(live string, want Machine) ([]string, error) {
 	slices.Sort(media)
 	slices.Sort(fixed)
 	return slices.Concat(media, fixed), nil
+}
+
+// canLose tells whether a running domain can be without its nth disk, or without the medium of that drive.
+func canLose(d *libvirtxml.Domain, n int) bool {
+	disk := d.Devices.Disks[n]
+	return !isEmpty(disk) && !boots(d, n) && (isDrive(disk) || isPluggable(disk))
 }
 
 // Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the
@@ -200,68 +206,6 @@ func LiveMark(live string, want Machine, keys []string) (string, error) {
 		return "", fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
 	}
 	return string(text), nil
-}
-
-// Pending is what of a running domain is otherwise than want says, in the words of the configuration, so that it has to be
-// stopped and started to be so.
-func Pending(live string, want Machine) ([]string, error) {
-	is, err := Parse(live)
-	if err != nil {
-		return nil, err
-	}
-	all, err := liveDisks(live)
-	if err != nil {
-		return nil, err
-	}
-	var pending []string
-	differs := func(what string, different bool) {
-		if different {
-			pending = append(pending, what)
-		}
-	}
-	for _, p := range parts {
-		differs(p.name, p.same != nil && !p.same(is, want))
-	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		_, wanted := want.Disks[key]
-		differs("disk "+key, !wanted && !isTheirs(all[key]))
-	}
-	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		disk, has := all[key]
-		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
-	}
-	interfaces, err := pendingInterfaces(live, want)
-	return append(pending, interfaces...), err
-}
-
-// liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that
-// they do not say which drives of a domain made by hand are wanted.
-func liveDisks(live string) (map[string]libvirtxml.DomainDisk, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]libvirtxml.DomainDisk{}
-	for _, disk := range d.Devices.Disks {
-		all[diskKey(disk)] = disk
-	}
-	return all, nil
-}
-
-// isAs tells whether a running device is as is wanted.
-func isAs(d libvirtxml.DomainDisk, want Disk) bool {
-	is := parseDisk(d, diskMark{})
-	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
-		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.tuned(hasKey(d)) &&
-		(want.Target == "" || want.Target == d.Target.Dev)
-}
-
-// opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
-func opens(live, want Disk) bool {
-	if n := len(want.Volume.Images); len(live.Volume.Images) > n {
-		live.Volume.Images = live.Volume.Images[:n]
-	}
-	return sameDevice(live, want)
 }
 
 // Grows are the disks of a running domain, by libvirt's names of them, whose storage may have more bytes than the guest knows.

@@ -7,6 +7,12 @@ type Scale struct {
 	Memory uint
 }
 
+// Drift is what somebody has made of a running machine alone. What is 0, or nil, is as stored.
+type Drift struct {
+	Scale
+	Title, Description *string
+}
+
 // Scales is what makes a running domain have the processors and the memory that want has, as far as its own maximum lets
 // it. It never loses processors: guests may not give them up, and QEMU's emulation can't take them.
 func Scales(live string, want Machine) (s Scale, err error) {

@@ -50,10 +50,24 @@ func TestOnlyWhatDoesNotWaitForTheNextStartIsDrift(t *testing.T) {
 			if err := is.Compare(build(t, c.live)); err != nil {
 				t.Fatal(err)
 			}
-			if want := (Scale{c.vcpus, c.memory << 10}); is.Drift != want {
-				t.Errorf("%+v, want %+v", is.Drift, want)
+			if want := (Scale{c.vcpus, c.memory << 10}); is.Drift.Scale != want {
+				t.Errorf("%+v, want %+v", is.Drift.Scale, want)
 			}
 		})
+	}
+}
+
+func TestNamesThatSomebodyGaveTheRunningDomainAreDrift(t *testing.T) {
+	is, live := small(), small()
+	is.Title, live.Title, live.Description = "mine", "", "theirs"
+	if err := is.Compare(build(t, live)); err != nil {
+		t.Fatal(err)
+	}
+	if d := is.Drift; d.Title == nil || *d.Title != "" || d.Description == nil || *d.Description != "theirs" || is.Title != "mine" {
+		t.Errorf("%+v", d)
+	}
+	if err := live.Compare(build(t, live)); err != nil || live.Drift != (Drift{}) {
+		t.Errorf("the same has drifted: %+v, %v", live.Drift, err)
 	}
 }
 

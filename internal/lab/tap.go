@@ -118,11 +118,11 @@ func (t *Tap) pass(client *net.UnixConn, server net.Conn) {
 	c := &tapped{client: client}
 	go func() {
 		defer end()
-		_ = copyPackets(server, client, func(p packet) bool { return t.isBefore(p, c) }) // both ends see it
+		_ = copyPackets(server, client, func(p *packet) bool { return t.isBefore(p, c) }) // both ends see it
 	}()
 	go func() {
 		defer end()
-		_ = copyPackets(client, server, func(p packet) bool { return t.isAfter(p, c) })
+		_ = copyPackets(client, server, func(p *packet) bool { return t.isAfter(p, c) })
 	}()
 }
 
@@ -134,7 +134,7 @@ type tapped struct {
 	upload  *upload
 }
 
-// awaited is a call whose answer is to be kept back.
+// awaited is a call whose answer is to be kept back, or to be changed.
 type awaited struct {
 	fault  *Fault
 	serial uint32

@@ -129,6 +129,22 @@ func TestTapDoesNotCountACallThatItHoldsBack(t *testing.T) {
 	}
 }
 
+func TestTapHasACallRefused(t *testing.T) {
+	l := sharedLab(t)
+	tap, err := NewTap(t.Context(), l.Hosts["host-a"], l.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tap.Close() }()
+	tap.Arm(Fault{Call: CallSecretDefine, Nth: 1, Refuse: true})
+	secret := writeFile(t, "secret.xml", "<secret ephemeral='no' private='no'/>")
+	// The second command of the same connection is answered.
+	out, err := exec.CommandContext(t.Context(), "virsh", "-c", tap.URI, "secret-define "+secret+"; secret-list").CombinedOutput()
+	if err != nil || !tap.Fired() || !strings.Contains(string(out), "unknown procedure") {
+		t.Errorf("virsh says %v, fired is %t: %s", err, tap.Fired(), out)
+	}
+}
+
 // TestFaultsInUploadsStrikeRealClients has virsh upload a file that is half a hole.
 func TestFaultsInUploadsStrikeRealClients(t *testing.T) {
 	l := sharedLab(t)
@@ -177,6 +193,7 @@ func TestFaultIsNamedAfterWhatHappens(t *testing.T) {
 	for want, fault := range map[string]Fault{
 		"cut-before-define-1":         {Call: CallDefine, Nth: 1},
 		"kill-after-create-xml-2":     {Call: CallCreateXML, Nth: 2, After: true, Kill: true},
+		"refuse-attach-1":             {Call: CallAttach, Nth: 1, Refuse: true},
 		"cut-at-1048576-vol-upload-1": {Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20},
 	} {
 		if got := fault.String(); got != want {

@@ -16,18 +16,23 @@ type Call uint32
 const (
 	CallDomainCreate      Call = 9
 	CallCreateXML         Call = 10
+	CallSetAutostart      Call = 29
 	CallVolumeCreate      Call = 93
 	CallVolumeDelete      Call = 94
 	CallSecretDefine      Call = 142
 	CallAttach            Call = 160
 	CallDetach            Call = 161
+	CallUpdateDevice      Call = 174
 	CallDomainCreateFlags Call = 196
+	CallSetVCPUs          Call = 199
+	CallSetMemory         Call = 204
 	CallVolumeUpload      Call = 208
 	CallVolumeDownload    Call = 209
 	CallUndefine          Call = 231
 	CallDestroy           Call = 234
 	CallBlockPull         Call = 240
 	CallBlockResize       Call = 251
+	CallShutdown          Call = 258
 	CallVolumeResize      Call = 260
 	CallSetMetadata       Call = 264
 	CallDefine            Call = 350
@@ -38,8 +43,12 @@ var callNames = map[Call]string{
 	CallDetach: "detach", CallDomainCreateFlags: "domain-create-flags", CallUndefine: "undefine", CallDestroy: "destroy",
 	CallBlockPull: "block-pull", CallBlockResize: "block-resize", CallVolumeResize: "vol-resize", CallSetMetadata: "set-metadata",
 	CallDefine: "define", CallSecretDefine: "secret-define", CallCreateXML: "create-xml", CallVolumeUpload: "vol-upload",
-	CallVolumeDownload: "vol-download",
+	CallVolumeDownload: "vol-download", CallSetAutostart: "set-autostart", CallUpdateDevice: "update-device", CallSetVCPUs: "set-vcpus",
+	CallSetMemory: "set-memory", CallShutdown: "shutdown",
 }
+
+// callUnknown is a procedure that libvirt does not have: its answer is an error, and the connection goes on.
+const callUnknown = 0x7fffffff
 
 // Fault is what goes wrong, and when.
 type Fault struct {
@@ -54,6 +63,8 @@ type Fault struct {
 	AtByte int64
 	// Kill kills the client as kill -9 does; without, all its connections are cut.
 	Kill bool
+	// Refuse has libvirt answer the call with an error instead, and all connections stay; After and Kill have no meaning here.
+	Refuse bool
 }
 
 // String names the fault in a test's output.
@@ -68,11 +79,15 @@ func (f Fault) String() string {
 	if f.AtByte > 0 {
 		when = fmt.Sprintf("at-%d", f.AtByte)
 	}
+	if f.Refuse {
+		return fmt.Sprintf("refuse-%s-%d", callNames[f.Call], f.Nth)
+	}
 	return fmt.Sprintf("%s-%s-%s-%d", what, when, callNames[f.Call], f.Nth)
 }
 
-// isBefore tells whether a packet of a client must not reach libvirt.
-func (t *Tap) isBefore(p packet, c *tapped) bool {
+// isBefore tells whether a packet of a client must not reach libvirt. It makes a call that is to be refused one that libvirt
+// does not know.
+func (t *Tap) isBefore(p *packet, c *tapped) bool {
 	if p.program() != remoteProgram {
 		return false
 	}
@@ -83,7 +98,7 @@ func (t *Tap) isBefore(p packet, c *tapped) bool {
 	case typeCall:
 		hit = t.isFaultyCall(p, c)
 	case typeStream, typeHole:
-		hit = t.isFaultyData(p, c)
+		hit = t.isFaultyData(*p, c)
 	}
 	t.mu.Unlock()
 	if hit {
@@ -93,7 +108,7 @@ func (t *Tap) isBefore(p packet, c *tapped) bool {
 }
 
 // isFaultyCall tells whether a call must not pass, and otherwise notes what is to happen later on. t.mu is held.
-func (t *Tap) isFaultyCall(p packet, c *tapped) bool {
+func (t *Tap) isFaultyCall(p *packet, c *tapped) bool {
 	f := t.fault
 	if f != nil && !t.fired && p.call() == f.Call {
 		t.seen++
@@ -101,6 +116,9 @@ func (t *Tap) isFaultyCall(p packet, c *tapped) bool {
 			switch {
 			case f.AtByte > 0:
 				c.upload = &upload{fault: f, serial: p.serial()}
+			case f.Refuse:
+				t.fired, c.awaited = true, &awaited{fault: f, serial: p.serial()}
+				p.recall(callUnknown)
 			case f.After:
 				t.fired, c.awaited = true, &awaited{fault: f, serial: p.serial()}
 			default:
@@ -131,12 +149,16 @@ func (t *Tap) isFaultyData(p packet, c *tapped) bool {
 	return false
 }
 
-// isAfter tells whether an answer must not reach the client.
-func (t *Tap) isAfter(p packet, c *tapped) bool {
+// isAfter tells whether an answer must not reach the client. That of a call that was made another one looks like the call's.
+func (t *Tap) isAfter(p *packet, c *tapped) bool {
 	t.mu.Lock()
 	a := c.awaited
 	t.mu.Unlock()
 	if a == nil || p.program() != remoteProgram || p.kind() != typeReply || p.serial() != a.serial {
+		return false
+	}
+	if a.fault.Refuse {
+		p.recall(a.fault.Call)
 		return false
 	}
 	t.strike(a.fault, c.client)

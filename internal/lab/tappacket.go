@@ -28,8 +28,11 @@ func (p packet) call() Call        { return Call(p.word(3)) }
 func (p packet) kind() uint32      { return p.word(4) }
 func (p packet) serial() uint32    { return p.word(5) }
 
-// copyPackets passes packets on until faulty says that one is not to be. Their bodies are not held in memory.
-func copyPackets(to io.Writer, from io.Reader, faulty func(packet) bool) error {
+// recall makes a call one of another procedure.
+func (p *packet) recall(c Call) { binary.BigEndian.PutUint32(p[4*3:], uint32(c)) }
+
+// copyPackets passes packets on until faulty, which may change their heads, says that one is not to be. Their bodies are not held in memory.
+func copyPackets(to io.Writer, from io.Reader, faulty func(*packet) bool) error {
 	for {
 		var p packet
 		if _, err := io.ReadFull(from, p[:]); err != nil {
@@ -38,7 +41,7 @@ func copyPackets(to io.Writer, from io.Reader, faulty func(packet) bool) error {
 		if p.length() < headerSize || p.length() > maxPacket {
 			return errors.New("not a packet of libvirt's")
 		}
-		if faulty(p) {
+		if faulty(&p) {
 			return nil
 		}
 		if _, err := to.Write(p[:]); err != nil {

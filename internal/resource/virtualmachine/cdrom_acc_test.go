@@ -150,7 +150,8 @@ func TestAccAReplacedDiskIsAnotherMedium(t *testing.T) {
 	})
 }
 
-// A guest that uses its medium keeps it, and what the medium is stays, until it has let go.
+// A guest that uses its medium keeps it, and what the medium is stays, until it has let go. Where only its next start would have
+// another one, that is put right without the guest's.
 func TestAccALockedTrayIsSaid(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -173,6 +174,17 @@ func TestAccALockedTrayIsSaid(t *testing.T) {
 			{
 				Config:      config(source),
 				ExpectError: message("disk seed: ", "the guest has locked the drive's tray", "Unmount it in the guest"),
+			},
+			{
+				PreConfig: func() {
+					drives(t, l, "hda", "data.raw")
+					other := []string{"change-media", "web", "hda", "/elsewhere.iso", "--update", "--config"}
+					if out, err := l.Hosts["host-a"].Virsh(t.Context(), other...); err != nil {
+						t.Fatal(err, out)
+					}
+				},
+				Config:           config(source, seed),
+				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 			},
 			{
 				PreConfig: func() {

@@ -144,23 +144,20 @@ func cpuIntent(ctx context.Context, m model, want *domainxml.Machine, diags *dia
 	}
 }
 
-// readCPU leaves null what says no more than what is said already. Where the stored definition says what the state does,
-// the running machine may say otherwise.
+// readCPU leaves null what says no more than what is said already.
 func readCPU(m *model, is domainxml.Machine) {
 	was := m.CPU.Attributes()
-	now, most, mode := is.VCPUs, is.MaxVCPUs, is.CPU.Mode
+	most, mode := is.MaxVCPUs, is.CPU.Mode
+	now, _ := m.scaled(fields(was).number("vcpus"), is.VCPUs, is.Drift.VCPUs)
 	if most == 0 && isSaid(was, "max_vcpus") {
 		most = is.VCPUs
-	}
-	if is.Drift.VCPUs != 0 && types.Int64Value(int64(now)).Equal(was["vcpus"]) {
-		now = is.Drift.VCPUs
 	}
 	if mode == domainxml.CustomCPU && isSaid(was, "model") && !isSaid(was, "mode") {
 		mode = ""
 	}
 	topology, _ := was["topology"].(types.Object)
 	m.CPU = types.ObjectValueMust(cpuTypes, map[string]attr.Value{
-		"vcpus": types.Int64Value(int64(now)), "max_vcpus": numberOrNull(most), "mode": tfvalue.OrNull(mode),
+		"vcpus": numberOrNull(now), "max_vcpus": numberOrNull(most), "mode": tfvalue.OrNull(mode),
 		"model": tfvalue.OrNull(is.CPU.Model), "topology": topologyObject(topology, is.CPU.Topology),
 	})
 }

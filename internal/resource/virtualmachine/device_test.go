@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -263,5 +264,17 @@ func TestNoMediumThatOthersWriteTo(t *testing.T) {
 				t.Errorf("%s, %s: %v", device, mode, diags)
 			}
 		}
+	}
+}
+
+// No configuration has a volume without images, so that there is always something to be changed.
+func TestAnUnsettledDriveIsNotAnEmptyOne(t *testing.T) {
+	volumeOf := func(d domainxml.Disk) attr.Value { return diskObject(d).(types.Object).Attributes()["volume"] }
+	if v := volumeOf(domainxml.Disk{Device: domainxml.CDROM}); !v.IsNull() {
+		t.Errorf("an empty drive has %s", v)
+	}
+	v := volumeOf(domainxml.Disk{Device: domainxml.CDROM, Unsettled: true})
+	if o, ok := v.(types.Object); !ok || v.IsNull() || len(o.Attributes()["images"].(types.List).Elements()) != 0 {
+		t.Errorf("an unsettled one has %s", v)
 	}
 }

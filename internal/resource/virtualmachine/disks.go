@@ -92,10 +92,11 @@ func readDisks(m *model, is domainxml.Machine) {
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 }
 
-// diskObject has null for what nobody asked for, and for the volume where there is none.
+// diskObject has null for what nobody asked for, and for the volume where there is none. One that is unsettled has a volume
+// without images, which no configuration can ask for.
 func diskObject(d domainxml.Disk) attr.Value {
 	v := types.ObjectNull(tfvalue.VolumeTypes)
-	if len(d.Volume.Images) > 0 {
+	if len(d.Volume.Images) > 0 || d.Unsettled {
 		v = tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{})
 	}
 	return types.ObjectValueMust(diskTypes, map[string]attr.Value{

@@ -26,6 +26,7 @@ type group struct {
 var groups = []group{
 	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup,
+	pendingGroup, endpointsGroup,
 }
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {

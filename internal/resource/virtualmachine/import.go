@@ -58,3 +58,6 @@ func warnUnmodelled(diags *diag.Diagnostics, id, stored string) {
 				"they change is not seen; but devices of a kind go with the first of them, when its attribute is taken out.", id, strings.Join(names, ", ")))
 	}
 }
+
+// isImport tells whether the model is filled for the first time, by an import: otherwise force_stop has a value.
+func (m model) isImport() bool { return m.ForceStop.IsNull() }

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -61,13 +62,13 @@ func memoryIntent(_ context.Context, m model, want *domainxml.Machine, diags *di
 	}
 }
 
-// readMemory shows what the running machine has where the stored definition says what the state does.
 func readMemory(m *model, is domainxml.Machine) {
-	now := is.Memory
-	if said, err := m.Memory.KiB(); err == nil && said == now && is.Drift.Memory != 0 {
-		now = is.Drift.Memory
+	said, _ := m.Memory.KiB()
+	if now, ok := m.scaled(said, is.Memory, is.Drift.Memory); ok {
+		m.Memory = m.Memory.OrSame(tfvalue.QuantityOfKiB(now))
+	} else {
+		m.Memory = tfvalue.Quantity{StringValue: types.StringNull()}
 	}
-	m.Memory = m.Memory.OrSame(tfvalue.QuantityOfKiB(now))
 	switch {
 	case is.MaxMemory != 0:
 		m.MaxMemory = m.MaxMemory.OrSame(tfvalue.QuantityOfKiB(is.MaxMemory))

@@ -40,6 +40,8 @@ type model struct {
 	Title        types.String     `tfsdk:"title"`
 	Description  types.String     `tfsdk:"description"`
 	State        types.String     `tfsdk:"state"`
+	Pending      types.List       `tfsdk:"pending"`
+	Endpoints    types.Object     `tfsdk:"endpoints"`
 	Autostart    types.Bool       `tfsdk:"autostart"`
 	AllowRestart types.Bool       `tfsdk:"allow_restart"`
 	Running      types.Bool       `tfsdk:"running"`

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -35,8 +36,15 @@ func namesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Di
 	want.Title, want.Description = m.Title.ValueString(), m.Description.ValueString()
 }
 
+// readNames shows what the running machine has where the stored definition says what the state does.
 func readNames(m *model, is domainxml.Machine) {
-	m.Title, m.Description = tfvalue.OrNull(is.Title), tfvalue.OrNull(is.Description)
+	name := func(said types.String, stored string, live *string) types.String {
+		if live != nil && said.Equal(tfvalue.OrNull(stored)) {
+			return tfvalue.OrNull(*live)
+		}
+		return tfvalue.OrNull(stored)
+	}
+	m.Title, m.Description = name(m.Title, is.Title, is.Drift.Title), name(m.Description, is.Description, is.Drift.Description)
 }
 
 // rename gives the running domain its title and description, and gives the live XML after that.

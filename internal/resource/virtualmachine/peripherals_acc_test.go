@@ -1,9 +1,9 @@
 package virtualmachine_test
 
 import (
-	"context"
 	"crypto/des"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +57,9 @@ variable "password" {
   type      = string
   ephemeral = true
 }
+output "endpoints" {
+  value = virtclaim_virtual_machine.web.endpoints
+}
 `+machine{cmdline: "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(inventory)), log: console.Path(), more: more + "\n  force_stop = true"}.hcl(l))
 	}
 	everything := map[string]string{}
@@ -75,10 +78,17 @@ variable "password" {
 		apply("a start")
 		console.AwaitN(t, "READY", n)
 	}
+	endpoints := func() (is struct{ Serial, Console, Graphics *string }) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(cli.Must("output", "-json", "endpoints")), &is); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
 	asks := func(right, wrong string) {
 		t.Helper()
 		for password, want := range map[string]bool{right: true, wrong: false} {
-			if got, err := letIn(t, l.Hosts["host-a"].Virsh, password); err != nil || got != want {
+			if got, err := letIn(t, *endpoints().Graphics, password); err != nil || got != want {
 				t.Errorf("the display lets the password %s in: %v (%v), want %v", password, got, err, want)
 			}
 		}
@@ -90,7 +100,18 @@ variable "password" {
 	write(devices)
 	const next = "can't be given this while it does: graphics, video, rng, watchdog, console, filesystems, devices_xml."
 	apply("adding devices", next)
+	acctest.Contains(t, strings.Join(strings.Fields(everything["a plan after adding devices"]), " "), next, "No changes.")
+	if is := endpoints(); is.Serial == nil || is.Console != nil || is.Graphics != nil {
+		t.Errorf("what the guest has not yet is to be seen at %+v", is)
+	}
 	restart(2)
+	if strings.Contains(everything["a plan after a start"], "next start") {
+		t.Error("what the guest has is said to wait for the next start")
+	}
+	terminal, err := l.Hosts["host-a"].Virsh(t.Context(), "ttyconsole", "web")
+	if is := endpoints(); err != nil || *is.Serial != strings.TrimSpace(terminal) || *is.Console == *is.Serial || !strings.HasPrefix(*is.Console, "/dev/pts/") {
+		t.Errorf("the ports are to be seen at %s and %s; libvirt says %s (%v)", *is.Serial, *is.Console, terminal, err)
+	}
 	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", " 0x2415 ", " 0x1052 ", " 0x1050 ")
 	virtio.Await(t, "from the virtio console")
 	asks(passwords[0], passwords[1])
@@ -131,17 +152,9 @@ variable "password" {
 }
 
 // letIn does a VNC client's part of the protocol (RFC 6143) up to where the server says whether the password is right.
-func letIn(t *testing.T, virsh func(context.Context, ...string) (string, error), password string) (bool, error) {
+func letIn(t *testing.T, display, password string) (bool, error) {
 	t.Helper()
-	display, err := virsh(t.Context(), "domdisplay", "web")
-	if err != nil {
-		return false, err
-	}
-	var number int
-	if _, err := fmt.Sscanf(display, "vnc://127.0.0.1:%d", &number); err != nil {
-		return false, fmt.Errorf("%s: %w", display, err)
-	}
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 5900+number))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(display, "vnc://"))
 	if err != nil {
 		return false, err
 	}

@@ -8,28 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
-
-// lose unplugs from the running domain what want has no more, or has as another volume or device. A drive loses its medium.
-func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
-	live, err := l.host.LiveXML(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	keys, err := domainxml.Loses(live, want)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		tflog.Info(ctx, "Taking a disk away", map[string]any{"machine": want.Name, "disk": key})
-		if err := guard.Unplug(ctx, l.host, uuid, live, key); err != nil {
-			return fmt.Errorf("disk %s: %w", key, err)
-		}
-	}
-	return l.loseInterfaces(ctx, uuid, live, want)
-}
 
 // gain plugs into the running domain, and puts into its drives, what want has and it has not. What it opens is noted in the
 // running domain first: otherwise, after an interruption here, a disk that was made anew under the same name could be taken

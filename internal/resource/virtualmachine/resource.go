@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -128,14 +127,16 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 // settle fills in what shows only once a machine is as it was wanted, and then marks it so: what is interrupted before, the next
 // apply goes on with. Nothing here is an error: Terraform would destroy what is there.
 func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, diags *diag.Diagnostics) {
-	if state, err := life.host.State(ctx, m.UUID.ValueString()); err == nil {
-		m.State = types.StringValue(state.String())
-	}
-	if is, came := m.await(ctx, life, diags); came {
-		readAddresses(m, is)
-	}
+	m.await(ctx, life, diags)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // all of it may have gone by waiting
 	defer cancel()
+	if is, _, err := life.look(ctx, m.UUID.ValueString()); err == nil {
+		m.State = types.StringValue(is.State)
+		readAddresses(m, is)
+		readPending(m, is)
+		readEndpoints(m, is)
+		m.warnOfPending(is.Pending, diags)
+	}
 	if err := life.finish(ctx, m.UUID.ValueString(), want); err != nil {
 		diags.AddWarning("The machine is not marked as wholly created",
 			fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
@@ -214,12 +215,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
 	}
-	if len(pending) > 0 {
-		resp.Diagnostics.AddWarning("The change takes effect at the next start",
-			fmt.Sprintf("Machine %s on host %s runs and can't be given this while it does: %s. It is in its stored definition, and takes "+
-				"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
-				plan.Name.ValueString(), plan.Host.ValueString(), strings.Join(pending, ", ")))
-	}
+	plan.warnOfPending(pending, &resp.Diagnostics)
 	if started || !plan.reachedAs(state) {
 		plan.await(ctx, life, &resp.Diagnostics)
 	}
@@ -267,6 +263,12 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	m.fillMACs(is)
 	if m.Addresses.IsUnknown() {
 		m.Addresses = actual.Addresses
+	}
+	if m.Pending.IsUnknown() {
+		m.Pending = actual.Pending
+	}
+	if m.Endpoints.IsUnknown() {
+		m.Endpoints = actual.Endpoints
 	}
 }
 

@@ -27,3 +27,17 @@ func (l life) scale(ctx context.Context, uuid, live string, want domainxml.Machi
 	}
 	return l.host.LiveXML(ctx, uuid)
 }
+
+// scaled is what a refresh shows of a size that the state has as said, the stored definition as stored, and the running machine
+// as drift, which is 0 where that is the same: what runs, where the stored definition says what the state does. Where it does
+// not, an update was interrupted, or somebody has changed it: then it is none of them, so that both become what is wanted,
+// whatever that is.
+func (m model) scaled(said, stored, drift uint) (now uint, known bool) {
+	switch {
+	case drift == 0 || m.isImport():
+		return stored, true
+	case said == stored:
+		return drift, true
+	}
+	return 0, false
+}

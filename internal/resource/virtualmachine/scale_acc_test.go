@@ -75,6 +75,15 @@ func (want before) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, 
 	}
 }
 
+// waits checks what a machine's guest goes on without.
+func waits(words ...string) resource.TestCheckFunc {
+	checks := []resource.TestCheckFunc{resource.TestCheckResourceAttr(web, "pending.#", strconv.Itoa(len(words)))}
+	for n, word := range words {
+		checks = append(checks, resource.TestCheckResourceAttr(web, fmt.Sprintf("pending.%d", n), word))
+	}
+	return resource.ComposeTestCheckFunc(checks...)
+}
+
 // One running guest is given processors and memory and loses memory, within its maximum, sees its disk grow, and is renamed;
 // what it can't be given while it runs waits for its next start, which an update makes only where it may.
 func TestAccARunningGuestIsScaled(t *testing.T) {
@@ -147,15 +156,20 @@ resource "virtclaim_disk" "data" {
 						PreConfig: func() {
 							virsh("setmem", "web", "224M", "--live")
 							virsh("desc", "web", "--title", "--config", "--new-desc", "theirs")
+							virsh("desc", "web", "--live", "--new-desc", "for now")
 							virsh("autostart", "web", "--disable")
 							settled(t, l, 224)
 						},
-						Config: config(3, "192Mi", "", names), ConfigPlanChecks: drifted(map[string]any{"memory": "224Mi", "title": "theirs", "autostart": false}),
+						Config: config(3, "192Mi", "", names),
+						ConfigPlanChecks: drifted(map[string]any{
+							"memory": "224Mi", "title": "theirs", "description": "for now", "autostart": false,
+						}),
 						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), named),
 					},
 					{
 						// Fewer processors and another command line wait. They are no drift while they do.
-						Config: config(2, "128Mi", "later", ""), ConfigPlanChecks: update, Check: guestHas(t, l, console, 1, 3, 128),
+						Config: config(2, "128Mi", "later", ""), ConfigPlanChecks: update,
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 128), waits("cpu", "boot")),
 					},
 					{
 						Config: config(2, "128Mi", "later", "allow_restart = true"), ConfigPlanChecks: update,
@@ -163,7 +177,17 @@ resource "virtclaim_disk" "data" {
 							acctest.Contains(t, console.Text(t), "Power down")
 							acctest.Contains(t, ask(t, l, "cat /proc/cmdline"), "later")
 							return nil
-						}),
+						}, waits()),
+					},
+					{
+						// What is stored when an update fails is done by the next one, though the configuration has it already.
+						PreConfig: func() { virsh("suspend", "web") },
+						Config:    config(2, "128Mi", "last", "allow_restart = true"), ExpectError: message("it could not be shut down"),
+					},
+					{
+						PreConfig: func() { virsh("resume", "web") },
+						Config:    config(2, "128Mi", "last", "allow_restart = true"), ConfigPlanChecks: update,
+						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 3, 2, 128), waits()),
 					},
 				},
 			})

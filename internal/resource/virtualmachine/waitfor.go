@@ -81,12 +81,12 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 }
 
-// await waits until the machine has what it is waited for, if it is to run, and gives it as it is then. What does not come
-// is a warning: an error would have Terraform destroy a machine that is there.
-func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) (is domainxml.Machine, came bool) {
+// await waits until the machine has what it is waited for, if it is to run. What does not come is a warning: an error would have
+// Terraform destroy a machine that is there.
+func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
 	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
-		return is, false
+		return
 	}
 	patience, err := time.ParseDuration(w.Timeout.ValueString())
 	if err != nil {
@@ -96,14 +96,14 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) (is d
 	defer cancel()
 	var missing []string
 	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
-		now, active, err := l.look(ctx, m.UUID.ValueString())
+		is, active, err := l.look(ctx, m.UUID.ValueString())
 		if err == nil && !active {
 			err = errors.New("it has gone off")
 		}
 		if err != nil {
 			return false, err
 		}
-		is, missing = now, w.missing(now, keys)
+		missing = w.missing(is, keys)
 		return len(missing) == 0, nil
 	})
 	if err != nil {
@@ -111,7 +111,6 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) (is d
 			fmt.Sprintf("Machine %s on host %s: within %s there was no %s. It is left as it is, and looked at again at the "+
 				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), patience, strings.Join(missing, ", no "), err))
 	}
-	return is, err == nil
 }
 
 // missing is what a machine has not of what it is waited for.

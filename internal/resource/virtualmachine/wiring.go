@@ -18,25 +18,6 @@ func newMAC() string {
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// loseInterfaces unplugs from the running domain the interfaces that want has not, or has as other devices.
-func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine) error {
-	todo, err := domainxml.WiringOf(live, want)
-	if err != nil {
-		return err
-	}
-	for _, w := range todo.Unplug {
-		tflog.Info(ctx, "Taking an interface away", map[string]any{"machine": want.Name, "interface": w.Key})
-		err := l.host.Detach(ctx, uuid, w.Element, func(live string) (bool, error) {
-			has, err := domainxml.HasInterface(live, w.Key, want)
-			return !has, err
-		})
-		if err != nil {
-			return fmt.Errorf("interface %s: %w", w.Key, err)
-		}
-	}
-	return nil
-}
-
 // gainInterfaces gives the running domain the interfaces that want has. What it can't be given goes out of the stored
 // definition again, or is there as it was before.
 func (l life) gainInterfaces(ctx context.Context, uuid string, was, want domainxml.Machine) error {

@@ -1,0 +1,37 @@
+package domainxml
+
+import (
+	"net"
+	"strconv"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// Endpoints are where a running machine's ports and its display are. What it has not is empty.
+type Endpoints struct {
+	// Serial and Console are terminals of the host, such as /dev/pts/3.
+	Serial, Console string
+	// Graphics is a URI of the display, such as vnc://127.0.0.1:5900: RFC 7869 has the port there, not the display's number.
+	Graphics string
+}
+
+// endpointsOf reads them out of a running domain's XML: no stored definition has them.
+func endpointsOf(d *libvirtxml.Domain) (e Endpoints) {
+	if len(d.Devices.Serials) > 0 {
+		e.Serial = terminal(d.Devices.Serials[0].Source)
+	}
+	if c := virtioConsole(d); c != nil {
+		e.Console = terminal(c.Source)
+	}
+	if is, _, ok := displayOf(d); ok && *is.port > 0 && is.address() != "" {
+		e.Graphics = is.kind + "://" + net.JoinHostPort(is.address(), strconv.Itoa(*is.port))
+	}
+	return e
+}
+
+func terminal(s *libvirtxml.DomainChardevSource) string {
+	if s == nil || s.Pty == nil {
+		return ""
+	}
+	return s.Pty.Path
+}

@@ -1,0 +1,71 @@
+package domainxml
+
+import (
+	"maps"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// Pending is what of a running domain is otherwise than want says, in the words of the configuration, so that it has to be
+// stopped and started to be so.
+func Pending(live string, want Machine) ([]string, error) {
+	d, err := Unmarshal(live)
+	if err != nil {
+		return nil, err
+	}
+	is, _, err := parse(d)
+	if err != nil {
+		return nil, err
+	}
+	wires, err := interfacesOf(d, live, want)
+	return pendingOf(d, wires, is, want), err
+}
+
+// pendingOf is Pending for XML that is read already.
+func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (pending []string) {
+	differs := func(what string, different bool) {
+		if different {
+			pending = append(pending, what)
+		}
+	}
+	for _, p := range parts {
+		differs(p.name, p.same != nil && !p.same(is, want))
+	}
+	all := liveDisks(d)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		_, wanted := want.Disks[key]
+		differs("disk "+key, !wanted && !isTheirs(all[key]))
+	}
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		disk, has := all[key]
+		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
+	}
+	return append(pending, pendingInterfaces(wires, want)...)
+}
+
+// liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that
+// they do not say which drives of a domain made by hand are wanted.
+func liveDisks(d *libvirtxml.Domain) map[string]libvirtxml.DomainDisk {
+	all := map[string]libvirtxml.DomainDisk{}
+	for _, disk := range d.Devices.Disks {
+		all[diskKey(disk)] = disk
+	}
+	return all
+}
+
+// isAs tells whether a running device is as is wanted.
+func isAs(d libvirtxml.DomainDisk, want Disk) bool {
+	is := parseDisk(d, diskMark{})
+	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
+		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.tuned(hasKey(d)) &&
+		(want.Target == "" || want.Target == d.Target.Dev)
+}
+
+// opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
+func opens(live, want Disk) bool {
+	if n := len(want.Volume.Images); len(live.Volume.Images) > n {
+		live.Volume.Images = live.Volume.Images[:n]
+	}
+	return sameDevice(live, want)
+}

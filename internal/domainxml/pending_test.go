@@ -1,0 +1,53 @@
+package domainxml
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is stored and what runs are told apart in the words of the configuration, and where the running one is to be seen.
+func TestCompareTellsWhatWaitsForTheNextStart(t *testing.T) {
+	mark := Mark{Phase: Ready}
+	const live = `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu><devices>` +
+		`<serial type='pty'><source path='/dev/pts/3'/><target port='0'/></serial>` +
+		`<console type='pty'><source path='/dev/pts/3'/><target type='serial' port='0'/></console>` +
+		`<console type='pty'><source path='/dev/pts/4'/><target type='virtio' port='1'/></console>` +
+		`<graphics type='vnc' port='5901' autoport='yes' listen='::1'/></devices></domain>`
+	for name, c := range map[string]struct {
+		stored  Machine
+		pending string
+	}{
+		"nothing": {Machine{
+			Mark: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"},
+		}, ""},
+		"parts that go": {Machine{Mark: mark, VCPUs: 1, Memory: 1024}, "serial graphics console"},
+		"a part that comes": {Machine{
+			Mark: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"}, RNG: &RNG{},
+		}, "rng"},
+		"a domain that nobody has changed here": {Machine{VCPUs: 1, Memory: 1024}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := c.stored
+			if err := is.Compare(live); err != nil || strings.Join(is.Pending, " ") != c.pending {
+				t.Errorf("pending are %v (%v), want %s", is.Pending, err, c.pending)
+			}
+			want := Endpoints{Serial: "/dev/pts/3", Console: "/dev/pts/4", Graphics: "vnc://[::1]:5901"}
+			if diff := cmp.Diff(want, is.Endpoints); diff != "" {
+				t.Errorf("it is to be seen elsewhere (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A stored definition has no terminals yet, and a display whose port is not chosen is nowhere.
+func TestWhatDoesNotRunHasNoEndpoints(t *testing.T) {
+	d, err := Unmarshal(build(t, Machine{Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := endpointsOf(d); got != (Endpoints{}) {
+		t.Errorf("it is to be seen at %+v", got)
+	}
+}

@@ -1,0 +1,91 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// lost is what a guest has let go of, by key.
+type lost struct{ disks, interfaces []string }
+
+// lose unplugs from the running domain what want has no more, or has as another volume or device. A drive loses its medium.
+// When the guest holds on to something, what it has let go of before is not in the stored definition either.
+func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	var gone lost
+	if err = l.loseDisks(ctx, uuid, live, want, &gone); err == nil {
+		err = l.loseInterfaces(ctx, uuid, live, want, &gone)
+	}
+	if err != nil {
+		return l.storeLoss(ctx, uuid, gone, err)
+	}
+	return nil
+}
+
+func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
+	keys, err := domainxml.Loses(live, want)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		tflog.Info(ctx, "Taking a disk away", map[string]any{"machine": want.Name, "disk": key})
+		if err := guard.Unplug(ctx, l.host, uuid, live, key); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+		gone.disks = append(gone.disks, key)
+	}
+	return nil
+}
+
+// loseInterfaces unplugs the interfaces that want has not, or has as other devices.
+func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
+	todo, err := domainxml.WiringOf(live, want)
+	if err != nil {
+		return err
+	}
+	for _, w := range todo.Unplug {
+		tflog.Info(ctx, "Taking an interface away", map[string]any{"machine": want.Name, "interface": w.Key})
+		err := l.host.Detach(ctx, uuid, w.Element, func(live string) (bool, error) {
+			has, err := domainxml.HasInterface(live, w.Key, want)
+			return !has, err
+		})
+		if err != nil {
+			return fmt.Errorf("interface %s: %w", w.Key, err)
+		}
+		gone.interfaces = append(gone.interfaces, w.Key)
+	}
+	return nil
+}
+
+// storeLoss takes what is gone out of the stored definition, too, also when the operation's time is over. A host that does not
+// answer can't be told: there it shows as drift.
+func (l life) storeLoss(ctx context.Context, uuid string, gone lost, cause error) error {
+	var away *host.UnreachableError
+	if len(gone.disks)+len(gone.interfaces) == 0 || errors.As(cause, &away) {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return cause
+	}
+	text, err := domainxml.WithoutDevices(stored, gone.disks, gone.interfaces)
+	if err == nil {
+		_, err = l.host.Define(ctx, text)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n\nLeft behind: the stored definition still has what the guest has let go of: %w", cause, err)
+	}
+	return cause
+}

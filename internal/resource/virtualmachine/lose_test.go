@@ -1,0 +1,80 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// holding is a host with a running domain whose guest lets go of all but the device with that alias.
+type holding struct {
+	oneDomain
+	live, alias string
+	err         error
+}
+
+func (h *holding) LiveXML(context.Context, string) (string, error) { return h.live, nil }
+
+func (h *holding) Detach(_ context.Context, _, device string, _ func(string) (bool, error)) error {
+	if strings.Contains(device, h.alias) {
+		return h.err
+	}
+	return nil
+}
+
+func (h *holding) ChangeMedium(context.Context, string, string) error { return nil }
+
+// What a guest has let go of is stored no more, also when it holds on to the next thing: both change, or neither does.
+func TestWhatAGuestLetsGoOfIsStoredNoMore(t *testing.T) {
+	disk := func(device, bus, name string) domainxml.Disk {
+		return domainxml.Disk{Device: device, Bus: bus, Volume: volume.Volume{Images: []volume.Image{{
+			Type: "file", Format: "raw", Name: "/" + name, AccessMode: volume.ReadShared,
+		}}}}
+	}
+	all := domainxml.Machine{
+		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "pc",
+		Boot: &domainxml.Boot{Kernel: "/vmlinuz"}, Mark: domainxml.Mark{Phase: domainxml.Ready}, Graphics: &domainxml.Graphics{Type: domainxml.VNC, Listen: "127.0.0.1"},
+		Disks: map[string]domainxml.Disk{
+			"a": disk(domainxml.Fixed, "virtio", "a"), "b": disk(domainxml.Fixed, "virtio", "b"), "cd": disk(domainxml.CDROM, "ide", "cd"),
+			"stays": disk(domainxml.Fixed, "virtio", "stays"),
+		},
+		Interfaces: map[string]domainxml.Interface{"lan": {User: true, Model: "virtio", MAC: "52:54:00:00:00:01"}},
+	}
+	text, err := domainxml.Build(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := all
+	want.Disks, want.Interfaces = map[string]domainxml.Disk{"stays": all.Disks["stays"], "cd": {Device: domainxml.CDROM, Bus: "ide"}}, nil
+	for name, c := range map[string]struct {
+		alias string
+		err   error
+		// disks are those that are stored in the end; medium tells whether the drive has one.
+		disks  string
+		medium bool
+	}{
+		"a disk is held":        {"ua-disk-b", host.ErrHeld, "b cd stays", false},
+		"an interface is held":  {"ua-net-lan", host.ErrHeld, "cd stays", false},
+		"the host went away":    {"ua-disk-b", &host.UnreachableError{Err: errors.New("cut")}, "a b cd stays", true},
+		"the first one is held": {"ua-disk-a", host.ErrHeld, "a b cd stays", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &holding{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
+			if err := (life{host: h}).lose(t.Context(), "", want); !errors.Is(err, c.err) {
+				t.Fatalf("that it is held is not said: %v", err)
+			}
+			is, err := domainxml.Parse(h.stored)
+			if got := strings.Join(slices.Sorted(maps.Keys(is.Disks)), " "); err != nil || got != c.disks ||
+				(len(is.Disks["cd"].Volume.Images) > 0) != c.medium || len(is.Interfaces) != 1 || is.Graphics == nil {
+				t.Errorf("stored is %+v, %v", is, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+var pendingGroup = group{attributes: pendingAttributes, intent: noIntent, read: readPending}
+
+func pendingAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"pending": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "What is stored, but takes effect only when the machine, which runs, is shut down and started again, such as `cpu` or " +
+				"`disk root`. Each plan says so as long as there is something; with `allow_restart` the next apply restarts the machine.",
+		},
+	}
+}
+
+func readPending(m *model, is domainxml.Machine) {
+	all := make([]attr.Value, 0, len(is.Pending))
+	for _, what := range is.Pending {
+		all = append(all, types.StringValue(what))
+	}
+	m.Pending = types.ListValueMust(types.StringType, all)
+}
+
+// pending are the words of what waits for the next start.
+func (m model) pending(ctx context.Context, diags *diag.Diagnostics) (all []string) {
+	diags.Append(m.Pending.ElementsAs(ctx, &all, false)...)
+	return all
+}
+
+// planRunning plans what is told of the running guest alone. When nothing else changes it stays, and what still waits for the next
+// start is said again, or done: an apply that failed or was killed may have said nothing, and somebody may have missed it.
+func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("pending"), state.Pending)...)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), state.Endpoints)...)
+	changes, restarts := !resp.Plan.Raw.Equal(req.State.Raw), m.AllowRestart.ValueBool()
+	waiting := state.pending(ctx, &resp.Diagnostics)
+	if !changes && len(waiting) > 0 && !restarts {
+		m.warnOfPending(waiting, &resp.Diagnostics)
+	}
+	if !changes && (len(waiting) == 0 || !restarts) {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("pending"), types.ListUnknown(types.StringType))...)
+	if restarts || !m.Running.Equal(state.Running) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), types.ObjectUnknown(endpointsTypes))...)
+	}
+}
+
+// warnOfPending says what a running guest goes on without.
+func (m model) warnOfPending(pending []string, diags *diag.Diagnostics) {
+	if len(pending) == 0 {
+		return
+	}
+	// Of warnings with one summary Terraform shows the first only.
+	diags.AddWarning(fmt.Sprintf("What changes on machine %s takes effect at its next start", m.Name.ValueString()),
+		fmt.Sprintf("Machine %s on host %s runs and can't be given this while it does: %s. It is in its stored definition, and takes "+
+			"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
+			m.Name.ValueString(), m.Host.ValueString(), strings.Join(pending, ", ")))
+}
