@@ -147,7 +147,7 @@ func (m *Machine) Compare(live string) error {
 	if err != nil {
 		return err
 	}
-	m.AgentConnected = runs.AgentConnected
+	m.AgentPort, m.AgentConnected = runs.GuestAgent, runs.AgentConnected
 	for _, p := range parts {
 		if p.drift != nil {
 			p.drift(m, runs)
