@@ -220,7 +220,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 				"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",
 				plan.Name.ValueString(), plan.Host.ValueString(), strings.Join(pending, ", ")))
 	}
-	if started || !plan.reachedAs(state) {
+	if started || plan.waits(state) {
 		plan.await(ctx, life, &resp.Diagnostics)
 	}
 	is, _, err := life.look(ctx, plan.UUID.ValueString())
@@ -265,9 +265,7 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	}
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
 	m.fillMACs(is)
-	if m.Addresses.IsUnknown() {
-		m.Addresses = actual.Addresses
-	}
+	m.fillAddresses(actual.Addresses)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -90,6 +90,21 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 }
 
+// waits tells whether an update waits for what the machine is waited for.
+func (m model) waits(state model) bool {
+	return !m.Running.Equal(state.Running) || !m.Interfaces.Equal(state.Interfaces) || m.agentChanges(state) || !m.WaitFor.Equal(state.WaitFor)
+}
+
+// awaitsAt tells of interfaces, by key, whether an update waits, or may wait, for an address there.
+func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostics) func(key string) bool {
+	w, keys := m.waitFor(ctx, diags)
+	interfaces, waits := m.Interfaces.Elements(), m.waits(state) && !m.Running.Equal(types.BoolValue(false))
+	return func(key string) bool {
+		named := slices.ContainsFunc(keys, func(k types.String) bool { return k.IsUnknown() || k.ValueString() == key })
+		return waits && (named || w.Addresses.IsUnknown() || m.WaitFor.IsUnknown()) && !interfaceOf(interfaces[key]).Down
+	}
+}
+
 // await waits until the machine has what it is waited for, if it is to run, and gives it as it is then. What does not come
 // is a warning: an error would have Terraform destroy a machine that is there.
 func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) (is domainxml.Machine, came bool) {
