@@ -64,8 +64,8 @@ type Machine struct {
 	DevicesXML string
 	// GuestAgent tells that there is a port for QEMU's agent in the guest.
 	GuestAgent bool
-	// AgentConnected tells of a running machine that its guest has opened that port.
-	AgentConnected bool
+	// AgentPort tells of a running machine that it was started with that port, and AgentConnected that its guest has opened it.
+	AgentPort, AgentConnected bool
 	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
 	Addresses map[string][]string
 	// Endpoints are where a running machine is to be seen.
