@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -73,4 +74,33 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 	if err := checkCapabilities(ctx, h, plan.intent(ctx, &ignored), diags); err != nil {
 		tflog.Warn(ctx, "What the host is capable of is not known", map[string]any{"host": h.Key, "error": err.Error()})
 	}
+}
+
+// resolve asks the host what it makes of a machine as planned: it makes a choice where there is none, and knows what an alias
+// stands for. ok is false where that is not known, because something else is not or the host does not answer.
+func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineModel) (is host.Hardware, ok bool) {
+	if !r.backend.Ready() || !isSet(hostKey) || m.Type.IsUnknown() || m.Arch.IsUnknown() || m.DomainType.IsUnknown() {
+		return is, false
+	}
+	h, err := r.backend.Hosts.Host(hostKey.ValueString())
+	if err != nil || h.Silent() {
+		return is, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	caps, err := h.DomainCapabilities(ctx, m.hardware())
+	return caps.Hardware, err == nil
+}
+
+// resolved is a machine as planned with what its host chooses, as far as that is known. What the user has said in words that
+// are known everywhere stays in those.
+func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineModel) machineModel {
+	is, ok := r.resolve(ctx, hostKey, m)
+	switch {
+	case ok && m.Type.IsNull():
+		m.Type, m.Arch = types.StringValue(is.Type), types.StringValue(is.Arch)
+	case ok && !domainxml.SameType(m.Type.ValueString(), is.Type):
+		m.Type = types.StringValue(is.Type)
+	}
+	return m
 }
