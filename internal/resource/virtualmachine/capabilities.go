@@ -104,3 +104,43 @@ func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineM
 	}
 	return m
 }
+
+// spelling is the planned machine type in the state's words where both mean the same: a machine is not replaced for a name. Which
+// aliases there are, and what they stand for, only hosts know, and the domain may be older than what its alias stands for now. One
+// that does not stay as it is in all else needs no answer.
+func (r *machine) spelling(ctx context.Context, state model, was, is machineModel, stays bool, diags *diag.Diagnostics) types.String {
+	switch {
+	case !isSet(is.Type):
+		return is.Type
+	case domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()):
+		return was.Type
+	case !stays || diags.HasError():
+		return is.Type
+	}
+	wanted, ok := r.resolve(ctx, state.Host, machineModel{Type: is.Type, Arch: was.Arch, DomainType: was.DomainType})
+	stored, err := r.storedType(ctx, state)
+	switch {
+	case !ok || err != nil:
+		diags.AddAttributeError(path.Root("machine").AtName("type"), "Whether this is another machine is not known",
+			fmt.Sprintf("The machine is of type %s and is to be of type %s, which may be two names of one. Host %s did not say so; plan again "+
+				"when it answers.", was.Type.ValueString(), is.Type.ValueString(), state.Host.ValueString()))
+	case wanted.Type == stored:
+		return was.Type
+	}
+	return is.Type
+}
+
+// storedType is the machine type that libvirt has stored.
+func (r *machine) storedType(ctx context.Context, state model) (string, error) {
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	text, err := h.StoredXML(ctx, state.UUID.ValueString())
+	if err != nil {
+		return "", err
+	}
+	return domainxml.StoredType(text)
+}

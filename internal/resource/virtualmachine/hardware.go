@@ -111,13 +111,11 @@ func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *dia
 
 // otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
 func otherMachine(was, is machineModel) bool {
-	differs := func(a, b types.String) bool { return !b.IsUnknown() && !b.IsNull() && !a.Equal(b) }
-	return !is.Type.IsUnknown() && !is.Type.IsNull() && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) ||
-		differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
+	return isSet(is.Type) && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) || otherPlatform(was, is)
 }
 
-// respelled tells whether the machine type is the same in other words.
-func respelled(was, is machineModel) bool {
-	a, b := was.Type.ValueString(), is.Type.ValueString()
-	return a != b && domainxml.SameType(a, b)
+// otherPlatform is otherMachine for all but the type.
+func otherPlatform(was, is machineModel) bool {
+	differs := func(a, b types.String) bool { return isSet(b) && !a.Equal(b) }
+	return differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
 }
