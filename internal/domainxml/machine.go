@@ -163,7 +163,7 @@ func Update(stored string, m Machine) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return apply(d, m)
+	return keepUnknown(d, stored, func() (string, error) { return apply(d, m) })
 }
 
 // apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
