@@ -24,7 +24,7 @@ func (j *journal) beat(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(context.WithoutCancel(ctx))
 	note := j.Note
 	go func() {
-		tick := time.NewTicker(beatTime)
+		tick := time.NewTicker(beatTime) //nolint:forbidigo // it waits for nothing: it tells others
 		defer tick.Stop()
 		for {
 			select {

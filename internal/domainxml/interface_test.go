@@ -176,9 +176,12 @@ func TestAnInterfaceIsInsertedWithoutMovingOthers(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(m.Interfaces)); !slices.Equal(got, []string{"net2", "web"}) {
 		t.Fatalf("the interfaces are %v", got)
 	}
-	m.Interfaces["a"] = Interface{User: true, Model: "virtio"}
+	is := m
+	m.Interfaces = map[string]Interface{
+		"a": {User: true, Model: "virtio"}, "web": {Bridge: "br0", Model: "virtio"}, "net2": m.Interfaces["net2"],
+	}
 	next := 0
-	text, err := Update(stored, m.WithMACs(Machine{}, func() string { next++; return fmt.Sprintf("52:54:00:00:00:%02d", next) }))
+	text, err := Update(stored, m.WithMACs(is, func() string { next++; return fmt.Sprintf("52:54:00:00:00:%02d", next) }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	go func() {
 		ended <- h.Await(ctx, id, func(ctx context.Context) (bool, error) { return h.hasLetGo(ctx, id, gone) })
 	}()
-	again := time.NewTicker(letGoTime)
+	again := time.NewTicker(letGoTime) //nolint:forbidigo // it asks the guest anew; an event tells that it has let go
 	defer again.Stop()
 	for first := true; ; first = false {
 		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)

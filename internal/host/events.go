@@ -34,7 +34,7 @@ func (h *Host) Await(ctx context.Context, id string, done func(context.Context) 
 
 // AwaitEvery is Await for what may come without an event: it asks at that interval, too.
 func (h *Host) AwaitEvery(ctx context.Context, interval time.Duration, id string, done func(context.Context) (bool, error)) error {
-	tick := time.NewTicker(interval)
+	tick := time.NewTicker(interval) //nolint:forbidigo // the one place for what has no event
 	defer tick.Stop()
 	return h.await(ctx, id, tick.C, done)
 }

@@ -62,7 +62,7 @@ func patience(ctx context.Context, force bool) time.Duration {
 func (h *Host) shutdown(ctx context.Context, id string) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.WaitStopped(ctx, id) }()
-	again := time.NewTicker(askAgain)
+	again := time.NewTicker(askAgain) //nolint:forbidigo // it asks the guest anew; an event tells that it is off
 	defer again.Stop()
 	for {
 		err := tell(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {

@@ -111,7 +111,7 @@ type upload struct {
 
 // tell reports until ctx ends, also while nothing moves.
 func (u *upload) tell(ctx context.Context) {
-	tick := time.NewTicker(progressTime)
+	tick := time.NewTicker(progressTime) //nolint:forbidigo // it waits for nothing: it tells how far it is
 	defer tick.Stop()
 	for {
 		select {

@@ -7,8 +7,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A domain that was made by hand is imported, with a warning of what has no attribute; where the configuration says what is in
-// state, there is nothing to change.
+// A domain that was made by hand is imported while it runs, with a warning of what has no attribute; where the configuration says
+// what is in state, there is nothing to change.
 func TestAccAnImportTellsWhatItCanNotDescribe(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
@@ -17,6 +17,7 @@ func TestAccAnImportTellsWhatItCanNotDescribe(t *testing.T) {
 		<devices><serial type='pty'/><sound model='ich9'/><hub type='usb'/></devices></domain>`); err != nil {
 		t.Fatal(err)
 	}
+	acctest.Must(b.Virsh(t.Context(), "start", "by-hand"))(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", acctest.Provider(l, "import")+`
 resource "virtclaim_virtual_machine" "web" {
@@ -26,7 +27,6 @@ resource "virtclaim_virtual_machine" "web" {
   cpu     = { vcpus = 2 }
   machine = { type = "q35", domain_type = "qemu" }
   serial  = {}
-  running = false
 }
 `)
 	out := cli.Must("import", "-no-color", "virtclaim_virtual_machine.web", "host-b/by-hand")
@@ -34,5 +34,6 @@ resource "virtclaim_virtual_machine" "web" {
 	if out, err := cli.Run("plan", "-detailed-exitcode", "-no-color"); err != nil {
 		t.Errorf("the plan of what is there is not empty: %v\n%s", err, out)
 	}
+	acctest.Must(b.Virsh(t.Context(), "destroy", "by-hand"))(t) // it has nothing to boot, and so no guest to shut down
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }

@@ -263,6 +263,19 @@ func TestAccInterruptedCreationGoesOn(t *testing.T) {
 	})
 }
 
+// What can be neither started nor taken back is in state: the next command finds it. The leak checker looks at the host afterwards.
+func TestAccADomainThatCannotBeTakenBackIsKept(t *testing.T) {
+	l := acctest.Lab(t)
+	cli, tap := acctest.Tapped(t, l, "")
+	cli.Write("main.tf", strings.ReplaceAll(machine{log: acctest.NewConsole(t).Path()}.hcl(l), l.Guest.Kernel, "/nowhere/vmlinux"))
+	tap.Arm(lab.Fault{Call: lab.CallUndefine, Nth: 1})
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if !tap.Fired() || err == nil || !message("The machine could not be started", "Left behind: the domain").MatchString(out) {
+		t.Errorf("the machine could be started, or taken back: %v\n%s", err, out)
+	}
+	cli.Must("destroy", "-auto-approve")
+}
+
 // A host that defines the domain and never says so: it is taken back, also when no owner would find it again.
 func TestAccADomainWhoseHostDoesNotAnswerIsTakenBack(t *testing.T) {
 	l := acctest.Lab(t)

@@ -119,3 +119,42 @@ func TestAccWhatDoesNotAnswerIsAnError(t *testing.T) {
 		},
 	})
 }
+
+// A host that is down fails its own machines. Those of other hosts go on, unless a volume is theirs alone: then it has to say that
+// nobody there has it.
+func TestAccAHostThatIsDownIsInNobodysWayButForExclusiveVolumes(t *testing.T) {
+	l := acctest.Lab(t)
+	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
+	config := acctest.Provider(l, "others")
+	for name, mode := range map[string]string{"shared": "read-shared", "alone": "write-exclusive"} {
+		acctest.Claim(t, l, "others", name, acctest.LUN(t, l, false, name))
+		config += claimBinding("others", name, mode, "host-a", "host-b")
+	}
+	cli := acctest.NewCLI(t)
+	write := func(disks ...string) {
+		off := machine{host: "host-a", name: "there", log: "/nowhere/guest.log", more: "running = false"}
+		there := off.hcl(l)
+		off.host, off.name, off.disks = "host-b", "web", disks
+		cli.Write("main.tf", config+there+off.hcl(l))
+	}
+	write()
+	cli.Must("apply", "-auto-approve")
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write(disk("shared", "shared", "virtio"))
+	cli.Must("apply", "-auto-approve", "-target="+web)
+	acctest.Contains(t, acctest.Must(b.Virsh(t.Context(), "dumpxml", "web"))(t), "ua-disk-shared")
+	if out, err := cli.Run("plan", "-no-color"); err == nil || !message("The machine could not be read", "Machine there on host host-a").MatchString(out) {
+		t.Errorf("the machine of the host that is down: %v\n%s", err, out)
+	}
+	write(disk("shared", "shared", "virtio"), disk("alone", "alone", "virtio"))
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color", "-target="+web); err == nil || !message("web on host host-b", "is not known", "host-a").MatchString(out) {
+		t.Errorf("a volume that one may have alone: %v\n%s", err, out)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cli.Must("apply", "-auto-approve")
+	cli.Must("destroy", "-auto-approve")
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// CONTRIBUTING.md says which test would fail when somebody makes an old mistake again.
+func TestEachTestThatContributorsAreToldOfIsThere(t *testing.T) {
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const heading = "## Mistakes that others paid for\n"
+	_, table, found := strings.Cut(string(text), heading)
+	if !found {
+		t.Fatalf("CONTRIBUTING.md has no %q", heading)
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	test := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[[:word:]]+)`")
+	var all []string
+	for row := range strings.Lines(table) {
+		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| mistake |") {
+			continue
+		}
+		guards := test.FindAllStringSubmatch(row, -1)
+		if len(guards) == 0 {
+			t.Errorf("no test guards against: %s", row)
+		}
+		for _, guard := range guards {
+			all = append(all, guard[1])
+		}
+	}
+	if len(all) == 0 {
+		t.Error("the table is empty")
+	}
+	acctest.HasTests(t, all...)
+}
