@@ -151,7 +151,7 @@ func (m *Machine) Compare(live string) error {
 	if err != nil {
 		return err
 	}
-	m.AgentConnected, m.Endpoints = runs.AgentConnected, endpointsOf(d)
+	m.AgentPort, m.AgentConnected, m.Endpoints = runs.GuestAgent, runs.AgentConnected, endpointsOf(d)
 	if m.Mark.Phase != "" {
 		m.Pending = pendingOf(d, wires, runs, *m)
 	}

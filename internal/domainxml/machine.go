@@ -64,8 +64,8 @@ type Machine struct {
 	DevicesXML string
 	// GuestAgent tells that there is a port for QEMU's agent in the guest.
 	GuestAgent bool
-	// AgentConnected tells of a running machine that its guest has opened that port.
-	AgentConnected bool
+	// AgentPort tells of a running machine that it was started with that port, and AgentConnected that its guest has opened it.
+	AgentPort, AgentConnected bool
 	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
 	Addresses map[string][]string
 	// Endpoints are where a running machine is to be seen.
@@ -167,7 +167,7 @@ func Update(stored string, m Machine) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return apply(d, m)
+	return keepUnknown(d, stored, func() (string, error) { return apply(d, m) })
 }
 
 // apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
@@ -200,16 +200,13 @@ func Parse(text string) (Machine, error) {
 func parse(d *libvirtxml.Domain) (Machine, machineMark, error) {
 	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type}
 	if d.OS.Type != nil {
-		m.Type, m.Arch = d.OS.Type.Machine, d.OS.Type.Arch
+		m.Arch = d.OS.Type.Arch
 	}
 	mark, err := parseMark(d)
 	if err != nil {
 		return Machine{}, mark, err
 	}
-	m.Mark = mark.Mark
-	if SameType(mark.Type, m.Type) {
-		m.Type = mark.Type
-	}
+	m.Mark, m.Type = mark.Mark, mark.typeOf(typeOf(d))
 	for _, p := range parts {
 		if err := p.parse(d, mark, &m); err != nil {
 			return Machine{}, mark, err

@@ -357,3 +357,26 @@ func FuzzUpdatedDomainsStayReadable(f *testing.F) {
 		}
 	})
 }
+
+// Some hosts have aliases that don't show in what they stand for, as Ubuntu has ubuntu.
+func TestAnAliasIsReadAsItWasAskedFor(t *testing.T) {
+	const full = "pc-i440fx-jammy"
+	m := small()
+	m.Type, m.Mark.Phase = "ubuntu", Creating
+	made := strings.Replace(build(t, m), `machine="ubuntu"`, `machine="`+full+`"`, 1)
+	m.Mark.Phase = Ready
+	ready, err := Update(made, m)
+	if err != nil || !strings.Contains(ready, `machine="`+full+`"`) {
+		t.Fatalf("%v: %s", err, ready)
+	}
+	for text, want := range map[string]string{
+		made: "ubuntu", ready: "ubuntu", strings.Replace(ready, `machine="`+full, `machine="pc-q35-jammy`, 1): "pc-q35-jammy",
+	} {
+		if is, err := Parse(text); err != nil || is.Type != want {
+			t.Errorf("it is of type %q, not %q, %v", is.Type, want, err)
+		}
+	}
+	if stored, err := StoredType(ready); err != nil || stored != full {
+		t.Errorf("stored is %q, %v", stored, err)
+	}
+}

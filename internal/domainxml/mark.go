@@ -39,6 +39,8 @@ type machineMark struct {
 	Mark
 	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
 	Type string `xml:"machine-type,attr,omitempty"`
+	// StandsFor is what libvirt has stored for Type, where that can't be told from the name.
+	StandsFor string `xml:"stands-for,attr,omitempty"`
 	// CPU is the processor as it was asked for: libvirt works it out for the running domain.
 	CPU string `xml:"cpu,attr,omitempty"`
 	// HotplugPorts are those that were asked for: libvirt adds more.
@@ -94,6 +96,15 @@ func newMachineMark(of Machine) machineMark {
 	return m
 }
 
+// typeOf is the type, as it was asked for, of a machine that is stored as one of that type. Nobody has read yet what libvirt has
+// made of it while the machine is being created.
+func (m machineMark) typeOf(stored string) string {
+	if m.Type != "" && (SameType(m.Type, stored) || m.StandsFor == stored || m.Phase == Creating) {
+		return m.Type
+	}
+	return stored
+}
+
 // asks tells whether something was asked for by name.
 func (m diskMark) asks(name string) bool { return slices.Contains(strings.Fields(m.Asked), name) }
 
@@ -130,6 +141,9 @@ func (m diskMark) complete(d *Disk) {
 // applyMark adds what libvirt keeps of the domain as it is now to what it has kept of it before.
 func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	mark := newMachineMark(m)
+	if stored := typeOf(d); m.Type != "" && !SameType(m.Type, stored) {
+		mark.StandsFor = stored
+	}
 	mark.Keeps = slices.Concat(kept, keeps(d))
 	slices.Sort(mark.Keeps)
 	mark.Keeps = slices.Compact(mark.Keeps)

@@ -50,3 +50,19 @@ func resolves(alias, full string) bool {
 	}
 	return alias != "" && strings.HasPrefix(full, alias+"-")
 }
+
+// StoredType is the machine type as a domain's XML has it: what libvirt has made of an alias.
+func StoredType(text string) (string, error) {
+	d, err := Unmarshal(text)
+	if err != nil {
+		return "", err
+	}
+	return typeOf(d), nil
+}
+
+func typeOf(d *libvirtxml.Domain) string {
+	if d.OS.Type == nil {
+		return ""
+	}
+	return d.OS.Type.Machine
+}

@@ -20,7 +20,7 @@ var modelled = []string{
 // once are the devices of which a Machine has one at most.
 var once = []string{"serial", "console", "tpm", "graphics", "video", "watchdog", "rng"}
 
-// Unmodelled names the elements of a domain that a Machine has no words for, sorted. They stay as they are when a Machine is
+// Unmodelled names the elements of a domain that a Machine, or libvirtxml, has no words for, sorted. They stay as they are when a Machine is
 // applied to the domain; whether they change is not seen.
 func Unmodelled(text string) ([]string, error) {
 	d, err := Unmarshal(text)
@@ -42,8 +42,10 @@ func Unmodelled(text string) ([]string, error) {
 			names = append(names, name)
 		}
 	}
+	unknown, err := unknownNames(d, text)
+	names = append(names, unknown...)
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), err
 }
 
 // elements counts the child elements of one of libvirtxml's structures by name. Attributes are left out, and what was given as

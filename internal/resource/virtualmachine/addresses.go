@@ -22,7 +22,8 @@ func addressesAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "IP addresses by the key of the interface, as they were when the machine was last looked at: what the guest's agent " +
 				"says, where there is one (`guest_agent`) that answers, or else the leases of libvirt's networks, and on other networks what the host has " +
 				"seen of the guest. Addresses of one link only (`fe80::`) are left out. An interface without one has an empty list. A guest that has " +
-				"just been started has none yet: see `wait_for`.",
+				"just been started has none yet: see `wait_for`. A plan knows the addresses of interfaces that stay as they are, unless the machine " +
+				"is started or stopped.",
 		},
 		"wait_for": waitForAttribute(),
 	}
@@ -42,18 +43,59 @@ func readAddresses(m *model, is domainxml.Machine) {
 	m.Addresses = types.MapValueMust(addressesType, all)
 }
 
-// planAddresses keeps what is known of the addresses unless the machine is reached in another way: then nobody can tell.
-func (m *model) planAddresses(state model) {
-	m.Addresses = state.Addresses
-	if !m.reachedAs(state) {
+// planAddresses keeps what is known of the addresses. Nobody can tell those of an interface that is new or has become another
+// one, those that the apply waits for, and any once the machine starts or stops.
+func (m *model) planAddresses(ctx context.Context, state model, diags *diag.Diagnostics) {
+	if m.Interfaces.IsUnknown() {
 		m.Addresses = types.MapUnknown(addressesType)
+		return
 	}
+	restarts, awaits := m.startsOrStops(state), m.awaitsAt(ctx, state, diags)
+	before, known, planned := state.Interfaces.Elements(), state.Addresses.Elements(), map[string]attr.Value{}
+	for key, element := range m.Interfaces.Elements() {
+		is, has := known[key].(types.List)
+		planned[key] = is
+		if !has || restarts || isRewired(ctx, before[key], element) || len(is.Elements()) == 0 && awaits(key) {
+			planned[key] = types.ListUnknown(types.StringType)
+		}
+	}
+	m.Addresses = types.MapValueMust(addressesType, planned)
 }
 
-// reachedAs tells whether the machine neither starts nor stops, and whether its interfaces, its agent's port and what it is
-// waited for are the same.
-func (m model) reachedAs(state model) bool {
-	return m.Running.Equal(state.Running) && m.Interfaces.Equal(state.Interfaces) && m.GuestAgent.Equal(state.GuestAgent) && m.WaitFor.Equal(state.WaitFor)
+// startsOrStops tells whether the machine does. Of all that it may be restarted for, only the agent's port changes who tells
+// its addresses.
+func (m model) startsOrStops(state model) bool {
+	mayRestart := !m.AllowRestart.Equal(types.BoolValue(false))
+	return !m.Running.Equal(state.Running) || m.agentChanges(state) && mayRestart
+}
+
+// agentChanges tells whether the agent's port comes or goes; null and false both say that there is none.
+func (m model) agentChanges(state model) bool {
+	return m.GuestAgent.IsUnknown() || m.GuestAgent.ValueBool() != state.GuestAgent.ValueBool()
+}
+
+// isRewired tells whether an interface is, or may be, not what it was in anything but its place in the order to boot.
+func isRewired(ctx context.Context, was, is attr.Value) bool {
+	value, err := is.ToTerraformValue(ctx)
+	before, after := interfaceOf(was), interfaceOf(is)
+	before.BootOrder = after.BootOrder
+	return err != nil || !value.IsFullyKnown() || !before.Has(after)
+}
+
+// fillAddresses gives what was not known in the plan as it is; the rest stays as planned.
+func (m *model) fillAddresses(actual types.Map) {
+	if m.Addresses.IsUnknown() {
+		m.Addresses = actual
+		return
+	}
+	elements, found := m.Addresses.Elements(), actual.Elements()
+	for key, planned := range elements {
+		if planned.IsUnknown() {
+			is, _ := found[key].(types.List)
+			elements[key] = types.ListValueMust(types.StringType, is.Elements())
+		}
+	}
+	m.Addresses = types.MapValueMust(addressesType, elements)
 }
 
 // reach adds to a machine, which runs, the addresses of its interfaces.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -73,4 +74,73 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 	if err := checkCapabilities(ctx, h, plan.intent(ctx, &ignored), diags); err != nil {
 		tflog.Warn(ctx, "What the host is capable of is not known", map[string]any{"host": h.Key, "error": err.Error()})
 	}
+}
+
+// resolve asks the host what it makes of a machine as planned: it makes a choice where there is none, and knows what an alias
+// stands for. ok is false where that is not known, because something else is not or the host does not answer.
+func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineModel) (is host.Hardware, ok bool) {
+	if !r.backend.Ready() || !isSet(hostKey) || m.Type.IsUnknown() || m.Arch.IsUnknown() || m.DomainType.IsUnknown() {
+		return is, false
+	}
+	h, err := r.backend.Hosts.Host(hostKey.ValueString())
+	if err != nil || h.Silent() {
+		return is, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	caps, err := h.DomainCapabilities(ctx, m.hardware())
+	return caps.Hardware, err == nil
+}
+
+// resolved is a machine as planned with what its host chooses, as far as that is known. What the user has said in words that
+// are known everywhere stays in those.
+func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineModel) machineModel {
+	is, ok := r.resolve(ctx, hostKey, m)
+	switch {
+	case ok && m.Type.IsNull():
+		m.Type, m.Arch = types.StringValue(is.Type), types.StringValue(is.Arch)
+	case ok && !domainxml.SameType(m.Type.ValueString(), is.Type):
+		m.Type = types.StringValue(is.Type)
+	}
+	return m
+}
+
+// spelling is the planned machine type in the state's words where both mean the same: a machine is not replaced for a name. Which
+// aliases there are, and what they stand for, only hosts know, and the domain may be older than what its alias stands for now. One
+// that does not stay as it is in all else needs no answer.
+func (r *machine) spelling(ctx context.Context, state model, was, is machineModel, stays bool, diags *diag.Diagnostics) types.String {
+	switch {
+	case !isSet(is.Type):
+		return is.Type
+	case domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()):
+		return was.Type
+	case !stays || diags.HasError():
+		return is.Type
+	}
+	wanted, ok := r.resolve(ctx, state.Host, machineModel{Type: is.Type, Arch: was.Arch, DomainType: was.DomainType})
+	stored, err := r.storedType(ctx, state)
+	switch {
+	case !ok || err != nil:
+		diags.AddAttributeError(path.Root("machine").AtName("type"), "Whether this is another machine is not known",
+			fmt.Sprintf("The machine is of type %s and is to be of type %s, which may be two names of one. Host %s did not say so; plan again "+
+				"when it answers.", was.Type.ValueString(), is.Type.ValueString(), state.Host.ValueString()))
+	case wanted.Type == stored:
+		return was.Type
+	}
+	return is.Type
+}
+
+// storedType is the machine type that libvirt has stored.
+func (r *machine) storedType(ctx context.Context, state model) (string, error) {
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	text, err := h.StoredXML(ctx, state.UUID.ValueString())
+	if err != nil {
+		return "", err
+	}
+	return domainxml.StoredType(text)
 }

@@ -134,9 +134,12 @@ var changes = []change{
 	{attribute: "description", first: `description = "one"`, second: `description = "two"`, change: live, removal: live},
 	{attribute: "autostart", first: `autostart = true`, second: `autostart = false`, change: live, removal: never, more: "taken out, it is false"},
 	{attribute: "allow_restart", first: `allow_restart = true`, second: `allow_restart = false`, change: ours, removal: ours},
-	{attribute: "wait_for.addresses", first: `interfaces = { a = { user = true }, b = { user = true } }
-  wait_for = { addresses = ["a"], timeout = "1s" }`, second: `interfaces = { a = { user = true }, b = { user = true } }
-  wait_for = { addresses = ["b"], timeout = "1s" }`, without: `interfaces = { a = { user = true }, b = { user = true } }`, change: ours, removal: ours},
+	{attribute: "wait_for.addresses", first: `guest_agent = true
+  interfaces = { a = { user = true }, b = { user = true } }
+  wait_for = { addresses = ["a"], timeout = "1s" }`, second: `guest_agent = true
+  interfaces = { a = { user = true }, b = { user = true } }
+  wait_for = { addresses = ["b"], timeout = "1s" }`, without: `guest_agent = true
+  interfaces = { a = { user = true }, b = { user = true } }`, change: ours, removal: ours},
 	{attribute: "wait_for.agent", first: `guest_agent = true
   wait_for = { agent = true, timeout = "1s" }`, second: `guest_agent = true
   wait_for = { agent = false, timeout = "1s" }`, without: `guest_agent = true`, change: ours, removal: ours},

@@ -15,26 +15,27 @@ import (
 // settleDevices gives the disks that have no bus in the configuration the one that their device has by default, unknown
 // while the device or the machine type is, and refuses devices that the machine can't have. Terraform plans again at apply,
 // when all is known, so that an apply has nothing to settle.
-func (m *model) settleDevices(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
+func (r *machine) settleDevices(ctx context.Context, plan *model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
 		return
 	}
-	emulated := m.emulated(ctx, given, diags)
-	asked, disks := given.disks(ctx, diags), m.Disks.Elements()
+	asked := plan.emulated(ctx, given, diags)
+	emulated := r.resolved(ctx, plan.Host, asked)
+	chosen, disks := given.disks(ctx, diags), plan.Disks.Elements()
 	for key, element := range disks {
-		if o, ok := element.(types.Object); ok && !o.IsUnknown() && asked[key].Bus.IsNull() {
+		if o, ok := element.(types.Object); ok && !o.IsUnknown() && chosen[key].Bus.IsNull() {
 			values := o.Attributes()
 			values["bus"] = defaultBus(values["device"], emulated)
 			disks[key] = types.ObjectValueMust(diskTypes, values)
 		}
 	}
 	if len(disks) > 0 {
-		m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
+		plan.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 	}
-	m.checkDevices(ctx, emulated, diags)
-	m.checkPorts(ctx, emulated, diags)
-	m.checkFirmware(ctx, emulated, diags)
+	plan.checkDevices(ctx, emulated, diags)
+	plan.checkPorts(ctx, asked, diags)
+	plan.checkFirmware(ctx, emulated, diags)
 }
 
 // emulated is the machine as planned. Of one that is to be made, what nobody has chosen is null.
@@ -78,13 +79,13 @@ func defaultBus(device attr.Value, machine machineModel) types.String {
 	return types.StringValue("scsi")
 }
 
-// hasIDE tells whether a machine has the bus: a pc does, which is also libvirt's own choice on x86. It is not known while
-// the type or the architecture is not.
+// hasIDE tells whether a machine has the bus: a pc does. It is not known while the type or the architecture is not, or while the
+// host has not been asked which type it chooses.
 func (m machineModel) hasIDE() (has, known bool) {
-	isPC := m.Type.IsNull() || domainxml.SameType("pc", m.Type.ValueString())
+	isPC := domainxml.SameType("pc", m.Type.ValueString())
 	isX86 := m.Arch.IsNull() || slices.Contains([]string{"x86_64", "i686"}, m.Arch.ValueString())
-	if !m.Type.IsUnknown() && !isPC || !m.Arch.IsUnknown() && !isX86 {
+	if isSet(m.Type) && !isPC || !m.Arch.IsUnknown() && !isX86 {
 		return false, true
 	}
-	return true, !m.Type.IsUnknown() && !m.Arch.IsUnknown()
+	return true, isSet(m.Type) && !m.Arch.IsUnknown()
 }

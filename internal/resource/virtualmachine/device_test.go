@@ -26,8 +26,8 @@ func TestDefaultBus(t *testing.T) {
 		"disk on what is not known":           {of("disk"), unknown, unknown, of("virtio")},
 		"cdrom on pc":                         {of("cdrom"), of("pc"), none, of("ide")},
 		"cdrom on pc by its full name":        {of("cdrom"), of("pc-i440fx-7.2"), of("x86_64"), of("ide")},
-		"cdrom on libvirt's choice":           {of("cdrom"), none, none, of("ide")},
-		"cdrom on libvirt's choice on x86":    {of("cdrom"), none, of("i686"), of("ide")},
+		"cdrom on libvirt's choice":           {of("cdrom"), none, none, unknown},
+		"cdrom on libvirt's choice on x86":    {of("cdrom"), none, of("i686"), unknown},
 		"cdrom on libvirt's choice elsewhere": {of("cdrom"), none, of("aarch64"), of("scsi")},
 		"cdrom on q35":                        {of("cdrom"), of("pc-q35-7.2"), of("x86_64"), of("sata")},
 		"cdrom on q35 of unknown arch":        {of("cdrom"), of("q35"), unknown, of("sata")},
@@ -276,5 +276,19 @@ func TestAnUnsettledDriveIsNotAnEmptyOne(t *testing.T) {
 	v := volumeOf(domainxml.Disk{Device: domainxml.CDROM, Unsettled: true})
 	if o, ok := v.(types.Object); !ok || v.IsNull() || len(o.Attributes()["images"].(types.List).Elements()) != 0 {
 		t.Errorf("an unsettled one has %s", v)
+	}
+}
+
+// What a machine type means is not guessed: hosts choose pc, q35 or what their architecture has.
+func TestSecureBootIsRefusedOnceTheMachineTypeIsKnown(t *testing.T) {
+	m := model{Firmware: types.ObjectValueMust(firmwareTypes, map[string]attr.Value{
+		"type": types.StringValue(domainxml.UEFI), "secure_boot": types.BoolValue(true),
+	})}
+	for machineType, refused := range map[string]bool{"": false, "pc-q35-7.2": false, "virt-7.2": false, "pc-i440fx-7.2": true} {
+		var diags diag.Diagnostics
+		asked := machineModel{Type: tfvalue.OrNull(machineType)}
+		if m.checkFirmware(t.Context(), (&machine{}).resolved(t.Context(), m.Host, asked), &diags); diags.HasError() != refused {
+			t.Errorf("%q: %v", machineType, diags)
+		}
 	}
 }

@@ -69,6 +69,11 @@ func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnosti
 			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
 		v = volume.Volume{Images: []volume.Image{{}}}
 	}
+	if d.Bus.IsUnknown() {
+		diags.AddAttributeError(diskPath(key).AtName("bus"), "A bus that is not known",
+			fmt.Sprintf("The bus of disk %s depends on the machine type, and the host did not say which one it chooses. Apply again when it "+
+				"answers, or set machine.type.", key))
+	}
 	return domainxml.Disk{
 		Volume: v, Device: d.Device.ValueString(), Bus: d.Bus.ValueString(), Target: d.Target.ValueString(),
 		BootOrder: uint(d.BootOrder.ValueInt64()), Ephemeral: d.Ephemeral.ValueBool(), ReadOnly: d.ReadOnly.ValueBool(),

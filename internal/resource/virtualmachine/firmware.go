@@ -81,14 +81,6 @@ func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *d
 	}
 	if isPC, known := machine.hasIDE(); isPC && known {
 		diags.AddAttributeError(at, "No secure boot on a pc", fmt.Sprintf("Secure boot needs system management mode, which machines of type "+
-			"pc have not: this one is %s. Use machine = { type = \"q35\" }.", typeOf(machine)))
+			"pc have not: this one is %s. Use machine = { type = \"q35\" }.", machine.Type.ValueString()))
 	}
-}
-
-// typeOf names the machine type in a message.
-func typeOf(machine machineModel) string {
-	if machine.Type.ValueString() == "" {
-		return "pc, libvirt's default"
-	}
-	return machine.Type.ValueString()
 }

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
@@ -16,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 var hardwareGroup = group{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
@@ -72,12 +74,15 @@ func (m model) machine(ctx context.Context, diags *diag.Diagnostics) machineMode
 	return mm
 }
 
+// hardware is what the machine asks a host for.
+func (m machineModel) hardware() host.Hardware {
+	return host.Hardware{Arch: m.Arch.ValueString(), Type: m.Type.ValueString(), DomainType: cmp.Or(m.DomainType.ValueString(), "kvm")}
+}
+
 func hardwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 	emulated := m.machine(ctx, diags)
-	want.Type, want.Arch, want.DomainType = emulated.Type.ValueString(), emulated.Arch.ValueString(), "kvm"
-	if t := emulated.DomainType.ValueString(); t != "" {
-		want.DomainType = t
-	}
+	is := emulated.hardware()
+	want.Type, want.Arch, want.DomainType = is.Type, is.Arch, is.DomainType
 	if !emulated.HotplugPorts.IsNull() {
 		ports := uint(emulated.HotplugPorts.ValueInt64())
 		want.HotplugPorts = &ports
@@ -106,13 +111,11 @@ func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *dia
 
 // otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
 func otherMachine(was, is machineModel) bool {
-	differs := func(a, b types.String) bool { return !b.IsUnknown() && !b.IsNull() && !a.Equal(b) }
-	return !is.Type.IsUnknown() && !is.Type.IsNull() && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) ||
-		differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
+	return isSet(is.Type) && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) || otherPlatform(was, is)
 }
 
-// respelled tells whether the machine type is the same in other words.
-func respelled(was, is machineModel) bool {
-	a, b := was.Type.ValueString(), is.Type.ValueString()
-	return a != b && domainxml.SameType(a, b)
+// otherPlatform is otherMachine for all but the type.
+func otherPlatform(was, is machineModel) bool {
+	differs := func(a, b types.String) bool { return isSet(b) && !a.Equal(b) }
+	return differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)
 }

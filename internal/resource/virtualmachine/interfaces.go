@@ -121,7 +121,8 @@ func (f fields) number(name string) uint {
 	return uint(n.ValueInt64())
 }
 
-func isSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
+// isSet is false for what is not there, too: an element that is unknown has no fields.
+func isSet(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
 
 // readInterfaces leaves null and an empty map as they are: both say that there is no interface. One that is as the model
 // says it keeps its words.

@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -204,10 +206,11 @@ func TestAccInterfacesOfAnInterruptedApply(t *testing.T) {
 // The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
 func TestAccTheAgentTellsAddresses(t *testing.T) {
 	w := newWired(t)
-	config := func(more string) string {
+	config := func(more string, others ...string) string {
 		script := base64.StdEncoding.EncodeToString([]byte("ip address add 203.0.113.5/24 dev eth0"))
 		m := machine{machineType: "q35", cmdline: "virtclaim.nics=1 virtclaim.agent=vport0p1 virtclaim.run=" + script, more: more}
-		return w.config(m, `lan = { bridge = "`+lab.Bridge+`", model = "e1000" }`)
+		lan := `lan = { bridge = "` + lab.Bridge + `", model = "e1000" }`
+		return w.config(m, append(others, lan)...) + "\noutput \"lan\" { value = " + web + ".addresses[\"lan\"] }\n"
 	}
 	tells := resource.TestCheckResourceAttr(web, "addresses.lan.0", "203.0.113.5")
 	resource.Test(t, resource.TestCase{
@@ -217,10 +220,15 @@ func TestAccTheAgentTellsAddresses(t *testing.T) {
 			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
 			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
 			{
-				// The guest keeps the port until its next start.
-				Config:           config(""),
-				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check:            resource.ComposeTestCheckFunc(tells, w.guest(t, "report_nic eth0", "address=203.0.113.5/24")),
+				// The guest keeps the port until its next start, and what uses an address goes on with it.
+				Config: config("", `more = { user = true }`),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction(web, plancheck.ResourceActionUpdate),
+					plancheck.ExpectKnownOutputValue("lan", knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("203.0.113.5")})),
+					plancheck.ExpectUnknownValue(web, tfjsonpath.New("addresses").AtMapKey("more")),
+				}},
+				Check: resource.ComposeTestCheckFunc(tells, resource.TestCheckResourceAttr(web, "addresses.%", "2"),
+					w.guest(t, "report_nic eth0", "address=203.0.113.5/24")),
 			},
 		},
 	})

@@ -69,7 +69,7 @@ func TestAnUpdateIsADefinitionAndLiveChangesOnly(t *testing.T) {
 // A machine that is not reached in time is there all the same: an error would have Terraform destroy it.
 func TestWhatDoesNotComeInTimeIsAWarning(t *testing.T) {
 	text, err := domainxml.Build(domainxml.Machine{
-		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Phase: domainxml.Ready},
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
 		Interfaces: map[string]domainxml.Interface{"lan": {User: true, Model: "virtio", MAC: "52:54:00:00:00:01"}},
 	})
 	if err != nil {

@@ -61,7 +61,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	plan.settleDevices(ctx, req.Config, &resp.Diagnostics)
+	r.settleDevices(ctx, &plan, req.Config, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
 	if !r.backend.Ready() {
 		return
@@ -84,6 +84,8 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
+	planned := is.Type
+	is.Type = r.spelling(ctx, state, was, is, plan.Host.Equal(state.Host) && !otherPlatform(was, is), &resp.Diagnostics)
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
@@ -91,8 +93,8 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		state.warnOfLoss("Replacing", &resp.Diagnostics)
 	}
 	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
-	if respelled(was, is) {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), was.Type)...)
+	if !is.Type.Equal(planned) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), is.Type)...)
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
 	if !plan.MaxMemory.IsNull() {
@@ -101,7 +103,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	// So is another spelling of the same interface, such as a MAC address in capitals.
 	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("interfaces"), plan.Interfaces)...)
-	plan.planAddresses(state)
+	plan.planAddresses(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 	plan.planRunning(ctx, req, resp)
 }

@@ -216,7 +216,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	plan.warnOfPending(pending, &resp.Diagnostics)
-	if started || !plan.reachedAs(state) {
+	if started || plan.waits(state) {
 		plan.await(ctx, life, &resp.Diagnostics)
 	}
 	is, _, err := life.look(ctx, plan.UUID.ValueString())
@@ -261,9 +261,7 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	}
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
 	m.fillMACs(is)
-	if m.Addresses.IsUnknown() {
-		m.Addresses = actual.Addresses
-	}
+	m.fillAddresses(actual.Addresses)
 	if m.Pending.IsUnknown() {
 		m.Pending = actual.Pending
 	}

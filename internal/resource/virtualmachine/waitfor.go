@@ -39,7 +39,8 @@ func waitForAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "What an apply waits for that starts the machine, or changes its interfaces, its agent's port or this. Where it is not " +
-			"there in time, that is a warning: the machine is there all the same.",
+			"there in time, that is a warning: the machine is there all the same. What can't come is not waited for: anything of a machine " +
+			"that is off, an address where the link is down, and the agent as long as its port waits for the next start.",
 		Attributes: map[string]schema.Attribute{
 			"addresses": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces`, each of which is to have an IP address.",
@@ -68,16 +69,39 @@ func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForM
 // checkWaitFor refuses to wait for what can't come.
 func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
-	if w.Agent.ValueBool() && !m.GuestAgent.IsUnknown() && !m.GuestAgent.ValueBool() {
+	noAgent := !m.GuestAgent.IsUnknown() && !m.GuestAgent.ValueBool()
+	if w.Agent.ValueBool() && noAgent {
 		diags.AddAttributeError(path.Root("wait_for").AtName("agent"), "No agent to wait for",
 			"The machine has no port for an agent, so that none can answer. Set guest_agent = true, or leave this out.")
 	}
 	interfaces := m.Interfaces.Elements()
 	for _, key := range keys {
-		if _, has := interfaces[key.ValueString()]; !has && !key.IsUnknown() && !m.Interfaces.IsUnknown() {
+		element, has := interfaces[key.ValueString()]
+		switch {
+		case key.IsUnknown() || m.Interfaces.IsUnknown():
+		case !has:
 			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No interface to wait for",
 				fmt.Sprintf("The machine has no interface %s, so that it can't get an address there. Name keys of interfaces.", key.ValueString()))
+		case noAgent && interfaceOf(element).User:
+			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "Nobody tells the address",
+				fmt.Sprintf("Interface %s is on QEMU's own network (user), where only the guest's agent tells addresses, and the machine has no port "+
+					"for one. Set guest_agent = true, or leave the interface out of wait_for.", key.ValueString()))
 		}
+	}
+}
+
+// waits tells whether an update waits for what the machine is waited for.
+func (m model) waits(state model) bool {
+	return !m.Running.Equal(state.Running) || !m.Interfaces.Equal(state.Interfaces) || m.agentChanges(state) || !m.WaitFor.Equal(state.WaitFor)
+}
+
+// awaitsAt tells of interfaces, by key, whether an update waits, or may wait, for an address there.
+func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostics) func(key string) bool {
+	w, keys := m.waitFor(ctx, diags)
+	interfaces, waits := m.Interfaces.Elements(), m.waits(state) && !m.Running.Equal(types.BoolValue(false))
+	return func(key string) bool {
+		named := slices.ContainsFunc(keys, func(k types.String) bool { return k.IsUnknown() || k.ValueString() == key })
+		return waits && (named || w.Addresses.IsUnknown() || m.WaitFor.IsUnknown()) && !interfaceOf(interfaces[key]).Down
 	}
 }
 
@@ -94,16 +118,19 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var missing []string
+	var (
+		is      domainxml.Machine
+		missing []string
+	)
 	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
-		is, active, err := l.look(ctx, m.UUID.ValueString())
+		now, active, err := l.look(ctx, m.UUID.ValueString())
 		if err == nil && !active {
 			err = errors.New("it has gone off")
 		}
 		if err != nil {
 			return false, err
 		}
-		missing = w.missing(is, keys)
+		is, missing = now, w.missing(now, keys)
 		return len(missing) == 0, nil
 	})
 	if err != nil {
@@ -111,16 +138,25 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 			fmt.Sprintf("Machine %s on host %s: within %s there was no %s. It is left as it is, and looked at again at the "+
 				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), patience, strings.Join(missing, ", no "), err))
 	}
+	withPort := is
+	withPort.AgentPort = true
+	if is.GuestAgent && !is.AgentPort && len(w.missing(withPort, keys)) > 0 {
+		diags.AddAttributeWarning(path.Root("wait_for"), "The agent was not waited for",
+			fmt.Sprintf("Machine %s on host %s runs without the port of its agent (guest_agent), which comes with its next start: shut it down and "+
+				"start it again. Until then there is no agent, and no address that only an agent tells.", m.Name.ValueString(), m.Host.ValueString()))
+	}
 }
 
-// missing is what a machine has not of what it is waited for.
+// missing is what a running machine has not of what it is waited for, and may get while it runs.
 func (w waitForModel) missing(is domainxml.Machine, keys []types.String) (missing []string) {
 	for _, key := range keys {
-		if len(is.Addresses[key.ValueString()]) == 0 {
+		i := is.Interfaces[key.ValueString()]
+		canCome := !i.Down && (!i.User || is.AgentPort) // on QEMU's own network only the agent tells addresses
+		if canCome && len(is.Addresses[key.ValueString()]) == 0 {
 			missing = append(missing, "address at interface "+key.ValueString())
 		}
 	}
-	if w.Agent.ValueBool() && !is.AgentConnected {
+	if w.Agent.ValueBool() && is.AgentPort && !is.AgentConnected {
 		missing = append(missing, "agent")
 	}
 	slices.Sort(missing)
