@@ -34,7 +34,7 @@ func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
 		t.Fatal(err)
 	}
 	const variables, tpm = "/var/lib/libvirt/qemu/nvram/web_VARS.fd", "/var/lib/libvirt/swtpm/6c1f0b3e"
-	if err := h.sandbox.run(t.Context(), "touch "+variables+"; mkdir "+tpm); err != nil {
+	if err := h.sandbox.run(t.Context(), "touch "+variables+"; mkdir -p "+tpm); err != nil {
 		t.Fatal(err)
 	}
 	secret, _ := defineSecret(t, l, h)
