@@ -129,7 +129,12 @@ func testLiveFaults(t *testing.T, f faulty) {
 			if fault.Call == lab.CallSetVCPUs {
 				vcpus++ // an emulated guest never gives them back
 			}
-			f.interrupt(t, f.twin(n, vcpus), fault, f.runs)
+			f.CLI.Write("main.tf", f.twin(n, vcpus))
+			_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault)
+			if fault.Refuse && fault.Call != lab.CallDetach && fault.Call != lab.CallDefine {
+				f.runs(t) // both have changed, or neither has; what a guest has let go of by then it does not get back
+			}
+			acctest.PutRight(t, f.CLI, f.runs)
 		})
 	}
 	said := acctest.Must(f.Shell(t.Context(), f.name, "disks; cdroms; nics"))(t)
