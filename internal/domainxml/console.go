@@ -25,8 +25,10 @@ func isVirtioConsole(c libvirtxml.DomainConsole) bool {
 func applyConsole(d *libvirtxml.Domain, m Machine) {
 	n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole)
 	switch {
+	case m.Console == nil && (n < 0 || markOf(d).leaves("console")):
+		return
 	case m.Console == nil:
-		d.Devices.Consoles = slices.DeleteFunc(d.Devices.Consoles, isVirtioConsole)
+		d.Devices.Consoles = slices.Delete(d.Devices.Consoles, n, n+1)
 		return
 	case n < 0:
 		n = len(d.Devices.Consoles)
@@ -40,8 +42,8 @@ func applyConsole(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseConsole(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
-	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 {
+func parseConsole(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 && !mark.leaves("console") {
 		m.Console = &Console{LogFile: logFile(d.Devices.Consoles[n].Log)}
 	}
 	return nil
