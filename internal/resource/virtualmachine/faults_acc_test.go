@@ -173,10 +173,10 @@ func testPowerFaults(t *testing.T, f faulty) {
 		cmdline = fmt.Sprintf("change-%d", boots)
 		t.Run("restart/"+way.String(), func(t *testing.T) { f.interrupt(t, config(true), way, booted) })
 	}
-	// What is stored, and waits for a start that has not come, is in no plan: the next change comes with it.
+	// What is stored waits for a start that has not come, so that the next apply has something to do.
 	for _, fault := range []lab.Fault{{Call: lab.CallDefine, After: true, Kill: true}, {Call: lab.CallShutdown, Refuse: true}} {
 		fault.Nth, cmdline = 1, "stored-by-"+fault.String()
-		t.Run("restart/"+fault.String(), func(t *testing.T) { f.interrupt(t, config(true), fault, nil) })
+		t.Run("restart/"+fault.String(), func(t *testing.T) { f.interrupt(t, config(true), fault, booted) })
 	}
 }
 
