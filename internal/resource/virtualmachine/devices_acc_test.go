@@ -145,3 +145,46 @@ func TestAccEachDeviceIsSeenByTheGuest(t *testing.T) {
 		})
 	}
 }
+
+// bootable puts a file in place for onFile that a BIOS boots, and that says so on the first serial port: code for x86 that writes
+// the text after it, byte by byte, and halts.
+func bootable(t *testing.T, dir, key string) {
+	t.Helper()
+	sector := make([]byte, floppySize)
+	copy(sector, "\xfc\x31\xc0\x8e\xd8\xbe\x16\x7c\xac\x84\xc0\x74\x06\xba\xf8\x03\xee\xeb\xf5\xf4\xeb\xfd"+"started from "+key+"\n\x00")
+	copy(sector[510:], "\x55\xaa")
+	if err := os.WriteFile(filepath.Join(dir, key+".raw"), sector, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAccAMachineBootsFromTheFirstInItsOrder(t *testing.T) {
+	l := acctest.Lab(t)
+	dir, console := t.TempDir(), acctest.NewConsole(t)
+	config := func(first, second string) string {
+		var disks []string
+		for n, key := range []string{first, second} {
+			bootable(t, dir, key)
+			disks = append(disks, onFile(t, dir, key, key, fmt.Sprintf("bus = \"virtio\"\nboot_order = %d", n+1)))
+		}
+		hcl := machine{
+			disks: disks, log: console.Path(), more: `allow_restart = true
+  force_stop    = true
+  timeouts      = { update = "8s", delete = "2s" }`,
+		}.hcl(l)
+		return acctest.Provider(l, "order") + regexp.MustCompile(`(?s)boot = \{.*?\n  \}`).ReplaceAllString(hcl, "")
+	}
+	starts := func(from string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			console.Await(t, "started from "+from)
+			return nil
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config("b", "a"), Check: starts("b")},
+			{Config: config("a", "b"), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate), Check: starts("a")},
+		},
+	})
+}

@@ -19,11 +19,13 @@ import (
 
 // inventory tells what a guest finds of the devices that a machine can have, and writes to its virtio console.
 const inventory = `
-for module in virtio_rng 9pnet_virtio 9p i6300esb; do load $module; done
+for module in virtio_rng 9pnet_virtio 9p virtiofs i6300esb; do load $module; done
 echo "RNG $(cat /sys/class/misc/hw_random/rng_current)"
 echo "WATCHDOG $(ls /dev/watchdog0 2>/dev/null)"
 mkdir /share
 mount -t 9p -o trans=virtio,version=9p2000.L,ro files /share && echo "SHARED $(cat /share/hello)"
+mkdir /fast
+mount -t virtiofs fast /fast && echo "FAST $(cat /fast/hello)"
 touch /share/mine 2>/dev/null || echo "SHARED read-only"
 echo "PCI $(cat /sys/bus/pci/devices/*/device | tr '\n' ' ')"
 [ -e /dev/hvc0 ] && echo "from the virtio console" >/dev/hvc0
@@ -43,8 +45,8 @@ func TestAccDevicesComeAndGo(t *testing.T) {
   video       = { model = "virtio" }
   rng         = {}
   watchdog    = { action = "poweroff" }
-  console     = { log_file = %q }
-  filesystems = { files = { source = %q, driver = "9p", read_only = true } }
+  console     = { log_file = %[1]q }
+  filesystems = { files = { source = %[2]q, driver = "9p", read_only = true }, fast = { source = %[2]q } }
   devices_xml = <<-EOT
     <sound model='ac97'/>
     <input type="keyboard" bus="virtio"/>
@@ -112,7 +114,7 @@ output "endpoints" {
 	if is := endpoints(); err != nil || *is.Serial != strings.TrimSpace(terminal) || *is.Console == *is.Serial || !strings.HasPrefix(*is.Console, "/dev/pts/") {
 		t.Errorf("the ports are to be seen at %s and %s; libvirt says %s (%v)", *is.Serial, *is.Console, terminal, err)
 	}
-	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", " 0x2415 ", " 0x1052 ", " 0x1050 ")
+	acctest.Contains(t, console.Text(t), "RNG virtio_rng", "WATCHDOG /dev/watchdog0", "SHARED hello from the host", "SHARED read-only", "FAST hello from the host", " 0x2415 ", " 0x1052 ", " 0x1050 ")
 	virtio.Await(t, "from the virtio console")
 	asks(passwords[0], passwords[1])
 
