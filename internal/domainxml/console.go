@@ -23,32 +23,28 @@ func isVirtioConsole(c libvirtxml.DomainConsole) bool {
 }
 
 func applyConsole(d *libvirtxml.Domain, m Machine) {
+	n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole)
 	switch {
-	case m.Console == nil:
-		d.Devices.Consoles = slices.DeleteFunc(d.Devices.Consoles, isVirtioConsole)
+	case m.Console == nil && (n < 0 || markOf(d).leaves("console")):
 		return
-	case virtioConsole(d) == nil:
+	case m.Console == nil:
+		d.Devices.Consoles = slices.Delete(d.Devices.Consoles, n, n+1)
+		return
+	case n < 0:
+		n = len(d.Devices.Consoles)
 		d.Devices.Consoles = append(d.Devices.Consoles, libvirtxml.DomainConsole{
 			Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}},
 			Target: &libvirtxml.DomainConsoleTarget{Type: "virtio"},
 		})
 	}
-	if c := virtioConsole(d); logFile(c.Log) != m.Console.LogFile {
+	if c := &d.Devices.Consoles[n]; logFile(c.Log) != m.Console.LogFile {
 		c.Log = newLog(m.Console.LogFile)
 	}
 }
 
-func parseConsole(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
-	if c := virtioConsole(d); c != nil {
-		m.Console = &Console{LogFile: logFile(c.Log)}
-	}
-	return nil
-}
-
-// virtioConsole is the first one; nil when there is none.
-func virtioConsole(d *libvirtxml.Domain) *libvirtxml.DomainConsole {
-	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 {
-		return &d.Devices.Consoles[n]
+func parseConsole(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 && !mark.leaves("console") {
+		m.Console = &Console{LogFile: logFile(d.Devices.Consoles[n].Log)}
 	}
 	return nil
 }

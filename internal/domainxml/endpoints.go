@@ -2,6 +2,7 @@ package domainxml
 
 import (
 	"net"
+	"slices"
 	"strconv"
 
 	"libvirt.org/go/libvirtxml"
@@ -20,8 +21,8 @@ func endpointsOf(d *libvirtxml.Domain) (e Endpoints) {
 	if len(d.Devices.Serials) > 0 {
 		e.Serial = terminal(d.Devices.Serials[0].Source)
 	}
-	if c := virtioConsole(d); c != nil {
-		e.Console = terminal(c.Source)
+	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 {
+		e.Console = terminal(d.Devices.Consoles[n].Source)
 	}
 	if is, _, ok := displayOf(d); ok && *is.port > 0 && is.address() != "" {
 		e.Graphics = is.kind + "://" + net.JoinHostPort(is.address(), strconv.Itoa(*is.port))

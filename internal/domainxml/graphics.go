@@ -71,20 +71,24 @@ func displayOf(d *libvirtxml.Domain) (is display, n int, ok bool) {
 // applyGraphics keeps a password that is not changed: only the stored definition knows it.
 func applyGraphics(d *libvirtxml.Domain, m Machine) {
 	want := m.Graphics
-	is, _, ok := displayOf(d)
+	is, n, ok := displayOf(d)
+	if want == nil && (!ok || markOf(d).leaves("graphics")) {
+		return
+	}
 	if ok && (want == nil || want.Type != is.kind) {
-		d.Devices.Graphics = slices.DeleteFunc(d.Devices.Graphics, func(g libvirtxml.DomainGraphic) bool { return g.VNC != nil || g.Spice != nil })
-		ok = false
+		d.Devices.Graphics = slices.Delete(d.Devices.Graphics, n, n+1)
+		is, _, ok = displayOf(d)
 	}
 	if want == nil {
 		return
 	}
+	ok = ok && want.Type == is.kind
 	if !ok {
 		g := libvirtxml.DomainGraphic{VNC: &libvirtxml.DomainGraphicVNC{Port: -1, AutoPort: "yes"}}
 		if want.Type == Spice {
 			g = libvirtxml.DomainGraphic{Spice: &libvirtxml.DomainGraphicSpice{Port: -1, AutoPort: "yes"}}
 		}
-		d.Devices.Graphics = append(d.Devices.Graphics, g)
+		d.Devices.Graphics = slices.Insert(d.Devices.Graphics, 0, g)
 		is, _, _ = displayOf(d)
 	}
 	if is.address() != want.Listen {
@@ -125,7 +129,7 @@ func (is display) fixedPort() int {
 }
 
 func parseGraphics(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if is, _, ok := displayOf(d); ok {
+	if is, _, ok := displayOf(d); ok && !mark.leaves("graphics") {
 		m.Graphics = &Graphics{Type: is.kind, Listen: is.address(), Port: is.fixedPort(), Protected: *is.passwd != ""}
 		if m.Graphics.Protected {
 			m.Graphics.PasswordVersion = mark.Password

@@ -48,6 +48,8 @@ type machineMark struct {
 	Disks        []diskMark `xml:"disk"`
 	// Asked are attributes that were asked for: see Machine.asked.
 	Asked []string `xml:"asked"`
+	// Left are kinds of device that stay and that no attribute describes.
+	Left []string `xml:"left"`
 	// Password is the version of the display's password.
 	Password *int64 `xml:"password-version"`
 	// DevicesXML is as it was given.
@@ -144,6 +146,7 @@ func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	if stored := typeOf(d); m.Type != "" && !SameType(m.Type, stored) {
 		mark.StandsFor = stored
 	}
+	mark.Left = left(d, m)
 	mark.Keeps = slices.Concat(kept, keeps(d))
 	slices.Sort(mark.Keeps)
 	mark.Keeps = slices.Compact(mark.Keeps)

@@ -11,11 +11,14 @@ var serialPort = part{
 	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Serial, want.Serial) },
 }
 
-// applySerial gives the domain its first serial port, or takes the ports away. libvirt makes the first <console> a
-// twin of the first <serial>, so it goes with it.
+// applySerial gives the domain its first serial port, or takes that away. libvirt makes the first <console> a twin of the first
+// <serial>, so it goes with it.
 func applySerial(d *libvirtxml.Domain, m Machine) {
 	if m.Serial == nil {
-		d.Devices.Serials = nil
+		if len(d.Devices.Serials) == 0 || markOf(d).leaves("serial") {
+			return
+		}
+		d.Devices.Serials = d.Devices.Serials[1:]
 		d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
 		return
 	}
@@ -43,8 +46,8 @@ func withoutSerialTwin(consoles []libvirtxml.DomainConsole) []libvirtxml.DomainC
 	return kept
 }
 
-func parseSerial(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
-	if len(d.Devices.Serials) > 0 {
+func parseSerial(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+	if len(d.Devices.Serials) > 0 && !mark.leaves("serial") {
 		m.Serial = &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
 	}
 	return nil

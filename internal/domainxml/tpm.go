@@ -34,7 +34,7 @@ func applyTPM(d *libvirtxml.Domain, m Machine) {
 	case m.TPM == nil:
 		d.Devices.TPMs = slices.DeleteFunc(d.Devices.TPMs, isEmulator)
 	case now.TPM == nil || now.TPM.Version != m.TPM.Version:
-		d.Devices.TPMs = []libvirtxml.DomainTPM{newTPM(*m.TPM)}
+		d.Devices.TPMs = append(slices.DeleteFunc(d.Devices.TPMs, isEmulator), newTPM(*m.TPM))
 	case now.TPM.Model != m.TPM.Model:
 		is.Model, is.Address = m.TPM.Model, nil
 	}

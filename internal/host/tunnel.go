@@ -105,7 +105,8 @@ func (t *tunnel) complaint() error {
 // Close ends the connection, and so the program: at the end of its input, or soon after by force.
 func (t *tunnel) Close() error {
 	t.closing.Do(func() {
-		_, _ = t.in.Close(), t.out.Close()
+		// In this order: a reader is to hear that the connection was closed, and not of the program's end.
+		_, _ = t.out.Close(), t.in.Close()
 		go func() {
 			late := time.NewTimer(endTime)
 			defer late.Stop()

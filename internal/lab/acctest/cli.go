@@ -51,11 +51,20 @@ func NewCLI(t *testing.T, env ...string) CLI {
 // Tapped is a folder for a configuration whose provider, which is in a file of its own, talks to host-a through a tap.
 func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 	t.Helper()
+	tap := Tap(t, l.Hosts["host-a"])
+	cli := NewCLI(t)
+	cli.Write("provider.tf", strings.Replace(Provider(l, owner), l.Hosts["host-a"].URI, tap.URI, 1))
+	return cli, tap
+}
+
+// Tap makes a tap before a host for the test.
+func Tap(t *testing.T, h *lab.Host) *lab.Tap {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "tap") // a test's own folder has too long a name for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
+	tap, err := lab.NewTap(t.Context(), h, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +72,7 @@ func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 		_ = tap.Close()
 		_ = os.RemoveAll(dir)
 	})
-	cli := NewCLI(t)
-	cli.Write("provider.tf", strings.Replace(Provider(l, owner), l.Hosts["host-a"].URI, tap.URI, 1))
-	return cli, tap
+	return tap
 }
 
 // With is the same folder with more environment.

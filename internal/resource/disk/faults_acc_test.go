@@ -27,7 +27,7 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 	overlay := source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
 	machine := vm(l, console, "", "force_stop = true", on("root", theDisk, ""))
 	whole := func(t *testing.T) { t.Helper(); isWhole(t, l, master) }
-	runs := func(t *testing.T) { t.Helper(); runsAsStored(t, l) }
+	runs := func(t *testing.T) { t.Helper(); acctest.RunsAsStored(t, l.Hosts["host-a"], "web") }
 	grown := func(s string) string { return strings.Replace(s, "usage_type", "size = \"96Mi\"\n  usage_type", 1) }
 	return []scenario{
 		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1}, nil},
@@ -63,28 +63,10 @@ func TestAccAnInterruptedApplyIsPutRightByTheNext(t *testing.T) {
 	untouched(t, lun.Path)
 	console := acctest.NewConsole(t)
 	for _, s := range scenarios(t, l, source, console, lun) {
-		for _, f := range points(s.calls) {
+		for _, f := range acctest.Points(s.calls, acctest.CutsAndKills) {
 			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s, f) })
 		}
 	}
-}
-
-// points are where calls can fail, in a fixed order.
-func points(calls map[lab.Call]int) (all []lab.Fault) {
-	for _, call := range []lab.Call{
-		lab.CallCreateXML, lab.CallDefine, lab.CallVolumeCreate, lab.CallVolumeUpload, lab.CallVolumeDownload, lab.CallDomainCreateFlags,
-		lab.CallBlockPull, lab.CallDestroy, lab.CallUndefine, lab.CallVolumeResize, lab.CallBlockResize, lab.CallDetach,
-		lab.CallSetMetadata, lab.CallAttach, lab.CallVolumeDelete,
-	} {
-		for nth := 1; nth <= calls[call]; nth++ {
-			for _, after := range []bool{false, true} {
-				for _, kill := range []bool{false, true} {
-					all = append(all, lab.Fault{Call: call, Nth: nth, After: after, Kill: kill})
-				}
-			}
-		}
-	}
-	return all
 }
 
 func interrupt(t *testing.T, s scenario, f lab.Fault) {
@@ -98,32 +80,8 @@ func interrupt(t *testing.T, s scenario, f lab.Fault) {
 	defer cli.Must("destroy", "-auto-approve", "-no-color")
 
 	cli.Write("main.tf", s.after)
-	tap.Arm(f)
-	out, err := cli.Run("apply", "-auto-approve", "-no-color")
-	if !tap.Fired() {
-		t.Fatalf("the call was never made: %v\n%s", err, out)
-	}
-	if err == nil && f.Kill {
-		t.Errorf("the provider was killed, but the apply succeeded:\n%s", out)
-	}
-	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err != nil {
-		t.Fatalf("the next apply failed: %v\n%s", err, out)
-	}
-	if s.check != nil {
-		s.check(t)
-	}
-	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
-		t.Errorf("the plan after that is not empty:\n%s", plan)
-	}
-}
-
-// runsAsStored fails the test when the running machine has other disks than its stored definition.
-func runsAsStored(t *testing.T, l *lab.Lab) {
-	t.Helper()
-	live, stored := virsh(t, l, "domblklist", "web"), virsh(t, l, "domblklist", "web", "--inactive")
-	if live != stored {
-		t.Errorf("the running machine has\n%s\nand its stored definition\n%s", live, stored)
-	}
+	_, _ = acctest.Interrupt(t, cli, tap, f) // a cut may be survived
+	acctest.PutRight(t, cli, s.check)
 }
 
 // isWhole fails the test when the only clone on the host is not the same as its master.

@@ -22,7 +22,7 @@ type uploadScenario struct {
 func (s uploadScenario) faults() []lab.Fault {
 	// Killed before a call is killed after the one before it. What a cut before one does is much the same in
 	// all scenarios.
-	all := slices.DeleteFunc(points(s.calls), func(f lab.Fault) bool { return !f.After && (f.Kill || !s.before) })
+	all := slices.DeleteFunc(acctest.Points(s.calls, acctest.CutsAndKills), func(f lab.Fault) bool { return !f.After && (f.Kill || !s.before) })
 	for _, offset := range s.offsets {
 		all = append(all, inBody(offset, false), inBody(offset, true))
 	}

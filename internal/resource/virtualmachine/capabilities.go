@@ -117,30 +117,33 @@ func (r *machine) spelling(ctx context.Context, state model, was, is machineMode
 	case !stays || diags.HasError():
 		return is.Type
 	}
-	wanted, ok := r.resolve(ctx, state.Host, machineModel{Type: is.Type, Arch: was.Arch, DomainType: was.DomainType})
-	stored, err := r.storedType(ctx, state)
-	switch {
-	case !ok || err != nil:
+	switch same, known := r.isStored(ctx, state, machineModel{Type: is.Type, Arch: was.Arch, DomainType: was.DomainType}); {
+	case !known:
 		diags.AddAttributeError(path.Root("machine").AtName("type"), "Whether this is another machine is not known",
 			fmt.Sprintf("The machine is of type %s and is to be of type %s, which may be two names of one. Host %s did not say so; plan again "+
 				"when it answers.", was.Type.ValueString(), is.Type.ValueString(), state.Host.ValueString()))
-	case wanted.Type == stored:
+	case same:
 		return was.Type
 	}
 	return is.Type
 }
 
-// storedType is the machine type that libvirt has stored.
-func (r *machine) storedType(ctx context.Context, state model) (string, error) {
+// isStored tells whether a machine type is, or stands for, the one that libvirt has stored.
+func (r *machine) isStored(ctx context.Context, state model, is machineModel) (same, known bool) {
+	wanted, ok := r.resolve(ctx, state.Host, is)
+	if !ok {
+		return false, false
+	}
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err != nil {
-		return "", err
+		return false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
 	text, err := h.StoredXML(ctx, state.UUID.ValueString())
 	if err != nil {
-		return "", err
+		return false, false
 	}
-	return domainxml.StoredType(text)
+	stored, err := domainxml.StoredType(text)
+	return stored == wanted.Type, err == nil
 }

@@ -83,7 +83,7 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 	}
 	want.Disks = disks
 	if err := l.redefine(ctx, uuid, want); err != nil {
-		return fmt.Errorf("%w\n\nLeft behind: the stored definition has the disk already, and could not be put back: %w", cause, err)
+		return fmt.Errorf("%w\n\nLeft behind: the stored definition has what was refused already, and could not be put back: %w", cause, err)
 	}
 	return cause
 }

@@ -54,8 +54,8 @@ func warnUnmodelled(diags *diag.Diagnostics, id, stored string) {
 	}
 	if len(names) > 0 {
 		diags.AddWarning("Not all of the machine can be described here",
-			fmt.Sprintf("Domain %s has elements that virtclaim_virtual_machine has no attributes for: %s. They stay as they are, and whether "+
-				"they change is not seen; but devices of a kind go with the first of them, when its attribute is taken out.", id, strings.Join(names, ", ")))
+			fmt.Sprintf("Domain %s has what virtclaim_virtual_machine has no attributes for: %s. It stays as it is, and whether it changes is "+
+				"not seen.", id, strings.Join(names, ", ")))
 	}
 }
 

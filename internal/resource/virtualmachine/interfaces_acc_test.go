@@ -160,7 +160,6 @@ func testInterfacesChange(t *testing.T, machineType string) {
 
 // What an apply that was killed has begun with a running machine's interfaces, the next one finishes.
 func TestAccInterfacesOfAnInterruptedApply(t *testing.T) {
-	const callUpdateDevice lab.Call = 174
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	cli, tap := acctest.Tapped(t, l, "wired")
@@ -178,7 +177,7 @@ func TestAccInterfacesOfAnInterruptedApply(t *testing.T) {
 		{two, lab.Fault{Call: lab.CallAttach, Nth: 1, Kill: true}},
 		{one, lab.Fault{Call: lab.CallDetach, Nth: 1, After: true, Kill: true}},
 		{two, lab.Fault{Call: lab.CallAttach, Nth: 1, After: true, Kill: true}},
-		{down, lab.Fault{Call: callUpdateDevice, Nth: 1, Kill: true}},
+		{down, lab.Fault{Call: lab.CallUpdateDevice, Nth: 1, Kill: true}},
 	} {
 		write(step.interfaces)
 		tap.Arm(step.fault)

@@ -120,7 +120,9 @@ func TestAnInterfaceThatCantBePluggedInIsNotStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &refusing{oneDomain{stored: stored}}
-	if err := (life{host: h}).gainInterfaces(t.Context(), "", was, want); err == nil || !strings.Contains(err.Error(), "interface b could not be plugged") {
+	l := life{host: h}
+	err = l.putBack(t.Context(), "", was, want, l.gainInterfaces(t.Context(), "", want))
+	if err == nil || !strings.Contains(err.Error(), "interface b could not be plugged") {
 		t.Error(err)
 	}
 	left, err := domainxml.Parse(h.stored)

@@ -228,10 +228,10 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if !active {
 		return nil, nil
 	}
-	if err := l.gainInterfaces(ctx, uuid, was, want); err != nil {
-		return nil, err
+	if err = l.gainInterfaces(ctx, uuid, want); err == nil {
+		pending, err = l.gain(ctx, uuid, want)
 	}
-	if pending, err = l.gain(ctx, uuid, want); err != nil {
+	if err != nil {
 		return nil, l.putBack(ctx, uuid, was, want, err)
 	}
 	return append(pending, domainxml.Forgets(was, want)...), nil

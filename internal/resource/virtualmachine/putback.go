@@ -21,11 +21,20 @@ func (l life) putBack(ctx context.Context, uuid string, was, want domainxml.Mach
 	if err != nil {
 		return cause
 	}
+	is, errIs := domainxml.Parse(live)
 	gains, errGains := domainxml.Gains(live, want)
 	media, errMedia := domainxml.Inserts(live, want)
 	scale, errScale := domainxml.Scales(live, want)
-	if errors.Join(errGains, errMedia, errScale) != nil {
+	wiring, errWiring := domainxml.WiringOf(live, want)
+	if errors.Join(errIs, errGains, errMedia, errScale, errWiring) != nil {
 		return cause
+	}
+	want = wiredAs(was, want, wiring)
+	if is.Title != want.Title {
+		want.Title = was.Title
+	}
+	if is.Description != want.Description {
+		want.Description = was.Description
 	}
 	if scale.VCPUs != 0 {
 		want.VCPUs, want.MaxVCPUs, want.CPU = was.VCPUs, was.MaxVCPUs, was.CPU

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// stubborn is a host with one running domain that takes no memory and no disk.
+// stubborn is a host with one running domain that takes no memory and no disk, and only a name that is fit for it.
 type stubborn struct {
 	oneDomain
 	live string
@@ -23,7 +23,15 @@ func (h *stubborn) SetVCPUs(context.Context, string, uint) error { return h.err 
 
 func (h *stubborn) Attach(context.Context, string, string) error { return h.err }
 
-func (h *stubborn) SetLiveNames(context.Context, string, string, string) error { return nil }
+func (h *stubborn) SetLiveNames(_ context.Context, _, title, description string) error {
+	is, err := domainxml.Parse(h.live)
+	if err != nil || title == "unfit" {
+		return errors.Join(h.err, err)
+	}
+	is.Title, is.Description = title, description
+	h.live, err = domainxml.Update(h.live, is)
+	return err
+}
 
 func (h *stubborn) SetLiveMetadata(context.Context, string, string, string, string) error { return nil }
 
@@ -34,6 +42,8 @@ func TestWhatARunningMachineRefusesIsNotStoredEither(t *testing.T) {
 	}
 	more := was
 	more.VCPUs, more.Title = 2, "taken"
+	unfit := more
+	unfit.Title, unfit.Description = "unfit", "of what is unfit"
 	plugged := was
 	plugged.Title = "taken"
 	plugged.Disks = map[string]domainxml.Disk{"data": {
@@ -46,11 +56,14 @@ func TestWhatARunningMachineRefusesIsNotStoredEither(t *testing.T) {
 		want   domainxml.Machine
 		err    error
 		stored bool
+		title  string
 	}{
-		{"processors", more, refused, false},
-		{"disk", plugged, refused, false},
-		{"processors, interrupted", more, &host.UnreachableError{Err: refused}, true},
-		{"disk, interrupted", plugged, &host.UnreachableError{Err: refused}, true},
+		{"processors", more, refused, false, "taken"},
+		{"disk", plugged, refused, false, "taken"},
+		{"title", unfit, refused, false, ""},
+		{"title, interrupted", unfit, &host.UnreachableError{Err: refused}, true, "unfit"},
+		{"processors, interrupted", more, &host.UnreachableError{Err: refused}, true, "taken"},
+		{"disk, interrupted", plugged, &host.UnreachableError{Err: refused}, true, "taken"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, err := domainxml.Build(was)
@@ -74,7 +87,7 @@ func TestWhatARunningMachineRefusesIsNotStoredEither(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, disk := is.Disks["data"]
-			if got := is.VCPUs == 2 || disk; got != c.stored || is.Title != "taken" {
+			if got := is.VCPUs == 2 || disk; got != c.stored || is.Title != c.title || (is.Description != "") != (c.title == "unfit") {
 				t.Errorf("stored is %+v", is)
 			}
 		})

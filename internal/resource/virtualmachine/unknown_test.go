@@ -52,6 +52,26 @@ func TestAnotherSpellingOfAMachineTypeIsNoOtherMachine(t *testing.T) {
 	}
 }
 
+// A machine is replaced for another type only where the host says that it is one.
+func TestATypeThatMayBeAnotherNameOfTheSameReplacesNothing(t *testing.T) {
+	of := func(s string) machineModel { return machineModel{Type: types.StringValue(s)} }
+	for _, c := range []struct {
+		was, is, want string
+		stays         bool
+		refused       bool
+	}{
+		{"pc-q35-7.2", "q35", "pc-q35-7.2", true, false},
+		{"pc-i440fx-jammy", "ubuntu", "ubuntu", true, true},
+		{"pc-i440fx-jammy", "ubuntu", "ubuntu", false, false}, // it is replaced anyway
+	} {
+		var diags diag.Diagnostics
+		got := (&machine{}).spelling(t.Context(), model{Host: types.StringValue("node-a")}, of(c.was), of(c.is), c.stays, &diags)
+		if got.ValueString() != c.want || diags.HasError() != c.refused {
+			t.Errorf("%s to %s: %s, %v", c.was, c.is, got, diags)
+		}
+	}
+}
+
 func TestAnEmptyCommandLineStaysAsItWasWritten(t *testing.T) {
 	m := model{Boot: types.ObjectValueMust(bootTypes, map[string]attr.Value{
 		"kernel": types.StringValue("/vmlinuz"), "initrd": types.StringNull(), "cmdline": types.StringValue(""),

@@ -18,22 +18,8 @@ func newMAC() string {
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// gainInterfaces gives the running domain the interfaces that want has. What it can't be given goes out of the stored
-// definition again, or is there as it was before.
-func (l life) gainInterfaces(ctx context.Context, uuid string, was, want domainxml.Machine) error {
-	err := l.plugInterfaces(ctx, uuid, want)
-	if err == nil {
-		return nil
-	}
-	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
-	defer cancel()
-	if failed := l.withdrawInterfaces(undo, uuid, was, want); failed != nil {
-		err = fmt.Errorf("%w\n\nLeft behind: the stored definition has the interface already, and could not be put back: %w", err, failed)
-	}
-	return err
-}
-
-func (l life) plugInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
+// gainInterfaces gives the running domain the interfaces that want has.
+func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return err
@@ -68,16 +54,8 @@ func (l life) plugInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 	return nil
 }
 
-// withdrawInterfaces makes the stored definition what the running domain has, as far as that is not what is wanted.
-func (l life) withdrawInterfaces(ctx context.Context, uuid string, was, want domainxml.Machine) error {
-	live, err := l.host.LiveXML(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	todo, err := domainxml.WiringOf(live, want)
-	if err != nil {
-		return err
-	}
+// wiredAs is want with the interfaces of was where the running domain, for which this is still to be done, has not what is wanted.
+func wiredAs(was, want domainxml.Machine, todo domainxml.Wiring) domainxml.Machine {
 	want.Interfaces = maps.Clone(want.Interfaces)
 	for _, w := range todo.Change {
 		want.Interfaces[w.Key] = was.Interfaces[w.Key]
@@ -85,5 +63,5 @@ func (l life) withdrawInterfaces(ctx context.Context, uuid string, was, want dom
 	for _, key := range todo.Plug {
 		delete(want.Interfaces, key)
 	}
-	return l.redefine(ctx, uuid, want)
+	return want
 }

@@ -1,0 +1,105 @@
+package domainxml
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Where a guest and its next start have different media, the drive shows neither, nor none: whatever is wanted is a change.
+func TestCompareShowsNoMediumThatOnlyOneSideHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored, live, want volume.Volume
+		unsettled          bool
+	}{
+		"the same":                       {seed("seed", "g1"), seed("seed", "g1"), seed("seed", "g1"), false},
+		"none":                           {},
+		"none yet":                       {stored: seed("seed", "g1"), unsettled: true},
+		"still the old one":              {stored: seed("new", "g2"), live: seed("seed", "g1"), unsettled: true},
+		"still the old one of that name": {stored: seed("seed", "g2"), live: seed("seed", "g1"), unsettled: true},
+		"one that is stored no more":     {live: seed("seed", "g1"), unsettled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is, err := Parse(build(t, withSeed(c.stored)))
+			if err == nil {
+				err = is.Compare(build(t, withSeed(c.live)))
+			}
+			got := is.Disks["seed"]
+			if diff := cmp.Diff(c.want, got.Volume); err != nil || diff != "" || got.Unsettled != c.unsettled {
+				t.Errorf("%v, unsettled %t, difference (-want +got):\n%s", err, got.Unsettled, diff)
+			}
+		})
+	}
+}
+
+// What a guest has already is not taken from it only because its next start would have something else.
+func TestAMediumThatIsWantedAgainIsOnlyStored(t *testing.T) {
+	live, want := build(t, withSeed(seed("seed", "g1"))), withSeed(seed("seed", "g1"))
+	was, err := Parse(build(t, withSeed(seed("new", "g2"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken := Takes(was, want); !slices.Equal(taken, []string{"seed"}) {
+		t.Errorf("it takes %v", taken)
+	}
+	if lost, err := Loses(live, want); err != nil || len(lost) != 0 {
+		t.Errorf("it loses %v, %v", lost, err)
+	}
+	if media, err := Inserts(live, want); err != nil || len(media) != 0 {
+		t.Errorf("it inserts %v, %v", media, err)
+	}
+}
+
+// A floppy drive that its guest may write to is given its medium with the next start, and has it until then.
+func TestCompareLeavesAMediumThatAWritableDriveWaitsFor(t *testing.T) {
+	tray := func(source string) string {
+		return strings.Replace(stored(t), "<devices>", "<devices><disk type='file' device='floppy'>"+source+
+			"<target dev='fda' bus='fdc'/><alias name='ua-disk-notes'/></disk>", 1)
+	}
+	is, err := Parse(tray("<source file='/notes.img'/>"))
+	if err == nil {
+		err = is.Compare(tray(""))
+	}
+	if got := is.Disks["notes"]; err != nil || got.Unsettled || len(got.Volume.Images) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The same holds for a disk that could be plugged in, unless nobody has said yet that it is to be so.
+func TestCompareShowsADiskThatIsAnotherInTheGuest(t *testing.T) {
+	now, next := running(), running()
+	next.Disks["data"] = Disk{Volume: local("other", "g9"), Device: Fixed, Bus: "virtio"}
+	for phase, want := range map[string]bool{Ready: true, "": false} {
+		is, err := Parse(build(t, next))
+		is.Mark.Phase = phase
+		if err == nil {
+			err = is.Compare(build(t, now))
+		}
+		if got := is.Disks["data"]; err != nil || got.Unsettled != want || (len(got.Volume.Images) == 0) != want {
+			t.Errorf("phase %q: %+v, %v", phase, got, err)
+		}
+		if is.Disks["log"].Unsettled {
+			t.Error("a disk that is the same is unsettled")
+		}
+	}
+}
+
+// A medium that the guest has booted from changes at its next start: until then the stored one is what the machine has.
+func TestCompareLeavesAMediumThatIsBootedFrom(t *testing.T) {
+	for live, want := range map[string]volume.Volume{
+		build(t, bootSeed(seed("seed", "g1"))): seed("new", "g2"),
+		build(t, bootSeed(volume.Volume{})):    {},
+	} {
+		is, err := Parse(build(t, bootSeed(seed("new", "g2"))))
+		if err == nil {
+			err = is.Compare(live)
+		}
+		if diff := cmp.Diff(want, is.Disks["seed"].Volume); err != nil || diff != "" {
+			t.Errorf("%v, difference (-want +got):\n%s", err, diff)
+		}
+	}
+}
