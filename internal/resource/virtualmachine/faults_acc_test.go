@@ -37,7 +37,7 @@ func newFaulty(t *testing.T, w wired, name string) faulty {
 	t.Helper()
 	w.console = acctest.NewConsole(t)
 	f := faulty{w, acctest.NewCLI(t), acctest.Tap(t, w.Host), name}
-	f.CLI.Write("provider.tf", fmt.Sprintf(`
+	f.Write("provider.tf", fmt.Sprintf(`
 provider "virtclaim" {
   owner = "faults"
   hosts = { %s = { uri = %q, storage = { fast = "ssd" } } }
@@ -57,26 +57,26 @@ resource "virtclaim_disk" %[1]q {
   size       = "1Mi"
   format     = "raw"
 }
-`, name, f.Host.Name, f.name)
+`, name, f.Name, f.name)
 	}
 	return text
 }
 
 func (f faulty) machine(m machine) string {
-	m.name, m.host, m.log = f.name, f.Host.Name, f.console.Path()
+	m.name, m.host, m.log = f.name, f.Name, f.console.Path()
 	return m.hcl(f.lab)
 }
 
 // interrupt makes a change with a fault, and again without.
 func (f faulty) interrupt(t *testing.T, config string, fault lab.Fault, check func(*testing.T)) {
 	t.Helper()
-	f.CLI.Write("main.tf", config)
+	f.Write("main.tf", config)
 	_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault) // a cut may be survived
 	acctest.PutRight(t, f.CLI, check)
 }
 
 func (f faulty) apply(config string) {
-	f.CLI.Write("main.tf", config)
+	f.Write("main.tf", config)
 	f.Must("apply", "-auto-approve", "-no-color")
 }
 
@@ -108,8 +108,8 @@ func (f faulty) twin(n, vcpus int) string {
   title       = "the %[3]s"
   description = "is %[3]s"
   autostart   = %[4]t
-  interfaces  = { lan = { network = %[5]q }, %[3]s = { user = true } }`,
-			vcpus, 1+len(ways), name, n == 0, []string{"red", "blue"}[n]),
+  interfaces  = { lan = { network = %[5]q, link = %[6]q }, %[3]s = { user = true } }`,
+			vcpus, 1+len(ways), name, n == 0, []string{"red", "blue"}[n], []string{"up", "down"}[n]),
 	})
 }
 
@@ -129,7 +129,7 @@ func testLiveFaults(t *testing.T, f faulty) {
 			if fault.Call == lab.CallSetVCPUs {
 				vcpus++ // an emulated guest never gives them back
 			}
-			f.CLI.Write("main.tf", f.twin(n, vcpus))
+			f.Write("main.tf", f.twin(n, vcpus))
 			_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault)
 			if fault.Refuse && fault.Call != lab.CallDetach && fault.Call != lab.CallDefine {
 				f.runs(t) // both have changed, or neither has; what a guest has let go of by then it does not get back
@@ -200,14 +200,14 @@ func testLifeFaults(t *testing.T, f faulty) {
 	for n, fault := range acctest.Points(map[lab.Call]int{lab.CallDefine: 2, lab.CallSetAutostart: 1, lab.CallDomainCreate: 1}, ways) {
 		end := ends[n%len(ends)]
 		t.Run(fault.String()+"/"+end.String(), func(t *testing.T) {
-			f.CLI.Write("main.tf", with)
+			f.Write("main.tf", with)
 			_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault)
 			if fault == unknown {
 				out, err := f.Run("apply", "-auto-approve", "-no-color")
 				if err == nil || !message("is there already and was not made by this configuration", "terraform import").MatchString(out) {
 					t.Errorf("the next apply took over what was done: %v\n%s", err, out)
 				}
-				f.Must("import", "virtclaim_virtual_machine."+f.name, f.Host.Name+"/"+f.name)
+				f.Must("import", "virtclaim_virtual_machine."+f.name, f.Name+"/"+f.name)
 			}
 			acctest.PutRight(t, f.CLI, f.runs)
 			acctest.Must(f.Virsh(t.Context(), "suspend", f.name))(t) // its firmware would not obey its power button

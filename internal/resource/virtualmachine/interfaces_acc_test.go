@@ -158,50 +158,6 @@ func testInterfacesChange(t *testing.T, machineType string) {
 	})
 }
 
-// What an apply that was killed has begun with a running machine's interfaces, the next one finishes.
-func TestAccInterfacesOfAnInterruptedApply(t *testing.T) {
-	l := acctest.Lab(t)
-	console := acctest.NewConsole(t)
-	cli, tap := acctest.Tapped(t, l, "wired")
-	write := func(interfaces string) {
-		cli.Write("main.tf", machine{log: console.Path(), more: "interfaces = {" + interfaces + "}"}.hcl(l))
-	}
-	const one, down, two = `a = { user = true }`, `a = { user = true, link = "down" }`, `a = { user = true }, b = { user = true }`
-	write(one)
-	cli.Must("apply", "-auto-approve")
-	console.Await(t, "READY")
-	for _, step := range []struct {
-		interfaces string
-		fault      lab.Fault
-	}{
-		{two, lab.Fault{Call: lab.CallAttach, Nth: 1, Kill: true}},
-		{one, lab.Fault{Call: lab.CallDetach, Nth: 1, After: true, Kill: true}},
-		{two, lab.Fault{Call: lab.CallAttach, Nth: 1, After: true, Kill: true}},
-		{down, lab.Fault{Call: lab.CallUpdateDevice, Nth: 1, Kill: true}},
-	} {
-		write(step.interfaces)
-		tap.Arm(step.fault)
-		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !tap.Fired() {
-			t.Fatalf("%v: the apply was not interrupted: %v\n%s", step.fault, err, out)
-		}
-		cli.Must("apply", "-auto-approve")
-		want := strings.Count(step.interfaces, "user")
-		for _, which := range [][]string{{"domiflist", "web"}, {"domiflist", "web", "--inactive"}} {
-			out := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), which...))(t)
-			if got := strings.Count(out, "52:54:00:"); got != want {
-				t.Errorf("%v: %v shows %d interfaces, not %d:\n%s", step.fault, which, got, want, out)
-			}
-		}
-		if out := cli.Must("plan", "-no-color"); !message("No changes.").MatchString(out) {
-			t.Errorf("%v: the next plan is not empty:\n%s", step.fault, out)
-		}
-	}
-	if boots := console.Boots(); boots != 1 {
-		t.Errorf("the guest has booted %d times", boots)
-	}
-	cli.Must("destroy", "-auto-approve")
-}
-
 // The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
 func TestAccTheAgentTellsAddresses(t *testing.T) {
 	w := newWired(t)
