@@ -151,10 +151,9 @@ func (m *Machine) Compare(live string) error {
 	if err != nil {
 		return err
 	}
+	stored := *m
+	stored.Disks = maps.Clone(m.Disks)
 	m.AgentPort, m.AgentConnected, m.Endpoints = runs.GuestAgent, runs.AgentConnected, endpointsOf(d)
-	if m.Mark.Phase != "" {
-		m.Pending = pendingOf(d, wires, runs, *m)
-	}
 	for _, p := range parts {
 		if p.drift != nil {
 			p.drift(m, runs)
@@ -166,6 +165,9 @@ func (m *Machine) Compare(live string) error {
 		has[key] = true
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
+		case ok && m.differs(d, i, is) && m.Mark.Phase == "":
+			stored.Volume = is.Volume // nobody has asked for either here
+			m.Disks[key] = stored
 		case ok && m.differs(d, i, is):
 			stored.Volume, stored.Unsettled = volume.Volume{}, true
 			m.Disks[key] = stored
@@ -180,6 +182,9 @@ func (m *Machine) Compare(live string) error {
 		}
 	}
 	m.compareInterfaces(wires)
+	if m.Mark.Phase != "" {
+		m.Pending = slices.DeleteFunc(pendingOf(d, wires, runs, stored), m.driftsFrom(stored))
+	}
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Wire is an interface of a running domain that has to be changed, with the element for that.
-type Wire struct{ Key, Element string }
+type Wire struct{ Key, MAC, Element string }
 
 // Wiring is what has to be done to the interfaces of a running domain.
 type Wiring struct {
@@ -45,7 +45,7 @@ func WiringOf(live string, want Machine) (Wiring, error) {
 		if err != nil {
 			return todo, err
 		}
-		*to = append(*to, Wire{w.key, text})
+		*to = append(*to, Wire{w.key, w.is.MAC, text})
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
 		if !slices.ContainsFunc(all, func(w liveInterface) bool { return w.key == key }) {

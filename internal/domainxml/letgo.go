@@ -2,12 +2,14 @@ package domainxml
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// WithoutDevices gives the XML of a stored definition without the disks and interfaces of those keys. A drive stays, empty.
-func WithoutDevices(stored string, disks, interfaces []string) (string, error) {
+// WithoutDevices gives the XML of a stored definition without the disks of those keys and the interfaces of those MAC addresses, which
+// are the same in a running domain where keys may not be. A drive stays, empty.
+func WithoutDevices(stored string, disks, macs []string) (string, error) {
 	m, err := Parse(stored)
 	if err != nil {
 		return "", err
@@ -21,8 +23,6 @@ func WithoutDevices(stored string, disks, interfaces []string) (string, error) {
 		}
 		delete(m.Disks, key)
 	}
-	for _, key := range interfaces {
-		delete(m.Interfaces, key)
-	}
+	maps.DeleteFunc(m.Interfaces, func(_ string, i Interface) bool { return slices.Contains(macs, i.MAC) })
 	return Update(stored, m)
 }

@@ -2,6 +2,7 @@ package domainxml
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -42,6 +43,25 @@ func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (p
 		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
 	}
 	return append(pending, pendingInterfaces(wires, want)...)
+}
+
+// driftsFrom tells of a word of what is pending whether the machine shows as drift what it stands for: that waits for no start, the
+// next update changes it.
+func (m Machine) driftsFrom(stored Machine) func(what string) bool {
+	drifts := map[string]bool{
+		title.name: m.Drift.Title != nil, description.name: m.Drift.Description != nil, vcpus.name: m.Drift.VCPUs != 0, memory.name: m.Drift.Memory != 0,
+	}
+	for _, all := range []map[string]Disk{m.Disks, stored.Disks} {
+		for key := range all {
+			drifts["disk "+key] = !reflect.DeepEqual(m.Disks[key], stored.Disks[key])
+		}
+	}
+	for _, all := range []map[string]Interface{m.Interfaces, stored.Interfaces} {
+		for key := range all {
+			drifts["interface "+key] = !reflect.DeepEqual(m.Interfaces[key], stored.Interfaces[key])
+		}
+	}
+	return func(what string) bool { return drifts[what] }
 }
 
 // liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that

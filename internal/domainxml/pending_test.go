@@ -41,6 +41,39 @@ func TestCompareTellsWhatWaitsForTheNextStart(t *testing.T) {
 	}
 }
 
+// What somebody has changed in the running domain alone is drift, which waits for no start.
+func TestDriftIsNotPending(t *testing.T) {
+	stored := Machine{
+		Mark: Mark{Phase: Ready}, Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
+			"drive": {Device: CDROM, Bus: "ide", Volume: local("seed", "g1")},
+		},
+		Interfaces: map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: "52:54:00:00:00:01"}},
+	}
+	live := stored
+	live.Title, live.VCPUs, live.MaxVCPUs = "theirs", 1, 2
+	live.Disks = map[string]Disk{"drive": {Device: CDROM, Bus: "ide"}}
+	live.Interfaces = map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: "52:54:00:00:00:01"}}
+	const theirs = `<disk type='file' device='disk'><source file='/theirs'/><target dev='vdc' bus='virtio'/></disk>`
+	text := strings.Replace(build(t, live), "</devices>", theirs+"</devices>", 1)
+	if err := stored.Compare(text); err != nil || len(stored.Pending) != 0 {
+		t.Errorf("pending are %v, %v", stored.Pending, err)
+	}
+	if _, shown := stored.Disks["vdc"]; !shown || stored.Drift.Title == nil || stored.Drift.VCPUs != 1 {
+		t.Errorf("it is not shown: %+v", stored)
+	}
+}
+
+// A size that nobody says is no zero.
+func TestWhatNobodySaysOfASizeStays(t *testing.T) {
+	is := Machine{VCPUs: 2, MaxVCPUs: 4, Memory: 131072, MaxMemory: 262144}
+	if got := (Machine{MaxVCPUs: 8}).SizedAs(is); got.VCPUs != 2 || got.MaxVCPUs != 4 || got.Memory != 131072 || got.MaxMemory != 262144 {
+		t.Errorf("it is to have %+v", got)
+	}
+	if got := (Machine{VCPUs: 1, Memory: 65536}).SizedAs(is); got.VCPUs != 1 || got.MaxVCPUs != 0 || got.Memory != 65536 || got.MaxMemory != 0 {
+		t.Errorf("it is to have %+v", got)
+	}
+}
+
 // A stored definition has no terminals yet, and a display whose port is not chosen is nowhere.
 func TestWhatDoesNotRunHasNoEndpoints(t *testing.T) {
 	d, err := Unmarshal(build(t, Machine{Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}}))

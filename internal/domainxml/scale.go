@@ -13,6 +13,18 @@ type Drift struct {
 	Title, Description *string
 }
 
+// SizedAs is m with the stored processors and memory of a machine where nobody says how many: a refresh can't tell them after an
+// interrupted update, and ignore_changes may keep that.
+func (m Machine) SizedAs(is Machine) Machine {
+	if m.VCPUs == 0 {
+		m.VCPUs, m.MaxVCPUs = is.VCPUs, is.MaxVCPUs
+	}
+	if m.Memory == 0 {
+		m.Memory, m.MaxMemory = is.Memory, is.MaxMemory
+	}
+	return m
+}
+
 // Scales is what makes a running domain have the processors and the memory that want has, as far as its own maximum lets
 // it. It never loses processors: guests may not give them up, and QEMU's emulation can't take them.
 func Scales(live string, want Machine) (s Scale, err error) {

@@ -50,6 +50,9 @@ func (m *model) planAddresses(ctx context.Context, state model, diags *diag.Diag
 		m.Addresses = types.MapUnknown(addressesType)
 		return
 	}
+	if m.Addresses = state.Addresses; m.Addresses.IsNull() && len(m.Interfaces.Elements()) == 0 {
+		return // a state from before there were addresses
+	}
 	restarts, awaits := m.startsOrStops(state), m.awaitsAt(ctx, state, diags)
 	before, known, planned := state.Interfaces.Elements(), state.Addresses.Elements(), map[string]attr.Value{}
 	for key, element := range m.Interfaces.Elements() {

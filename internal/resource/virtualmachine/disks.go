@@ -64,7 +64,9 @@ func disksIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
 	v, known, found := tfvalue.VolumeFrom(ctx, d.Volume)
 	diags.Append(found...)
-	if mayBeEmpty := d.Volume.IsNull() && domainxml.IsDrive(d.Device.ValueString()); !mayBeEmpty && (!known || len(v.Images) == 0) {
+	// A refresh shows a drive without an image where two media are to be told apart (see diskObject), and ignore_changes may keep that.
+	mayBeEmpty := (d.Volume.IsNull() || known) && domainxml.IsDrive(d.Device.ValueString())
+	if !mayBeEmpty && (!known || len(v.Images) == 0) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
 			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
 		v = volume.Volume{Images: []volume.Image{{}}}

@@ -148,6 +148,7 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	if err != nil {
 		return nil, false, err
 	}
+	want = want.SizedAs(is)
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
 	if is.Mark.Phase != "" {
 		want.Mark.Owner = is.Mark.Owner // a changed owner concerns new machines only

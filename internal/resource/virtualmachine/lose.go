@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// lost is what a guest has let go of, by key.
-type lost struct{ disks, interfaces []string }
+// lost is what a guest has let go of: the keys of disks, and the MAC addresses of interfaces.
+type lost struct{ disks, macs []string }
 
 // lose unplugs from the running domain what want has no more, or has as another volume or device. A drive loses its medium.
 // When the guest holds on to something, what it has let go of before is not in the stored definition either.
@@ -62,7 +62,7 @@ func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domain
 		if err != nil {
 			return fmt.Errorf("interface %s: %w", w.Key, err)
 		}
-		gone.interfaces = append(gone.interfaces, w.Key)
+		gone.macs = append(gone.macs, w.MAC)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domain
 // answer can't be told: there it shows as drift.
 func (l life) storeLoss(ctx context.Context, uuid string, gone lost, cause error) error {
 	var away *host.UnreachableError
-	if len(gone.disks)+len(gone.interfaces) == 0 || errors.As(cause, &away) {
+	if len(gone.disks)+len(gone.macs) == 0 || errors.As(cause, &away) {
 		return cause
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
@@ -80,7 +80,7 @@ func (l life) storeLoss(ctx context.Context, uuid string, gone lost, cause error
 	if err != nil {
 		return cause
 	}
-	text, err := domainxml.WithoutDevices(stored, gone.disks, gone.interfaces)
+	text, err := domainxml.WithoutDevices(stored, gone.disks, gone.macs)
 	if err == nil {
 		_, err = l.host.Define(ctx, text)
 	}

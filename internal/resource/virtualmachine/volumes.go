@@ -27,6 +27,9 @@ func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
 		if !ok || found.HasError() {
 			continue
 		}
+		if len(v.Images) == 0 && domainxml.IsDrive(disks[key].Device.ValueString()) {
+			continue
+		}
 		if len(v.Images) == 0 {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
 				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))

@@ -130,7 +130,7 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 		if err != nil {
 			return false, err
 		}
-		is, missing = now, w.missing(now, keys)
+		is, missing = now, m.missing(w, now, keys)
 		return len(missing) == 0, nil
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 	}
 	withPort := is
 	withPort.AgentPort = true
-	if is.GuestAgent && !is.AgentPort && len(w.missing(withPort, keys)) > 0 {
+	if is.GuestAgent && !is.AgentPort && len(m.missing(w, withPort, keys)) > 0 {
 		diags.AddAttributeWarning(path.Root("wait_for"), "The agent was not waited for",
 			fmt.Sprintf("Machine %s on host %s runs without the port of its agent (guest_agent), which comes with its next start: shut it down and "+
 				"start it again. Until then there is no agent, and no address that only an agent tells.", m.Name.ValueString(), m.Host.ValueString()))
@@ -148,9 +148,10 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 }
 
 // missing is what a running machine has not of what it is waited for, and may get while it runs.
-func (w waitForModel) missing(is domainxml.Machine, keys []types.String) (missing []string) {
+func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String) (missing []string) {
+	interfaces := m.Interfaces.Elements()
 	for _, key := range keys {
-		i := is.Interfaces[key.ValueString()]
+		i := interfaceOf(interfaces[key.ValueString()])
 		canCome := !i.Down && (!i.User || is.AgentPort) // on QEMU's own network only the agent tells addresses
 		if canCome && len(is.Addresses[key.ValueString()]) == 0 {
 			missing = append(missing, "address at interface "+key.ValueString())

@@ -80,9 +80,14 @@ func TestWhatCanNotComeIsNotWaitedFor(t *testing.T) {
 				return text
 			}
 			h := &inVain{leftOver{stubborn: stubborn{oneDomain: oneDomain{stored: build(c.stored)}, live: build(c.runs)}}}
-			m := model{Running: types.BoolValue(true), WaitFor: types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
+			interfaces := map[string]attr.Value{}
+			for key, i := range is.Interfaces {
+				interfaces[key] = interfaceObject(i)
+			}
+			m := model{Interfaces: types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, interfaces)}
+			m.Running, m.WaitFor = types.BoolValue(true), types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
 				"addresses": keySet(c.addresses...), "agent": types.BoolValue(c.agent), "timeout": types.StringNull(),
-			})}
+			})
 			var diags diag.Diagnostics
 			m.await(t.Context(), life{host: h}, &diags)
 			var got []string

@@ -58,7 +58,10 @@ func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 func wiredAs(was, want domainxml.Machine, todo domainxml.Wiring) domainxml.Machine {
 	want.Interfaces = maps.Clone(want.Interfaces)
 	for _, w := range todo.Change {
-		want.Interfaces[w.Key] = was.Interfaces[w.Key]
+		before, had := was.Interfaces[w.Key]
+		if want.Interfaces[w.Key] = before; !had {
+			delete(want.Interfaces, w.Key)
+		}
 	}
 	for _, key := range todo.Plug {
 		delete(want.Interfaces, key)
