@@ -35,17 +35,30 @@ func unknownTo(d *libvirtxml.Domain, stored string, now func() (string, error)) 
 			return nil, "", fmt.Errorf("read the domain's XML: %w", err)
 		}
 	}
-	add := func(name, text string, at int) { all = append(all, piece{name, text, at}) }
+	add := func(name, text string, at int) {
+		same := func(p piece) bool { return p.name == name && p.at == at }
+		if !strings.HasPrefix(text, " ") || !slices.ContainsFunc(all, same) { // an attribute is there once
+			all = append(all, piece{name, text, at})
+		}
+	}
 	roots[0].unknown(stored, roots[1], roots[2], add)
 	return all, changed, nil
 }
 
-// keepUnknown changes a domain by f, which gives its new XML, without losing what libvirtxml does not know.
+// keepUnknown changes a domain by f, which gives its new XML, without losing what libvirtxml does not know, where it can be read.
 func keepUnknown(d *libvirtxml.Domain, stored string, f func() (string, error)) (string, error) {
 	all, text, err := unknownTo(d, stored, f)
 	if err != nil {
 		return "", err
 	}
+	if whole := insert(text, all); wellFormed(whole) {
+		text = whole
+	}
+	return text, nil
+}
+
+// insert puts pieces in their places in a text.
+func insert(text string, all []piece) string {
 	slices.SortStableFunc(all, func(a, b piece) int { return b.at - a.at })
 	for n := 0; n < len(all); {
 		same := n // several at one place are in their order
@@ -57,7 +70,23 @@ func keepUnknown(d *libvirtxml.Domain, stored string, f func() (string, error)) 
 		}
 		text, n = text[:all[n].at]+here.String()+text[all[n].at:], same
 	}
-	return text, nil
+	return text
+}
+
+// wellFormed tells whether libvirt can read a text. Go takes an attribute that is there twice.
+func wellFormed(text string) bool {
+	for tokens := xml.NewDecoder(strings.NewReader(text)); ; {
+		token, err := tokens.Token()
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		start, _ := token.(xml.StartElement)
+		for n, a := range start.Attr {
+			if has(&element{attrs: start.Attr[:n]}, a) {
+				return false
+			}
+		}
+	}
 }
 
 // unknownNames are the pieces of a domain's XML that libvirtxml does not know.
@@ -144,24 +173,59 @@ func (e *element) unknown(text string, known, now *element, add func(name, text 
 		_ = xml.EscapeText(&value, []byte(a.Value)) // a builder takes all
 		add(name+" of "+e.name, fmt.Sprintf(` %s="%s"`, name, value.String()), now.open)
 	}
+	of := map[string]kin{}
 	for _, c := range e.children {
-		peers, become := known.named(c.name), now.named(c.name)
-		switch n := c.index(e.named(c.name), peers); {
-		case n >= 0:
-			c.unknown(text, peers[n], peers[n].among(peers, become), add)
-		case len(peers) == 0 && len(become) == 0 || len(peers) > 0 && len(become) > 0:
+		k, ok := of[c.name]
+		if !ok {
+			k = kinOf(e.named(c.name), known.named(c.name), now.named(c.name))
+			of[c.name] = k
+		}
+		if is := k.known[c]; is != nil {
+			c.unknown(text, is, k.now[is], add)
+		} else if k.stay {
 			add(c.name+" of "+e.name, text[c.start:c.end], now.inner)
 		}
 	}
 }
 
-// index is the place of an element, one of several of its name, in what is known of these; -1 if it is not known. Of some kinds only
-// one is.
-func (e *element) index(all, known []*element) int {
-	if len(all) == len(known) {
-		return slices.Index(all, e)
+// kin are the elements of one name in another one.
+type kin struct {
+	// known is what is known of them, now what that has become; stay tells that those of which nothing is known go on.
+	known, now pairs
+	stay       bool
+}
+
+func kinOf(all, known, now []*element) kin {
+	return kin{recognized(all, known), become(known, now), (len(known) == 0) == (len(now) == 0)}
+}
+
+// pairs lead from an element to the one of another text that it is, and back: each is in one pair at most.
+type pairs map[*element]*element
+
+func (p pairs) join(a, b *element) { p[a], p[b] = b, a }
+
+// find joins those of two lists that are the same, in their order.
+func (p pairs) find(some, others []*element, same func(a, b *element) bool) {
+	for _, a := range some {
+		n := slices.IndexFunc(others, func(b *element) bool { return p[b] == nil && same(a, b) })
+		if p[a] == nil && n >= 0 {
+			p.join(a, others[n])
+		}
 	}
-	return slices.IndexFunc(known, e.says)
+}
+
+// recognized joins elements with what is known of them. Of some kinds only one is: the first that it can be.
+func recognized(all, known []*element) pairs {
+	p := pairs{}
+	if len(all) == len(known) {
+		for n := range all {
+			p.join(all[n], known[n])
+		}
+		return p
+	}
+	p.find(all, known, (*element).covers)
+	p.find(all, known, func(_, _ *element) bool { return true }) // what is known may be made of several
+	return p
 }
 
 func has(e *element, a xml.Attr) bool {
@@ -170,33 +234,66 @@ func has(e *element, a xml.Attr) bool {
 
 // says tells whether two elements have the same attributes.
 func (e *element) says(other *element) bool {
-	return len(e.attrs) == len(other.attrs) && !slices.ContainsFunc(e.attrs, func(a xml.Attr) bool { return !slices.Contains(other.attrs, a) })
+	return len(e.attrs) == len(other.attrs) && e.covers(other)
 }
 
-// among finds an element, one of several of its name, in what these have become; nil if it is not there any more. One of another
-// type is another one; a driver's is its image's.
-func (e *element) among(peers, become []*element) *element {
-	if len(peers) == 1 && len(become) == 1 && (e.name == "driver" || e.attr("type") == become[0].attr("type")) {
-		return become[0]
-	}
-	for _, other := range become {
-		if e.isDevice(other) {
-			return other
-		}
-	}
-	if n := slices.Index(peers, e); len(peers) == len(become) && e.says(become[n]) {
-		return become[n]
-	}
-	return nil
+// covers tells whether an element has all the attributes of another one.
+func (e *element) covers(other *element) bool {
+	return !slices.ContainsFunc(other.attrs, func(a xml.Attr) bool { return !slices.Contains(e.attrs, a) })
 }
 
-// isDevice tells whether two elements are one device: by its alias, its target, its MAC address or its place on a bus.
-func (e *element) isDevice(other *element) bool {
-	for _, name := range []string{"alias", "mac", "address"} {
-		if a, b := e.named(name), other.named(name); len(a) == 1 && len(b) == 1 && a[0].says(b[0]) {
-			return true
+// identities are what tells a device from others, the surest first.
+var identities = []string{"alias", "mac", "address"}
+
+// become joins elements with what they are in a changed domain, those that are there still. Without an identity it is by
+// position, or as the only one of its type; a driver's is its image's.
+func become(before, now []*element) pairs {
+	p := pairs{}
+	for _, by := range identities {
+		p.find(before, now, func(a, b *element) bool { return a.isDevice(b, by) })
+	}
+	for n, a := range before {
+		if len(before) != len(now) || a.hasIdentity() || now[n].hasIdentity() {
+			continue
+		}
+		if b := now[n]; a.says(b) || len(now) == 1 && (a.name == "driver" || a.attr("type") == b.attr("type")) {
+			p.join(a, b)
 		}
 	}
-	a, b := e.named("target"), other.named("target")
-	return len(a) == 1 && len(b) == 1 && a[0].attr("dev") != "" && a[0].attr("dev") == b[0].attr("dev")
+	return p
+}
+
+func (e *element) hasIdentity() bool {
+	return slices.ContainsFunc(identities, func(by string) bool { return e.identity(by) != "" })
+}
+
+// isDevice tells whether two elements are one device by one of the identities. What has another alias is another one in its place.
+func (e *element) isDevice(other *element, by string) bool {
+	id, a, b := e.identity(by), e.identity("alias"), other.identity("alias")
+	return id != "" && id == other.identity(by) && (by != "address" || a == "" || b == "" || a == b)
+}
+
+// identity is one of the identities of an element; empty if it has none. In place of an alias disks have their key, which
+// may be their target, and controllers their number. An address that has but a type is nobody's own.
+func (e *element) identity(by string) string {
+	one := func(name string) *element {
+		if all := e.named(name); len(all) == 1 {
+			return all[0]
+		}
+		return &element{}
+	}
+	alias, target, place := one("alias").attr("name"), one("target").attr("dev"), one("address").attrs
+	switch {
+	case by == "mac":
+		return one(by).attr("address")
+	case by == "address" && len(place) < 2:
+		return ""
+	case by == "address":
+		return fmt.Sprint(place)
+	case e.name == "disk" && !strings.HasPrefix(alias, diskAlias) && target != "":
+		return diskAlias + target
+	case e.name == "controller" && e.attr("index") != "":
+		return e.attr("type") + e.attr("index")
+	}
+	return alias
 }

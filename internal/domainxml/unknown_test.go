@@ -81,3 +81,117 @@ func TestNothingIsMissedInWhatIsKnown(t *testing.T) {
 		t.Errorf("not known are %v, %v", names, err)
 	}
 }
+
+// Pieces are of one device each, which is not always in the same place nor the only one.
+func TestWhatIsNotKnownStaysWithItsOwn(t *testing.T) {
+	const (
+		place = `<address type='drive' controller='0' bus='0' target='0' unit='0'/>`
+		cdrom = `<disk type='file' device='cdrom' lid='open'><source file='/iso'/><target dev='sda' bus='sata'/><readonly/>` + place + `</disk>`
+		scsi  = `<disk type='file' device='disk' spin='up'><source file='/a'/><target dev='sdb' bus='scsi'/>` + place + `</disk>`
+		vda   = `<disk type='file' device='disk' side='a'><source file='/a'/><target dev='vda' bus='virtio'/></disk>`
+		vdb   = `<disk type='file' device='disk' side='b'><source file='/b'/><target dev='vdb' bus='virtio'/></disk>`
+		net   = `<interface type='bridge' gait='trot'><mac address='52:54:00:00:00:01'/><source bridge='br0'/><model type='virtio'/></interface>`
+		root  = `<controller type='pci' index='0' model='pcie-root' shade='1'/><controller type='pci' index='1' model='pcie-root-port' shade='2'/>`
+	)
+	fixed := func(bus string) Disk { return Disk{Device: Fixed, Bus: bus, Volume: local("other", "g1")} }
+	for name, c := range map[string]struct {
+		devices string
+		change  func(*Machine)
+		is      []string
+		gone    string
+	}{
+		"two of what is known once": {
+			devices: `<iommu model='smmuv3'><driver pciBus='1'/></iommu><iommu model='smmuv3'><driver pciBus='2'/></iommu>`,
+			is:      []string{`<driver pciBus="1"></driver>`, `<iommu model='smmuv3'><driver pciBus='2'/></iommu>`},
+		},
+		"two of what is known once, with attributes": {
+			devices: `<iommu model='smmuv3' n='1'/><iommu model='smmuv3' n='2'/>`,
+			is:      []string{`<iommu model="smmuv3" n="1">`, `<iommu model='smmuv3' n='2'/>`},
+		},
+		"two of what is known once that differ": {
+			devices: `<iommu model='intel' n='1'/><iommu model='smmuv3' n='2'/>`,
+			is:      []string{`<iommu model='intel' n='1'/>`, `<iommu model="smmuv3" n="2">`},
+		},
+		"one place on two buses": {
+			devices: scsi + cdrom, is: []string{`device="cdrom" lid="open">`, `device="disk" spin="up">`},
+		},
+		"one place on two buses, and one goes": {
+			devices: cdrom + scsi, change: func(m *Machine) { delete(m.Disks, "sdb") },
+			is: []string{`device="cdrom" lid="open">`}, gone: "spin=",
+		},
+		"another disk in the place of the first": {
+			devices: vda + vdb, change: func(m *Machine) { delete(m.Disks, "vda"); m.Disks["data"] = fixed("scsi") },
+			is: []string{`side="b"`}, gone: `side="a"`,
+		},
+		"another disk with the target of the first": {
+			devices: vda + vdb, change: func(m *Machine) { delete(m.Disks, "vda"); m.Disks["data"] = fixed("virtio") },
+			is: []string{`side="b"`, `<target dev="vda"`}, gone: `side="a"`,
+		},
+		"another disk for the only one": {
+			devices: vda, change: func(m *Machine) { m.Disks = map[string]Disk{"data": fixed("scsi")} }, gone: "side=",
+		},
+		"another target": {
+			devices: scsi, change: func(m *Machine) { d := m.Disks["sdb"]; d.Target = "sdc"; m.Disks["sdb"] = d },
+			is: []string{`spin="up"`, `dev="sdc"`},
+		},
+		"another interface for the only one": {
+			devices: net, change: func(m *Machine) {
+				m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: "52:54:00:00:00:02"}}
+			}, gone: "gait=",
+		},
+		"another address of an interface": {
+			devices: strings.Replace(net, "<source", "<alias name='ua-net-lan'/><source", 1),
+			change:  func(m *Machine) { i := m.Interfaces["lan"]; i.MAC = "52:54:00:00:00:02"; m.Interfaces["lan"] = i },
+			is:      []string{`gait="trot"`, "00:02"},
+		},
+		"a further controller": {
+			devices: root, change: func(m *Machine) { m.Disks["data"] = fixed("scsi") }, is: []string{`model="pcie-root" shade="1"`, `shade="2"`, "virtio-scsi"},
+		},
+		"what can't be kept": {devices: vda + `<lunar phase='full' phase='new'/>`, gone: "lunar"},
+	} {
+		t.Run(name, func(t *testing.T) { stays(t, c.devices, c.change, c.is, c.gone) })
+	}
+}
+
+// stays updates a domain that has these devices, and again, and looks for what is to be in it once.
+func stays(t *testing.T, devices string, change func(*Machine), is []string, gone string) {
+	t.Helper()
+	theirs := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>131072</memory><devices>` + devices + `</devices></domain>`
+	m, err := Parse(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Mark.Phase = Ready
+	if change != nil {
+		change(&m)
+	}
+	text, err := Update(theirs, m)
+	if err != nil || !wellFormed(text) {
+		t.Fatalf("%v, not well-formed:\n%s", err, text)
+	}
+	for _, kept := range is {
+		if strings.Count(text, kept) != 1 {
+			t.Errorf("%s is not once in:\n%s", kept, text)
+		}
+	}
+	if gone != "" && strings.Contains(text, gone) {
+		t.Errorf("%s is of what is gone:\n%s", gone, text)
+	}
+	if strings.Count(text, "<iommu") != strings.Count(theirs, "<iommu") {
+		t.Errorf("not as many as there were:\n%s", text)
+	}
+	if again, err := Update(text, m); err != nil || len(strings.Fields(again)) != len(strings.Fields(text)) {
+		t.Errorf("%v, the same update once more changes it to:\n%s", err, again)
+	}
+}
+
+func TestWhatLibvirtCantReadIsNotWellFormed(t *testing.T) {
+	for text, want := range map[string]bool{
+		`<a b='1' c='1'/>`: true, `<a xmlns:o='u' b='1' o:b='1'/>`: true, `<a b='1' b='1'/>`: false,
+		`<a xmlns:o='u' xmlns:p='u' o:b='1' p:b='1'/>`: false, `<a><b></a>`: false, `<a>`: false,
+	} {
+		if wellFormed(text) != want {
+			t.Errorf("%s is well-formed: %v", text, !want)
+		}
+	}
+}
