@@ -106,3 +106,23 @@ func TestReadShowsWhatARunningMachineHas(t *testing.T) {
 		t.Errorf("it has %s processors and %s, runs %s, is %s", vcpus, m.Memory, m.Running, m.State)
 	}
 }
+
+// Whoever was given another title, the running machine or its definition, a refresh shows that one.
+func TestReadShowsTheTitleThatSomebodyGave(t *testing.T) {
+	live, other := "web", "theirs"
+	for name, c := range map[string]struct {
+		stored string
+		live   *string
+		want   string
+	}{
+		"neither": {"web", nil, "web"}, "both": {"theirs", nil, "theirs"}, "the definition": {"theirs", &live, "theirs"},
+		"the machine": {"web", &other, "theirs"},
+	} {
+		m := model{Title: types.StringValue("web")}
+		is := domainxml.Machine{Title: c.stored}
+		is.Drift.Title = c.live
+		if readNames(&m, is); m.Title.ValueString() != c.want {
+			t.Errorf("%s: it shows %s", name, m.Title)
+		}
+	}
+}

@@ -36,15 +36,16 @@ func namesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Di
 	want.Title, want.Description = m.Title.ValueString(), m.Description.ValueString()
 }
 
-// readNames shows what a running machine has.
+// readNames shows which of the running machine and its stored definition has not what the state says, where they differ: both are to
+// become what is wanted.
 func readNames(m *model, is domainxml.Machine) {
-	name := func(stored string, live *string) types.String {
-		if live != nil {
+	name := func(said types.String, stored string, live *string) types.String {
+		if live != nil && said.Equal(tfvalue.OrNull(stored)) {
 			return tfvalue.OrNull(*live)
 		}
 		return tfvalue.OrNull(stored)
 	}
-	m.Title, m.Description = name(is.Title, is.Drift.Title), name(is.Description, is.Drift.Description)
+	m.Title, m.Description = name(m.Title, is.Title, is.Drift.Title), name(m.Description, is.Description, is.Drift.Description)
 }
 
 // rename gives the running domain its title and description, and gives the live XML after that.
