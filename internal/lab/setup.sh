@@ -15,7 +15,7 @@ libvirtd libvirt-daemon
 /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so libvirt-daemon-driver-qemu
 virsh libvirt-clients
 qemu-system-x86_64 qemu-system-x86
-/usr/share/qemu/vhost-user/*virtiofsd.json virtiofsd
+/usr/share/qemu/vhost-user/*virtiofsd.json qemu-system-common
 qemu-img qemu-utils
 qemu-nbd qemu-utils
 /usr/share/qemu/firmware/*-edk2-x86_64.json ovmf
