@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -48,6 +50,7 @@ type Host interface {
 	Upload(ctx context.Context, u host.Upload) error
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
 	UUID(ctx context.Context) (string, error)
+	Identities
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error
@@ -103,7 +106,7 @@ type Image struct {
 // Made is a local image that is finished.
 type Made struct {
 	host.StorageVolume
-	// Generation is random for each image.
+	// Generation is random for each image, and its identity on the host.
 	Generation string
 	// Base is what it is over and shares with others; empty without.
 	Base volume.Image
@@ -233,4 +236,4 @@ func (s Spec) digest() string {
 }
 
 // newGeneration is random.
-func newGeneration() string { return strings.ToLower(rand.Text()[:16]) }
+func newGeneration() string { return uuid.NewString() }

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -58,8 +60,8 @@ func onlyHas(t *testing.T, h *fakeHost, made content.Made) {
 	if v != nil && content.IsBase(v.Backing) {
 		others = 2
 	}
-	if len(h.domains) != 0 || len(h.volumes) != others || v == nil {
-		t.Errorf("left on the host: %v, %v", h.domains, h.volumes)
+	if len(h.domains) != 0 || len(h.volumes) != others || v == nil || len(h.secrets) > 1 {
+		t.Errorf("left on the host: %v, %v, %v", h.domains, h.volumes, h.secrets)
 	}
 }
 
@@ -194,6 +196,11 @@ func TestAMakerThatFinishesWhileItIsWaitedForKeepsItsVolume(t *testing.T) {
 		}
 		for _, v := range h.volumes {
 			v.copied, v.whole = true, true
+			note, _, err := domainxml.ParseJournal(h.xmls()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.head = giveIdentity(t, qcow2(1<<20), note.Generation)
 		}
 	}
 	before := h.volumes["ssd/web"]
@@ -283,13 +290,13 @@ func TestRemove(t *testing.T) {
 	h, m := newHost(), &content.Maker{Owner: "renamed"} // what is in state is known by its generation
 	made := mustMake(t, h, clone("web"))
 	h.volumes["rust/over"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}}
-	err := m.Remove(t.Context(), "a", h, "ssd", "web", made.Generation)
+	err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation)
 	if !errors.Is(err, content.ErrBacking) || !strings.Contains(err.Error(), "rust/over") || h.volumes["ssd/web"] == nil {
 		t.Errorf("below an overlay: %v, and the host has %v", err, h.volumes)
 	}
 	delete(h.volumes, "rust/over")
 	for range 2 { // once more is no error
-		if err := m.Remove(t.Context(), "a", h, "ssd", "web", made.Generation); err != nil || len(h.volumes)+len(h.domains) != 0 {
+		if err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation); err != nil || len(h.volumes)+len(h.domains) != 0 {
 			t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
 		}
 	}
@@ -312,7 +319,7 @@ func TestAVolumeOfOursThatIsAnothersByNowIsGone(t *testing.T) {
 			if err := content.Forget(t.Context(), h, "ssd", "web", generation); !errors.Is(err, host.ErrNotFound) {
 				t.Errorf("finished %t: %v", finished, err)
 			}
-			if err := m.Remove(t.Context(), "a", h, "ssd", "web", generation); err != nil {
+			if err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", generation); err != nil {
 				t.Errorf("finished %t: %v", finished, err)
 			}
 		}
@@ -338,4 +345,13 @@ func TestUsageTypes(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
+}
+
+func giveIdentity(t *testing.T, head []byte, id string) []byte {
+	t.Helper()
+	head, err := image.WithIdentity(head, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head
 }

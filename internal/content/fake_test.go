@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
@@ -18,8 +20,9 @@ var errBroken = errors.New("the connection broke")
 
 // fakeHost is a host in memory that can fail at any of its changes, before or after it is done.
 type fakeHost struct {
-	domains map[string]*fakeDomain // by name
-	volumes map[string]*fakeVolume // by pool/name
+	domains map[string]*fakeDomain       // by name
+	volumes map[string]*fakeVolume       // by pool/name
+	secrets map[string]libvirtxml.Secret // by usage
 	free    int64
 	// failAt is the change that fails, counted from 1; after tells that it is done all the same. dead fails all that follows,
 	// as for a process that was killed.
@@ -45,10 +48,11 @@ type fakeVolume struct {
 	// copied tells that the copy has ended well, whole that all of it is on the storage.
 	copied, whole bool
 	content       []byte
+	head          []byte
 }
 
 func newHost() *fakeHost {
-	return &fakeHost{domains: map[string]*fakeDomain{}, volumes: map[string]*fakeVolume{}, free: 1 << 40}
+	return &fakeHost{domains: map[string]*fakeDomain{}, volumes: map[string]*fakeVolume{}, secrets: map[string]libvirtxml.Secret{}, free: 1 << 40}
 }
 
 // change does something, or fails.
@@ -358,4 +362,66 @@ func (h *fakeHost) xmls() (all []string) {
 		all = append(all, d.xml)
 	}
 	return all
+}
+
+// VolumeHead is that of the content, or of the image that libvirt makes.
+func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([]byte, error) {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return nil, host.ErrNotFound
+	}
+	head := v.head
+	switch {
+	case head != nil:
+	case v.content != nil:
+		head = v.content
+	case v.Format == "qcow2":
+		head = qcow2(uint64(v.Capacity))
+	}
+	return slices.Clone(head[:min(uint64(len(head)), n)]), nil
+}
+
+func (h *fakeHost) WriteVolumeHead(_ context.Context, pool, name string, head []byte) error {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return host.ErrNotFound
+	}
+	return h.change(func() { v.head = head })
+}
+
+func (h *fakeHost) SecretOfVolume(_ context.Context, usage string) (string, error) {
+	if s, ok := h.secrets[usage]; ok {
+		return s.UUID, nil
+	}
+	return "", host.ErrNotFound
+}
+
+func (h *fakeHost) SecretXML(_ context.Context, uuid string) (string, error) {
+	for _, s := range h.secrets {
+		if s.UUID == uuid {
+			return s.Marshal()
+		}
+	}
+	return "", host.ErrNotFound
+}
+
+// DefineSecret refuses a second secret of a usage, as libvirt does.
+func (h *fakeHost) DefineSecret(_ context.Context, text string) error {
+	var s libvirtxml.Secret
+	if err := s.Unmarshal(text); err != nil {
+		return err
+	}
+	if other, ok := h.secrets[s.Usage.Volume]; ok && other.UUID != s.UUID {
+		return fmt.Errorf("a secret with UUID %s is already defined for use with %s", other.UUID, s.Usage.Volume)
+	}
+	return h.change(func() { h.secrets[s.Usage.Volume] = s })
+}
+
+func (h *fakeHost) UndefineSecret(_ context.Context, uuid string) error {
+	if _, err := h.SecretXML(context.Background(), uuid); err != nil {
+		return err
+	}
+	return h.change(func() {
+		maps.DeleteFunc(h.secrets, func(_ string, s libvirtxml.Secret) bool { return s.UUID == uuid })
+	})
 }

@@ -90,8 +90,16 @@ func (j *journal) write(ctx context.Context) error {
 	return err
 }
 
-// finish notes that the volume is whole. The entry stays until the volume is in somebody's state.
+// finish gives the volume, which is whole and which nobody has open, its identity, and notes that. The entry stays until the volume
+// is in somebody's state.
 func (j *journal) finish(ctx context.Context) error {
+	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
+	if err == nil {
+		err = identify(ctx, j.host, v, j.Note.Generation)
+	}
+	if err != nil {
+		return err
+	}
 	j.Note.Phase, j.Copy = domainxml.Done, nil
 	return j.write(ctx)
 }
@@ -135,6 +143,9 @@ func (j *journal) discard(ctx context.Context) error {
 		return found(err)
 	}
 	err := found(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+	if err == nil {
+		err = Disown(ctx, j.host, j.Note.Pool, j.Note.Volume, j.Note.Generation)
+	}
 	if err == nil {
 		err = found(j.host.Undefine(ctx, j.UUID))
 	}

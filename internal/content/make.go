@@ -74,6 +74,9 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 	case err == nil && left.Note.Digest != s.digest():
 		err = left.foreign("was made from another configuration")
 	}
+	if err == nil {
+		err = Recognize(ctx, left.host, v, v.Format, left.Note.Generation)
+	}
 	if s.Content != nil {
 		v = asProbed(v)
 	}

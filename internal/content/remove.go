@@ -14,30 +14,34 @@ var ErrBacking = errors.New("other volumes are overlays of it, which would be lo
 
 // Remove deletes a volume. One that is gone is what was wanted, whoever has made another one since; one that another volume
 // of the host is an overlay of is ErrBacking, and stays. Whether a machine uses it is to be asked before.
-func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, generation string) error {
+func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, format, generation string) error {
 	// First the entry: without the volume, nothing would ever ask for it again.
 	err := Forget(ctx, h, pool, name, generation)
 	if err == nil {
-		err = Removable(ctx, h, pool, name)
+		err = Removable(ctx, h, pool, name, format, generation)
 	}
 	if err == nil {
 		err = h.DeleteVolume(ctx, pool, name)
 	}
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
+	if found(err) != nil {
+		return err
+	}
+	if err := Disown(ctx, h, pool, name, generation); err != nil {
 		return err
 	}
 	m.release(Spec{Pool: pool, Name: name}.claimKey(key))
 	return nil
 }
 
-// Removable is ErrBacking for a volume that Remove would not delete. One that is gone is removable.
-func Removable(ctx context.Context, h Host, pool, name string) error {
+// Removable is the error of a volume that Remove would not delete: ErrBacking, or ErrUnrecognized. One that is gone is
+// host.ErrNotFound, also when another one has its name.
+func Removable(ctx context.Context, h Host, pool, name, format, generation string) error {
 	v, err := h.Volume(ctx, pool, name)
 	if err == nil {
-		err = refuseBacking(ctx, h, v)
+		err = Recognize(ctx, h, v, format, generation)
 	}
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
+	if err == nil {
+		err = refuseBacking(ctx, h, v)
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func TestManyDisksShareOneImageAndTheLastTakesItAway(t *testing.T) {
 		if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) != 6-n {
 			t.Fatalf("%v, and the host has %v", err, h.volumes)
 		}
-		if err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Generation); err != nil {
+		if err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Format, made.Generation); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestASharedImageThatADomainHasIsKept(t *testing.T) {
 	base := h.volumes["ssd/web"].Backing
 	h.domains["theirs"] = &fakeDomain{name: "theirs", uuid: "u", xml: `<domain><name>theirs</name><devices><disk type='file' device='disk'>
 <source file='` + base + `'/><target dev='vda'/></disk></devices></domain>`}
-	if err := maker.Remove(t.Context(), "a", h, "ssd", "web", made.Generation); err != nil {
+	if err := maker.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation); err != nil {
 		t.Fatal(err)
 	}
 	if err := maker.Collect(t.Context(), "a", h, "ssd", path.Base(base)); err != nil || len(h.volumes) != 1 {

@@ -26,6 +26,7 @@ type Host struct {
 	closed   bool
 
 	events watcher
+	heads  oneStream
 
 	able   sync.Map // of DomainCapabilities by Hardware
 	silent atomic.Bool
@@ -130,4 +131,5 @@ func (h *Host) close() {
 		h.calls = nil
 	}
 	h.events.close()
+	h.heads.close()
 }

@@ -52,3 +52,12 @@ func (h *Host) UndefineSecret(ctx context.Context, id string) error {
 		return l.SecretUndefine(s)
 	})
 }
+
+// SecretOfVolume is the UUID of the secret whose usage is a volume of that name, or ErrNotFound. libvirt has one for each usage
+// at most.
+func (h *Host) SecretOfVolume(ctx context.Context, usage string) (id string, err error) {
+	return call(ctx, h, "look for the secret of volume "+usage, func(l *libvirt.Libvirt) (string, error) {
+		s, err := l.SecretLookupByUsage(int32(libvirt.SecretUsageTypeVolume), usage)
+		return uuid.UUID(s.UUID).String(), err
+	})
+}

@@ -14,8 +14,9 @@ type StorageVolume struct {
 	Pool, Name string
 	// Type is file, block or network, by the kind of pool.
 	Type string
-	// Path is the file's, on the host.
-	Path string
+	// Path is the file's, on the host. Key is libvirt's: that of a logical volume is the UUID that LVM gave it, others are no more
+	// than a name.
+	Path, Key string
 	// Format is raw, qcow2 or what else libvirt makes of the file's head.
 	Format string
 	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is.
@@ -78,6 +79,17 @@ func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, er
 	return onVolume(ctx, h, "look at volume", pool, name, describe)
 }
 
+// VolumeAt describes the volume of that path, of whatever active pool, or gives ErrNotFound.
+func (h *Host) VolumeAt(ctx context.Context, path string) (StorageVolume, error) {
+	return call(ctx, h, "look at volume "+path, func(l *libvirt.Libvirt) (StorageVolume, error) {
+		v, err := l.StorageVolLookupByPath(path)
+		if err != nil {
+			return StorageVolume{}, err
+		}
+		return describe(l, v)
+	})
+}
+
 func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 	text, err := l.StorageVolGetXMLDesc(v, 0)
 	if err != nil {
@@ -87,7 +99,7 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 	if err := xml.Unmarshal(text); err != nil {
 		return StorageVolume{}, err
 	}
-	s := StorageVolume{Pool: v.Pool, Name: v.Name, Type: xml.Type}
+	s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: xml.Type}
 	if xml.Capacity != nil {
 		s.Capacity = int64(xml.Capacity.Value) // libvirt always writes bytes
 	}

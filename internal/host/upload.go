@@ -182,12 +182,5 @@ func (u *upload) finishHead(ctx context.Context) error {
 	if err := to.Finish(); err != nil {
 		return err
 	}
-	var back bytes.Buffer
-	if err := u.conn.Download(&back, u.volume, 0, int64(len(u.head))); err != nil {
-		return err
-	}
-	if !bytes.Equal(back.Bytes(), u.head) {
-		return fmt.Errorf("%w: its first %d bytes are others", ErrTorn, len(u.head))
-	}
-	return nil
+	return readsBack(u.conn, u.volume, u.head)
 }

@@ -19,7 +19,7 @@ func DefaultPort(protocol string) int64 { return defaultPorts[protocol] }
 // and not a key: storage that is reached by several servers or from several hosts has no single name. It is symmetric
 // and reflexive but, where an image is less than fully known, not transitive.
 func SameStorage(a, b Image) bool {
-	if a.Generation != "" && b.Generation != "" && a.Generation != b.Generation {
+	if IsRemade(a, b) {
 		return false
 	}
 	if x, y := iscsiUnit(a), iscsiUnit(b); x.name != "" && y.name != "" {
@@ -39,6 +39,11 @@ func SameStorage(a, b Image) bool {
 		// A socket is a file: the same path on another host is another server.
 		return x.address(a.Protocol) == y.address(a.Protocol) && (x.Transport != "unix" || shareHost(a, b))
 	})
+}
+
+// IsRemade tells whether two images of one name are known to be two that were made one after the other.
+func IsRemade(a, b Image) bool {
+	return a.Generation != "" && b.Generation != "" && a.Generation != b.Generation
 }
 
 func shareHost(a, b Image) bool {

@@ -74,6 +74,9 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return err
 	}
 	for _, u := range users {
+		if u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), own.Images[0]) {
+			continue // it runs with a file that was deleted
+		}
 		if u.Live && (u.Depth > 0 || u.Device.Ephemeral) {
 			return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, u.Domain)
 		}
@@ -84,6 +87,9 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
 	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
 		return err // never smaller, whoever has grown it
+	}
+	if err := content.Recognize(ctx, h, is, own.Images[0].Format, own.Images[0].Generation); err != nil {
+		return err
 	}
 	if is.Format != own.Images[0].Format {
 		return fmt.Errorf("libvirt takes it for %s, because of what its guest has written there, but it is %s. It can only grow while its "+

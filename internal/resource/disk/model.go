@@ -121,10 +121,10 @@ func (m model) size() int64 {
 	return bytes
 }
 
-// read fills the model with what the host has; of an imported disk below is what it is over. How the disk was made stays as it
+// read fills the model with what the host has; of a disk that is being imported id is the identity, and below what it is over. How the disk was made stays as it
 // is, its format, too: a guest may write to a raw disk what libvirt takes for another format, and whoever believed that would
 // let the guest choose what else it opens.
-func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.Image, diags *diag.Diagnostics) {
+func (m *model) read(ctx context.Context, v host.StorageVolume, id string, below []volume.Image, diags *diag.Diagnostics) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
 	is, known := m.made(ctx, diags)
@@ -133,7 +133,7 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, below []volume.I
 			v.Format = "raw" // somebody has put one on it
 		}
 		m.Format = types.StringValue(v.Format)
-		is = volume.Volume{Images: append([]volume.Image{m.top(v, "")}, below...)}
+		is = volume.Volume{Images: append([]volume.Image{m.top(v, id)}, below...)}
 	}
 	capacity := capacityAs(is.Images[0].Format, v)
 	if !m.Size.IsNull() && m.size() != capacity {

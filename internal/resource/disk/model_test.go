@@ -30,8 +30,8 @@ func TestARawDiskIsAsLargeAsItsFile(t *testing.T) {
 		m.Volume = types.ObjectNull(tfvalue.VolumeTypes)
 		is := c.is
 		is.Format = c.format
-		m.read(context.Background(), is, nil, &diags) // as it was made
-		m.read(context.Background(), c.is, nil, &diags)
+		m.read(context.Background(), is, "", nil, &diags) // as it was made
+		m.read(context.Background(), c.is, "", nil, &diags)
 		v, known := m.made(context.Background(), &diags)
 		if !known || *v.Capacity != file || v.Images[0].Format != c.format {
 			t.Errorf("%s: %s", name, m.Volume)

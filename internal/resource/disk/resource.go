@@ -136,18 +136,13 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	pool, name := state.Pool.ValueString(), state.Name.ValueString()
-	err := content.Forget(ctx, h, pool, name, state.generation(ctx, &resp.Diagnostics))
-	var v host.StorageVolume
-	if err == nil {
-		v, err = h.Volume(ctx, pool, name)
-	}
+	v, id, err := r.find(ctx, h, state, &resp.Diagnostics)
 	var below []volume.Image
 	if err == nil {
 		below, err = r.sharedBelow(ctx, h, state, v)
 	}
 	if errors.Is(err, host.ErrNotFound) {
-		if err = r.collect(ctx, h, state, &resp.Diagnostics); err == nil {
+		if err = r.gone(ctx, h, state, err, &resp.Diagnostics); err == nil {
 			resp.State.RemoveResource(ctx)
 			return
 		}
@@ -156,7 +151,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		addError(&resp.Diagnostics, state, "The disk could not be read", err)
 		return
 	}
-	state.read(ctx, v, below, &resp.Diagnostics)
+	state.read(ctx, v, id, below, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
@@ -211,12 +206,13 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		return
 	}
 	key, top := state.Host.ValueString(), own.Images[0]
-	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
-	if err == nil {
+	pool, name := state.Pool.ValueString(), state.Name.ValueString()
+	err := content.Removable(ctx, h, pool, name, top.Format, top.Generation)
+	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
 		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
 	}
-	if err == nil {
-		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)
+	if err == nil || errors.Is(err, content.ErrReplaced) {
+		err = r.backend.Content.Remove(ctx, key, h, pool, name, top.Format, top.Generation)
 	}
 	if err == nil {
 		err = r.collect(ctx, h, state, &resp.Diagnostics)

@@ -1,0 +1,183 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// A volume is known by an identity, which is its generation, and not by its name: whoever deletes a volume can make another one
+// under its name. A qcow2 image has its identity in its header. For all else, which has no room for one, the host keeps a ledger:
+// a libvirt secret without a value for each volume, whose UUID is the identity. See decision 0018.
+
+// ErrReplaced is the error of a volume that is not the one that was made: another one has its name. It is host.ErrNotFound.
+var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotFound)
+
+// ErrUnrecognized is the error of a volume that has no identity any more, though it was given one.
+var ErrUnrecognized = errors.New("the volume can't be recognized: it has lost the identity that it was given when it was made, as a " +
+	"conversion or a new file under its name does. It was left alone. If it is the right one all the same, take it out of the state " +
+	"(terraform state rm) and import it again; if not, remove it by hand (virsh vol-delete)")
+
+// Identities is what is needed of a host to tell volumes apart.
+type Identities interface {
+	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
+	WriteVolumeHead(ctx context.Context, pool, name string, head []byte) error
+	SecretOfVolume(ctx context.Context, usage string) (uuid string, err error)
+	SecretXML(ctx context.Context, uuid string) (string, error)
+	DefineSecret(ctx context.Context, xml string) error
+	UndefineSecret(ctx context.Context, uuid string) error
+}
+
+// Recognize is nil for the volume that was made with that identity, ErrReplaced for another one under its name, and
+// ErrUnrecognized where nothing tells. format is the one that it is opened in, and not what its head says: a guest writes heads. One
+// of an earlier version has an identity that nobody has noted yet: then it is.
+func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
+	has, err := identityOf(ctx, h, v, format)
+	switch {
+	case err != nil || has != "" && (has == id || has == ledgerID(id)):
+		return err
+	case has != "" && id != "":
+		return fmt.Errorf("volume %s in storage pool %s: %w (identity %q instead of %q)", v.Name, v.Pool, ErrReplaced, has, id)
+	case has == "" && !isLasting(id):
+		return note(ctx, h, v, id)
+	}
+	return fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrUnrecognized)
+}
+
+// Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so
+// its header is left alone.
+func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {
+	if id, err = identityOf(ctx, h, v, format); id != "" || err != nil {
+		return id, err
+	}
+	id = newGeneration()
+	return id, note(ctx, h, v, id)
+}
+
+// Disown removes what the host's ledger says of a volume of that identity, which is gone.
+func Disown(ctx context.Context, h Identities, pool, name, id string) error {
+	entry, err := h.SecretOfVolume(ctx, ledgerUsage(pool, name))
+	if err == nil && entry == ledgerID(id) {
+		err = h.UndefineSecret(ctx, entry)
+	}
+	return found(err)
+}
+
+// identify gives a volume that was just made its identity: in its header, or else in the ledger.
+func identify(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
+	if !hasHeader(v, v.Format) {
+		return note(ctx, h, v, id)
+	}
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	if err != nil {
+		return err
+	}
+	head, err = image.WithIdentity(head, id)
+	if errors.Is(err, image.ErrNoRoom) {
+		return note(ctx, h, v, id)
+	}
+	if err != nil {
+		return err
+	}
+	return h.WriteVolumeHead(ctx, v.Pool, v.Name, head)
+}
+
+// identityOf is what the header says, or else the ledger; empty when neither does.
+func identityOf(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
+	if hasHeader(v, format) {
+		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+		if err != nil {
+			return "", err
+		}
+		if id := image.Identity(head); id != "" {
+			return id, nil
+		}
+	}
+	return noted(ctx, h, v)
+}
+
+func hasHeader(v host.StorageVolume, format string) bool {
+	return v.Type == "file" && format == "qcow2"
+}
+
+// noted is what the ledger says of a volume. What it says of another one that had the name, which libvirt's own key of a logical
+// volume tells, does not count.
+func noted(ctx context.Context, h Identities, v host.StorageVolume) (string, error) {
+	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
+	if err != nil {
+		return "", found(err)
+	}
+	if !hasOwnKey(v) {
+		return id, nil
+	}
+	text, err := h.SecretXML(ctx, id)
+	if err != nil {
+		return "", found(err)
+	}
+	var entry libvirtxml.Secret
+	if err := entry.Unmarshal(text); err != nil {
+		return "", fmt.Errorf("read the secret %s: %w", id, err)
+	}
+	if entry.Description != ledgerDescription(v) {
+		return uuid.Nil.String(), nil // another volume
+	}
+	return id, nil
+}
+
+// note writes the identity of a volume into the ledger, over that of one that had its name.
+func note(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
+	if id == "" {
+		return nil
+	}
+	usage := ledgerUsage(v.Pool, v.Name)
+	former, err := h.SecretOfVolume(ctx, usage)
+	if err == nil && former != ledgerID(id) {
+		err = h.UndefineSecret(ctx, former)
+	}
+	if found(err) != nil {
+		return err
+	}
+	entry := libvirtxml.Secret{
+		UUID: ledgerID(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v),
+		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: usage},
+	}
+	text, err := entry.Marshal()
+	if err != nil {
+		return fmt.Errorf("describe the secret of volume %s: %w", v.Name, err)
+	}
+	return h.DefineSecret(ctx, text)
+}
+
+// ledgerUsage is by pool and name: the path is another one when the pool's folder has moved.
+func ledgerUsage(pool, name string) string { return "virtclaim " + pool + "/" + name }
+
+func ledgerDescription(v host.StorageVolume) string {
+	text := "identity of the volume " + v.Name + " in the storage pool " + v.Pool
+	if hasOwnKey(v) {
+		text += ", whose key is " + v.Key
+	}
+	return text
+}
+
+// hasOwnKey tells whether libvirt's key of a volume tells it from another one of its name.
+func hasOwnKey(v host.StorageVolume) bool { return v.Type == "block" && v.Key != "" && v.Key != v.Path }
+
+// ledgerID is an identity as a UUID. That of earlier versions was none.
+func ledgerID(id string) string {
+	if isLasting(id) {
+		return id
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(id)).String()
+}
+
+// isLasting tells whether an identity was given to the volume as well when it was made. Earlier versions had it in the state alone.
+func isLasting(id string) bool {
+	_, err := uuid.Parse(id)
+	return err == nil
+}

@@ -1,0 +1,120 @@
+package content_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// A volume is recognized by what it is given when it is made, and neither another one under its name nor what its guest writes is
+// taken for it.
+func TestRecognize(t *testing.T) {
+	const stranger = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
+	specs := map[string]content.Spec{
+		"clone": clone("web"), "blank": {Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20},
+		"upload": uploaded("web", bytesOf(qcow2(1<<20)), 1<<20), "over a shared image": over("web", bytesOf(qcow2(1<<20))),
+	}
+	for name, spec := range specs {
+		for what, c := range map[string]struct {
+			change func(h *fakeHost, v *fakeVolume)
+			want   error
+			raw    error // that of a volume without a header
+		}{
+			"unchanged": {change: func(*fakeHost, *fakeVolume) {}},
+			"made anew by another configuration": {
+				change: func(h *fakeHost, v *fakeVolume) {
+					delete(h.volumes, "ssd/web")
+					_, err := (&content.Maker{Owner: "other"}).Make(t.Context(), "a", h, content.Spec{Pool: "ssd", Name: "web", Format: v.Format, Capacity: 1 << 20}, quiet)
+					if err != nil {
+						t.Fatal(err)
+					}
+				},
+				want: content.ErrReplaced, raw: content.ErrReplaced,
+			},
+			"made anew by hand":  {change: func(_ *fakeHost, v *fakeVolume) { v.head = qcow2(1 << 20) }, want: content.ErrUnrecognized},
+			"the ledger is lost": {change: func(h *fakeHost, _ *fakeVolume) { clear(h.secrets) }, raw: content.ErrUnrecognized},
+		} {
+			h := newHost()
+			made := mustMake(t, h, spec)
+			if err := content.Forget(t.Context(), h, "ssd", "web", made.Generation); err != nil {
+				t.Fatal(err)
+			}
+			if c.change(h, h.volumes["ssd/web"]); made.Format == "raw" {
+				c.want = c.raw
+			}
+			if err := content.Recognize(t.Context(), h, h.volumes["ssd/web"].StorageVolume, made.Format, made.Generation); !errors.Is(err, c.want) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+			if c.want == nil {
+				continue
+			}
+			volumes := len(h.volumes)
+			err := (&content.Maker{}).Remove(t.Context(), "a", h, "ssd", "web", made.Format, made.Generation)
+			if (err == nil) != errors.Is(c.want, host.ErrNotFound) || len(h.volumes) != volumes {
+				t.Errorf("%s, %s: removed: %v", name, what, err)
+			}
+		}
+	}
+	h := newHost()
+	made := mustMake(t, h, specs["blank"])
+	v := h.volumes["ssd/web"]
+	v.head, v.Format = giveIdentity(t, qcow2(1<<20), stranger), "qcow2"
+	if err := content.Recognize(t.Context(), h, v.StorageVolume, "raw", made.Generation); err != nil {
+		t.Errorf("a guest wrote the head of another volume into its raw disk: %v", err)
+	}
+}
+
+// What an earlier version made has an identity in the state alone. It is noted, once, and counts from then on.
+func TestRecognize_EarlierVersions(t *testing.T) {
+	h := newHost()
+	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "web", Type: "file", Format: "qcow2", Capacity: 1}}
+	v := h.volumes["ssd/web"].StorageVolume
+	for range 2 {
+		if err := content.Recognize(t.Context(), h, v, "qcow2", "abcdefghijklmnop"); err != nil || len(h.secrets) != 1 {
+			t.Errorf("%v, %v", err, h.secrets)
+		}
+	}
+	if err := content.Recognize(t.Context(), h, v, "qcow2", "qrstuvwxyz234567"); !errors.Is(err, content.ErrReplaced) {
+		t.Error(err)
+	}
+	if err := content.Disown(t.Context(), h, "ssd", "web", "abcdefghijklmnop"); err != nil || len(h.secrets) != 0 {
+		t.Errorf("%v, %v", err, h.secrets)
+	}
+}
+
+// An import takes the identity that the volume has, or else gives it one.
+func TestAdopt(t *testing.T) {
+	h := newHost()
+	made := mustMake(t, h, clone("web"))
+	if id, err := content.Adopt(t.Context(), h, made.StorageVolume, "qcow2"); err != nil || id != made.Generation {
+		t.Errorf("%q, %v instead of %q", id, err, made.Generation)
+	}
+	other := host.StorageVolume{Pool: "ssd", Name: "theirs", Type: "file", Format: "qcow2"}
+	h.volumes["ssd/theirs"] = &fakeVolume{StorageVolume: other}
+	id, err := content.Adopt(t.Context(), h, other, "qcow2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := content.Recognize(t.Context(), h, other, "qcow2", id); err != nil || h.volumes["ssd/theirs"].head != nil {
+		t.Errorf("%v, and its head is %v", err, h.volumes["ssd/theirs"].head)
+	}
+}
+
+// A logical volume of the same name is another one when LVM has given it another UUID.
+func TestRecognize_LogicalVolumes(t *testing.T) {
+	h := newHost()
+	v := host.StorageVolume{Pool: "vg", Name: "web", Type: "block", Format: "raw", Path: "/dev/vg/web", Key: "one"}
+	id, err := content.Adopt(t.Context(), h, v, "raw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := content.Recognize(t.Context(), h, v, "raw", id); err != nil {
+		t.Error(err)
+	}
+	v.Key = "two"
+	if err := content.Recognize(t.Context(), h, v, "raw", id); !errors.Is(err, content.ErrReplaced) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,161 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host/stream"
+)
+
+// VolumeHead reads the first n bytes of a volume, or all of a shorter one: of the file itself, whatever format it is said to have.
+func (h *Host) VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error) {
+	var head bytes.Buffer
+	err := h.withHead(ctx, "read the head of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
+		head.Reset()
+		return c.Download(&head, v, 0, int64(n))
+	})
+	return head.Bytes(), err
+}
+
+// WriteVolumeHead replaces the first bytes of a volume that nobody has open, and reads them back: libvirt confirms uploads whose
+// last writes failed.
+func (h *Host) WriteVolumeHead(ctx context.Context, pool, name string, head []byte) error {
+	return h.withHead(ctx, "write the head of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
+		to, err := c.Upload(v, 0, false)
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(head); err != nil {
+			return err
+		}
+		if err := to.Finish(); err != nil {
+			return err
+		}
+		return readsBack(c, v, head)
+	})
+}
+
+// readsBack is ErrTorn when a volume does not begin with what was written there.
+func readsBack(c *stream.Conn, v libvirt.StorageVol, head []byte) error {
+	var back bytes.Buffer
+	if err := c.Download(&back, v, 0, int64(len(head))); err != nil {
+		return err
+	}
+	if !bytes.Equal(back.Bytes(), head) {
+		return fmt.Errorf("%w: its first %d bytes are others", ErrTorn, len(head))
+	}
+	return nil
+}
+
+// IsUnfinished tells whether a volume begins as Upload has it begin until it is whole.
+func (h *Host) IsUnfinished(ctx context.Context, pool, name string) (bool, error) {
+	const few = 64
+	head, err := h.VolumeHead(ctx, pool, name, few)
+	return err == nil && bytes.HasPrefix(unfinished, head), err
+}
+
+// withHead calls f with a volume and a connection for transfers, which is kept for the next head: heads are read one after the
+// other, and to dial takes longer than to read. A connection that was kept may have ended meanwhile; then f is called again.
+func (h *Host) withHead(ctx context.Context, op, pool, name string, f func(*stream.Conn, libvirt.StorageVol) error) error {
+	v, err := onVolume(ctx, h, op, pool, name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
+	if err != nil {
+		return err
+	}
+	op = fmt.Sprintf("%s %s in storage pool %s", op, name, pool)
+	for {
+		kept, err := h.heads.take(ctx)
+		if err != nil {
+			return h.failed(op, err)
+		}
+		wasKept := kept != nil
+		if !wasKept {
+			if kept, err = h.openKept(ctx); err != nil {
+				h.heads.give(nil)
+				return h.failed(op, err)
+			}
+		}
+		err = kept.use(ctx, func(c *stream.Conn) error { return f(c, v) })
+		if err == nil {
+			h.heads.give(kept)
+			return nil
+		}
+		kept.close()
+		h.heads.give(nil)
+		if !wasKept || !errors.Is(err, libvirt.ErrInterrupted) || ctx.Err() != nil {
+			return h.failed(op, err)
+		}
+	}
+}
+
+// keptStream is a connection for transfers that is kept.
+type keptStream struct {
+	*stream.Conn
+	end context.CancelCauseFunc
+}
+
+func (h *Host) openKept(ctx context.Context) (*keptStream, error) {
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	defer stop()
+	c, err := h.openStream(life)
+	if err != nil {
+		end(nil)
+		return nil, err
+	}
+	return &keptStream{c, end}, nil
+}
+
+// use calls f, and ends the connection when ctx ends before f is done.
+func (k *keptStream) use(ctx context.Context, f func(*stream.Conn) error) error {
+	stop := context.AfterFunc(ctx, func() { k.end(context.Cause(ctx)) })
+	defer stop()
+	return f(k.Conn)
+}
+
+func (k *keptStream) close() {
+	_ = k.Close()
+	k.end(nil)
+}
+
+// oneStream lends the one connection that is kept, to one borrower at a time.
+type oneStream struct {
+	once sync.Once
+	slot chan *keptStream
+}
+
+func (s *oneStream) slots() chan *keptStream {
+	s.once.Do(func() {
+		s.slot = make(chan *keptStream, 1)
+		s.slot <- nil
+	})
+	return s.slot
+}
+
+// take borrows it; nil while there is none.
+func (s *oneStream) take(ctx context.Context) (*keptStream, error) {
+	select {
+	case k := <-s.slots():
+		return k, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (s *oneStream) give(k *keptStream) { s.slots() <- k }
+
+// close ends the connection, unless somebody uses it: then it ends with the process.
+func (s *oneStream) close() {
+	select {
+	case k := <-s.slots():
+		if k != nil {
+			k.close()
+		}
+		s.give(nil)
+	default:
+	}
+}

@@ -1,0 +1,115 @@
+package image
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
+// identityExtension is the type of the header extension that holds the identity of a qcow2 image, in ASCII "vcID". QEMU keeps
+// extensions that it does not know (QEMU, docs/interop/qcow2.txt), through everything that goes on with the same image; a converted
+// image and a new one have none.
+const identityExtension = 0x76634944
+
+// ErrNoRoom is the error of a qcow2 image in whose header there is no room for an identity.
+var ErrNoRoom = errors.New("there is no room for an identity in the header of the qcow2 image")
+
+// extension is a header extension of a qcow2 image.
+type extension struct {
+	kind uint32
+	data []byte
+}
+
+// Identity reads the identity out of the head of a qcow2 image; empty if it has none. What is stored as raw has none, whatever it
+// begins with: its guest may have written that.
+func Identity(head []byte) string {
+	all, _, err := qcow2(head).extensions()
+	if err != nil {
+		return ""
+	}
+	for _, e := range all {
+		if e.kind == identityExtension {
+			return string(e.data)
+		}
+	}
+	return ""
+}
+
+// WithIdentity gives the head of a qcow2 image an identity, in place of one that it has. The head keeps its length: what follows the
+// header in its first cluster moves back, and the bytes that this takes must be free. Nobody may have the image open: QEMU would
+// write its own header back.
+func WithIdentity(head []byte, id string) ([]byte, error) {
+	q := qcow2(slices.Clone(head))
+	all, end, err := q.extensions()
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(e extension) bool { return e.kind == identityExtension })
+	all = append([]extension{{identityExtension, []byte(id)}}, all...)
+	backing, end, err := q.backingName(end)
+	if err != nil {
+		return nil, err
+	}
+	start := q.headerEnd()
+	var text []byte
+	for _, e := range all {
+		text = binary.BigEndian.AppendUint32(text, e.kind)
+		text = binary.BigEndian.AppendUint32(text, uint32(len(e.data)))
+		text = append(text, e.data...)
+		text = append(text, make([]byte, -len(e.data)&7)...)
+	}
+	text = append(text, make([]byte, 8)...) // the end of the extensions
+	if len(backing) > 0 {
+		binary.BigEndian.PutUint64(q[qcow2Backing:], uint64(int(start)+len(text)))
+		text = append(text, backing...)
+	}
+	room := min(len(q), 1<<q.word(qcow2ClusterBits))
+	now := int(start) + len(text)
+	if now > room || now > end && len(bytes.Trim(q[end:now], "\x00")) > 0 {
+		return nil, ErrNoRoom
+	}
+	clear(q[start:max(end, now)])
+	copy(q[start:], text)
+	return q, nil
+}
+
+// headerEnd is where the extensions begin.
+func (q qcow2) headerEnd() uint32 {
+	if q.word(qcow2Version) == 2 {
+		return qcow2Short
+	}
+	return q.word(qcow2Length)
+}
+
+// extensions are those of the header, and where they end.
+func (q qcow2) extensions() (all []extension, end int, err error) {
+	if len(q) < qcow2Length+4 || !has(q, 0, "QFI\xfb") || q.word(qcow2ClusterBits) > 21 {
+		return nil, 0, ErrNoRoom
+	}
+	for at := uint64(q.headerEnd()); at+8 <= uint64(len(q)); {
+		kind, length := q.word(int(at)), uint64(q.word(int(at)+4))
+		if at += 8; kind == 0 {
+			return all, int(at), nil
+		}
+		if at+length > uint64(len(q)) {
+			break
+		}
+		all = append(all, extension{kind, q[at : at+length]})
+		at += (length + 7) &^ 7
+	}
+	return nil, 0, ErrNoRoom
+}
+
+// backingName is the name of the backing file, and where header and name end. It must follow the extensions, as QEMU writes it.
+func (q qcow2) backingName(after int) (name []byte, end int, err error) {
+	const sizeAt = 16
+	at, size := q.long(qcow2Backing), uint64(q.word(sizeAt))
+	if at == 0 {
+		return nil, after, nil
+	}
+	if at < uint64(after) || at+size > uint64(len(q)) || len(bytes.Trim(q[after:at], "\x00")) > 0 {
+		return nil, 0, ErrNoRoom
+	}
+	return bytes.Clone(q[at : at+size]), int(at + size), nil
+}

@@ -1,0 +1,115 @@
+package image
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const anID = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
+
+// An identity is kept in images as QEMU makes them, with and without a backing file, and QEMU finds nothing wrong with them.
+func TestIdentity_OfImagesThatQEMUMakes(t *testing.T) {
+	dir := t.TempDir()
+	base := filepath.Join(dir, "base")
+	qemuImg(t, "create", "-q", "-f", "raw", base, "1M")
+	for name, args := range map[string][]string{
+		"plain":         {"-f", "qcow2"},
+		"version 2":     {"-f", "qcow2", "-o", "compat=0.10"},
+		"large cluster": {"-f", "qcow2", "-o", "cluster_size=2M"},
+		"overlay":       {"-f", "qcow2", "-F", "raw", "-b", base},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+			qemuImg(t, append(append([]string{"create", "-q"}, args...), path, "1M")...)
+			before := qemuImg(t, "info", path)
+			giveIdentity(t, path, anID)
+			if after := qemuImg(t, "info", path); after != before {
+				t.Errorf("qemu-img sees another image:\n%s\n%s", before, after)
+			}
+			qemuImg(t, "resize", "-q", path, "2M")
+			qemuImg(t, "check", "-q", path)
+			if got := Identity(headOf(t, path)); got != anID {
+				t.Errorf("the identity is %q", got)
+			}
+			giveIdentity(t, path, "another")
+			if got := Identity(headOf(t, path)); got != "another" {
+				t.Errorf("the second identity is %q", got)
+			}
+		})
+	}
+}
+
+// What is no qcow2 image has no identity and is given none, and neither is one whose first cluster is full.
+func TestIdentity_NoRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "full")
+	qemuImg(t, "create", "-q", "-f", "qcow2", path, "1M")
+	full := headOf(t, path)
+	_, end, err := qcow2(full).extensions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	full[end+16] = 1 // somebody has something there
+	for name, head := range map[string][]byte{
+		"raw": make([]byte, 4096), "empty": nil, "cut off": []byte("QFI\xfb\x00\x00\x00\x03"), "full": full,
+	} {
+		if _, err := WithIdentity(head, anID); !errors.Is(err, ErrNoRoom) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if Identity(head) != "" {
+			t.Errorf("%s has an identity", name)
+		}
+	}
+}
+
+func FuzzIdentity(f *testing.F) {
+	f.Add([]byte("QFI\xfb\x00\x00\x00\x03"))
+	f.Add(bytes.Repeat([]byte{0xff}, 200))
+	f.Fuzz(func(t *testing.T, head []byte) {
+		given, err := WithIdentity(head, anID)
+		if err != nil {
+			return
+		}
+		if len(given) != len(head) || Identity(given) != anID {
+			t.Error("the identity is not there, or the head has another length")
+		}
+	})
+}
+
+func giveIdentity(t *testing.T, path, id string) {
+	t.Helper()
+	head, err := WithIdentity(headOf(t, path), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.WriteAt(head, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func headOf(t *testing.T, path string) []byte {
+	t.Helper()
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[:min(len(all), HeadSize)]
+}
+
+func qemuImg(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("qemu-img", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("qemu-img %v: %s: %s", args, err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,77 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// find gives the disk's volume and its identity, or host.ErrNotFound when it is gone, also when another one has its name. One that
+// can't be recognized stays in the state, since it may be the right one: nothing is done to it.
+func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) (v host.StorageVolume, id string, err error) {
+	own, known := m.made(ctx, diags)
+	if known {
+		id = own.Images[0].Generation
+	}
+	pool, name := m.Pool.ValueString(), m.Name.ValueString()
+	if err = content.Forget(ctx, h, pool, name, id); err != nil {
+		return v, id, err
+	}
+	if v, err = h.Volume(ctx, pool, name); err != nil {
+		return v, id, err
+	}
+	if !known {
+		id, err = content.Adopt(ctx, h, v, v.Format)
+		return v, id, err
+	}
+	err = content.Recognize(ctx, h, v, own.Images[0].Format, id)
+	if errors.Is(err, content.ErrUnrecognized) {
+		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s.", m.Host.ValueString(), err))
+		err = nil
+	}
+	return v, id, err
+}
+
+// gone removes what is left of a disk that is gone, and says what nobody would expect: that another volume has its name, and that a
+// machine goes on writing to the deleted file.
+func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags *diag.Diagnostics) error {
+	if errors.Is(why, content.ErrReplaced) {
+		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
+			"On host %s: %s. That volume was not made by this state, and is left alone.", m.Host.ValueString(), why))
+	}
+	own, known := m.made(ctx, diags)
+	if known {
+		if err := r.warnOfWriters(ctx, h, m, diags); err != nil {
+			return err
+		}
+		err := content.Disown(ctx, h, m.Pool.ValueString(), m.Name.ValueString(), own.Images[0].Generation)
+		if err != nil {
+			return err
+		}
+	}
+	return r.collect(ctx, h, m, diags)
+}
+
+// warnOfWriters says which machines run with the deleted file of a disk: as long as they run, what they wrote can be saved.
+func (r *disk) warnOfWriters(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) error {
+	own, _ := m.made(ctx, diags)
+	users, err := guard.Users(ctx, m.Host.ValueString(), h, own.Images[0])
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.Live {
+			diags.AddWarning(fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString()), fmt.Sprintf(
+				"The volume of disk %[1]s is gone from storage pool %[2]s, but domain %[3]s on host %[4]s runs, and reads and writes the deleted "+
+					"file as its disk %[5]s until it is stopped. Then all that was written to it is lost. To save it first: virsh blockcopy %[3]s "+
+					"%[6]s <new file> --wait --finish.", m.ID.ValueString(), m.Pool.ValueString(), u.Domain, u.Host, u.Device.Key, u.Device.Target))
+		}
+	}
+	return nil
+}
