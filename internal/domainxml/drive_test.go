@@ -59,7 +59,7 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 			live: full, want: withSeed(seed("new", "g2")), loses: []string{"seed"}, takes: true, pending: "disk seed",
 		},
 		"another generation under the same name": {
-			live: full, want: withSeed(seed("seed", "g2")), loses: []string{"seed"}, takes: true,
+			live: full, want: withSeed(seed("seed", "g2")), loses: []string{"seed"}, takes: true, pending: "disk seed",
 		},
 		"another access mode": {live: full, want: withSeed(alone), takes: true},
 		"from local to network": {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Pending is what of a running domain is otherwise than want says, in the words of the configuration, so that it has to be
@@ -40,7 +42,7 @@ func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (p
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		disk, has := all[key]
-		differs("disk "+key, !has || !isAs(disk, want.Disks[key]))
+		differs("disk "+key, !has || !isAs(disk, want.Disks[key]) || is.Disks[key].isRemade(want.Disks[key]))
 	}
 	return append(pending, pendingInterfaces(wires, want)...)
 }
@@ -80,6 +82,18 @@ func isAs(d libvirtxml.DomainDisk, want Disk) bool {
 	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
 		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.tuned(hasKey(d)) &&
 		(want.Target == "" || want.Target == d.Target.Dev)
+}
+
+// isRemade tells whether a running device was started with a file of which want has another one under its name: QEMU goes on with the
+// deleted one.
+func (is Disk) isRemade(want Disk) bool {
+	n := min(len(is.Volume.Images), len(want.Volume.Images))
+	for i, image := range is.Volume.Images[:n] {
+		if image.Name == want.Volume.Images[i].Name && volume.IsRemade(image, want.Volume.Images[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.

@@ -84,3 +84,21 @@ func TestWhatDoesNotRunHasNoEndpoints(t *testing.T) {
 		t.Errorf("it is to be seen at %+v", got)
 	}
 }
+
+// A device that can't be unplugged goes on with a deleted file when the disk was made anew under its name: that is pending.
+func TestCompare_RemadeDiskIsPending(t *testing.T) {
+	machine := func(generation string) Machine {
+		return Machine{
+			Mark: Mark{Phase: Ready}, Name: "web", VCPUs: 1, Memory: 131072, DomainType: "qemu",
+			Disks: map[string]Disk{"root": {Device: Fixed, Bus: "sata", Volume: local("root", generation)}},
+		}
+	}
+	for _, c := range []struct {
+		live, stored, pending string
+	}{{"g1", "g1", ""}, {"g1", "g2", "disk root"}, {"", "g2", ""}} {
+		is := machine(c.stored)
+		if err := is.Compare(build(t, machine(c.live))); err != nil || strings.Join(is.Pending, " ") != c.pending {
+			t.Errorf("%q runs and %q is stored: pending are %v, %v", c.live, c.stored, is.Pending, err)
+		}
+	}
+}

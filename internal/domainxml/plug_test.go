@@ -51,7 +51,7 @@ func TestLosesAndGains(t *testing.T) {
 		"nothing": {change: func(*Machine) {}},
 		"another generation under the same name": {
 			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"} },
-			loses:  []string{"data"},
+			loses:  []string{"data"}, pending: "disk data",
 		},
 		"a generation that nobody knows": {
 			change: func(m *Machine) { m.Disks["data"] = Disk{Volume: local("data", ""), Device: Fixed, Bus: "virtio"} },

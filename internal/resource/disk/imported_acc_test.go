@@ -29,7 +29,7 @@ func TestAccAnImportedDiskIsAdopted(t *testing.T) {
 				Config: config, ConfigPlanChecks: pre(stays(true)),
 				Check: resource.ComposeTestCheckFunc(
 					resource.TestCheckResourceAttr(theDisk, "volume.images.#", "2"),
-					resource.TestCheckNoResourceAttr(theDisk, "volume.images.0.generation")),
+					resource.TestCheckResourceAttrSet(theDisk, "volume.images.0.generation")),
 			},
 			{Config: config, PlanOnly: true},
 		},

@@ -48,6 +48,9 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	if len(e.Images) == 0 {
 		return nil
 	}
+	if err := l.recognize(ctx, want, keys); err != nil {
+		return err
+	}
 	return guard.Enter(ctx, e)
 }
 

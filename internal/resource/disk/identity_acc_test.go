@@ -1,0 +1,137 @@
+package disk_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// A state that is restored, or left behind, has the names of volumes that others have made since. It neither takes nor deletes them.
+func TestAccDisk_RestoredStateLeavesOthersVolumes(t *testing.T) {
+	l := acctest.Lab(t)
+	disks := disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"")
+	ours, theirs := acctest.NewCLI(t), acctest.NewCLI(t)
+	ours.Write("main.tf", acctest.Provider(l, "ours")+disks)
+	theirs.Write("main.tf", acctest.Provider(l, "theirs")+disks)
+	ours.Must("apply", "-auto-approve", "-no-color")
+	ours.Must("plan", "-no-color") // its journals are gone
+	yesterday := read(t, filepath.Join(ours.Dir, "terraform.tfstate"))
+	ours.Must("destroy", "-auto-approve", "-no-color")
+	theirs.Must("apply", "-auto-approve", "-no-color")
+	theirs.Must("plan", "-no-color")
+	for _, more := range []string{"-refresh=true", "-refresh=false"} {
+		ours.Write("terraform.tfstate", yesterday)
+		if plan := ours.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 2 to add") || !message("another volume has its name now").MatchString(plan) {
+			t.Errorf("the restored state believes in its disks:\n%s", plan)
+		}
+		ours.Must("destroy", "-auto-approve", "-no-color", more)
+		if plan := theirs.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+			t.Errorf("the others' disks are not as they were after a destroy with %s:\n%s", more, plan)
+		}
+	}
+	theirs.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// The identity of a volume is the same after all that leaves it the same volume. One that lost it is left alone.
+func TestAccDisk_IdentityLasts(t *testing.T) {
+	l := acctest.Lab(t)
+	h := l.Hosts["host-a"]
+	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"")
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	identities := func() string {
+		return strings.Join(regexp.MustCompile(`"generation": "[^"]*"`).FindAllString(read(t, filepath.Join(cli.Dir, "terraform.tfstate")), -1), " ")
+	}
+	made := identities()
+	for _, c := range []struct {
+		what string
+		do   func()
+	}{
+		{"a pool is refreshed", func() { virsh(t, l, "pool-refresh", "ssd") }},
+		{"libvirtd is restarted", func() {
+			if err := h.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"the files are moved", func() {
+			for _, name := range []string{"root", "plain"} {
+				moved := file(l, name) + ".moved"
+				if err := os.Rename(file(l, name), moved); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(moved, file(l, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+		{"they are imported", func() {
+			cli.Must("state", "rm", "virtclaim_disk.root", "virtclaim_disk.plain")
+			cli.Must("import", "-no-color", "virtclaim_disk.root", "host-a/ssd/root")
+			cli.Must("import", "-no-color", "virtclaim_disk.plain", "host-a/ssd/plain")
+			cli.Must("apply", "-auto-approve", "-no-color")
+		}},
+	} {
+		c.do()
+		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || identities() != made {
+			t.Fatalf("after %s: %s instead of %s\n%s", c.what, identities(), made, plan)
+		}
+	}
+	// What makes it anew beside us takes the identity away. Nobody knows then, and nothing is deleted.
+	path := file(l, "root")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, l, "pool-refresh", "ssd")
+	virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "qcow2")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "can't be recognized") {
+		t.Errorf("nothing is said of a disk that lost its identity:\n%s", plan)
+	}
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("terraform state rm").MatchString(out) {
+		t.Errorf("destroyed: %v\n%s", err, out)
+	}
+	cli.Must("state", "rm", "virtclaim_disk.root")
+	cli.Must("import", "-no-color", "virtclaim_disk.root", "host-a/ssd/root")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// The file of a running machine's disk is deleted by hand, and made anew by an apply: QEMU goes on with the deleted one. Each plan says
+// so, until the machine is restarted.
+func TestAccDisk_DeletedFileOfARunningMachine(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	config := func(more string) string {
+		return acctest.Provider(l, "disks") + disk("root", blank) + vm(l, console, "", more, on("root", theDisk, ", bus = \"sata\""))
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config(""))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "READY")
+	if err := os.Remove(file(l, "root")); err != nil {
+		t.Fatal(err)
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "Domain web runs with the deleted disk host-a/ssd/root") {
+		t.Errorf("nothing is said of the deleted file:\n%s", plan)
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	for range 2 {
+		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || !message("disk root").MatchString(plan) {
+			t.Errorf("nothing is said of what the guest goes on with:\n%s", plan)
+		}
+	}
+	cli.Write("main.tf", config("allow_restart = true"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.AwaitN(t, "READY", 2)
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || message("disk root").MatchString(plan) {
+		t.Errorf("the machine was restarted, and still:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
