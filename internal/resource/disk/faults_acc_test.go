@@ -25,12 +25,15 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 	t.Helper()
 	clone := source + disk("root", over("clone", "virtclaim_volume_binding.golden"))
 	overlay := source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
+	raw := disk("plain", "format = \"raw\"\n size = \"1Mi\"")
 	machine := vm(l, console, "", "force_stop = true", on("root", theDisk, ""))
 	whole := func(t *testing.T) { t.Helper(); isWhole(t, l, master) }
 	runs := func(t *testing.T) { t.Helper(); acctest.RunsAsStored(t, l.Hosts["host-a"], "web") }
 	grown := func(s string) string { return strings.Replace(s, "usage_type", "size = \"96Mi\"\n  usage_type", 1) }
 	return []scenario{
-		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1}, nil},
+		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 1}, nil},
+		{"create a raw disk", source, source + raw, map[lab.Call]int{lab.CallSecretDefine: 1}, nil},
+		{"delete a raw disk", source + raw, source, map[lab.Call]int{lab.CallSecretUndefine: 1}, nil},
 		{"create a clone", source, clone, map[lab.Call]int{
 			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
 		}, whole},
