@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // A volume is known by an identity, which is its generation, and not by its name: whoever deletes a volume can make another one
@@ -48,6 +49,25 @@ func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, 
 		return note(ctx, h, v, id)
 	}
 	return fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrUnrecognized)
+}
+
+// Locator finds volumes by the path that machines open.
+type Locator interface {
+	Identities
+	VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
+}
+
+// RecognizeImage is Recognize for a local image of this host that somebody is about to open. One that has no identity, or that is in no
+// storage pool of the host, is left to others.
+func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
+	if i.Type != "file" || i.Generation == "" {
+		return nil
+	}
+	v, err := h.VolumeAt(ctx, i.Name)
+	if err != nil {
+		return found(err)
+	}
+	return Recognize(ctx, h, v, i.Format, i.Generation)
 }
 
 // Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so
