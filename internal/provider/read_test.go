@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
@@ -18,7 +17,7 @@ type values map[string]any
 // calls there: reads give what was in state, and plans go. Once all is known, a read that fails takes nothing out of state.
 func TestNobodyIsDialledBeforeAllIsKnownAndNothingIsForgottenAfter(t *testing.T) {
 	address, calls := listener(t)
-	server := providerserver.NewProtocol6(New("test")())()
+	server := NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
