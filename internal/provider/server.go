@@ -10,13 +10,17 @@ import (
 // server is what Terraform talks to. All that it answers goes through visible: an error may repeat what a host, a cluster, a
 // registry or a guest said, and a terminal does what control characters tell it. It embeds nothing, so that a method that the
 // protocol gains is not forgotten.
-type server struct{ next tfprotov6.ProviderServer }
+type server struct {
+	next    tfprotov6.ProviderServer
+	schemas func() *tfprotov6.GetProviderSchemaResponse
+}
 
 var _ tfprotov6.ProviderServer = server{}
 
 // NewServer makes what main serves, and what tests run.
 func NewServer(version string) tfprotov6.ProviderServer {
-	return server{providerserver.NewProtocol6(New(version)())()}
+	next := providerserver.NewProtocol6(New(version)())()
+	return server{next, schemas(next)}
 }
 
 func (s server) GetMetadata(ctx context.Context, r *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
@@ -32,7 +36,11 @@ func (s server) GetResourceIdentitySchemas(ctx context.Context, r *tfprotov6.Get
 }
 
 func (s server) ValidateProviderConfig(ctx context.Context, r *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	return visible(s.next.ValidateProviderConfig(ctx, r))
+	answer, err := s.next.ValidateProviderConfig(ctx, r)
+	if answer != nil {
+		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas().Provider, r.Config)...)
+	}
+	return visible(answer, err)
 }
 
 func (s server) ConfigureProvider(ctx context.Context, r *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
@@ -44,7 +52,11 @@ func (s server) StopProvider(ctx context.Context, r *tfprotov6.StopProviderReque
 }
 
 func (s server) ValidateResourceConfig(ctx context.Context, r *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	return visible(s.next.ValidateResourceConfig(ctx, r))
+	answer, err := s.next.ValidateResourceConfig(ctx, r)
+	if answer != nil {
+		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas().ResourceSchemas[r.TypeName], r.Config)...)
+	}
+	return visible(answer, err)
 }
 
 func (s server) UpgradeResourceState(ctx context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
@@ -80,7 +92,11 @@ func (s server) GenerateResourceConfig(ctx context.Context, r *tfprotov6.Generat
 }
 
 func (s server) ValidateDataResourceConfig(ctx context.Context, r *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	return visible(s.next.ValidateDataResourceConfig(ctx, r))
+	answer, err := s.next.ValidateDataResourceConfig(ctx, r)
+	if answer != nil {
+		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas().DataSourceSchemas[r.TypeName], r.Config)...)
+	}
+	return visible(answer, err)
 }
 
 func (s server) ReadDataSource(ctx context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {

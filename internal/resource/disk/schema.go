@@ -40,10 +40,11 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			},
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "Name of the storage volume, unique in its pool. Either this or `name_prefix`.",
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				MarkdownDescription: "Name of the storage volume, unique in its pool. Either this or `name_prefix`. Names that begin with " +
+					"`virtclaim-` are reserved.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{
-					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200),
+					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200), tfvalue.NotReserved(),
 					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
 				},
 			},
@@ -51,7 +52,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 				Optional: true,
 				MarkdownDescription: "What the name of the storage volume starts with; the rest is made up. For disks that are replaced with " +
 					"`create_before_destroy`.",
-				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180)},
+				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180), tfvalue.NotReserved()},
 			},
 			"usage_type": schema.StringAttribute{
 				Required: true,
