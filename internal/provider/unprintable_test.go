@@ -123,3 +123,59 @@ func TestUnprintable_LeavesTextsAlone(t *testing.T) {
 		t.Errorf("%s: %s", found[0].Attribute, found[0].Detail)
 	}
 }
+
+// A machine or disk is not made, nor renamed, under a name by which others know what virtclaim makes for itself. One that exists stays
+// and can be destroyed.
+func TestReservedNames_OnlyForWhatIsMade(t *testing.T) {
+	server := NewServer("test")
+	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		resource, attribute, before, after string
+		refused                            bool
+	}{
+		{"virtclaim_virtual_machine", "name", "", "web", false},
+		{"virtclaim_virtual_machine", "name", "", "virtclaim", false},
+		{"virtclaim_virtual_machine", "name", "", "virtclaim-mutex", true},
+		{"virtclaim_virtual_machine", "name", "", "virtclaim-0123456789abcdef", true},
+		{"virtclaim_virtual_machine", "name", "web", "virtclaim-mutex", true},
+		{"virtclaim_virtual_machine", "name", "virtclaim-web", "virtclaim-web", false},
+		{"virtclaim_virtual_machine", "name", "virtclaim-mutex", "", false},
+		{"virtclaim_disk", "name", "", "virtclaim-base-0", true},
+		{"virtclaim_disk", "name", "virtclaim-a", "virtclaim-a", false},
+		{"virtclaim_disk", "name", "virtclaim-a", "", false},
+		{"virtclaim_disk", "name_prefix", "", "virtclaim-", true},
+	} {
+		typ := all.ResourceSchemas[row.resource].ValueType().(tftypes.Object)
+		value := func(name string) *tfprotov6.DynamicValue {
+			v := tftypes.NewValue(typ, nil)
+			if name != "" {
+				fields := map[string]tftypes.Value{}
+				for other, of := range typ.AttributeTypes {
+					fields[other] = tftypes.NewValue(of, nil)
+				}
+				fields["host"], fields[row.attribute] = tftypes.NewValue(tftypes.String, "a"), tftypes.NewValue(tftypes.String, name)
+				v = tftypes.NewValue(typ, fields)
+			}
+			d, err := tfprotov6.NewDynamicValue(typ, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &d
+		}
+		answer, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: row.resource, PriorState: value(row.before), ProposedNewState: value(row.after), Config: value(row.after),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := slices.ContainsFunc(answer.Diagnostics, func(d *tfprotov6.Diagnostic) bool {
+			return d.Summary == "Reserved name" && d.Attribute.Equal(tftypes.NewAttributePath().WithAttributeName(row.attribute))
+		})
+		if refused != row.refused {
+			t.Errorf("%v: %v", row, answer.Diagnostics)
+		}
+	}
+}

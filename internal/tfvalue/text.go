@@ -2,11 +2,15 @@ package tfvalue
 
 import (
 	"context"
-	"path"
+	"fmt"
+	pathpkg "path"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // rule refuses texts for which ok is false.
@@ -27,10 +31,21 @@ func (r rule) ValidateString(_ context.Context, req validator.StringRequest, res
 // reserved begins the names of the domains, volumes and pools that virtclaim makes for itself.
 const reserved = "virtclaim-"
 
-// NotReserved refuses the names that virtclaim gives to what it makes for itself, such as the domain by which applies take turns.
-func NotReserved() validator.String {
-	return rule{"Reserved name", "must not begin with " + reserved + ", as the names of what virtclaim makes for itself do",
-		func(s string) bool { return !strings.HasPrefix(s, reserved) }}
+// CheckReserved refuses, for what is to be made, the names that virtclaim gives to what it makes for itself, such as the domain by which
+// applies take turns. It is for plans: a validator would also keep what exists under such a name from being destroyed.
+func CheckReserved(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, attributes ...string) {
+	for _, attribute := range attributes {
+		at := path.Root(attribute)
+		var planned, prior types.String
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, at, &planned)...)
+		if !req.State.Raw.IsNull() {
+			resp.Diagnostics.Append(req.State.GetAttribute(ctx, at, &prior)...)
+		}
+		if strings.HasPrefix(planned.ValueString(), reserved) && !planned.Equal(prior) {
+			resp.Diagnostics.AddAttributeError(at, "Reserved name", fmt.Sprintf("%s is %q, and names that begin with %s are those of what virtclaim "+
+				"makes for itself on hosts: other applies would take it for that. Choose another one.", attribute, planned.ValueString(), reserved))
+		}
+	}
 }
 
 // AbsolutePath refuses what is no path of the host, or leads upwards.
@@ -53,5 +68,5 @@ func isNoXML(r rune) bool {
 
 // NoDevice refuses a device of the host, which may be a disk.
 func NoDevice() validator.String {
-	return rule{"Invalid path", "must not be a device", func(s string) bool { return s == "/dev/null" || !strings.HasPrefix(path.Clean(s), "/dev/") }}
+	return rule{"Invalid path", "must not be a device", func(s string) bool { return s == "/dev/null" || !strings.HasPrefix(pathpkg.Clean(s), "/dev/") }}
 }

@@ -15,8 +15,6 @@ func TestText_Validators(t *testing.T) {
 		rule          validator.String
 		taken, refuse []string
 	}{
-		{"reserved", NotReserved(), []string{"web", "virtclaim", "my-virtclaim-vm"},
-			[]string{"virtclaim-mutex", "virtclaim-measure-1", "virtclaim-base-0", "virtclaim-0123456789abcdef", "virtclaim-"}},
 		{"path", AbsolutePath(), []string{"/", "/a/..b", "/a b"}, []string{"", "a", "../a", "/a/../b", "/.."}},
 		{"XML", XMLText(), []string{"two\n\tlines", "ünïcödé 🖥 \u200f"}, []string{"\x00", "\x1b", "\r", "\x7f", "\u009b", "\uffff", "\ufffd"}},
 		{"device", NoDevice(), []string{"/var/log/a", "/dev/null"}, []string{"/dev/sdb", "//dev/sdb", "/dev/mapper/a"}},

@@ -44,7 +44,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 					"`virtclaim-` are reserved.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{
-					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200), tfvalue.NotReserved(),
+					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200),
 					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
 				},
 			},
@@ -52,7 +52,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 				Optional: true,
 				MarkdownDescription: "What the name of the storage volume starts with; the rest is made up. For disks that are replaced with " +
 					"`create_before_destroy`.",
-				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180), tfvalue.NotReserved()},
+				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180)},
 			},
 			"usage_type": schema.StringAttribute{
 				Required: true,

@@ -53,7 +53,7 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
-					stringvalidator.NoneOf(".", ".."), tfvalue.NotReserved(),
+					stringvalidator.NoneOf(".", ".."),
 				},
 			},
 			"running": schema.BoolAttribute{
