@@ -3,11 +3,11 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"log"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/provider"
 )
@@ -18,11 +18,12 @@ var version = "dev"
 func main() {
 	debug := flag.Bool("debug", false, "run so that a debugger can be attached")
 	flag.Parse()
-	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
-		Address: "registry.terraform.io/virtclaim/virtclaim",
-		Debug:   *debug,
-	})
-	if err != nil {
+	var opts []tf6server.ServeOpt
+	if *debug {
+		opts = append(opts, tf6server.WithManagedDebug())
+	}
+	newServer := func() tfprotov6.ProviderServer { return provider.NewServer(version) }
+	if err := tf6server.Serve("registry.terraform.io/virtclaim/virtclaim", newServer, opts...); err != nil {
 		log.Fatal(err)
 	}
 }

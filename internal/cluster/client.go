@@ -19,6 +19,9 @@ const answerTime = 30 * time.Second
 // Client asks one API server. Its errors name what was asked and of which server, and keep the server's answer, so that
 // apierrors.IsNotFound and its kin recognise them.
 type Client struct {
+	// Unverified says that nothing proves who answers: what is sent, credentials too, is for anybody on the way.
+	Unverified bool
+
 	server     string
 	objects    kubernetes.Interface
 	metadata   metadata.Interface

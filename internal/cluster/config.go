@@ -93,6 +93,9 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
+	if parsed, err := url.Parse(restConfig.Host); err == nil && parsed.User != nil {
+		return nil, &ConfigError{Err: fmt.Errorf("the cluster's server in the kubeconfig %w", checkURL(restConfig.Host))}
+	}
 	restConfig.UserAgent = userAgent
 	restConfig.QPS = -1 // Terraform bounds its own parallelism; client-go's five requests a second would be the bottleneck.
 	return dialer(restConfig)
@@ -111,7 +114,9 @@ func dialer(c *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
-	return NewForClients(c.Host, objects, meta), nil
+	client := NewForClients(c.Host, objects, meta)
+	client.Unverified = isUnverified(c)
+	return client, nil
 }
 
 // check finds what is wrong without a kubeconfig.
@@ -123,8 +128,8 @@ func (c Config) check() error {
 		return &ConfigError{Field: "config_paths", Err: errors.New("conflicts with config_path: set one of them")}
 	}
 	for _, u := range []struct{ field, value string }{{"host", c.server()}, {"proxy_url", c.ProxyURL}} {
-		if parsed, err := url.Parse(u.value); u.value != "" && (err != nil || parsed.Host == "") {
-			return &ConfigError{Field: u.field, Err: fmt.Errorf("%q is no URL; an example is https://192.0.2.1:6443", u.value)}
+		if err := checkURL(u.value); u.value != "" && err != nil {
+			return &ConfigError{Field: u.field, Err: err}
 		}
 	}
 	if c.Insecure && c.ClusterCACertificate != "" {
@@ -137,6 +142,24 @@ func (c Config) check() error {
 		return err
 	}
 	return c.Exec.check()
+}
+
+// checkURL repeats nothing of the URL: it may hold a password, also where it can't be read.
+func checkURL(s string) error {
+	parsed, err := url.Parse(s)
+	switch {
+	case err == nil && parsed.User != nil, strings.Contains(s, "@"):
+		return errors.New("has a user name or a password in the URL, which errors and logs would show. Take it out: credentials for the API server " +
+			"have attributes of their own, those for a proxy belong in the environment (HTTPS_PROXY)")
+	case err != nil || parsed.Host == "":
+		return errors.New("it is no URL; an example is https://192.0.2.1:6443")
+	}
+	return nil
+}
+
+// isUnverified is true of a server that anybody on the way could be.
+func isUnverified(c *rest.Config) bool {
+	return c.Insecure || strings.HasPrefix(strings.ToLower(c.Host), "http://")
 }
 
 // check finds an apiVersion that client-go would only refuse without saying where it comes from.

@@ -76,6 +76,7 @@ func TestNewBlamesTheField(t *testing.T) {
 	path := write(t, t.TempDir(), kubeconfig)
 	malformed := write(t, t.TempDir(), "users: [{name: u, user: {token: top-secret-token}}")
 	mistyped := write(t, t.TempDir(), "users: {token: top-secret-token}")
+	withPassword := write(t, t.TempDir(), strings.ReplaceAll(kubeconfig, "https://", "https://me:top-secret-token@"))
 	noContext := write(t, t.TempDir(), strings.Replace(kubeconfig, "current-context: first", "", 1))
 	staleContext := write(t, t.TempDir(), strings.Replace(kubeconfig, "current-context: first", "current-context: gone", 1))
 	tests := []struct {
@@ -100,6 +101,12 @@ func TestNewBlamesTheField(t *testing.T) {
 		{"unknown cluster", Config{ConfigPath: path, ConfigContextCluster: "c9"}, "config_context_cluster", `no cluster "c9"; it has c1, c2`},
 		{"bad host", Config{Host: "https://"}, "host", "is no URL"},
 		{"bad proxy", Config{Host: "https://a", ProxyURL: "proxy"}, "proxy_url", "is no URL"},
+		{"password in host", Config{Host: "https://me:top-secret-token@a"}, "host", "a password in the URL"},
+		{"password in host without a scheme", Config{Host: "me:top-secret-token@a"}, "host", "a password in the URL"},
+		{"password in a host that is no URL", Config{Host: "https://me:top-secret-token%zz@a"}, "host", "a password in the URL"},
+		{"host that is no URL", Config{Host: "https://top-secret-token%zz/"}, "host", "is no URL"},
+		{"password in proxy", Config{Host: "https://a", ProxyURL: "http://me:top-secret-token@proxy"}, "proxy_url", "a password in the URL"},
+		{"password in kubeconfig", Config{ConfigPath: withPassword}, "", "the cluster's server in the kubeconfig has a user name or a password"},
 		{"bad authority", Config{Host: "https://a", ClusterCACertificate: "x"}, "cluster_ca_certificate", "PEM"},
 		{"authority and insecure", Config{Host: "https://a", ClusterCACertificate: "x", Insecure: true}, "insecure", "conflicts"},
 		{"certificate without key", Config{Host: "https://a", ClientCertificate: "x"}, "client_certificate", "needs client_key"},

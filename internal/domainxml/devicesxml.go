@@ -28,6 +28,9 @@ var elsewhere = map[string]string{
 
 // CheckDevices tells what is wrong with a text of one or more elements of devices that are to be added to a domain.
 func CheckDevices(text string) error {
+	if err := checkTokens(text); err != nil {
+		return err
+	}
 	var given node
 	if err := xml.Unmarshal([]byte("<devices>"+text+"</devices>"), &given); err != nil {
 		return fmt.Errorf("it is not well-formed XML: %w", err)
@@ -72,11 +75,11 @@ func (n node) check() error {
 	if attribute, ok := elsewhere[kind]; ok {
 		return fmt.Errorf("<%s> has an attribute of its own: use %s", kind, attribute)
 	}
-	switch _, hasAlias := deviceField(kind); {
-	case !hasAlias:
+	if _, hasAlias := deviceField(kind); !hasAlias {
 		return fmt.Errorf("<%s> is not a device that can be added as XML", kind)
-	case kind == "hostdev" && (strings.HasPrefix(n.attr("type"), "scsi") || n.attr("type") == "storage"):
-		return errors.New("<hostdev> of a disk would give the machine storage that nobody keeps others from: use disks")
+	}
+	if err := n.checkStorage(); err != nil {
+		return err
 	}
 	for _, child := range n.Children {
 		switch {

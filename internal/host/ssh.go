@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
@@ -20,11 +21,21 @@ func connectSSH(ctx context.Context, uri *url.URL) (net.Conn, error) {
 	return startTunnel(exec.CommandContext(context.WithoutCancel(ctx), program, sshArguments(uri)...), uri.Host)
 }
 
+// What ssh is given as a user and a host: nothing that it, a shell of its configuration's commands or that of the host could take for
+// more than a name.
+var (
+	sshUser = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._+@\\-]*[A-Za-z0-9._+@-])?$`)
+	sshHost = regexp.MustCompile(`^[A-Za-z0-9_:.][A-Za-z0-9._:%-]*$`)
+)
+
 // validateSSH checks what is said to ssh. Its error continues a sentence about the URI.
 func validateSSH(uri *url.URL) error {
 	query := uri.Query()
-	if _, has := uri.User.Password(); has {
-		return errors.New("has a password, which ssh does not take: use a key, with ssh-agent where it has a passphrase")
+	if user := uri.User.Username(); user != "" && !sshUser.MatchString(user) {
+		return fmt.Errorf("has the user %q, which must consist of letters, digits and . _ + @ \\ -, and begin with a letter, a digit or _", user)
+	}
+	if host := uri.Hostname(); !sshHost.MatchString(host) {
+		return fmt.Errorf("has the host %q, which must consist of letters, digits and . _ : %% -, and not begin with -", host)
 	}
 	if verify := query.Get("known_hosts_verify"); verify != "" && verify != "normal" && verify != "auto" && verify != "ignore" {
 		return fmt.Errorf("has known_hosts_verify=%s; only normal, auto and ignore are known", verify)

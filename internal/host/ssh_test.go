@@ -27,7 +27,6 @@ func TestWhatTheURISaysGoesToSSH(t *testing.T) {
 		"qemu+ssh://node-a/system":                             {"--", "node-a"},
 		"qemu+ssh://root@node-a:2222/system":                   {"-l", "root", "-p", "2222", "--", "node-a"},
 		"qemu+ssh://[2001:db8::1]/system":                      {"--", "2001:db8::1"},
-		"qemu+ssh://-oProxyCommand=x/system":                   {"--", "-oProxyCommand=x"},
 		"qemu+ssh://h/system?keyfile=/k":                       {"-i", "/k", "--", "h"},
 		"qemu+ssh://h/system?known_hosts=/k%20%25":             {"-o", `UserKnownHostsFile="/k %%"`, "--", "h"},
 		"qemu+ssh://h/system?no_verify=1":                      {"-o", "StrictHostKeyChecking=no", "--", "h"},

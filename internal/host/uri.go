@@ -1,12 +1,15 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // dialTimeout bounds how long a host may take to accept a connection.
@@ -46,7 +49,7 @@ func isSet(uri *url.URL, name string) bool {
 func ValidateURI(text string) error {
 	uri, err := url.Parse(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a URI; write for example qemu:///system or qemu+ssh://root@host/system", text)
+		return errors.New("it is not a URI; write for example qemu:///system or qemu+ssh://root@host/system") // it may have a password in it
 	}
 	if driver, _, _ := strings.Cut(uri.Scheme, "+"); driver != "qemu" {
 		return fmt.Errorf("the URI %s has the driver %q; only qemu is supported, for example qemu:///system", uri.Redacted(), driver)
@@ -80,8 +83,37 @@ func validateTransport(uri *url.URL) error {
 			return fmt.Errorf("has the parameter %q; those of the transport %s are %s", name, transport, strings.Join(known, ", "))
 		}
 	}
+	if _, has := uri.User.Password(); has {
+		return errors.New("has a password, which libvirt does not take: ssh uses a key, with ssh-agent where it has a passphrase, TLS a certificate")
+	}
+	if err := validateValues(query); err != nil {
+		return err
+	}
 	if transport == "ssh" {
 		return validateSSH(uri)
+	}
+	return nil
+}
+
+// files are the parameters that are paths.
+var files = []string{"keyfile", "known_hosts", "pkipath", "socket"}
+
+// validateValues refuses what no path or name has, and what other programs would read as something else.
+func validateValues(query url.Values) error {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		for _, value := range query[name] {
+			if strings.ContainsFunc(value, func(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }) {
+				return fmt.Errorf("has the parameter %s=%q with a control character or one that can't be seen", name, value)
+			}
+			// ssh itself knows the home folder of ~.
+			forSSH := (name == "keyfile" || name == "known_hosts") && strings.HasPrefix(value, "~/")
+			if slices.Contains(files, name) && value != "" && !strings.HasPrefix(value, "/") && !forSSH {
+				return fmt.Errorf("has the parameter %s=%q, which must be an absolute path", name, value)
+			}
+		}
+		if len(query[name]) > 1 {
+			return fmt.Errorf("has the parameter %s twice", name)
+		}
 	}
 	return nil
 }

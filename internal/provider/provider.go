@@ -81,6 +81,7 @@ func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Fleet {
 		}
 		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage}
 	}
+	warnOfHosts(hosts, diags)
 	return host.NewFleet(configs)
 }
 
@@ -107,6 +108,8 @@ func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cl
 			at = at.AtName(blamed.Field)
 		}
 		diags.AddAttributeError(at, "Unusable Kubernetes configuration", err.Error())
+	} else if client.Unverified {
+		warnOfCluster(diags)
 	}
 	return client, reserves
 }

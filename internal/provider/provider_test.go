@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/provider"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
@@ -34,7 +33,7 @@ func TestSchemasAreValid(t *testing.T) {
 }
 
 func TestNoResourceHasTooManyAttributes(t *testing.T) {
-	server := providerserver.NewProtocol6(New("test")())()
+	server := NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil || len(schemas.Diagnostics) > 0 {
 		t.Fatal(err, schemas.Diagnostics)
@@ -57,7 +56,7 @@ func count(attributes []*tfprotov6.SchemaAttribute) int {
 }
 
 func TestEverythingHasADescription(t *testing.T) {
-	server := providerserver.NewProtocol6(New("test")())()
+	server := NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,7 +80,7 @@ func Lab(t testing.TB) *lab.Lab {
 // Factories runs the provider inside the test.
 func Factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"virtclaim": providerserver.NewProtocol6WithError(provider.New("test")()),
+		"virtclaim": func() (tfprotov6.ProviderServer, error) { return provider.NewServer("test"), nil },
 	}
 }
 

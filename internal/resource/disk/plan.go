@@ -41,6 +41,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
+	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
 	plan.planFormat()
 	if r.backend.Ready() {
 		r.checkHost(ctx, plan, &resp.Diagnostics)

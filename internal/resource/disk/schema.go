@@ -40,8 +40,9 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			},
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "Name of the storage volume, unique in its pool. Either this or `name_prefix`.",
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				MarkdownDescription: "Name of the storage volume, unique in its pool. Either this or `name_prefix`. Names that begin with " +
+					"`virtclaim-` are reserved.",
+				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200),
 					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),

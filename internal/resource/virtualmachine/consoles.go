@@ -59,7 +59,7 @@ func portAttribute(description string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true, MarkdownDescription: description,
 		Attributes: map[string]schema.Attribute{
-			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it.", false),
+			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it.", false, tfvalue.NoDevice()),
 		},
 	}
 }

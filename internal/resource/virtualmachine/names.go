@@ -22,12 +22,14 @@ var oneLine = regexp.MustCompile(`^[^\n]+$`)
 func namesAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"title": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "A short title for people, on one line. Changes at once, also while the machine runs.",
+			Optional: true, MarkdownDescription: "A short title for people, on one line. Characters that can't be seen, or turn the direction " +
+				"of writing, are refused. Changes at once, also while the machine runs.",
 			Validators: []validator.String{stringvalidator.RegexMatches(oneLine, "must be one line")},
 		},
 		"description": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "A description for people. Changes at once, also while the machine runs.",
-			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			Optional: true, MarkdownDescription: "A description for people, of any number of lines. Of control characters it may have line breaks and " +
+				"tabs. Changes at once, also while the machine runs.",
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1), tfvalue.XMLText()},
 		},
 	}
 }

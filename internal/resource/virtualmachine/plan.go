@@ -61,6 +61,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
+	tfvalue.CheckReserved(ctx, req, resp, "name")
 	r.settleDevices(ctx, &plan, req.Config, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
 	if !r.backend.Ready() {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -64,7 +63,7 @@ func cpuTime(b *testing.B) time.Duration {
 func reader(t testing.TB, l *lab.Lab) func(testing.TB) {
 	t.Helper()
 	defineMachine(t, l)
-	server := providerserver.NewProtocol6(provider.New("test")())()
+	server := provider.NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	must(t, err, schemas.Diagnostics)
 	configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{

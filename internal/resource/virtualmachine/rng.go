@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -20,6 +21,9 @@ type rngModel struct {
 	Source types.String `tfsdk:"source"`
 }
 
+// randomDevice is no device with blocks, of which the guest would read what is stored there.
+var randomDevice = regexp.MustCompile(`^/dev/[a-z0-9_-]*(random|rng)[a-z0-9_-]*$`)
+
 var rngTypes = map[string]attr.Type{"source": types.StringType}
 
 func rngAttributes() map[string]schema.Attribute {
@@ -30,7 +34,7 @@ func rngAttributes() map[string]schema.Attribute {
 			"source": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("/dev/urandom"),
 				MarkdownDescription: "Device on the host that the randomness is read from; `/dev/urandom` by default.",
-				Validators:          []validator.String{stringvalidator.RegexMatches(absolutePath, "must be an absolute path")},
+				Validators:          []validator.String{stringvalidator.RegexMatches(randomDevice, "must be a device such as /dev/urandom, /dev/random or /dev/hwrng")},
 			},
 		},
 	}}

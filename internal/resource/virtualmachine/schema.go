@@ -13,13 +13,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var (
 	// domainName leaves out what libvirt refuses in names (a slash) and what an import id could not carry.
-	domainName   = regexp.MustCompile(`^[^/\s]+$`)
-	absolutePath = regexp.MustCompile(`^/`)
-	notEmpty     = []validator.String{stringvalidator.LengthAtLeast(1)}
+	domainName = regexp.MustCompile(`^[^/\s]+$`)
+	notEmpty   = []validator.String{stringvalidator.LengthAtLeast(1)}
 )
 
 func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -48,10 +49,11 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"name": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Name of the libvirt domain, unique on its host.",
+				Required: true, MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
+					stringvalidator.NoneOf(".", ".."),
 				},
 			},
 			"running": schema.BoolAttribute{
@@ -71,9 +73,9 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 	}
 }
 
-func pathAttribute(description string, required bool) schema.Attribute {
+func pathAttribute(description string, required bool, more ...validator.String) schema.Attribute {
 	return schema.StringAttribute{
 		Required: required, Optional: !required, MarkdownDescription: description,
-		Validators: []validator.String{stringvalidator.RegexMatches(absolutePath, "must be an absolute path")},
+		Validators: append([]validator.String{tfvalue.AbsolutePath()}, more...),
 	}
 }

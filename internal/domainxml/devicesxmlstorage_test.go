@@ -1,0 +1,80 @@
+package domainxml
+
+import (
+	"strings"
+	"testing"
+)
+
+// No device that is given as XML opens storage which the look at hosts does not see, whatever it is called.
+func TestCheckDevices_NoStorage(t *testing.T) {
+	for _, text := range []string{
+		`<memory model='nvdimm'><source><path>/dev/sdb</path></source><target><size unit='M'>64</size></target></memory>`,
+		`<memory model='virtio-pmem' access='shared'><source><path>/var/lib/libvirt/images/a.raw</path></source><target><size>65536</size></target></memory>`,
+		`<memory model='dimm'><source><path>/dev/sdb</path></source><target><size>65536</size></target></memory>`,
+		`<channel type='file'><source path='/dev/sdb'/><target type='virtio' name='a'/></channel>`,
+		`<channel type='dev'><source path='/dev/sdb'/><target type='virtio' name='a'/></channel>`,
+		`<channel type='pipe'><source path='/tmp/p'/><target type='virtio' name='a'/></channel>`,
+		`<channel><source path='/dev/sdb'/><target type='virtio' name='a'/></channel>`,
+		`<channel type='pty'><log file='/dev/sdb'/><target type='virtio' name='a'/></channel>`,
+		`<channel type='pty' type='file'><source path='/dev/sdb'/><target type='virtio' name='a'/></channel>`,
+		`<parallel type='dev'><source path='/dev/sdb'/></parallel>`,
+		`<parallel type='file'><source path='dev/sdb'/></parallel>`,
+		`<redirdev bus='usb' type='dev'><source path='/dev/sdb'/></redirdev>`,
+		`<smartcard mode='passthrough' type='file'><source path='/dev/sdb'/></smartcard>`,
+		`<hostdev mode='subsystem' type='scsi'><source><adapter name='scsi_host0'/><address bus='0' target='0' unit='0'/></source></hostdev>`,
+		`<hostdev mode='subsystem' type='scsi_host'><source protocol='vhost' wwpn='naa.5123456789abcde0'/></hostdev>`,
+		`<hostdev mode='capabilities' type='storage'><source><block>/dev/sdb</block></source></hostdev>`,
+		`<hostdev mode='capabilities' type='misc'><source><char>/dev/sg0</char></source></hostdev>`,
+		`<hostdev mode='capabilities' type='pci'/>`,
+		`<hostdev mode='subsystem' type='usb' type='scsi'/>`,
+		`<hostdev mode='subsystem' type='pci'><source><address domain='0' bus='1' slot='0' function='0'/></source><rom file='/dev/sdb'/></hostdev>`,
+		`<shmem name='../sdb'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>`,
+		`<input type='passthrough' bus='virtio'><source evdev='/dev/sdb'/></input>`,
+		`<input type='evdev'><source dev='/dev/input/../sdb'/></input>`,
+		`<interface type='vhostuser'><source type='unix' path='/tmp/s' mode='client'/></interface>`,
+		`<disk type='block' device='disk'><source dev='/dev/sdb'/><target dev='vdb'/></disk>`,
+		`<filesystem type='mount'><source dir='/var/lib/libvirt/images'/><target dir='x'/></filesystem>`,
+		`<pstore backend='acpi-erst'><path>/dev/sdb</path><size>8</size></pstore>`,
+		`<lease><lockspace>a</lockspace><key>b</key><target path='/dev/sdb'/></lease>`,
+	} {
+		if err := CheckDevices(text); err == nil {
+			t.Errorf("taken: %s", text)
+		}
+	}
+	for _, text := range []string{
+		`<memory model='dimm'><target><size unit='M'>64</size><node>0</node></target></memory>`,
+		`<channel type='unix'><source mode='bind' path='/run/a.sock'/><target type='virtio' name='a'/></channel>`,
+		`<channel type='spicevmc'><target type='virtio' name='com.redhat.spice.0'/></channel>`,
+		`<redirdev bus='usb' type='spicevmc'/>`,
+		`<smartcard mode='host'/>`,
+		`<hostdev mode='subsystem' type='pci' managed='yes'><source><address domain='0' bus='1' slot='0' function='0'/></source><rom file='/usr/share/vgabios/a.rom'/></hostdev>`,
+		`<shmem name='a'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>`,
+		`<input type='passthrough' bus='virtio'><source evdev='/dev/input/event1'/></input>`,
+		`<controller type='scsi' index='1' model='virtio-scsi'/><hub type='usb'/><crypto model='virtio' type='qemu'><backend model='builtin'/></crypto>`,
+	} {
+		if err := CheckDevices(text); err != nil {
+			t.Errorf("refused: %s: %v", text, err)
+		}
+	}
+}
+
+// All of the text is read, and as libvirt would: nothing follows the devices, and nothing means something else than it says.
+func TestCheckDevices_WholeText(t *testing.T) {
+	for text, want := range map[string]string{
+		`<sound model='ac97'/></devices><disk type='file'/>`:          "not well-formed",
+		`<sound model='ac97'/></devices><devices><disk type='file'/>`: "not well-formed",
+		`</devices><seclabel type='none'/><devices>`:                  "not well-formed",
+		`<sound model='ac97'/><!-- <disk/>`:                           "not well-formed",
+		`<?xml version='1.0'?><sound model='ac97'/>`:                  "a declaration",
+		`<?evil?><sound model='ac97'/>`:                               "a declaration",
+		`<!DOCTYPE d [<!ENTITY e "x">]><sound model='ac97'/>`:         "a declaration",
+		`<sound model='&e;'/>`:                                        "not well-formed",
+		"<sound model='ac97\x00'/>":                                   "not well-formed",
+		`<q:sound xmlns:q='urn:q' model='ac97'/>`:                     "namespace",
+		`<sound model='ac97' model='ich9'/>`:                          "twice",
+	} {
+		if err := CheckDevices(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// texts are the attributes that may have several lines, and whatever people write: for guests, or for people. XML's rules for
+// description and devices_xml are in their own validators.
+var texts = []string{
+	"description", "devices_xml", "cmdline", "user_data", "network_data", "meta_data",
+	"cluster_ca_certificate", "client_certificate", "args", "env",
+}
+
+// isSecret is true of what must not be in an error. What it may be is for those to say who ask for it.
+func isSecret(attribute string) bool {
+	return strings.HasSuffix(attribute, "_wo") || slices.Contains([]string{"password", "token", "client_key"}, attribute)
+}
+
+// schemas are asked for once, as the types of configurations are known by them only.
+func schemas(next tfprotov6.ProviderServer) func() *tfprotov6.GetProviderSchemaResponse {
+	return sync.OnceValue(func() *tfprotov6.GetProviderSchemaResponse {
+		answer, err := next.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+		if err != nil {
+			return &tfprotov6.GetProviderSchemaResponse{}
+		}
+		return answer
+	})
+}
+
+// unprintable refuses, in a configuration, names and all other attributes of one line that nobody sees as they are: what turns the
+// direction of writing, has no width or controls a terminal makes one name look like another. Nothing of this is asked of what exists.
+func unprintable(schema *tfprotov6.Schema, config *tfprotov6.DynamicValue) (found []*tfprotov6.Diagnostic) {
+	if schema == nil || config == nil {
+		return nil
+	}
+	value, err := config.Unmarshal(schema.ValueType())
+	if err != nil {
+		return nil // it is refused by the provider itself
+	}
+	refuse := func(at *tftypes.AttributePath, what, text string) {
+		if !strings.ContainsFunc(text, isUnprintable) {
+			return
+		}
+		if _, inSet := at.LastStep().(tftypes.ElementKeyValue); inSet {
+			at = at.WithoutLastStep() // Terraform has no path of an element of a set
+		}
+		found = append(found, &tfprotov6.Diagnostic{
+			Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Unprintable character",
+			Detail: fmt.Sprintf("The %s %q has a control character, a line break, or a character that has no width or turns the direction of "+
+				"writing, so that it would not be seen as it is. Take that out.", what, text),
+		})
+	}
+	_ = tftypes.Walk(value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		attribute := attributeOf(at)
+		var text string
+		if key, ok := at.LastStep().(tftypes.ElementKeyString); ok {
+			refuse(at, "key", string(key))
+		}
+		if !v.IsKnown() || v.IsNull() || isSecret(attribute) || slices.Contains(texts, attribute) {
+			return true, nil
+		}
+		if v.Type().Is(tftypes.String) && v.As(&text) == nil {
+			refuse(at, "value of "+attribute, text)
+		}
+		return attribute != "volume" || v.Type().Is(tftypes.String), nil // volumes come from storage that is there
+	})
+	return found
+}
+
+// attributeOf is the name of the attribute that a path leads to or below.
+func attributeOf(at *tftypes.AttributePath) string {
+	steps := at.Steps()
+	for i := range steps {
+		if name, ok := steps[len(steps)-1-i].(tftypes.AttributeName); ok {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+func isUnprintable(r rune) bool { return isInvisible(r) || r == '\n' || r == '\t' }

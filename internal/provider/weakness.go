@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// weaknesses are the words for each, in the order of their warnings.
+var weaknesses = []struct {
+	of              host.Weakness
+	summary, detail string
+}{
+	{host.Unencrypted, "libvirt is reached without encryption", "%s: the transport tcp encrypts nothing and asks for no password. Anybody on the way can " +
+		"read and change all that is said, secrets of volumes included, and whoever reaches the port is root there. Use qemu+ssh or qemu+tls."},
+	{host.NoCertificate, "Certificates of libvirt hosts are not verified", "%s: with no_verify any server is taken for the host, and is told all, " +
+		"secrets of volumes included. Take no_verify out, and name the authority of the hosts' certificates with pkipath."},
+	{host.NoHostKey, "Keys of SSH hosts are not verified", "%s: any server is taken for the host, and is told all, secrets of volumes included. Take " +
+		"known_hosts_verify=ignore or no_verify out, and put the hosts' keys into a file of known hosts (known_hosts)."},
+}
+
+// warnOfHosts warns once of each weakness, with all hosts that have it.
+func warnOfHosts(hosts map[string]hostModel, diags *diag.Diagnostics) {
+	weak := map[host.Weakness][]string{}
+	for _, key := range slices.Sorted(maps.Keys(hosts)) {
+		w := host.WeaknessOf(hosts[key].URI.ValueString())
+		weak[w] = append(weak[w], key)
+	}
+	for _, w := range weaknesses {
+		if keys := weak[w.of]; len(keys) > 0 {
+			diags.AddAttributeWarning(path.Root("hosts"), w.summary, fmt.Sprintf(w.detail, "Hosts "+strings.Join(keys, ", ")))
+		}
+	}
+}
+
+// warnOfCluster warns of an API server that proves nothing.
+func warnOfCluster(diags *diag.Diagnostics) {
+	diags.AddAttributeWarning(path.Root("kubernetes"), "The Kubernetes API server is not verified",
+		"Its certificate is not checked (insecure, or the kubeconfig's insecure-skip-tls-verify), or it is reached without encryption (http). Anybody on "+
+			"the way can take its place, and is sent the credentials. Name the authority of its certificate with cluster_ca_certificate.")
+}

@@ -1,0 +1,41 @@
+package tfvalue
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Each rule of texts refuses what it is for at its attribute, and takes what is unknown or absent.
+func TestText_Validators(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		rule          validator.String
+		taken, refuse []string
+	}{
+		{"path", AbsolutePath(), []string{"/", "/a/..b", "/a b"}, []string{"", "a", "../a", "/a/../b", "/.."}},
+		{"XML", XMLText(), []string{"two\n\tlines", "ünïcödé 🖥 \u200f"}, []string{"\x00", "\x1b", "\r", "\x7f", "\u009b", "\uffff", "\ufffd"}},
+		{"device", NoDevice(), []string{"/var/log/a", "/dev/null"}, []string{"/dev/sdb", "//dev/sdb", "/dev/mapper/a"}},
+	} {
+		check := func(v types.String) bool {
+			var answer validator.StringResponse
+			row.rule.ValidateString(t.Context(), validator.StringRequest{Path: path.Root("x"), ConfigValue: v}, &answer)
+			return !answer.Diagnostics.HasError()
+		}
+		for _, s := range row.taken {
+			if !check(types.StringValue(s)) {
+				t.Errorf("%s: %q is refused", row.name, s)
+			}
+		}
+		for _, s := range row.refuse {
+			if check(types.StringValue(s)) {
+				t.Errorf("%s: %q is taken", row.name, s)
+			}
+		}
+		if !check(types.StringNull()) || !check(types.StringUnknown()) {
+			t.Errorf("%s: what is not there is refused", row.name)
+		}
+	}
+}
