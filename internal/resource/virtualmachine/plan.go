@@ -113,20 +113,13 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 	if plan.Name.IsUnknown() || diags.HasError() {
 		return
 	}
-	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
+	by := "machine " + plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	disks := plan.disks(ctx, diags)
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
-		for _, i := range v.Images {
-			if i.Name == "" {
-				continue // it is to be made
-			}
-			if other := r.backend.Wish(name, i); other != "" {
-				diags.AddAttributeError(diskPath(key).AtName("volume"), "Two machines on the same storage",
-					fmt.Sprintf("Disk %s of machine %s uses %s, which machine %s of this configuration uses, too. It is %s here, so only one of "+
-						"them can have it. Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk "+
-						"with a copy_mode).", key, name, i.Name, other, i.AccessMode))
+		for _, i := range v.Uses() {
+			if i.Name != "" && !r.backend.Wish(by, i, diskPath(key).AtName("volume"), diags) { // without a name, it is to be made
 				return
 			}
 		}
