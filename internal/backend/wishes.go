@@ -25,6 +25,9 @@ type wish struct {
 // Refreshes notes that this process reads what a state has. Something exists then, and nothing is applied.
 func (b *Backend) Refreshes() { b.refreshes.Store(true) }
 
+// HasRefreshed tells whether this process has read something of the state.
+func (b *Backend) HasRefreshed() bool { return b != nil && b.refreshes.Load() }
+
 // Wish notes what is to use an image, such as "machine host-a/web", and refuses it where something that was planned before
 // does not go together with it. Terraform makes the same plan before it destroys, and does not say so: as long as there may
 // be something to destroy, the plan only warns, and the apply refuses.
@@ -37,7 +40,7 @@ func (b *Backend) Wish(by string, image volume.Image, at path.Path, diags *diag.
 			continue
 		}
 		summary, detail := is.conflict(w)
-		if b.refreshes.Load() {
+		if b.HasRefreshed() {
 			diags.AddAttributeWarning(at, summary, detail+" The apply is going to refuse it.")
 		} else {
 			diags.AddAttributeError(at, summary, detail)

@@ -57,9 +57,13 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
 		return
 	}
-	var plan model
+	var plan, state model
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
+	}
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		plan = plan.asStays(state)
 	}
 	r.settleDevices(ctx, &plan, req.Config, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
@@ -81,17 +85,13 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		}
 		return
 	}
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
 	planned := is.Type
 	is.Type = r.spelling(ctx, state, was, is, plan.Host.Equal(state.Host) && !otherPlatform(was, is), &resp.Diagnostics)
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
-	if otherMachine(was, is) || !plan.Host.Equal(state.Host) || !plan.Name.Equal(state.Name) {
-		state.warnOfLoss("Replacing", &resp.Diagnostics)
-	}
+	r.planReplacement(state, plan.replacedBy(state, was, is), &resp.Diagnostics)
 	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
 	if !is.Type.Equal(planned) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), is.Type)...)
