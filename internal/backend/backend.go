@@ -40,6 +40,7 @@ type Backend struct {
 	kubernetes *cluster.Client
 	lists      *cluster.Cached
 	applies    atomic.Bool
+	refreshes  atomic.Bool
 	names      sync.Map
 	bound      sync.Map
 	wishes     wishes

@@ -80,8 +80,8 @@ type Spec struct {
 	// Preallocation is off, metadata or falloc, as qemu-img has them; for blank disks only, since an overlay reads its
 	// master where nothing is allocated.
 	Preallocation string
-	// Admit tells whether the master may be cloned now. It is asked when the journal shows everybody what is being copied,
-	// and again when that is done; nil allows it.
+	// Admit tells whether the master may be copied now. It is asked when the journal of a clone shows everybody what is being
+	// copied, and again when that is done, and when an overlay names its master; nil allows it.
 	Admit func(context.Context) error `json:"-"`
 
 	// baseName is that of Base on the host.

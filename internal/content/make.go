@@ -162,6 +162,9 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 		return host.StorageVolume{}, err
 	}
 	made, err := h.Volume(ctx, s.Pool, s.Name)
+	if err == nil && s.Mode != volume.Clone {
+		err = s.admit(ctx) // an overlay is there to be seen now, by its head
+	}
 	if err != nil || s.Mode != volume.Clone {
 		return made, err
 	}

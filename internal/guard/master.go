@@ -8,8 +8,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Master is what a clone is made of.
+// Master is what a clone is made of, or what an overlay is made over.
 type Master struct {
+	// Overlay tells that it is an overlay, which needs the master to stay as it is: a guest that is saved goes on to write, too.
+	Overlay bool
 	// Host is the key of the host that makes the clone.
 	Host string
 	// Images are those of the master's chain.
@@ -32,9 +34,8 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 		if err != nil || u == nil {
 			return err
 		}
-		if u.Live {
-			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s. Stop it while the clone is made",
-				ErrInUse, u.Domain, u.Host, u.Image().Name)
+		if u.Live || u.Saved {
+			return m.refusal(*u)
 		}
 		h, err := m.Hosts(u.Host)
 		if err == nil {
@@ -49,9 +50,21 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 	}
 }
 
+// refusal is the error of a master that a machine writes to.
+func (m Master) refusal(u Use) error {
+	does, advice := "runs and writes", "Stop it while the clone is made"
+	if !u.Live {
+		does = "is saved (virsh managedsave), and goes on to write"
+	}
+	if m.Overlay {
+		advice = "An overlay needs its master to stay as it is: take the disk away from that machine, or make a clone (copy_mode = \"clone\")"
+	}
+	return fmt.Errorf("%w: domain %s on host %s %s to the master %s. %s", ErrInUse, u.Domain, u.Host, does, u.Image().Name, advice)
+}
+
 // comes is the error of a master that a machine is about to write to, and does not begin to.
 func (u Use) comes() error {
-	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the clone is made"
+	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the disk is made"
 	if u.Mark.Phase == domainxml.Creating {
 		why = "its creation goes on, or was interrupted. Try again when that is done, or apply the configuration of that machine again"
 	}
@@ -69,7 +82,7 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 			for _, u := range uses {
 				switch {
 				case u.Depth > 0 || u.Device.Ephemeral || u.Device.ReadOnly || u.Image().AccessMode == volume.ReadShared:
-				case u.Live:
+				case u.Live, m.Overlay && u.Saved:
 					return &u, image, nil
 				case u.Mark.Phase != "" && u.isPublished():
 					found, to = &u, image

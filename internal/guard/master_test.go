@@ -153,3 +153,43 @@ func TestOfAMachineAndACloneThatBeginAtOnceOneGivesWay(t *testing.T) {
 }
 
 func errOrDone(err error) string { return fmt.Sprint("ended with ", err) }
+
+// Machines with overlays of one disk go together, also those that were made when it was called write-exclusive below them. One that
+// writes to the disk goes with none of them.
+func TestEnter_OverlaysOfOneDisk(t *testing.T) {
+	disk := image("/ssd/golden", "g")
+	w := newWorld()
+	w.set("a", user(t, "db", high, "x", "ready", image("/ssd/db", "d"), disk))
+	enter := func(images ...volume.Image) error {
+		return guard.Enter(t.Context(), guard.Entry{
+			Host: "a", Name: "web", UUID: mine, Owner: "me", Images: volume.Volume{Images: images}.Uses(), Hosts: w.host,
+		})
+	}
+	if err := enter(image("/ssd/web", "w"), disk); err != nil {
+		t.Errorf("an overlay: %v", err)
+	}
+	if err := enter(disk); !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "domain db on host a has it as its disk data (read-shared)") {
+		t.Errorf("a writer: %v", err)
+	}
+}
+
+// An overlay is not made over a disk that a machine writes to, or goes on to write to when its guest is restored.
+func TestAwaitQuiet_Overlay(t *testing.T) {
+	disk := image("/ssd/golden", "g")
+	for name, c := range map[string]struct {
+		other  host.Domain
+		refuse string
+	}{
+		"off":   {user(t, "db", high, "x", "ready", disk), ""},
+		"runs":  {live(user(t, "db", high, "x", "ready", disk)), "runs and writes to the master /ssd/golden. An overlay needs its master to stay as it is"},
+		"saved": {saved(user(t, "db", high, "x", "ready", disk)), "is saved (virsh managedsave), and goes on to write to the master /ssd/golden"},
+	} {
+		w := newWorld()
+		w.set("a", c.other)
+		m := w.master(disk)
+		m.Overlay = true
+		if err := m.AwaitQuiet(t.Context()); (err != nil) != (c.refuse != "") || err != nil && !strings.Contains(err.Error(), c.refuse) {
+			t.Errorf("a machine that is %s: got %v, want %q", name, err, c.refuse)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -35,11 +34,11 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 const busyPause = 200 * time.Millisecond
 
 // refresh has libvirt look at the files of a pool, which it does by itself only when the pool starts. While a volume is
-// being made in the pool libvirt refuses that. It has neither an error code of its own for it nor an event for its end.
+// being made in the pool libvirt refuses that, and has no event for its end.
 func refresh(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	for {
 		err := l.StoragePoolRefresh(p, 0)
-		if !isCode(err, libvirt.ErrInternalError) || !strings.Contains(err.Error(), "asynchronous jobs running") {
+		if !isBusy(err) {
 			return err
 		}
 		select {

@@ -167,6 +167,11 @@ func volumesIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, w
 	if err := refresh(ctx, l, p); err != nil {
 		return nil, err
 	}
+	return knownVolumes(l, p, wanted)
+}
+
+// knownVolumes is volumesIn, of a pool as libvirt has seen it last.
+func knownVolumes(l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(StorageVolume) bool) (found []StorageVolume, err error) {
 	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
 	if err != nil {
 		return nil, err

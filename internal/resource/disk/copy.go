@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -15,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// prepareMaster measures a master whose size is not known for sure, and has a clone ask who writes to it. A claim may say
+// prepareMaster measures a master whose size is not known for sure, and has the disk ask who writes to it. A claim may say
 // less than its storage has, and what is on a clone that ends there is broken.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
 	for _, i := range spec.Master.Images {
@@ -41,11 +42,24 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 		return fmt.Errorf("it is to have %d bytes, but its master %s has %d. Set a size that is at least as large", spec.Capacity,
 			spec.Master.Images[0].Name, *spec.Master.Capacity)
 	}
-	spec.Admit = guard.Master{
-		Host: h.Key, Images: spec.Master.Images,
-		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
-	}.AwaitQuiet
+	r.admit(h, spec)
 	return nil
+}
+
+// admit has a clone ask who writes to its master, and an overlay, whose master only stays as it is if it is a disk that no
+// machine writes to.
+func (r *disk) admit(h *host.Host, spec *content.Spec) {
+	m := guard.Master{
+		Host: h.Key, Images: spec.Master.Images, Overlay: spec.Mode != volume.Clone,
+		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
+	}
+	if m.Overlay && !m.Images[0].IsDisk() {
+		return // its binding says who may write
+	}
+	if m.Overlay {
+		m.Images = m.Images[:1]
+	}
+	spec.Admit = m.AwaitQuiet
 }
 
 // progress writes into the log how a copy or an upload gets on.
@@ -78,20 +92,21 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err != nil {
 		return err
 	}
+	users = slices.DeleteFunc(users, func(u guard.Use) bool { // one that runs with a file that was deleted
+		return u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), own.Images[0])
+	})
+	read := func(u guard.Use) bool { return u.Live && (u.Depth > 0 || u.Device.Ephemeral) }
 	for _, u := range users {
-		if u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), own.Images[0]) {
-			continue // it runs with a file that was deleted
-		}
-		if u.Live && (u.Depth > 0 || u.Device.Ephemeral) {
-			return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, u.Domain)
-		}
-		if u.Live {
+		if u.Live && !read(u) {
 			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
 		}
 	}
 	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
 	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
 		return err // never smaller, whoever has grown it
+	}
+	if n := slices.IndexFunc(users, read); n >= 0 {
+		return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, users[n].Domain)
 	}
 	if err := content.Recognize(ctx, h, is, own.Images[0].Format, own.Images[0].Generation); err != nil {
 		return err

@@ -55,6 +55,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	} else {
 		r.planChange(ctx, req, resp, &plan)
 	}
+	r.checkWriters(ctx, plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	}
@@ -158,7 +159,7 @@ func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
 	switch {
 	case m.isOver():
 		v.Images = v.Images[:1]
-		return tfvalue.Over(v, u, m.sourceVolume())
+		return tfvalue.ReadBelow(tfvalue.Over(v, u, m.sourceVolume()))
 	case m.kind() == fromContainer && len(v.Images) == 1:
 		shared := volume.Volume{Images: []volume.Image{m.shared(volume.Image{})}}
 		return tfvalue.Over(v, u, tfvalue.VolumeObject(shared, tfvalue.Unknowns{Local: true, Format: true}))
@@ -206,6 +207,9 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	plan.Volume = plan.over(plan.asConfigured(is), tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
+	if plan.Volume.Equal(tfvalue.ReadBelow(state.Volume)) {
+		plan.Volume = state.Volume // a state from before overlays said that they only read is no change
+	}
 }
 
 // otherDisk are the attributes that make it another disk. What is unknown never does. How an imported one was made nobody

@@ -123,6 +123,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	if !r.backend.Ready() {
 		return
 	}
+	r.backend.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)

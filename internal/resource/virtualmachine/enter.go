@@ -43,7 +43,7 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts}
 	for _, key := range keys {
-		e.Images = append(e.Images, want.Disks[key].Volume.Images...)
+		e.Images = append(e.Images, want.Disks[key].Volume.Uses()...)
 	}
 	if len(e.Images) == 0 {
 		return nil
@@ -51,7 +51,10 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	if err := l.recognize(ctx, want, keys); err != nil {
 		return err
 	}
-	return guard.Enter(ctx, e)
+	if err := guard.Enter(ctx, e); err != nil {
+		return err
+	}
+	return l.checkMasters(ctx, uuid, want, keys)
 }
 
 // withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is

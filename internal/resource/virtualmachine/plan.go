@@ -57,11 +57,15 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
 		return
 	}
-	var plan model
+	var plan, state model
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name")
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		plan = plan.asStays(state)
+	}
 	r.settleDevices(ctx, &plan, req.Config, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
 	if !r.backend.Ready() {
@@ -82,17 +86,13 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		}
 		return
 	}
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
 	planned := is.Type
 	is.Type = r.spelling(ctx, state, was, is, plan.Host.Equal(state.Host) && !otherPlatform(was, is), &resp.Diagnostics)
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
-	if otherMachine(was, is) || !plan.Host.Equal(state.Host) || !plan.Name.Equal(state.Name) {
-		state.warnOfLoss("Replacing", &resp.Diagnostics)
-	}
+	r.planReplacement(state, plan.replacedBy(state, was, is), &resp.Diagnostics)
 	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
 	if !is.Type.Equal(planned) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), is.Type)...)
@@ -114,20 +114,13 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 	if plan.Name.IsUnknown() || diags.HasError() {
 		return
 	}
-	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
+	by := "machine " + plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	disks := plan.disks(ctx, diags)
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
-		for _, i := range v.Images {
-			if i.Name == "" {
-				continue // it is to be made
-			}
-			if other := r.backend.Wish(name, i); other != "" {
-				diags.AddAttributeError(diskPath(key).AtName("volume"), "Two machines on the same storage",
-					fmt.Sprintf("Disk %s of machine %s uses %s, which machine %s of this configuration uses, too. It is %s here, so only one of "+
-						"them can have it. Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk "+
-						"with a copy_mode).", key, name, i.Name, other, i.AccessMode))
+		for _, i := range v.Uses() {
+			if i.Name != "" && !r.backend.Wish(by, i, diskPath(key).AtName("volume"), diags) { // without a name, it is to be made
 				return
 			}
 		}

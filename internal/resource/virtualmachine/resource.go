@@ -53,6 +53,7 @@ func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, re
 // Create defines the domain, or goes on with one that an interrupted apply of the same owner left, and starts it. The
 // state is written as soon as the domain exists; when it can't be started it is taken back.
 func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.backend.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
@@ -154,6 +155,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	if !r.backend.Ready() {
 		return
 	}
+	r.backend.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
@@ -188,11 +190,13 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update plugs and unplugs disks, writes the stored definition, and starts or stops the machine. What a running guest does
 // not see before its next start is said in a warning; nothing is ever undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.backend.Apply()
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
 	resp.Diagnostics.Append(diags...)
+	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
 	plan.check(ctx, &resp.Diagnostics)
 	want := plan.intent(ctx, &resp.Diagnostics)
 	readPassword(ctx, req.Config, &want, &resp.Diagnostics)

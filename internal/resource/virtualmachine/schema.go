@@ -46,11 +46,11 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			},
 			"host": schema.StringAttribute{
 				Required: true, MarkdownDescription: "Key of the provider's `hosts` on which the machine runs.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
 			},
 			"name": schema.StringAttribute{
 				Required: true, MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
 					stringvalidator.NoneOf(".", ".."),

@@ -51,6 +51,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	if !r.backend.Ready() {
 		return
 	}
+	r.backend.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)

@@ -1,0 +1,33 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// ErrMaster is the error of writing to an image that volumes are overlays of.
+var ErrMaster = errors.New("it is a master, and so read-only")
+
+// overlaid is a host that tells what is over an image.
+type overlaid interface {
+	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+}
+
+// CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
+// whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
+func CheckWriter(ctx context.Context, h overlaid, path string) error {
+	overlays, err := h.KnownOverlays(ctx, path, func(backing string) bool { return backing == path })
+	if err != nil || len(overlays) == 0 {
+		return err
+	}
+	names := make([]string, 0, len(overlays))
+	for _, o := range overlays {
+		names = append(names, o.Pool+"/"+o.Name)
+	}
+	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
+		"copy_mode), or remove those volumes", ErrMaster, path, strings.Join(names, ", "))
+}

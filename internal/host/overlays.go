@@ -1,0 +1,58 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// KnownOverlays are Overlays as far as libvirt knows them: for who starts a machine, which must neither wait for pools that are
+// busy nor fail for one that is not active. Only the pool of the file is looked at anew.
+func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]StorageVolume, error) {
+	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) (found []StorageVolume, err error) {
+		if err := rescanPoolOf(l, of); err != nil {
+			return nil, err
+		}
+		pools, _, err := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range pools {
+			in, err := knownVolumes(l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
+			if isCode(err, libvirt.ErrNoStoragePool) || isCode(err, libvirt.ErrOperationInvalid) {
+				continue // it has just gone, or was stopped
+			}
+			if err != nil {
+				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
+			}
+			found = append(found, in...)
+		}
+		return found, nil
+	})
+}
+
+// rescanPoolOf has libvirt look at the files beside one, unless the pool is busy, or the file is in none.
+func rescanPoolOf(l *libvirt.Libvirt, path string) error {
+	v, err := l.StorageVolLookupByPath(path)
+	if isCode(err, libvirt.ErrNoStorageVol) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := l.StoragePoolLookupByName(v.Pool)
+	if err == nil {
+		err = l.StoragePoolRefresh(p, 0)
+	}
+	if isCode(err, libvirt.ErrNoStoragePool) || isBusy(err) {
+		return nil
+	}
+	return err
+}
+
+// isBusy tells whether libvirt refuses to refresh a pool because a volume is being made in it. It has no error code for that.
+func isBusy(err error) bool {
+	return isCode(err, libvirt.ErrInternalError) && strings.Contains(err.Error(), "asynchronous jobs running")
+}

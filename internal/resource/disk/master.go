@@ -1,0 +1,25 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// checkWriters refuses an overlay of a disk that a machine of the configuration is to write to, as far as it is known.
+func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnostics) {
+	v, known, found := tfvalue.VolumeFrom(ctx, plan.Volume)
+	diags.Append(found...)
+	if !r.backend.Ready() || !known || plan.Host.IsUnknown() || diags.HasError() {
+		return
+	}
+	by := "disk " + plan.Host.ValueString() + "/" + cmp.Or(plan.Name.ValueString(), plan.NamePrefix.ValueString()+"*")
+	for depth, i := range v.Uses() {
+		if depth > 0 && i.IsDisk() && i.Name != "" && !r.backend.Wish(by, i, sourcePath, diags) {
+			return
+		}
+	}
+}

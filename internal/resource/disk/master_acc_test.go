@@ -1,0 +1,96 @@
+package disk_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// overlays are n disks over the disk golden, and a machine on each, which is off.
+func overlays(n int) string {
+	return fmt.Sprintf(`
+resource "virtclaim_disk" "over" {
+  count      = %[1]d
+  host       = "host-a"
+  name       = "over-${count.index}"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_disk.golden.volume }
+}
+
+resource "virtclaim_virtual_machine" "off" {
+  count   = %[1]d
+  host    = "host-a"
+  name    = "off-${count.index}"
+  memory  = "32Mi"
+  running = false
+  machine = { type = "pc", domain_type = "qemu" }
+  disks   = { root = { volume = virtclaim_disk.over[count.index].volume } }
+}
+`, n)
+}
+
+// writer is a machine that is off, and would write to the disk golden.
+const writer = `
+resource "virtclaim_virtual_machine" "writer" {
+  host    = "host-a"
+  name    = "writer"
+  memory  = "32Mi"
+  running = false
+  machine = { type = "pc", domain_type = "qemu" }
+  disks   = { root = { volume = virtclaim_disk.golden.volume } }
+}
+`
+
+// Any number of machines have overlays of one disk, to which no machine writes while there is one. What is refused can be destroyed.
+func TestAccDisk_MasterOfManyMachines(t *testing.T) {
+	l := acctest.Lab(t)
+	path := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(path, rawImage(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	console := acctest.NewConsole(t)
+	cli := acctest.NewCLI(t)
+	terraform := func(command string, parts ...string) (string, error) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+
+			disk("golden", fmt.Sprintf("size = \"8Mi\"\n source = { file = { path = %q } }", path))+strings.Join(parts, ""))
+		if command == "apply" {
+			return cli.Run("apply", "-auto-approve", "-no-color")
+		}
+		return cli.Run(command, "-no-color")
+	}
+	says := func(words, command string, fails bool, parts ...string) {
+		t.Helper()
+		if out, err := terraform(command, parts...); (err != nil) != fails || !message(words).MatchString(out) {
+			t.Fatalf("%s does not say %q: %v: %s", command, words, err, out)
+		}
+	}
+	runs := disk("live", over("copy-on-write", "virtclaim_disk.golden")) + vm(l, console, "", "", on("root", "virtclaim_disk.live", ""))
+	says("Apply complete", "apply", false, overlays(1))
+	says("Apply complete", "apply", false, overlays(4), runs)
+	says("No changes.", "plan", false, overlays(4), runs)
+	cli.Must("state", "rm", "virtclaim_disk.golden")
+	cli.Must("import", "-no-color", "virtclaim_disk.golden", "host-a/ssd/golden")
+	says("0 added, 11 changed", "apply", false, overlays(4), runs) // to the size that it has, while a machine has it
+	says("A master is read-only", "plan", false, overlays(4), runs, writer)
+	console.Await(t, "READY")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+
+	// Of an overlay that no machine has nobody but its pool knows.
+	old := disk("old", over("copy-on-write", "virtclaim_disk.golden"))
+	says("Apply complete", "apply", false, old)
+	cli.Replace("terraform.tfstate", `"access_mode": "read-shared"`, `"access_mode": "write-exclusive"`) // as older versions wrote it
+	says("No changes.", "plan", false, old)
+	virsh(t, l, "vol-create-as", "ssd", "other", "8M", "--format", "qcow2", "--backing-vol", "golden", "--backing-vol-format", "raw")
+	says("it is a master, and so read-only: these volumes are overlays of", "apply", true, writer)
+	virsh(t, l, "vol-delete", "other", "ssd")
+	says("Apply complete", "apply", false, overlays(1))
+	says("Apply complete", "apply", false, writer) // the overlay goes, and the machine comes, in one apply
+	says("Apply complete", "apply", false)
+	says("A master is read-only", "apply", true, overlays(1), writer)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

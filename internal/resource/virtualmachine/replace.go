@@ -1,0 +1,72 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// replacesWhenKnown replaces a machine for another value, and not for one that may turn out to be the same.
+func replacesWhenKnown() planmodifier.String {
+	const description = "If the value of this attribute is known to change, Terraform will destroy and recreate the resource."
+	return stringplanmodifier.RequiresReplaceIf(
+		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
+			resp.RequiresReplace = !req.PlanValue.IsUnknown()
+		}, description, description)
+}
+
+// asStays is the plan of a machine that is there, under the host and name that it has while those are unknown: it is an error if
+// they turn out to be others.
+func (m model) asStays(state model) model {
+	orState := func(is, was types.String) types.String {
+		if is.IsUnknown() {
+			return was
+		}
+		return is
+	}
+	m.Host, m.Name = orState(m.Host, state.Host), orState(m.Name, state.Name)
+	return m
+}
+
+// replacedBy are the attributes that are known to make it another machine; was and is are what is emulated.
+func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) {
+	if !m.Host.Equal(state.Host) {
+		paths = append(paths, path.Root("host"))
+	}
+	if !m.Name.Equal(state.Name) {
+		paths = append(paths, path.Root("name"))
+	}
+	if otherMachine(was, is) {
+		paths = append(paths, path.Root("machine"))
+	}
+	return paths
+}
+
+// planReplacement says what is lost with a machine that is replaced. Where nobody can be asked any more, that is an error.
+func (r *machine) planReplacement(state model, by path.Paths, diags *diag.Diagnostics) {
+	switch {
+	case len(by) == 0:
+	case r.backend.Applies():
+		addChanged(diags, state, by)
+	case r.backend.HasRefreshed():
+		state.warnOfLoss("Replacing", diags)
+	default: // it may be the plan that Terraform makes while it applies
+		state.warnOfLoss("Replacing", diags)
+		diags.AddWarning("Machine "+state.ID.ValueString()+" is replaced", "If Terraform stops with an inconsistent final plan, the plan before "+
+			"could not know that, and nothing was changed. Plan and apply again: the plan will say that the machine is replaced.")
+	}
+}
+
+// addChanged is the error of a machine that turns out to be another one during the apply.
+func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
+	for _, p := range by {
+		diags.AddAttributeError(p, "The machine changed during the apply", fmt.Sprintf(
+			"%s of machine %s could not be known by the plan, and turns out to make it another machine. Nothing was changed. Plan and apply "+
+				"again: the plan will say that the machine is replaced.", p, state.ID.ValueString()))
+	}
+}

@@ -1,0 +1,51 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// A host, name or type that only the apply tells replaces no machine, and is an error if it turns out to be another one.
+func TestAccVirtualMachine_UnknownNeverReplaces(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	config := func(host, memory string) {
+		cli.Write("main.tf", acctest.Provider(l, "unknown")+fmt.Sprintf(`
+resource "terraform_data" "place" {
+  input = { host = %q, name = "web", memory = %q, type = "pc" }
+}
+
+resource "virtclaim_virtual_machine" "web" {
+  host    = terraform_data.place.output.host
+  name    = terraform_data.place.output.name
+  memory  = terraform_data.place.output.memory
+  running = false
+  machine = { type = terraform_data.place.output.type, domain_type = "qemu" }
+}
+
+output "uuid" { value = virtclaim_virtual_machine.web.uuid }
+`, host, memory))
+	}
+	config("host-a", "32Mi")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	was := cli.Must("output", "-raw", "uuid")
+	config("host-a", "48Mi")
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 2 changed, 0 destroyed") {
+		t.Errorf("the machine was not just changed:\n%s", out)
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || cli.Must("output", "-raw", "uuid") != was {
+		t.Errorf("the machine is not the one that it was:\n%s", plan)
+	}
+	config("host-b", "64Mi")
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("Plan and apply again: the plan will say that").MatchString(out) {
+		t.Errorf("the apply ended with %v:\n%s", err, out)
+	}
+	if memory, err := l.Hosts["host-a"].Virsh(t.Context(), "dominfo", was); err != nil || !strings.Contains(memory, "49152 KiB") {
+		t.Errorf("the machine was touched: %v %s", err, memory)
+	}
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_virtual_machine.web must be replaced")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

@@ -1,0 +1,37 @@
+package tfvalue
+
+import (
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ReadBelow is a volume, which may be known in part only, whose chain says what volume.Uses does: disks below the top image
+// are read-shared.
+func ReadBelow(o types.Object) types.Object {
+	images, ok := o.Attributes()["images"].(types.List)
+	if !ok || o.IsUnknown() || images.IsUnknown() || images.IsNull() {
+		return o
+	}
+	elements := images.Elements()
+	for depth, e := range elements {
+		if i, ok := e.(types.Object); ok && depth > 0 && isExclusiveDisk(i) {
+			fields := maps.Clone(i.Attributes())
+			fields["access_mode"] = types.StringValue(string(volume.ReadShared))
+			elements[depth] = types.ObjectValueMust(imageTypes, fields)
+		}
+	}
+	fields := maps.Clone(o.Attributes())
+	fields["images"] = types.ListValueMust(imageType, elements)
+	return types.ObjectValueMust(VolumeTypes, fields)
+}
+
+// isExclusiveDisk tells whether an image is known to be a disk that is write-exclusive. One whose binding is not known yet is none.
+func isExclusiveDisk(i types.Object) bool {
+	is := func(name string, want attr.Value) bool { return want.Equal(i.Attributes()[name]) }
+	return is("type", types.StringValue("file")) && is("binding", types.StringNull()) &&
+		is("access_mode", types.StringValue(string(volume.WriteExclusive)))
+}
