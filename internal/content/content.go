@@ -48,6 +48,7 @@ type Host interface {
 	Upload(ctx context.Context, u host.Upload) error
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
 	UUID(ctx context.Context) (string, error)
+	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error

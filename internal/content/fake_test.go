@@ -359,3 +359,8 @@ func (h *fakeHost) xmls() (all []string) {
 	}
 	return all
 }
+
+// InFolder has a pool of the folder's name, with whatever volumes have been put there.
+func (h *fakeHost) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
+	return use(ctx, path)
+}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -39,7 +40,8 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 	return slices.Compact(keys), err
 }
 
-// enter asks all hosts whether the machine, whose stored definition has them already, may use these disks.
+// enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own
+// whether their files are what they were when they were bound: a pod may have put a symbolic link in their place.
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts}
 	for _, key := range keys {
@@ -48,7 +50,10 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	if len(e.Images) == 0 {
 		return nil
 	}
-	return guard.Enter(ctx, e)
+	if err := guard.Enter(ctx, e); err != nil {
+		return err
+	}
+	return content.Recheck(ctx, l.host, e.Images)
 }
 
 // withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is

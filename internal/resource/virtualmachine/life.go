@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -32,6 +33,7 @@ type domains interface {
 
 	guard.Host
 	guard.Waiter
+	content.Folders
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
 	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
