@@ -355,3 +355,18 @@ func giveIdentity(t *testing.T, head []byte, id string) []byte {
 	}
 	return head
 }
+
+// A master that has become a symbolic link since it was bound is not copied.
+func TestMake_RefusesToCloneALink(t *testing.T) {
+	spec := clone("web")
+	spec.Master.Images = []volume.Image{{Type: "file", Format: "raw", Name: "/claim/disk.img", AccessMode: volume.ReadShared, Binding: "b"}}
+	h := newHost()
+	if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, content.ErrNotRegular) {
+		t.Error(err)
+	}
+	if len(h.volumes) > 0 || len(h.domains) > 0 {
+		t.Errorf("left are %v, %v", h.volumes, h.domains)
+	}
+	h.volumes["/claim/disk.img"] = &fakeVolume{StorageVolume: host.StorageVolume{Type: "file"}}
+	mustMake(t, h, spec)
+}

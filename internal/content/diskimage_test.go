@@ -3,7 +3,6 @@ package content_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,47 +12,38 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// folders is a host with pools by target and files by pool.
+// folders is a host with a folder that has files, by their types, and one that appears when its making is refused.
 type folders struct {
-	pools map[string]string
-	files []string
+	files map[string]string
+	late  string
 	did   []string
 	fail  error
 }
 
-func (f *folders) PoolOfTarget(_ context.Context, path string) (string, error) {
-	if pool, ok := f.pools[strings.TrimSuffix(path, "/")]; ok {
-		return pool, nil
-	}
-	return "", host.ErrNotFound
-}
-
-func (f *folders) OpenFolder(_ context.Context, name, path string) error {
+func (f *folders) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
 	f.did = append(f.did, "open "+path)
-	f.pools[strings.TrimSuffix(path, "/")] = name
-	return nil
-}
-
-func (f *folders) CloseFolder(ctx context.Context, _ string) error {
-	f.did = append(f.did, "close")
-	return ctx.Err()
+	return use(ctx, path)
 }
 
 func (f *folders) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
-	if slices.Contains(f.files, name) {
-		return host.StorageVolume{Pool: pool, Name: name}, nil
+	if kind, ok := f.files[name]; ok {
+		return host.StorageVolume{Pool: pool, Name: name, Type: kind}, nil
 	}
 	return host.StorageVolume{}, host.ErrNotFound
 }
 
 func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.StorageVolume, _ bool) error {
 	f.did = append(f.did, "make")
+	if f.late != "" {
+		f.files = map[string]string{"disk.img": f.late}
+	}
 	if xml.Capacity.Value != 7<<20 || xml.Allocation.Value != 0 || xml.Target.Format.Type != "raw" {
 		return errors.New("not raw, sparse and aligned")
 	}
 	return f.fail
 }
 
+// MakeDiskImage makes what is missing, leaves regular files alone, and refuses anything else.
 func TestMakeDiskImage(t *testing.T) {
 	full := errors.New("no space left")
 	for name, c := range map[string]struct {
@@ -61,12 +51,12 @@ func TestMakeDiskImage(t *testing.T) {
 		did  string
 		err  error
 	}{
-		"in a folder":                    {folders{pools: map[string]string{}}, "open /mnt/data/, make, close", nil},
-		"in the folder of a pool":        {folders{pools: map[string]string{"/mnt/data": "data"}}, "make", nil},
-		"that is there":                  {folders{pools: map[string]string{}, files: []string{"disk.img"}}, "open /mnt/data/, close", nil},
-		"that somebody makes meanwhile":  {folders{pools: map[string]string{}, fail: host.ErrExists}, "open /mnt/data/, make, close", nil},
-		"on a full disk":                 {folders{pools: map[string]string{}, fail: full}, "open /mnt/data/, make, close", full},
-		"where an interruption left one": {folders{pools: map[string]string{"/mnt/data": "virtclaim-folder-aa7c3a4e25c00c64"}}, "make, close", nil},
+		"in a folder":                   {folders{}, "open /mnt/data, make", nil},
+		"that is there":                 {folders{files: map[string]string{"disk.img": "file"}}, "open /mnt/data", nil},
+		"that is a folder":              {folders{files: map[string]string{"disk.img": "dir"}}, "open /mnt/data", content.ErrNotRegular},
+		"that somebody makes meanwhile": {folders{late: "file", fail: host.ErrExists}, "open /mnt/data, make", nil},
+		"that is a link":                {folders{fail: host.ErrExists}, "open /mnt/data, make", content.ErrNotRegular},
+		"on a full disk":                {folders{fail: full}, "open /mnt/data, make", full},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

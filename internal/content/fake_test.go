@@ -425,3 +425,8 @@ func (h *fakeHost) UndefineSecret(_ context.Context, uuid string) error {
 		maps.DeleteFunc(h.secrets, func(_ string, s libvirtxml.Secret) bool { return s.UUID == uuid })
 	})
 }
+
+// InFolder has a pool of the folder's name, with whatever volumes have been put there.
+func (h *fakeHost) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
+	return use(ctx, path)
+}

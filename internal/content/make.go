@@ -177,6 +177,9 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	if err := s.admit(ctx); err != nil {
 		return made, err
 	}
+	if err := Recheck(ctx, h, s.Master.Images); err != nil {
+		return made, err
+	}
 	if err := j.copy(ctx, report); err != nil {
 		return made, err
 	}

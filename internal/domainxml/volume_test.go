@@ -188,3 +188,25 @@ func TestADeviceThatBecomesWriteSharedLosesItsCache(t *testing.T) {
 		t.Errorf("the cache is %s", d.Driver.Cache)
 	}
 }
+
+// Each image of a chain has its format written out and the chain its end, so that nothing is probed that a guest has written.
+func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
+	over := volume.Image{Type: "file", Format: "qcow2", Name: "/pool/web.qcow2"}
+	for name, c := range map[string]struct {
+		images []volume.Image
+		want   []string
+	}{
+		"raw":   {[]volume.Image{networkImage("rbd", "pool/image")}, []string{`<driver name="qemu" type="raw"`}},
+		"chain": {[]volume.Image{over, networkImage("rbd", "pool/image")}, []string{`type="qcow2"`, `<format type="raw">`, `<backingStore></backingStore>`}},
+	} {
+		xml, err := DiskXML(volume.Volume{Images: c.images})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(xml, want) {
+				t.Errorf("%s: no %s in %s", name, want, xml)
+			}
+		}
+	}
+}

@@ -30,6 +30,9 @@ type Host struct {
 
 	able   sync.Map // of DomainCapabilities by Hardware
 	silent atomic.Bool
+	// folders has the pools of InFolder one user each; unmounting is held while one is about to unmount.
+	folders    keyedLock
+	unmounting sync.Mutex
 }
 
 // call runs f on the host's connection and gives its error with what was done, and where. go-libvirt's calls take no

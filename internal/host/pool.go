@@ -141,27 +141,6 @@ func (h *Host) MakeDirPool(ctx context.Context, name, path string) error {
 	})
 }
 
-// OpenFolder makes a pool of the files in a folder, which is gone at the host's next start, or with CloseFolder.
-func (h *Host) OpenFolder(ctx context.Context, name, path string) error {
-	pool := libvirtxml.StoragePool{Type: "dir", Name: name, Target: &libvirtxml.StoragePoolTarget{Path: path}}
-	xml, err := pool.Marshal()
-	if err != nil {
-		return err
-	}
-	return do(ctx, h, "open folder "+path, func(l *libvirt.Libvirt) error {
-		_, err := l.StoragePoolCreateXML(xml, 0)
-		return err
-	})
-}
-
-// CloseFolder ends such a pool and leaves its files.
-func (h *Host) CloseFolder(ctx context.Context, name string) error {
-	_, err := onPool(ctx, h, "close folder", name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
-		return struct{}{}, l.StoragePoolDestroy(p)
-	})
-	return err
-}
-
 // StartPool starts a pool that is not active.
 func (h *Host) StartPool(ctx context.Context, name string) error {
 	_, err := onPool(ctx, h, "start storage pool "+name, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {

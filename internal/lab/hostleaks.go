@@ -32,8 +32,8 @@ func (h *Host) look(ctx context.Context) ([]string, error) {
 }
 
 // guestFiles are libvirt's folders of what guests keep beside their disks: the variables of their firmware, and the state of
-// their TPMs, in a folder for each domain.
-const guestFiles = "/var/lib/libvirt/qemu/nvram /var/lib/libvirt/swtpm"
+// their TPMs, in a folder for each domain; and that of what virtclaim mounts.
+const guestFiles = "/var/lib/libvirt/qemu/nvram /var/lib/libvirt/swtpm /run/libvirt/virtclaim"
 
 // lookAtGuestFiles sees them as root does. What stays behind is short enough for one answer.
 func (h *Host) lookAtGuestFiles(ctx context.Context) (lines []string, err error) {

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,8 +27,8 @@ func SameStorage(a, b Image) bool {
 		return x == y
 	}
 	if a.Type != "network" && b.Type != "network" {
-		// A device is the same whether it is opened as a file or as a block device.
-		return a.Name == b.Name && shareHost(a, b)
+		// A device is the same whether it is opened as a file or as a block device. Domains made by hand spell paths as they like.
+		return path.Clean(a.Name) == path.Clean(b.Name) && shareHost(a, b)
 	}
 	if a.Type != b.Type || a.Protocol != b.Protocol {
 		return false

@@ -53,6 +53,8 @@ func TestSameStorage(t *testing.T) {
 		{"two partitions of an iscsi unit", partition(iqn, 1), partition(iqn, 2), false},
 		{"a partition of an iscsi unit from another host", partition(iqn, 1), onHosts(partition(iqn, 1), "other"), true},
 		{"iscsi of another unit that a host has logged in to", iscsi(iqn+"/1", "a"), local("block", "/dev/disk/by-path/ip-a:3260-iscsi-"+iqn+"-lun-10", "", "h"), false},
+		{"a file whose path is spelled otherwise", local("file", "/claims/a/disk.img", "", "h"), local("file", "/claims//b/./../a/disk.img", "", "h"), true},
+		{"files of two folders", local("file", "/claims/a/disk.img", "", "h"), local("file", "/claims/b/disk.img", "", "h"), false},
 		{"iscsi against nbd", iscsi("x", "a"), network("nbd", "x", Server{Host: "a"}), false},
 
 		{

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -39,7 +40,8 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 	return slices.Compact(keys), err
 }
 
-// enter asks all hosts whether the machine, whose stored definition has them already, may use these disks.
+// enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own
+// whether their files are what they were when they were bound: a pod may have put a symbolic link in their place.
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts}
 	for _, key := range keys {
@@ -52,6 +54,9 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 		return err
 	}
 	if err := guard.Enter(ctx, e); err != nil {
+		return err
+	}
+	if err := content.Recheck(ctx, l.host, e.Images); err != nil {
 		return err
 	}
 	return l.checkMasters(ctx, uuid, want, keys)

@@ -35,6 +35,7 @@ type domains interface {
 	guard.Waiter
 	content.Locator
 	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+	content.Folders
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
 	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string

@@ -36,7 +36,7 @@ func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claime
 	}
 	if auth := v.Images[0].Auth; auth != nil && auth.Type == "ceph" {
 		for _, key := range fresh {
-			if _, err := r.open(ctx, key, *v); err != nil {
+			if _, err := r.open(ctx, key, *v, diags); err != nil {
 				return err
 			}
 		}
@@ -44,7 +44,7 @@ func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claime
 	if v.Capacity != nil {
 		return nil
 	}
-	size, err := r.measure(ctx, *v, hosts)
+	size, err := r.measure(ctx, *v, hosts, diags)
 	if err == nil {
 		v.Capacity = &size
 	}
@@ -62,10 +62,10 @@ func newImage(ctx context.Context, plan, state model, found source.Resolved, dia
 }
 
 // measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.
-func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string) (int64, error) {
+func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, diags *diag.Diagnostics) (int64, error) {
 	var failed []error
 	for _, key := range hosts {
-		size, err := r.open(ctx, key, v)
+		size, err := r.open(ctx, key, v, diags)
 		if err == nil {
 			return size, nil
 		}
@@ -79,9 +79,12 @@ func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string) 
 }
 
 // open has a host open the volume, and tells its size in bytes.
-func (r *binding) open(ctx context.Context, key string, v volume.Volume) (int64, error) {
+func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *diag.Diagnostics) (int64, error) {
 	h, err := r.backend.Hosts.Host(key)
 	if err != nil {
+		return 0, err
+	}
+	if err := checkRegular(ctx, h, v, diags); err != nil {
 		return 0, err
 	}
 	xml, err := domainxml.DiskXML(v)

@@ -48,7 +48,7 @@ func sourceAttributes() map[string]schema.Attribute {
 						"certificate: that of an authority of your own goes among the host's trusted ones.",
 				},
 			}),
-		"file": object("A raw image in a file of the hosts.", map[string]schema.Attribute{
+		"file": object("A raw image in a regular file of the hosts. A symbolic link is refused.", map[string]schema.Attribute{
 			"path": required("Absolute path of the file, the same on each host."),
 		}),
 		"block": object("A block device of the hosts.", map[string]schema.Attribute{
@@ -102,7 +102,8 @@ func claimAttribute() schema.SingleNestedAttribute {
 			"Works with every type of PersistentVolume; needed where QEMU can't open the volume itself."),
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Make `disk.img` if a Filesystem volume has none: raw, sparse, of the claim's capacity. A file " +
-				"that is there is never touched. Where QEMU opens the volume itself (NFS, GlusterFS), this needs `mount_path`.",
+				"that is there is never touched, a symbolic link never followed. Where QEMU opens the volume itself (NFS, GlusterFS), this needs " +
+				"`mount_path`; the host needs Linux 5.10 or later.",
 		},
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},

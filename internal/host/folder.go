@@ -1,0 +1,178 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
+	"libvirt.org/go/libvirtxml"
+)
+
+// ErrFollowsLinks is the error of a host that can't be asked to open files without following symbolic links: its libvirt may
+// not mount, or its kernel or mount command does not know the option nosymfollow.
+var ErrFollowsLinks = errors.New("the host can't open files without following symbolic links")
+
+// noFollow is the mount option that has the kernel refuse to follow symbolic links, since Linux 5.10.
+const noFollow = "nosymfollow"
+
+// folderPrefix starts the names of the pools that InFolder makes.
+const folderPrefix = "virtclaim-folder-"
+
+// folderTargets is where these pools are mounted: below a folder of libvirt's own, which every host has.
+const folderTargets = "/run/libvirt/virtclaim/"
+
+// folderPool is a pool over a folder. Its name follows from the folder's path, so that the next apply finds what an
+// interrupted one has left.
+type folderPool struct {
+	name, target, path string
+	id                 uuid.UUID
+	unmounting         *sync.Mutex
+}
+
+func (h *Host) folderPool(path string) folderPool {
+	sum := sha256.Sum256([]byte(path))
+	name := folderPrefix + hex.EncodeToString(sum[:8])
+	return folderPool{name, folderTargets + name, path, uuid.UUID(sum[16:]), &h.unmounting}
+}
+
+// InFolder runs use with a pool of the files in a folder, through which nothing follows a symbolic link. libvirt mounts the
+// folder once more for that: nothing else that it offers tells a link from what it leads to. A host that can't is
+// ErrFollowsLinks, told by its table of mounts: a mount command that does not know the option may ignore it.
+func (h *Host) InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error {
+	f := h.folderPool(path)
+	release, err := h.folders.lock(ctx, f.name)
+	if err != nil {
+		return h.failed("wait for folder "+path, err)
+	}
+	defer release()
+	for range tries {
+		var gone bool
+		if gone, err = h.inFolder(ctx, f, use); !gone {
+			break
+		}
+	}
+	return err
+}
+
+// inFolder tells, too, whether another apply has closed the pool meanwhile.
+func (h *Host) inFolder(ctx context.Context, f folderPool, use func(ctx context.Context, pool string) error) (gone bool, err error) {
+	if err := do(ctx, h, "mount folder "+f.path, f.open); err != nil {
+		return false, err
+	}
+	if err = use(ctx, f.name); err != nil {
+		pool, failed := h.Pool(ctx, f.name)
+		gone = errors.Is(failed, ErrNoPool) || failed == nil && !pool.Active
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+	defer cancel()
+	return gone, errors.Join(err, do(ctx, h, "unmount folder "+f.path, f.close))
+}
+
+func (f folderPool) open(l *libvirt.Libvirt) error {
+	if err := f.close(l); err != nil { // what an interrupted apply has left
+		return err
+	}
+	p, err := f.define(l, f.path, "bind", noFollow)
+	if err != nil {
+		return err
+	}
+	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+	mounts, unseen := f.mounts(l)
+	switch {
+	case unseen == nil && len(mounts) > 0 && err == nil && mounts[0].has(noFollow):
+		return nil
+	case unseen != nil || len(mounts) == 0 || err == nil:
+		// A folder whose files make the pool fail is mounted by then: nobody who writes there can pretend that this host can't.
+		err = fmt.Errorf("%w: %w", ErrFollowsLinks, errors.Join(err, unseen))
+	}
+	return errors.Join(err, f.close(l))
+}
+
+// close ends the pool. libvirt leaves a bind mounted when its pool ends: it looks for the pool's source in the table of mounts,
+// which has the device of the folder's filesystem. So the pool gets that as its source first.
+func (f folderPool) close(l *libvirt.Libvirt) error {
+	p, err := l.StoragePoolLookupByName(f.name)
+	if isCode(err, libvirt.ErrNoStoragePool) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mounts, err := f.mounts(l)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if err := f.unmount(l, p, m); err != nil {
+			return err
+		}
+	}
+	if err := end(l, p); err != nil {
+		return err
+	}
+	// The folder of the target is missing where the pool could not be built.
+	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
+	return l.StoragePoolUndefine(p)
+}
+
+func (f folderPool) unmount(l *libvirt.Libvirt, p libvirt.StoragePool, m mount) error {
+	f.unmounting.Lock() // no two pools of a host have the same source
+	defer f.unmounting.Unlock()
+	if err := end(l, p); err != nil {
+		return err
+	}
+	_, err := f.define(l, m.device)
+	if err != nil && strings.HasPrefix(m.device, "/dev/") {
+		// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
+		_, err = f.define(l, "/dev/block/"+m.number)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.StoragePoolCreate(p, 0); err != nil {
+		return err
+	}
+	return end(l, p)
+}
+
+// end stops a pool that is active.
+func end(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	active, err := l.StoragePoolIsActive(p)
+	if err == nil && active != 0 {
+		err = l.StoragePoolDestroy(p)
+	}
+	return err
+}
+
+func (f folderPool) define(l *libvirt.Libvirt, device string, options ...string) (libvirt.StoragePool, error) {
+	pool := libvirtxml.StoragePool{
+		Type: "fs", Name: f.name, UUID: f.id.String(),
+		Source: &libvirtxml.StoragePoolSource{
+			Device: []libvirtxml.StoragePoolSourceDevice{{Path: device}}, Format: &libvirtxml.StoragePoolSourceFormat{Type: "auto"},
+		},
+		Target: &libvirtxml.StoragePoolTarget{Path: f.target},
+	}
+	if len(options) > 0 {
+		pool.FSCommandline = &libvirtxml.StoragePoolFSCommandline{}
+		for _, option := range options {
+			pool.FSCommandline.Options = append(pool.FSCommandline.Options, libvirtxml.StoragePoolFSCommandlineOption{Name: option})
+		}
+	}
+	xml, err := pool.Marshal()
+	if err != nil {
+		return libvirt.StoragePool{}, err
+	}
+	return l.StoragePoolDefineXML(xml, 0)
+}
+
+// mounts are those at the pool's target, the top one first.
+func (f folderPool) mounts(l *libvirt.Libvirt) ([]mount, error) {
+	table, err := readHostFile(l, f.name, mountTable)
+	return mountsAt(string(table), f.target), err
+}

@@ -1,0 +1,53 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// A pool of InFolder lists regular files only, follows no link, and leaves neither mount nor pool, also after an interruption.
+func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
+	l := acctest.Lab(t)
+	h, _ := hostA(t, l)
+	dir := filepath.Join(t.TempDir(), "with space")
+	secret := filepath.Join(t.TempDir(), "secret")
+	err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(secret, []byte("secret"), 0o600),
+		os.WriteFile(filepath.Join(dir, "plain"), nil, 0o600), os.Symlink(secret, filepath.Join(dir, "link")),
+		os.Symlink("nowhere", filepath.Join(dir, "dangling")), syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	interrupted := errors.New("interrupted")
+	look := func(h *host.Host, inside func(pool string) error) error {
+		return h.InFolder(t.Context(), dir, func(ctx context.Context, pool string) error {
+			for name, want := range map[string]error{"plain": nil, "link": host.ErrNotFound, "dangling": host.ErrNotFound, "fifo": host.ErrNotFound} {
+				if _, err := h.Volume(ctx, pool, name); !errors.Is(err, want) {
+					t.Errorf("%s: %v, want %v", name, err, want)
+				}
+			}
+			return inside(pool)
+		})
+	}
+	other, _ := hostA(t, l)
+	times := 0
+	err = look(h, func(string) error {
+		if times++; times > 1 {
+			return nil
+		}
+		// Another apply takes the pool for one that an interrupted apply has left.
+		return errors.Join(look(other, func(string) error { return nil }), interrupted)
+	})
+	if err != nil || times != 2 {
+		t.Errorf("after %d times: %v", times, err)
+	}
+	if err := look(h, func(string) error { return interrupted }); !errors.Is(err, interrupted) {
+		t.Error(err)
+	}
+}

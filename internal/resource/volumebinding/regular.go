@@ -1,0 +1,26 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// checkRegular refuses a volume in a file of the host that is no regular file, and warns where the host can't tell.
+func checkRegular(ctx context.Context, h *host.Host, v volume.Volume, diags *diag.Diagnostics) error {
+	err := content.CheckRegular(ctx, h, v.Images)
+	if !errors.Is(err, host.ErrFollowsLinks) {
+		return err
+	}
+	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host %s. Whoever can "+
+		"write to its folder, such as a pod that mounts the claim, can give the machine any file of that host with one. Mount the volume "+
+		"on the host with the option nosymfollow (in mountOptions of the PersistentVolume where kubelet mounts it), or see to it that "+
+		"only trusted users write there. The guide on security has more.", err, v.Images[0].Name, h.Key))
+	return nil
+}
