@@ -20,17 +20,25 @@ var ErrInUse = errors.New("it is in use")
 // says what to do. Uses that spares is true of are left as they are: they do not depend on what goes. nil spares none.
 func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, spares func(Use) bool) error {
 	var all []Use
+	var refused []error
 	for key, h := range hosts {
-		uses, err := Users(ctx, key, h, image)
+		domains, err := h.Domains(ctx)
+		if err != nil {
+			return err
+		}
+		uses, err := usersAmong(ctx, key, h, domains, image)
 		if err != nil {
 			return err
 		}
 		all = append(all, uses...)
+		refused = append(refused, externalAmong(key, domains, image))
+	}
+	if err := errors.Join(refused...); err != nil {
+		return err
 	}
 	if spares != nil {
 		all = slices.DeleteFunc(all, spares)
 	}
-	var refused []error
 	for _, u := range all {
 		refused = append(refused, u.refusal(image, owners))
 	}

@@ -2,6 +2,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,6 +213,10 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	}
 	key, top := state.Host.ValueString(), own.Images[0]
 	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
+	if errors.Is(err, content.ErrBacking) {
+		// To remove the overlay is no good advice when a machine writes to it.
+		err = cmp.Or(guard.External(ctx, key, h, top), err)
+	}
 	if err == nil {
 		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
 	}

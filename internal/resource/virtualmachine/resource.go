@@ -177,6 +177,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
+	state.warnOfExternal(is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
 	if reflect.DeepEqual(before, state) {
@@ -240,6 +241,12 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err == nil {
+		err = life{host: h}.checkChains(ctx, state.UUID.ValueString(), domainxml.Machine{})
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		err = nil // end finds it gone, too
+	}
 	if err == nil {
 		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}
