@@ -3,6 +3,7 @@ package domainxml
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -187,6 +188,19 @@ func namesOf(images []volume.Image) (names []string) {
 		names = append(names, i.Name)
 	}
 	return names
+}
+
+// missing are the noted images, as far as they are files, when the chain of a disk has not even the top one.
+func (m diskMark) missing(d libvirtxml.DomainDisk, chain []volume.Image) (images []volume.Image) {
+	if e, is := external(d, chain, m.names(), nil); !isFixed(d) || !is || e.Depth >= 0 {
+		return nil
+	}
+	for _, i := range m.Images {
+		if path.IsAbs(i.Name) {
+			images = append(images, volume.Image{Type: "file", Name: i.Name, AccessMode: i.AccessMode, Generation: i.Generation, Binding: i.Binding, Hosts: i.Hosts})
+		}
+	}
+	return images
 }
 
 func (m diskMark) names() (names []string) {

@@ -84,6 +84,13 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 	return errors.Join(refused...)
 }
 
+// external is the disk of a use when somebody else has changed its chain.
+func (u Use) external() (e domainxml.External, is bool, err error) {
+	all, err := domainxml.Externals(u.stored, u.live)
+	e, is = all[u.Device.Key]
+	return e, is, err
+}
+
 // has tells whether the image is one of a disk's, or was before the disk was moved.
 func has(e domainxml.External, image volume.Image) bool {
 	return e.Depth < 0 && slices.Contains(e.Noted, image.Name) || slices.ContainsFunc(e.Chain, func(i volume.Image) bool {

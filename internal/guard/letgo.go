@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,25 +21,17 @@ var ErrInUse = errors.New("it is in use")
 // says what to do. Uses that spares is true of are left as they are: they do not depend on what goes. nil spares none.
 func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, spares func(Use) bool) error {
 	var all []Use
-	var refused []error
 	for key, h := range hosts {
-		domains, err := h.Domains(ctx)
-		if err != nil {
-			return err
-		}
-		uses, err := usersAmong(ctx, key, h, domains, image)
+		uses, err := Users(ctx, key, h, image)
 		if err != nil {
 			return err
 		}
 		all = append(all, uses...)
-		refused = append(refused, externalAmong(key, domains, image))
-	}
-	if err := errors.Join(refused...); err != nil {
-		return err
 	}
 	if spares != nil {
 		all = slices.DeleteFunc(all, spares)
 	}
+	var refused []error
 	for _, u := range all {
 		refused = append(refused, u.refusal(image, owners))
 	}
@@ -58,6 +51,9 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 
 // refusal says why a use can't be ended; nil when it can.
 func (u Use) refusal(image volume.Image, owners []string) error {
+	if e, is, err := u.external(); err != nil || is && !u.isCopy {
+		return cmp.Or(err, fmt.Errorf("%w: on host %s, %s", ErrInUse, u.Host, ExplainExternal(u.Domain, u.Device.Key, e)))
+	}
 	var why string
 	switch {
 	case u.isCopy && u.Live:
