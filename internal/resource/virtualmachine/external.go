@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
@@ -78,6 +79,23 @@ func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machi
 		return err
 	}
 	return refuseExternal(is, want)
+}
+
+// checkEnd refuses to end a domain when that would lose what somebody else has made of a disk, or while a block job runs. Of a QEMU that
+// does not answer nobody knows the jobs: it can be ended all the same. So can a domain that is gone.
+func (l life) checkEnd(ctx context.Context, uuid string) error {
+	is, live, err := l.chains(ctx, uuid, domainxml.Machine{})
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.completeExternal(ctx, uuid, is.External)
+	if err := l.addJobs(ctx, uuid, live, &is); err != nil {
+		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
+	}
+	return refuseExternal(is, domainxml.Machine{})
 }
 
 // chains is the stored machine with the disks that somebody else has changed, and the live XML.

@@ -108,20 +108,48 @@ func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	cli.Must("apply", "-auto-approve")
 	unchanged()
 
-	// A snapshot of a domain that is off, whose definition does not say what is below; it is adopted.
+	// A snapshot of a domain that is off, whose definition does not say what is below.
 	virsh("destroy", "web")
 	virsh("snapshot-create-as", "web", "cold", "--disk-only")
 	top = filepath.Join(folder, "root.cold")
 	out := cli.Must("plan", "-no-color")
-	if !message("Disk root of machine web", "overlay "+top, "snapshot cold", "virsh start web").MatchString(out) || strings.Contains(out, "images") {
+	if !message("Disk root of machine web", "overlay "+top, "snapshot cold", "virsh start web", "--base "+base+" --active").MatchString(out) || strings.Contains(out, "images") {
 		t.Errorf("the snapshot of a domain that is off:\n%s", out)
 	}
 	refused("a start", []string{"machine could not be updated", top, "virsh start web"}, "apply")
-	write("b", "", "cold", externalDisk("cold", "")+"")
-	cli.Replace("main.tf", `name       = "cold"`, "name = \"root.cold\"\n  copy_mode = \"copy-on-write\"\n  source = { volume = virtclaim_disk.root.volume }")
-	cli.Must("import", "-no-color", "virtclaim_disk.cold", "host-a/ssd/root.cold")
-	cli.Must("apply", "-auto-approve", "-no-color")
-	unchanged()
+	virsh("start", "web", "--paused")
+	virsh("blockcommit", "web", "vda", "--base", base, "--active", "--pivot", "--wait")
 	virsh("snapshot-delete", "web", "cold", "--metadata")
+	if err := os.Remove(top); err != nil {
+		t.Error(err)
+	}
+	unchanged()
+
+	// One of a running domain that is adopted.
+	virsh("snapshot-create-as", "web", "warm", "--disk-only")
+	write("b", "", "warm", externalDisk("warm", over))
+	cli.Replace("main.tf", `name       = "warm"`, `name       = "root.warm"`)
+	cli.Replace("main.tf", `"root.warm"
+  usage_type = "fast"
+  copy_mode = "copy-on-write"
+  source = { volume = virtclaim_disk.lower.volume }`, `"root.warm"
+  usage_type = "fast"
+  copy_mode = "copy-on-write"
+  source = { volume = virtclaim_disk.root.volume }`)
+	cli.Must("import", "-no-color", "virtclaim_disk.warm", "host-a/ssd/root.warm")
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 2 changed, 0 destroyed") {
+		t.Errorf("the overlay was not just adopted:\n%s", out)
+	}
+	virsh("snapshot-delete", "web", "warm", "--metadata")
+	unchanged()
+
+	// One that is given up: then all can be destroyed.
+	virsh("snapshot-create-as", "web", "unwanted", "--disk-only")
+	virsh("destroy", "web")
+	virsh("detach-disk", "web", "vda", "--config")
+	virsh("snapshot-delete", "web", "unwanted", "--metadata")
+	if err := os.Remove(filepath.Join(folder, "root.unwanted")); err != nil {
+		t.Error(err)
+	}
 	cli.Must("destroy", "-auto-approve")
 }

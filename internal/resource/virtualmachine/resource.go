@@ -242,10 +242,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err == nil {
-		err = life{host: h}.checkChains(ctx, state.UUID.ValueString(), domainxml.Machine{})
-	}
-	if errors.Is(err, host.ErrNotFound) {
-		err = nil // end finds it gone, too
+		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString())
 	}
 	if err == nil {
 		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
