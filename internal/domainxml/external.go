@@ -81,8 +81,8 @@ func (m Machine) Replaced(want Machine) (keys []string) {
 	return keys
 }
 
-// Below adds the disks of a domain that virtclaim has not changed yet, running or stored, in which want's volume is below other images.
-func (m *Machine) Below(text string, want Machine) error {
+// AddOverlaid adds the disks of a domain that virtclaim has not changed yet, running or stored, in which want's volume is below other images.
+func (m *Machine) AddOverlaid(text string, want Machine) error {
 	if m.Mark.Phase != "" {
 		return nil
 	}

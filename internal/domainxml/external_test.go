@@ -113,14 +113,14 @@ func TestMachine_Replaced(t *testing.T) {
 }
 
 // In a domain made by hand nothing is noted: what is to be defined and is below another image there is below an overlay.
-func TestMachine_BelowInADomainMadeByHand(t *testing.T) {
+func TestMachine_AddOverlaid(t *testing.T) {
 	text := externalDomain("", externalSource("/snap", externalBacking("/ours", `<backingStore/>`)))
 	m, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Machine{Disks: map[string]Disk{"root": {Volume: volume.Volume{Images: []volume.Image{{Type: "file", Name: "/ours"}}}}}}
-	if err := m.Below(text, want); err != nil || !slices.Equal(m.Replaced(want), []string{"root"}) {
+	if err := m.AddOverlaid(text, want); err != nil || !slices.Equal(m.Replaced(want), []string{"root"}) {
 		t.Errorf("%+v, %v", m.External, err)
 	}
 }

@@ -123,7 +123,7 @@ func (l life) chains(ctx context.Context, uuid string, want domainxml.Machine) (
 		if text == "" {
 			continue
 		}
-		if err := is.Below(text, want); err != nil {
+		if err := is.AddOverlaid(text, want); err != nil {
 			return is, "", err
 		}
 	}
