@@ -96,6 +96,7 @@ func (m *Machine) AddOverlaid(text string, want Machine) error {
 			continue
 		}
 		if e, is := external(disk, parseVolume(disk).Images, nil, namesOf(images)); is {
+			e.Live = d.ID != nil // only a running domain has one
 			m.addExternal(diskKey(disk), e)
 		}
 	}

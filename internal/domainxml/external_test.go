@@ -120,7 +120,12 @@ func TestMachine_AddOverlaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Machine{Disks: map[string]Disk{"root": {Volume: volume.Volume{Images: []volume.Image{{Type: "file", Name: "/ours"}}}}}}
-	if err := m.AddOverlaid(text, want); err != nil || !slices.Equal(m.Replaced(want), []string{"root"}) {
-		t.Errorf("%+v, %v", m.External, err)
+	for _, running := range []bool{false, true} {
+		if running {
+			text = strings.Replace(text, "<domain ", `<domain id="1" `, 1)
+		}
+		if err := m.AddOverlaid(text, want); err != nil || !slices.Equal(m.Replaced(want), []string{"root"}) || m.External["root"].Live != running {
+			t.Errorf("running %v: %+v, %v", running, m.External, err)
+		}
 	}
 }
