@@ -27,6 +27,9 @@ type Attached struct {
 	Ephemeral bool
 	// Volume is what it opens, top first, with what virtclaim's metadata add to it.
 	Volume volume.Volume
+	// Noted is what virtclaim's metadata have of its volume when it opens nothing of that: a definition does not tell what is below an overlay that
+	// was made while the domain was off.
+	Noted []volume.Image
 }
 
 // AttachedTo lists what a domain's XML, stored or live, has, also what a block job copies a disk to and what is passed
@@ -50,6 +53,7 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), ReadOnly: isReadOnly(disk),
 			Ephemeral: disk.Transient != nil, Volume: parseDisk(disk, mark.disk(key)).Volume,
 		}
+		a.Noted = mark.disk(key).missing(disk, a.Volume.Images)
 		if disk.Target != nil {
 			a.Target = disk.Target.Dev
 		}

@@ -128,6 +128,11 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 			key := diskKey(disk)
 			m.Disks[key] = parseDisk(disk, mark.disk(key))
 		}
+		if noted := mark.disk(diskKey(disk)); isFixed(disk) && len(noted.Images) > 0 {
+			if e, is := external(disk, m.Disks[diskKey(disk)].Volume.Images, noted.names(), nil); is {
+				m.addExternal(diskKey(disk), e)
+			}
+		}
 	}
 	return nil
 }
@@ -153,6 +158,7 @@ func (m *Machine) Compare(live string) error {
 	}
 	stored := *m
 	stored.Disks = maps.Clone(m.Disks)
+	m.compareChains(d, mark)
 	m.AgentPort, m.AgentConnected, m.Endpoints = runs.GuestAgent, runs.AgentConnected, endpointsOf(d)
 	for _, p := range parts {
 		if p.drift != nil {
@@ -184,6 +190,7 @@ func (m *Machine) Compare(live string) error {
 	m.compareInterfaces(wires)
 	if m.Mark.Phase != "" {
 		m.Pending = slices.DeleteFunc(pendingOf(d, wires, runs, stored), m.driftsFrom(stored))
+		m.Pending = slices.DeleteFunc(m.Pending, m.isOfExternal)
 	}
 	return nil
 }

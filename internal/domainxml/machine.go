@@ -72,7 +72,9 @@ type Machine struct {
 	Endpoints Endpoints
 	// Pending is what a running machine goes on without until its next start: see Pending.
 	Pending []string
-	Mark    Mark
+	// External are disks whose chain somebody else has changed, by their keys.
+	External map[string]External
+	Mark     Mark
 }
 
 // Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.

@@ -121,11 +121,15 @@ func (m machineMark) disk(key string) diskMark {
 
 // complete adds to a disk read from a device what the mark knows of its volume. A device that somebody changed by hand to
 // another access mode or chain is believed over the mark. One that only reads, because it is a drive or was asked to, does so
-// under any access mode.
+// under any access mode. Below an overlay that somebody has put on top, what is noted holds as before.
 func (m diskMark) complete(d *Disk) {
 	v := &d.Volume
-	same := slices.EqualFunc(m.Images, v.Images, func(m imageMark, i volume.Image) bool { return m.Name == i.Name })
-	if !same || len(v.Images) == 0 {
+	above := len(v.Images) - len(m.Images)
+	if len(m.Images) == 0 || above < 0 || !slices.EqualFunc(m.Images, v.Images[above:], func(m imageMark, i volume.Image) bool { return m.Name == i.Name }) {
+		return
+	}
+	if above > 0 {
+		m.completeImages(v.Images[above:])
 		return
 	}
 	reads := v.Images[0].AccessMode == volume.ReadShared && (IsDrive(d.Device) || m.asks(readOnly))
@@ -134,8 +138,12 @@ func (m diskMark) complete(d *Disk) {
 	}
 	v.Capacity = m.Capacity
 	v.CopyOnRead = v.CopyOnRead || m.CopyOnRead
+	m.completeImages(v.Images)
+}
+
+func (m diskMark) completeImages(images []volume.Image) {
 	for n, mark := range m.Images {
-		i := &v.Images[n]
+		i := &images[n]
 		i.AccessMode, i.Generation, i.Binding, i.Hosts = mark.AccessMode, mark.Generation, mark.Binding, mark.Hosts
 	}
 }

@@ -123,6 +123,9 @@ func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text strin
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 	}
 	for _, a := range attached {
+		if d.Live == "" {
+			a.Volume.Images = slices.Concat(a.Volume.Images, a.Noted)
+		}
 		a.Volume.Images = a.Volume.Uses()
 		for depth, i := range a.Volume.Images {
 			if i.Type == "volume" {

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -103,10 +104,25 @@ func (m Master) users(ctx context.Context, key string, image volume.Image) (uses
 	}
 	h, err := m.Hosts(key)
 	if err == nil {
-		uses, err = Users(ctx, key, h, image)
+		uses, err = usersOfMaster(ctx, key, h, image)
+	}
+	if errors.Is(err, ErrInUse) {
+		return nil, err
 	}
 	if err != nil && needed {
 		return nil, fmt.Errorf("whether a machine writes to the master %s is not known: %w", image.Name, err)
 	}
 	return uses, nil
+}
+
+// usersOfMaster are Users, and ErrInUse where the image lacks what a machine has written to an overlay that is not virtclaim's.
+func usersOfMaster(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
+	domains, err := h.Domains(ctx)
+	if err == nil {
+		err = externalAmong(key, domains, image)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return usersAmong(ctx, key, h, domains, image)
 }

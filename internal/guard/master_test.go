@@ -62,6 +62,7 @@ func TestAwaitQuiet(t *testing.T) {
 		"one of many that write":             {writers, live(user(t, "db", high, "x", "ready", writers)), "domain db on host b runs and writes", false},
 		"one that runs beside the bindings":  {reader, live(user(t, "db", high, "x", "ready", exclusive)), "domain db on host b runs and writes", false},
 		"one that runs over it":              {exclusive, live(user(t, "db", high, "x", "ready", image("/ssd/over", "o"), exclusive)), "", false},
+		"one that was snapshotted":           {exclusive, snapshotted(t, exclusive), "has the overlay /ssd/over on top of its volume data", false},
 		"one that reads":                     {reader, live(user(t, "db", high, "x", "ready", reader)), "", false},
 		"one that discards what it writes":   {exclusive, discards, "", false},
 		"one that has it in a drive":         {exclusive, drives, "", false},

@@ -88,6 +88,12 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if size == 0 || !known {
 		return nil
 	}
+	if err := guard.External(ctx, plan.Host.ValueString(), h, own.Images[0]); err != nil {
+		if own.Capacity != nil && size <= *own.Capacity {
+			return nil // it has its size
+		}
+		return err
+	}
 	users, err := guard.Users(ctx, plan.Host.ValueString(), h, own.Images[0])
 	if err != nil {
 		return err

@@ -33,14 +33,15 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 		addError(diags, state, "The disk could not be read", err)
 		return
 	}
-	if !plan.isOver() {
+	if r.checkPool(ctx, h, plan, state, diags); !plan.isOver() {
 		plan.checkShared(state, v.Backing, diags)
-		return
-	}
-	if below := master.Images[0]; !isBacking(v.Backing, below) {
+	} else if below := master.Images[0]; !isBacking(v.Backing, below) {
 		diags.AddAttributeError(sourcePath, "Another master than it was made over", fmt.Sprintf(
 			"The imported disk %s is an overlay of %s, as its head says, and can't be laid over %s. Give it the source and the copy_mode "+
 				"that it was made with.", state.ID.ValueString(), cmp.Or(v.Backing, "nothing"), below.Name))
+	}
+	if !diags.HasError() {
+		r.checkChain(ctx, h, plan, state, v, diags)
 	}
 }
 

@@ -174,6 +174,9 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	plan.Digest = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics)
+	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
+		return
+	}
 	resp.RequiresReplace = plan.otherDisk(ctx, state, &resp.Diagnostics)
 	if len(resp.RequiresReplace) > 0 && r.backend.Applies() {
 		addChanged(&resp.Diagnostics, state, resp.RequiresReplace)

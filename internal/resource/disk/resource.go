@@ -2,6 +2,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,6 +210,10 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	key, top := state.Host.ValueString(), own.Images[0]
 	pool, name := state.Pool.ValueString(), state.Name.ValueString()
 	err := content.Removable(ctx, h, pool, name, top.Format, top.Generation)
+	if errors.Is(err, content.ErrBacking) {
+		// To remove the overlay is no good advice when a machine writes to it.
+		err = cmp.Or(guard.External(ctx, key, h, top), err)
+	}
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
 		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
 	}

@@ -93,8 +93,8 @@ func readDisks(m *model, is domainxml.Machine) {
 		return
 	}
 	disks := map[string]attr.Value{}
-	for key, d := range is.Disks {
-		disks[key] = diskObject(d)
+	for key := range is.Disks {
+		disks[key] = m.withKeptVolume(key, is)
 	}
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 }

@@ -36,6 +36,7 @@ type domains interface {
 	content.Locator
 	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
 	content.Folders
+	chains
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
 	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
@@ -96,6 +97,9 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. "+
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
 	}
+	if err := refuseExternal(is, want); err != nil {
+		return "", false, err
+	}
 	if want.Emulates(is) {
 		_, err := l.become(ctx, uuid, want, active, false)
 		return uuid, active, err
@@ -114,6 +118,9 @@ func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine)
 		return err
 	}
 	is, err := domainxml.Parse(stored)
+	if err == nil {
+		err = refuseExternal(is, want) // also what has come since it was asked
+	}
 	if err != nil {
 		return err
 	}
@@ -143,6 +150,9 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 // change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
 // is what the running guest goes on without; started tells that it was booted.
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
+	if err := l.checkChains(ctx, uuid, want); err != nil {
+		return nil, false, err
+	}
 	if !power.on {
 		if err := l.host.Stop(ctx, uuid, power.force); err != nil {
 			return nil, false, err
@@ -289,6 +299,7 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	state, err := l.host.State(ctx, uuid)
 	is.State = state.String()
 	if err != nil || !state.Active {
+		l.completeExternal(ctx, uuid, is.External)
 		return is, false, err
 	}
 	live, err := l.host.LiveXML(ctx, uuid)
@@ -298,6 +309,7 @@ func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, acti
 	if err := is.Compare(live); err != nil {
 		return is, true, err
 	}
+	l.completeExternal(ctx, uuid, is.External)
 	l.reach(ctx, uuid, &is)
 	return is, true, nil
 }

@@ -179,6 +179,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
+	state.warnOfExternal(is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
 	if reflect.DeepEqual(before, state) {
@@ -244,6 +245,9 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err == nil {
+		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString())
+	}
 	if err == nil {
 		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}

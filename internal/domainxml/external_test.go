@@ -1,0 +1,131 @@
+package domainxml
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+const externalMark = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="root"><image name="NOTED" generation="g" access-mode="write-exclusive"><host>a</host></image></disk></machine></metadata>`
+
+// externalDomain is the XML of a domain with the disk root, which has that inside, and with what virtclaim has noted of it.
+func externalDomain(noted, inside string) string {
+	mark := ""
+	if noted != "" {
+		mark = strings.Replace(externalMark, "NOTED", noted, 1)
+	}
+	return `<domain type="qemu"><name>web</name><memory unit="KiB">1024</memory>` + mark + `<os><type arch="x86_64">hvm</type></os><devices><disk type="file" device="disk"><driver name="qemu" type="qcow2"/>` +
+		inside + `<target dev="vda" bus="virtio"/><alias name="ua-disk-root"/></disk></devices></domain>`
+}
+
+func externalSource(path, below string) string {
+	return `<source file="` + path + `"/>` + below
+}
+
+func externalBacking(path, below string) string {
+	return `<backingStore type="file" index="3"><format type="qcow2"/><source file="` + path + `"/>` + below + `</backingStore>`
+}
+
+// What runs, what is stored and what is noted tell apart who has put what on top of a disk, has moved it, or is about to.
+func TestExternals(t *testing.T) {
+	const end = `<backingStore/>`
+	ours := externalSource("/ours", end)
+	snapped := externalSource("/snap", externalBacking("/ours", end))
+	twice := externalSource("/snap2", externalBacking("/snap", externalBacking("/ours", externalBacking("/master", end))))
+	for name, c := range map[string]struct {
+		stored, live string
+		depth        int
+		base, job    string
+		is           bool
+	}{
+		"ours on top":                         {externalDomain("/ours", ours), externalDomain("/ours", ours), 0, "", "", false},
+		"off, ours on top":                    {externalDomain("/ours", ours), "", 0, "", "", false},
+		"a snapshot":                          {externalDomain("/ours", snapped), externalDomain("/ours", snapped), 1, "/ours", "", true},
+		"a snapshot of a snapshot":            {externalDomain("/ours", twice), externalDomain("/ours", twice), 2, "/ours", "", true},
+		"a snapshot that only runs":           {externalDomain("/ours", ours), externalDomain("/ours", snapped), 1, "/ours", "", true},
+		"a snapshot from when it was off":     {externalDomain("/ours", externalSource("/snap", "")), externalDomain("/ours", snapped), 1, "/ours", "", true},
+		"a snapshot while it is off":          {externalDomain("/ours", externalSource("/snap", "")), "", -1, "", "", true},
+		"a pulled snapshot":                   {externalDomain("/ours", externalSource("/snap", "")), externalDomain("/ours", externalSource("/snap", end)), -1, "", "", true},
+		"adopted while it runs":               {externalDomain("/snap", snapped), externalDomain("/ours", snapped), 0, "", "", false},
+		"another one at the next start":       {externalDomain("/other", externalSource("/other", end)), externalDomain("/ours", ours), 0, "", "", false},
+		"a snapshot of what goes":             {externalDomain("/other", externalSource("/other", end)), externalDomain("/ours", snapped), 1, "/ours", "", true},
+		"a domain made by hand":               {externalDomain("", snapped), externalDomain("", snapped), 0, "", "", false},
+		"adopted since the start":             {externalDomain("/ours", snapped), externalDomain("", snapped), 1, "/ours", "", true},
+		"to be another one, made by hand":     {externalDomain("/other", externalSource("/other", end)), externalDomain("", ours), 0, "", "", false},
+		"a copy that runs":                    {externalDomain("/ours", ours), externalDomain("/ours", ours+`<mirror type="file" job="copy"><format type="qcow2"/><source file="/copy"/></mirror>`), 0, "", "copy", true},
+		"a commit that runs":                  {externalDomain("/ours", snapped), externalDomain("/ours", snapped+`<mirror type="file" job="active-commit"><format type="qcow2"/><source file="/ours"/></mirror>`), 1, "/ours", "active-commit", true},
+		"on top after the commit, as adopted": {externalDomain("/snap", ours), externalDomain("/ours", ours), -1, "", "", true},
+	} {
+		all, err := Externals(c.stored, c.live)
+		e, is := all["root"]
+		if err != nil || is != c.is || is && (e.Depth != c.depth || e.Base != c.base || e.Job != c.job || e.Target != "vda") {
+			t.Errorf("%s: %v, %+v, %v", name, is, e, err)
+		}
+		m, err := Parse(c.stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.live != "" {
+			err = m.Compare(c.live)
+		}
+		if _, same := m.External["root"]; err != nil || same != is {
+			t.Errorf("%s: a refresh says %v, %v", name, same, err)
+		}
+		if slices.Contains(m.Pending, "disk root") && is {
+			t.Errorf("%s: it is pending, as if a start settled it", name)
+		}
+	}
+}
+
+// What is noted of an image holds below an overlay, too: it is still write-exclusive.
+func TestMark_HoldsBelowAnOverlay(t *testing.T) {
+	all, _, err := AttachedTo(externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`))))
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if i := all[0].Volume.Images[1]; i.AccessMode != volume.WriteExclusive || i.Generation != "g" || !slices.Equal(i.Hosts, []string{"a"}) || all[0].Noted != nil {
+		t.Errorf("the image below is %+v", i)
+	}
+	all, _, err = AttachedTo(externalDomain("/ours", externalSource("/snap", "")))
+	if err != nil || len(all) != 1 || len(all[0].Noted) != 1 || all[0].Noted[0].Name != "/ours" {
+		t.Errorf("what is below an overlay that was made while it was off: %+v, %v", all, err)
+	}
+}
+
+// A disk whose chain somebody has changed is left alone unless it is adopted as it is, with all that it is known to have below.
+func TestMachine_Replaced(t *testing.T) {
+	m, err := Parse(externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, replaced := range map[string]bool{"/ours": true, "": true, "/snap": false, "/snap /ours": false, "/snap /other": true} {
+		var images []volume.Image
+		for _, name := range strings.Fields(want) {
+			images = append(images, volume.Image{Type: "file", Name: name})
+		}
+		keys := m.Replaced(Machine{Disks: map[string]Disk{"root": {Volume: volume.Volume{Images: images}}}})
+		if (len(keys) == 1) != replaced {
+			t.Errorf("%q replaces %v", want, keys)
+		}
+	}
+}
+
+// In a domain made by hand nothing is noted: what is to be defined and is below another image there is below an overlay.
+func TestMachine_AddOverlaid(t *testing.T) {
+	text := externalDomain("", externalSource("/snap", externalBacking("/ours", `<backingStore/>`)))
+	m, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Machine{Disks: map[string]Disk{"root": {Volume: volume.Volume{Images: []volume.Image{{Type: "file", Name: "/ours"}}}}}}
+	for _, running := range []bool{false, true} {
+		if running {
+			text = strings.Replace(text, "<domain ", `<domain id="1" `, 1)
+		}
+		if err := m.AddOverlaid(text, want); err != nil || !slices.Equal(m.Replaced(want), []string{"root"}) || m.External["root"].Live != running {
+			t.Errorf("running %v: %+v, %v", running, m.External, err)
+		}
+	}
+}

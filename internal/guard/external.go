@@ -1,0 +1,100 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ExplainExternal says what somebody else has done to a disk of a domain, and what to do.
+func ExplainExternal(domain, key string, e domainxml.External) string {
+	is := fmt.Sprintf("disk %s (%s) of domain %s", key, e.Target, domain)
+	switch {
+	case e.Job == "backup":
+		return fmt.Sprintf("a backup of %s runs. Wait until it has ended (virsh domjobinfo %[2]s), or end it: virsh domjobabort %[2]s", is, domain)
+	case e.Job != "":
+		return fmt.Sprintf("a block job (%s) runs on %s. Wait until it has ended, or end it: virsh blockjob %s %s --abort", e.Job, is, domain, e.Target)
+	case e.Depth > 0:
+		return explainOverlay(is, domain, e)
+	case len(e.Chain) == 0 || len(e.Noted) == 0:
+		return is + " has another chain than is noted"
+	}
+	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh blockcopy, "+
+		"blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written there may go, take it out "+
+		"(virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is, e.Chain[0].Name, e.Noted[0], domain, e.Target)
+}
+
+func explainOverlay(is, domain string, e domainxml.External) string {
+	snapshot, start := "", ""
+	commit := fmt.Sprintf("virsh blockcommit %s %s --base %s --active --pivot --wait", domain, e.Target, e.Base)
+	if e.Base == "" {
+		commit = fmt.Sprintf("virsh blockcommit, with --base and the index that virsh dumpxml %s shows at %s", domain, e.Noted[0])
+	}
+	if e.Snapshot != "" {
+		snapshot = " (snapshot " + e.Snapshot + ")"
+		commit += fmt.Sprintf(", then: virsh snapshot-delete %s %s --metadata", domain, e.Snapshot)
+	}
+	if !e.Live {
+		start = fmt.Sprintf("start the domain (virsh start %s) and ", domain)
+	}
+	var above []string
+	for _, i := range e.Chain[:e.Depth] {
+		above = append(above, i.Name)
+	}
+	return fmt.Sprintf("%s has the overlay %s%s on top of its volume %s, which virtclaim did not make. What the guest has written since is there "+
+		"only. To commit it into the volume, %srun: %s. Or adopt it: import it as a virtclaim_disk over that volume and give that to the machine",
+		is, strings.Join(above, " over "), snapshot, e.Noted[0], start, commit)
+}
+
+// External is ErrInUse when an image is part of a disk, on a host, whose chain somebody else has changed: what its machine has written since
+// is not in it. The error says what to do.
+func External(ctx context.Context, key string, h Looker, image volume.Image) error {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return err
+	}
+	return externalAmong(key, domains, image)
+}
+
+func externalAmong(key string, domains []host.Domain, image volume.Image) error {
+	image.Generation, image.Hosts = "", []string{key}
+	var refused []error
+	for _, d := range domains {
+		// Most have nothing to do with the image, and reading all XML takes long. There such characters are written otherwise.
+		if !strings.ContainsAny(image.Name, `&<>"'`) && !strings.Contains(d.Stored+d.Live, image.Name) {
+			continue
+		}
+		all, err := domainxml.Externals(d.Stored, d.Live)
+		if err != nil {
+			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+		}
+		for _, disk := range slices.Sorted(maps.Keys(all)) {
+			if has(all[disk], image) {
+				refused = append(refused, fmt.Errorf("%w: on host %s, %s", ErrInUse, key, ExplainExternal(d.Name, disk, all[disk])))
+			}
+		}
+	}
+	return errors.Join(refused...)
+}
+
+// external is the disk of a use when somebody else has changed its chain.
+func (u Use) external() (e domainxml.External, is bool, err error) {
+	all, err := domainxml.Externals(u.stored, u.live)
+	e, is = all[u.Device.Key]
+	return e, is, err
+}
+
+// has tells whether the image is one of a disk's, or was before the disk was moved.
+func has(e domainxml.External, image volume.Image) bool {
+	return e.Depth < 0 && slices.Contains(e.Noted, image.Name) || slices.ContainsFunc(e.Chain, func(i volume.Image) bool {
+		i.Generation, i.Hosts = "", image.Hosts
+		return volume.Overlap(i, image)
+	})
+}

@@ -1,0 +1,91 @@
+package guard_test
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// snapshotted is a machine with an overlay over its disk data that its metadata do not note.
+func snapshotted(t *testing.T, data volume.Image) host.Domain {
+	t.Helper()
+	d := machine(t, "prod", "virtio", 0, image("/ssd/over", "o"), data)
+	noted := regexp.MustCompile(`<image name="/ssd/over"[^>]*>.*?</image>`)
+	d.Stored, d.Live = noted.ReplaceAllString(d.Stored, ""), noted.ReplaceAllString(d.Live, "")
+	return d
+}
+
+// Below an overlay that somebody else has put on top, an image is neither detached nor grown nor cloned, and who asks is told what to do.
+func TestExternal_OverlayIsRefused(t *testing.T) {
+	data := image("/ssd/data", "g")
+	ours := machine(t, "prod", "virtio", 0, image("/ssd/over", "o"), data)
+	for name, d := range map[string]host.Domain{"running": snapshotted(t, data), "off": snapshotted(t, data)} {
+		if name == "off" {
+			d.Live = ""
+		}
+		h := &fakeHost{domains: []host.Domain{ours, d}}
+		h.domains[0].Name = "beside"
+		for what, err := range map[string]error{
+			"detach": guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil),
+			"grow":   guard.External(t.Context(), "a", h, data),
+		} {
+			if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "domain web has the overlay /ssd/over on top of its volume /ssd/data") ||
+				!strings.Contains(err.Error(), "virsh blockcommit web vdb --base /ssd/data --active --pivot --wait") ||
+				strings.Contains(err.Error(), "virsh start web") != (name == "off") || strings.Contains(err.Error(), "beside") {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if len(h.done) != 0 {
+			t.Errorf("%s: it did %v", name, h.done)
+		}
+		h.domains = h.domains[:1]
+		if err := guard.External(t.Context(), "a", h, data); err != nil {
+			t.Errorf("an overlay that virtclaim has made: %v", err)
+		}
+	}
+}
+
+// What is below an overlay from when a machine was off is in use: its definition does not say so, its metadata do.
+func TestUsers_BelowAnOverlayFromWhenTheMachineWasOff(t *testing.T) {
+	data := image("/ssd/data", "g")
+	d := machine(t, "prod", "virtio", 0, data)
+	d.Live = ""
+	d.Stored = strings.Replace(d.Stored, `<source file="/ssd/data">`, `<source file="/ssd/over">`, 1)
+	h := &fakeHost{domains: []host.Domain{d}}
+	uses, err := guard.Users(t.Context(), "a", h, data)
+	if err != nil || len(uses) != 1 || uses[0].Depth != 1 || !uses[0].Stored {
+		t.Errorf("%+v, %v", uses, err)
+	}
+	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, guard.ErrInUse) || len(h.done) != 0 {
+		t.Errorf("it was let go of: %v, %v", err, h.done)
+	}
+}
+
+// What to do is told for each thing that somebody else can have done; a commit ends at the volume, and never in its master.
+func TestExplainExternal(t *testing.T) {
+	ours, snapshot := volume.Image{Name: "/ours"}, volume.Image{Name: "/snap"}
+	for want, e := range map[string]domainxml.External{
+		"virsh blockcommit web vda --base /ours --active --pivot --wait, then: virsh snapshot-delete web s --metadata": {
+			Chain: []volume.Image{snapshot, ours}, Depth: 1, Base: "/ours", Snapshot: "s", Live: true, Noted: []string{"/ours"},
+		},
+		"start the domain (virsh start web) and run: virsh blockcommit web vda --base /ours": {
+			Chain: []volume.Image{snapshot, ours}, Depth: 1, Base: "/ours", Noted: []string{"/ours"},
+		},
+		"the index that virsh dumpxml web shows at /ours":     {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
+		"opens /snap and not its volume /ours":                {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
+		"a block job (active-commit) runs on disk root (vda)": {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},
+		"a backup of disk root (vda) of domain web runs":      {Job: "backup"},
+		"virsh blockjob web vda --abort":                      {Job: "copy"},
+	} {
+		e.Target = "vda"
+		if got := guard.ExplainExternal("web", "root", e); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// checkChain refuses to adopt an imported disk over another master than the one below it in a domain: network storage is never named in the
+// head of an overlay, but the running chain and the metadata of machines know it. Where nothing tells, a warning says so.
+func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, v host.StorageVolume, diags *diag.Diagnostics) {
+	own, known := state.made(ctx, diags)
+	if !known || plan.kind() == fromContainer {
+		return // what disks share the head names, always
+	}
+	var master []volume.Image
+	if plan.isOver() {
+		of, _ := plan.master(ctx, diags)
+		master = of.Images
+	}
+	uses, err := guard.Users(ctx, state.Host.ValueString(), h, own.Images[0])
+	if err != nil {
+		addError(diags, state, "The chain of the imported disk is not known", err)
+		return
+	}
+	if u := contradiction(uses, master); u != nil {
+		diags.AddAttributeError(plan.masterPath(), "Another master than it has", fmt.Sprintf(
+			"The imported disk %s is %s in domain %s on host %s (disk %s), and can't be made %s. Give it the source and the copy_mode that it "+
+				"was made with.", state.ID.ValueString(), overlayOf(below(*u)), u.Domain, u.Host, u.Device.Key, overlayOf(master)))
+		return
+	}
+	isNetwork := len(master) > 0 && master[0].Type == "network"
+	if v.Backing == "" && v.Format == "qcow2" && (isNetwork || len(master) == 0) && !containsProof(uses) {
+		diags.AddAttributeWarning(plan.masterPath(), "Nothing tells what disk "+state.ID.ValueString()+" is made over", fmt.Sprintf(
+			"The head of the imported disk %s names no master, as that of an overlay of network storage never does, and no domain uses the disk. It is "+
+				"taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",
+			state.ID.ValueString(), overlayOf(master)))
+	}
+}
+
+// below is what a use has below the image.
+func below(u guard.Use) []volume.Image { return u.Device.Volume.Images[u.Depth+1:] }
+
+// isProof tells whether a use knows all that is below the image: a running domain does, and a machine whose metadata note this chain. A
+// definition that somebody else has stored may leave that to the image's head.
+func isProof(u guard.Use) bool {
+	return u.Live || u.Saved || len(u.Image().Hosts) > 0 || len(below(u)) > 0
+}
+
+func containsProof(uses []guard.Use) bool {
+	for _, u := range uses {
+		if isProof(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// contradiction is a use of the disk over something else than a master; nil when there is none.
+func contradiction(uses []guard.Use, master []volume.Image) *guard.Use {
+	for _, u := range uses {
+		if isProof(u) && !isSameChain(below(u), master, u.Host) {
+			return &u
+		}
+	}
+	return nil
+}
+
+// isSameChain compares two chains as far as both are told. Where nobody can tell whether a server is another one, they are the same.
+func isSameChain(a, b []volume.Image, host string) bool {
+	if (len(a) == 0) != (len(b) == 0) {
+		return false
+	}
+	for n := range min(len(a), len(b)) {
+		was, is := a[n], b[n]
+		was.Hosts, is.Hosts = []string{host}, []string{host}
+		if same, clear := volume.SameMaster(was, is); clear && !same {
+			return false
+		}
+	}
+	return true
+}
+
+// overlayOf says over what a disk is.
+func overlayOf(images []volume.Image) string {
+	if len(images) == 0 {
+		return "a disk without a master"
+	}
+	return "an overlay of " + images[0].Name
+}
+
+// checkPool refuses a usage type that is another pool than the one that an imported disk is in: it would be made there if it were made anew.
+func (r *disk) checkPool(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) {
+	if plan.UsageType.IsUnknown() {
+		return
+	}
+	key, usageType := plan.Host.ValueString(), plan.UsageType.ValueString()
+	places, err := r.backend.UsageTypes(key).Places(ctx)
+	place, known := places[usageType]
+	pool := place.Pool
+	if err == nil && known && pool == "" {
+		if pool, err = h.PoolOfTarget(ctx, place.Folder); errors.Is(err, host.ErrNotFound) {
+			pool, err = "of "+place.Folder+", which is not there yet", nil
+		}
+	}
+	if err != nil {
+		addError(diags, state, "The pool of the usage type is not known", err)
+		return
+	}
+	if known && pool != state.Pool.ValueString() {
+		diags.AddAttributeError(path.Root("usage_type"), "Another pool than the disk is in", fmt.Sprintf(
+			"The usage type %s of host %s is the pool %s, but the imported disk %s is in pool %s. Give it the usage type of that pool, or add one "+
+				"to the storage of the host.", usageType, key, pool, state.ID.ValueString(), state.Pool.ValueString()))
+	}
+}
+
+// checkFormat refuses to adopt an imported disk as another format, which would replace it.
+func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
+	same = m.Format.IsUnknown() || state.Format.IsNull() || m.Format.Equal(state.Format)
+	if !same {
+		diags.AddAttributeError(path.Root("format"), "Another format than the disk has", fmt.Sprintf(
+			"The imported disk %s is %s, and not %s as this configuration makes it. If it is to be adopted, set format = %q, where its source allows "+
+				"that.", state.ID.ValueString(), state.Format.ValueString(), m.Format.ValueString(), state.Format.ValueString()))
+	}
+	return same
+}

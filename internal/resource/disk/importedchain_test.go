@@ -1,0 +1,50 @@
+package disk
+
+import (
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// What a running domain, or the metadata of a machine, has below a disk is its master; a definition that somebody else has stored may not say it.
+func TestDisk_ImportedChainContradiction(t *testing.T) {
+	lun := func(n string) volume.Image {
+		return volume.Image{Type: "network", Protocol: "iscsi", Name: "iqn.2020-01.org.example:vol/" + n}
+	}
+	own := volume.Image{Type: "file", Name: "/pool/own"}
+	noted := own
+	noted.Hosts = []string{"a"}
+	use := func(live bool, images ...volume.Image) guard.Use {
+		return guard.Use{Host: "a", Live: live, Device: domainxml.Attached{Volume: volume.Volume{Images: images}}}
+	}
+	snapshot := use(true, volume.Image{Type: "file", Name: "/pool/snapshot"}, own, lun("1"))
+	snapshot.Depth = 1
+	local := func(generation string, hosts ...string) volume.Image {
+		return volume.Image{Type: "file", Name: "/pool/base", Generation: generation, Hosts: hosts}
+	}
+	for name, c := range map[string]struct {
+		use     guard.Use
+		master  []volume.Image
+		refused bool
+	}{
+		"the same master":                             {use(true, own, lun("1")), []volume.Image{lun("1")}, false},
+		"another master":                              {use(true, own, lun("1")), []volume.Image{lun("2")}, true},
+		"none though there is one":                    {use(true, own, lun("1")), nil, true},
+		"one though there is none":                    {use(true, own), []volume.Image{lun("1")}, true},
+		"none, running":                               {use(true, own), nil, false},
+		"one though the metadata of a machine say no": {use(false, noted), []volume.Image{lun("1")}, true},
+		"a definition that leaves it open":            {use(false, own), []volume.Image{lun("1")}, false},
+		"a definition that says another":              {use(false, own, lun("1")), []volume.Image{lun("2")}, true},
+		"below a snapshot":                            {snapshot, []volume.Image{lun("1")}, false},
+		"below a snapshot, another":                   {snapshot, []volume.Image{lun("2")}, true},
+		"a file on the same host":                     {use(true, own, local("g")), []volume.Image{local("g", "a")}, false},
+		"a file made anew under the name":             {use(true, own, local("g")), []volume.Image{local("h", "a")}, true},
+		"another one further below":                   {use(true, own, local("g"), lun("1")), []volume.Image{local("g", "a"), lun("2")}, true},
+	} {
+		if got := contradiction([]guard.Use{c.use}, c.master); (got != nil) != c.refused {
+			t.Errorf("%s: refused is %v", name, got != nil)
+		}
+	}
+}

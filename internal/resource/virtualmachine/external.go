@@ -1,0 +1,195 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// errExternal is the error of a machine whose disks somebody else has changed, or is changing.
+var errExternal = errors.New("nothing was changed, because somebody else works with its disks")
+
+// chains are what a host tells of disks' chains beside domains' XML.
+type chains interface {
+	BlockJob(ctx context.Context, uuid, target string) (string, error)
+	Snapshots(ctx context.Context, uuid string) ([]string, error)
+	Overlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+}
+
+// completeExternal adds what only the host can tell of disks whose chain somebody else has changed: the names of snapshots, and what is below
+// an overlay that was made while the domain was off, which its stored definition does not say.
+func (l life) completeExternal(ctx context.Context, uuid string, all map[string]domainxml.External) {
+	if len(all) == 0 {
+		return
+	}
+	snapshots, _ := l.host.Snapshots(ctx, uuid) // without them the overlay itself has a name
+	for key, e := range all {
+		if e.Depth < 0 && !e.Live && len(e.Chain) == 1 {
+			l.completeChain(ctx, &e)
+		}
+		if len(e.Chain) > 0 {
+			e.Snapshot = domainxml.SnapshotOf(snapshots, e.Chain[0].Name)
+		}
+		all[key] = e
+	}
+}
+
+// completeChain follows what the heads of volumes name below an overlay, as far as the host's pools have them.
+func (l life) completeChain(ctx context.Context, e *domainxml.External) {
+	below := map[string]string{}
+	overlays, err := l.host.Overlays(ctx, e.Chain[0].Name, func(string) bool { return true })
+	if err != nil {
+		return // what was there before stays untouched in any case
+	}
+	for _, v := range overlays {
+		below[v.Path] = v.Backing
+	}
+	chain := slices.Clone(e.Chain)
+	for next := below[chain[0].Name]; next != "" && len(chain) <= len(below); next = below[next] {
+		chain = append(chain, volume.Image{Type: "file", Name: next})
+		if next == e.Noted[0] {
+			e.Chain, e.Depth, e.Base = chain, len(chain)-1, next
+			return
+		}
+	}
+}
+
+// checkChains refuses to touch a domain when want would not leave a disk as somebody else has made it, or while a block job runs. It is
+// asked before anything changes.
+func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machine) error {
+	is, live, err := l.chains(ctx, uuid, want)
+	if err != nil {
+		return err
+	}
+	l.completeExternal(ctx, uuid, is.External)
+	if err := l.addJobs(ctx, uuid, live, &is); err != nil {
+		return err
+	}
+	return refuseExternal(is, want)
+}
+
+// checkEnd refuses to end a domain when that would lose what somebody else has made of a disk, or while a block job runs. Of a QEMU that
+// does not answer nobody knows the jobs: it can be ended all the same. So can a domain that is gone.
+func (l life) checkEnd(ctx context.Context, uuid string) error {
+	is, live, err := l.chains(ctx, uuid, domainxml.Machine{})
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.completeExternal(ctx, uuid, is.External)
+	if err := l.addJobs(ctx, uuid, live, &is); err != nil {
+		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
+	}
+	return refuseExternal(is, domainxml.Machine{})
+}
+
+// chains is the stored machine with the disks that somebody else has changed, and the live XML.
+func (l life) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live string, err error) {
+	stored, err := l.host.StoredXML(ctx, uuid)
+	if err != nil {
+		return is, "", err
+	}
+	state, err := l.host.State(ctx, uuid)
+	if err != nil {
+		return is, "", err
+	}
+	if state.Active {
+		if live, err = l.host.LiveXML(ctx, uuid); err != nil {
+			return is, "", err
+		}
+	}
+	if is, err = domainxml.Parse(stored); err != nil {
+		return is, "", err
+	}
+	if is.External, err = domainxml.Externals(stored, live); err != nil {
+		return is, "", err
+	}
+	for _, text := range []string{stored, live} {
+		if text == "" {
+			continue
+		}
+		if err := is.AddOverlaid(text, want); err != nil {
+			return is, "", err
+		}
+	}
+	return is, live, nil
+}
+
+// addJobs adds the disks on which a block job runs that no XML shows.
+func (l life) addJobs(ctx context.Context, uuid, live string, is *domainxml.Machine) error {
+	if live == "" {
+		return nil
+	}
+	attached, _, err := domainxml.AttachedTo(live)
+	if err != nil {
+		return err
+	}
+	for _, a := range attached {
+		if _, known := is.External[a.Key]; known || a.Drive || a.Target == "" || is.Disks[a.Key].Device == "" {
+			continue
+		}
+		job, err := l.host.BlockJob(ctx, uuid, a.Target)
+		if err != nil {
+			return err
+		}
+		if job != "" {
+			is.External = maps.Clone(is.External)
+			if is.External == nil {
+				is.External = map[string]domainxml.External{}
+			}
+			is.External[a.Key] = domainxml.External{Target: a.Target, Chain: a.Volume.Images, Job: job, Live: true}
+		}
+	}
+	return nil
+}
+
+// refuseExternal is errExternal when defining want would not leave disks as somebody else has made them.
+func refuseExternal(is, want domainxml.Machine) error {
+	var why []string
+	for _, key := range is.Replaced(want) {
+		why = append(why, guard.ExplainExternal(is.Name, key, is.External[key]))
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s. The guide \"Backups and snapshots\" has more", errExternal, strings.Join(why, ".\n\n"))
+}
+
+// warnOfExternal says with every plan what somebody else has done to the disks.
+func (m model) warnOfExternal(is domainxml.Machine, diags *diag.Diagnostics) {
+	for _, key := range slices.Sorted(maps.Keys(is.External)) {
+		// Of warnings with one summary Terraform shows the first only.
+		diags.AddAttributeWarning(diskPath(key), fmt.Sprintf("Disk %s of machine %s is not only virtclaim's", key, m.Name.ValueString()),
+			fmt.Sprintf("On host %s, %s. Until then the machine can't be updated or destroyed.", m.Host.ValueString(),
+				guard.ExplainExternal(is.Name, key, is.External[key])))
+	}
+}
+
+// withKeptVolume is a disk as the host has it, but for its volume when somebody else has changed its chain: that stays the one in state, which
+// is still there and is to be had again.
+func (m model) withKeptVolume(key string, is domainxml.Machine) attr.Value {
+	now := diskObject(is.Disks[key])
+	was, had := m.Disks.Elements()[key].(types.Object)
+	object, ok := now.(types.Object)
+	if _, changed := is.External[key]; !changed || !had || !ok {
+		return now
+	}
+	values := object.Attributes()
+	values["volume"] = was.Attributes()["volume"]
+	return types.ObjectValueMust(diskTypes, values)
+}

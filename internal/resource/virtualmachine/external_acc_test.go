@@ -1,0 +1,155 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// externalDisk is a blank disk of 1 MiB.
+func externalDisk(name, more string) string {
+	return fmt.Sprintf(`
+resource "virtclaim_disk" %[1]q {
+  host       = "host-a"
+  name       = %[1]q
+  usage_type = "fast"
+  %[2]s
+}
+`, name, more)
+}
+
+// A snapshot, copy or backup that somebody else makes of a running or stopped machine is shown and never undone; what would lose it is refused,
+// and says what to do; what it says works.
+func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
+	l := acctest.Lab(t)
+	host := l.Hosts["host-a"]
+	folder := filepath.Join(host.Dir, "pools", "ssd")
+	virsh := func(args ...string) string {
+		t.Helper()
+		return acctest.Must(host.Virsh(t.Context(), args...))(t)
+	}
+	cli := acctest.NewCLI(t)
+	const size, over = `size = "1Mi"`, "copy_mode = \"copy-on-write\"\n  source = { volume = virtclaim_disk.lower.volume }"
+	write := func(title, rootSize, volume, more string) {
+		cli.Write("main.tf", acctest.Provider(l, "external")+externalDisk("lower", size)+externalDisk("root", over+"\n  "+rootSize)+more+machine{
+			disks: []string{"root = { volume = virtclaim_disk." + volume + ".volume }"}, log: "/dev/null",
+			more: "force_stop = true\n  title = \"" + title + "\"",
+		}.hcl(l))
+	}
+	refused := func(what string, parts []string, args ...string) {
+		t.Helper()
+		before := virsh("dumpxml", "web") + virsh("dumpxml", "web", "--inactive")
+		out, err := cli.Run(append(args, "-auto-approve", "-no-color")...)
+		if err == nil || !message(parts...).MatchString(out) {
+			t.Errorf("%s: %v\n%s", what, err, out)
+		}
+		if after := virsh("dumpxml", "web") + virsh("dumpxml", "web", "--inactive"); after != before {
+			t.Errorf("%s: the domain was changed:\n%s", what, after)
+		}
+	}
+	unchanged := func(parts ...string) {
+		t.Helper()
+		out := cli.Must("plan", "-no-color")
+		if !strings.Contains(out, "No changes.") || len(parts) > 0 && !message(parts...).MatchString(out) || len(parts) == 0 && strings.Contains(out, "Warning: Disk") {
+			t.Errorf("the plan is not as expected:\n%s", out)
+		}
+	}
+	write("a", "", "root", "")
+	cli.Must("apply", "-auto-approve")
+	virsh("suspend", "web")
+
+	// An external snapshot of a running domain.
+	lower := acctest.StoredAt(t, filepath.Join(folder, "lower"), 0, 4096)
+	virsh("snapshot-create-as", "web", "nightly", "--disk-only")
+	top, base := filepath.Join(folder, "root.nightly"), filepath.Join(folder, "root")
+	commit := fmt.Sprintf("virsh blockcommit web vda --base %s --active --pivot --wait, then: virsh snapshot-delete web nightly --metadata", base)
+	unchanged("Disk root of machine web", "overlay "+top, "snapshot nightly", commit)
+	write("b", "", "root", "")
+	refused("an update", []string{"machine could not be updated", top, commit}, "apply")
+	write("a", `size = "2Mi"`, "root", "")
+	commands := strings.Split(commit, ", then: ")
+	refused("growing", []string{"could not be grown", top, commands[0]}, "apply")
+	write("a", "", "root", externalDisk("copy", "copy_mode = \"clone\"\n  source = { volume = virtclaim_disk.root.volume }"))
+	refused("a clone", []string{"could not be made", top, commands[0]}, "apply", "-target=virtclaim_disk.copy")
+	write("a", "", "root", "")
+	refused("destroying", []string{"could not be removed", top, commit}, "destroy")
+	refused("destroying a disk", []string{"could not be removed", top, commands[0]}, "apply", "-replace=virtclaim_disk.root")
+	for _, command := range commands {
+		virsh(strings.Fields(command)[1:]...)
+	}
+	if err := os.Remove(top); err != nil {
+		t.Error(err)
+	}
+	if after := acctest.StoredAt(t, filepath.Join(folder, "lower"), 0, 4096); after != lower {
+		t.Error("the commit went on into the master")
+	}
+	unchanged()
+
+	// Block jobs: a copy, and a backup, which no XML shows.
+	virsh("blockcopy", "web", "vda", "--dest", filepath.Join(folder, "root.copy"), "--transient-job", "--wait")
+	unchanged("Disk root of machine web", "block job (copy)")
+	write("b", "", "root", "")
+	refused("an update during a copy", []string{"block job (copy)", "virsh blockjob web vda --abort"}, "apply")
+	virsh("blockjob", "web", "vda", "--abort")
+	backup := filepath.Join(t.TempDir(), "backup.xml")
+	text := fmt.Sprintf(`<domainbackup mode='pull'><server transport='unix' socket='%s'/><disks><disk name='vda' type='file'><scratch file='%s'/></disk></disks></domainbackup>`,
+		filepath.Join(host.Dir, "b.sock"), filepath.Join(folder, "scratch"))
+	if err := os.WriteFile(backup, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	virsh("backup-begin", "web", backup)
+	refused("an update during a backup", []string{"a backup of disk root", "virsh domjobabort web"}, "apply")
+	virsh("domjobabort", "web")
+	_ = os.Remove(filepath.Join(folder, "root.copy"))
+	cli.Must("apply", "-auto-approve")
+	unchanged()
+
+	// A snapshot of a domain that is off, whose definition does not say what is below.
+	virsh("destroy", "web")
+	virsh("snapshot-create-as", "web", "cold", "--disk-only")
+	top = filepath.Join(folder, "root.cold")
+	out := cli.Must("plan", "-no-color")
+	if !message("Disk root of machine web", "overlay "+top, "snapshot cold", "virsh start web", "--base "+base+" --active").MatchString(out) || strings.Contains(out, "images") {
+		t.Errorf("the snapshot of a domain that is off:\n%s", out)
+	}
+	refused("a start", []string{"machine could not be updated", top, "virsh start web"}, "apply")
+	virsh("start", "web", "--paused")
+	virsh("blockcommit", "web", "vda", "--base", base, "--active", "--pivot", "--wait")
+	virsh("snapshot-delete", "web", "cold", "--metadata")
+	if err := os.Remove(top); err != nil {
+		t.Error(err)
+	}
+	unchanged()
+
+	// One of a running domain that is adopted.
+	virsh("snapshot-create-as", "web", "warm", "--disk-only")
+	write("b", "", "warm", externalDisk("warm", over))
+	cli.Replace("main.tf", `name       = "warm"`, `name       = "root.warm"`)
+	cli.Replace("main.tf", `"root.warm"
+  usage_type = "fast"
+  copy_mode = "copy-on-write"
+  source = { volume = virtclaim_disk.lower.volume }`, `"root.warm"
+  usage_type = "fast"
+  copy_mode = "copy-on-write"
+  source = { volume = virtclaim_disk.root.volume }`)
+	cli.Must("import", "-no-color", "virtclaim_disk.warm", "host-a/ssd/root.warm")
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 2 changed, 0 destroyed") {
+		t.Errorf("the overlay was not just adopted:\n%s", out)
+	}
+	virsh("snapshot-delete", "web", "warm", "--metadata")
+	unchanged()
+
+	// One that is given up: then all can be destroyed.
+	virsh("snapshot-create-as", "web", "unwanted", "--disk-only")
+	virsh("destroy", "web")
+	virsh("detach-disk", "web", "vda", "--config")
+	virsh("snapshot-delete", "web", "unwanted", "--metadata")
+	if err := os.Remove(filepath.Join(folder, "root.unwanted")); err != nil {
+		t.Error(err)
+	}
+	cli.Must("destroy", "-auto-approve")
+}
