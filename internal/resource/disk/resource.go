@@ -213,7 +213,9 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	key, top := state.Host.ValueString(), own.Images[0]
 	err := content.Removable(ctx, h, state.Pool.ValueString(), state.Name.ValueString())
 	if err == nil {
+		done := tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": key, "disk": state.Name.ValueString()})
 		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
+		done()
 	}
 	if err == nil {
 		err = r.backend.Content.Remove(ctx, key, h, state.Pool.ValueString(), state.Name.ValueString(), top.Generation)
