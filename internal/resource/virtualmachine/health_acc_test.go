@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,7 +74,11 @@ resource "virtclaim_disk" "data" {
 	acctest.Contains(t, plan(t, cli), "No changes", "paused (user)")
 	virsh("resume", "web")
 
+	// libvirt has the definition that it was started with only until it is restarted itself.
 	virsh("undefine", "web")
+	if err := errors.Join(a.Kill(t.Context()), a.Start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 	acctest.Contains(t, plan(t, cli), "Machine web has no stored definition", `"running (transient)" -> (known after apply)`, "1 to change")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, acctest.Must(a.Virsh(t.Context(), "dominfo", "web"))(t), "Persistent:     yes", "Autostart:      enable")
