@@ -187,6 +187,23 @@ func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
 	}
 }
 
+// A guest that does not acknowledge is gone on without in two applies, which the error says.
+func TestLetGo_DeafGuestHasWayOut(t *testing.T) {
+	data := image("/ssd/data", "g")
+	h := &deafHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}}
+	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	if !errors.Is(err, host.ErrHeld) || len(h.done) != 0 || !strings.Contains(err.Error(), "allow_restart = true") {
+		t.Errorf("got %v; done was %v", err, h.done)
+	}
+}
+
+// deafHost has guests that do not acknowledge an unplug.
+type deafHost struct{ fakeHost }
+
+func (h *deafHost) Detach(context.Context, string, string, func(string) (bool, error)) error {
+	return host.ErrHeld
+}
+
 func TestAGuestThatHasLockedItsTrayKeepsTheMedium(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{drive(t, "prod", 0, data)}, stuck: true}

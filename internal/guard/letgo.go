@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -107,7 +108,7 @@ func (u Use) isDisk() bool {
 func (u Use) end(ctx context.Context, h Host) error {
 	if u.Live {
 		if err := Unplug(ctx, h, u.UUID, u.live, u.Device.Key); err != nil {
-			return fmt.Errorf("domain %s on host %s, disk %s: %w", u.Domain, u.Host, u.Device.Key, err)
+			return fmt.Errorf("domain %s on host %s, disk %s: %w", u.Domain, u.Host, u.Device.Key, withWayOut(err))
 		}
 	}
 	if !u.Stored {
@@ -125,6 +126,18 @@ func (u Use) end(ctx context.Context, h Host) error {
 		return err
 	}
 	return h.DetachStored(ctx, u.UUID, device)
+}
+
+// withWayOut says how to go on without a guest that does not acknowledge: not in one apply, since Terraform destroys what a
+// machine no longer names before it updates the machine.
+func withWayOut(err error) error {
+	if !errors.Is(err, host.ErrHeld) {
+		return err
+	}
+	return fmt.Errorf("%w\n\nApply again when its guest runs and does not use the disk: it is asked again. To do without the guest, leave this "+
+		"resource in the configuration for now, take the disk out of disks of its virtclaim_virtual_machine, set there allow_restart = true and, "+
+		"if the guest ignores its power button, too, force_stop = true, and apply: the machine is restarted without the disk. Then remove this "+
+		"resource", err)
 }
 
 // Unplugger is what Unplug needs of a host.

@@ -21,13 +21,25 @@ func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
 }
 
 // ErrHeld is the error of a guest that does not let go of a device.
-var ErrHeld = errors.New("the guest does not let go of it. Shut the machine down, or try again when its guest has booted and does not use it")
+var ErrHeld = errors.New("the guest did not acknowledge the unplug")
+
+// leastUnplugTime is what a guest gets at least to acknowledge an unplug, if the operation has that much time.
+const leastUnplugTime = time.Minute
+
+// unplugTime is how long a guest is waited for: it answers within seconds, or when it has booted, or never. It is a fifth of
+// the operation's time, so that a longer timeout is one here, too.
+func unplugTime(ctx context.Context) time.Duration {
+	left := timeLeft(ctx)
+	return max(left/5, min(left, leastUnplugTime))
+}
 
 // Detach unplugs a device from a running domain and waits until gone, which is asked with the live XML, says that the
 // guest has let go: libvirt itself reports success when the guest only has been asked. It is asked again every few
-// seconds. The stored definition stays as it is. A domain that has gone off meanwhile has let go, too.
+// seconds. What a guest does not acknowledge, and what a paused one can't, is ErrHeld. The stored definition stays as it is. A
+// domain that has gone off meanwhile has let go, too.
 func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveXML string) (bool, error)) error {
-	ctx, cancel := context.WithCancel(ctx)
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, unplugTime(ctx))
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
@@ -35,23 +47,49 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	}()
 	again := time.NewTicker(letGoTime) //nolint:forbidigo // it asks the guest anew; an event tells that it has let go
 	defer again.Stop()
-	for first := true; ; first = false {
+	for asked := 1; ; asked++ {
 		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)
-		if err != nil && ctx.Err() == nil && first && !unreachable(err) {
+		if err != nil && ctx.Err() == nil && asked == 1 && !unreachable(err) {
 			// It may have let go or gone off just now. Later ones may be refused because the first is still under way.
 			if now, e := h.hasLetGo(ctx, id, gone); e != nil || !now {
-				return errors.Join(err, e)
+				return errors.Join(orHeld(err), e)
 			}
+		}
+		if err := h.canAcknowledge(ctx, id, gone); err != nil {
+			return err
 		}
 		select {
 		case err := <-ended:
 			if err != nil && ctx.Err() != nil && !unreachable(err) {
-				return h.failed("unplug a device from domain "+id, ErrHeld)
+				return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it was asked %d times within %s. It may not have booted, "+
+					"may use the device, or has no driver that unplugs it", ErrHeld, asked, time.Since(start).Round(time.Second)))
 			}
 			return err
 		case <-again.C:
 		}
 	}
+}
+
+// orHeld is the error of a request that QEMU itself has refused, such as for a device on a bus that loses none: without the guest
+// that is no other than one that it did not acknowledge.
+func orHeld(err error) error {
+	if isCode(err, libvirt.ErrInternalError) {
+		return fmt.Errorf("%w: %w", ErrHeld, err)
+	}
+	return err
+}
+
+// canAcknowledge is ErrHeld for a guest that still has the device and can't act before somebody goes on with it. On some buses
+// QEMU takes a device away without its guest.
+func (h *Host) canAcknowledge(ctx context.Context, id string, gone func(liveXML string) (bool, error)) error {
+	state, err := h.State(ctx, id)
+	if err != nil || !state.Active || state.Responsive {
+		return nil //nolint:nilerr // who waits asks again
+	}
+	if now, err := h.hasLetGo(ctx, id, gone); now || err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it is %s, so it can't", ErrHeld, state.Describe()))
 }
 
 // DetachStored takes a device out of the stored definition of a domain, at one go: others may change it at the same time.

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -24,5 +26,18 @@ func TestOnlyAnEjectCanBeLocked(t *testing.T) {
 		if errors.Is(err, ErrLocked) != c.locked || (err == nil) != (c.err == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A guest gets a fifth of a long timeout, a minute of a short one, and never more than there is, to acknowledge an unplug.
+func TestDetach_TimeFollowsTimeout(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		10 * time.Minute: 2 * time.Minute, time.Hour: 12 * time.Minute, 2 * time.Minute: time.Minute, 8 * time.Second: 8 * time.Second,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		if got := unplugTime(ctx).Round(100 * time.Millisecond); got != want {
+			t.Errorf("of %s it is %s, not %s", timeout, got, want)
+		}
+		cancel()
 	}
 }

@@ -7,25 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// State is whether and how a domain runs.
-type State struct {
-	// Active is true while there is a QEMU process, also for a paused guest.
-	Active bool
-	// Responsive is false for an active guest that can't act on its power button: paused, crashed or asleep.
-	Responsive bool
-	name       string
-}
-
-// String is libvirt's word for the state.
-func (s State) String() string { return s.name }
-
-// stateNames are virsh's words, by virDomainState.
-var stateNames = map[libvirt.DomainState]string{
-	libvirt.DomainNostate: "no state", libvirt.DomainRunning: "running", libvirt.DomainBlocked: "idle",
-	libvirt.DomainPaused: "paused", libvirt.DomainShutdown: "in shutdown", libvirt.DomainShutoff: "shut off",
-	libvirt.DomainCrashed: "crashed", libvirt.DomainPmsuspended: "pmsuspended",
-}
-
 // domain addresses a domain by its UUID alone; libvirt needs no more.
 func domain(id string) (libvirt.Domain, error) {
 	u, err := uuid.Parse(id)
@@ -89,22 +70,6 @@ func (h *Host) xml(ctx context.Context, id string, flags libvirt.DomainXMLFlags)
 func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
 	return onDomain(ctx, h, "look at the managed save of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
 		return saved(l, d, libvirt.DomainXMLSecure) // its own flag has the same number
-	})
-}
-
-// State tells whether a domain runs.
-func (h *Host) State(ctx context.Context, id string) (State, error) {
-	return onDomain(ctx, h, "read the state of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (State, error) {
-		number, _, err := l.DomainGetState(d, 0)
-		if err != nil {
-			return State{}, err
-		}
-		s := libvirt.DomainState(number)
-		return State{
-			Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate, // a crashed one may be preserved
-			Responsive: s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainShutdown,
-			name:       stateNames[s],
-		}, nil
 	})
 }
 

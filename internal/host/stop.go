@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,25 +18,21 @@ const (
 
 // Stop shuts a domain down through its power button and waits until it is off or ctx ends. With force the power is
 // turned off when the guest has not obeyed within a minute, or within half of the remaining time if that is less;
-// without, that is ErrStillRunning. A domain that is off, or gone, is what was wanted.
+// without, that is ErrStillRunning. A guest that can't obey, such as a paused one, is not waited for. A domain that is off, or
+// gone, is what was wanted.
 func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	state, err := h.State(ctx, id)
 	if err != nil || !state.Active {
 		return err
 	}
-	if !state.Responsive && !force {
-		return h.failed("shut down domain "+id, fmt.Errorf(
-			"%w: it is %s, so it can't act on its power button. Resume it, or set force_stop", ErrStillRunning, state))
-	}
-	if state.Responsive {
+	isOver := false
+	if err = h.canObey(state, id); err == nil {
 		patient, cancel := context.WithTimeout(ctx, patience(ctx, force))
 		err = h.shutdown(patient, id)
+		isOver = patient.Err() != nil
 		cancel()
-		if err == nil || ctx.Err() != nil && !force || patient.Err() == nil {
-			return err
-		}
 	}
-	if !force {
+	if err == nil || !force || !isOver && !errors.Is(err, ErrStillRunning) {
 		return err
 	}
 	if err := h.Destroy(ctx, id); err != nil && !isCode(err, libvirt.ErrOperationInvalid) {
@@ -44,13 +41,18 @@ func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	return h.WaitStopped(ctx, id)
 }
 
+// canObey is ErrStillRunning for an active guest that its power button does not reach.
+func (h *Host) canObey(state State, id string) error {
+	if !state.Active || state.Responsive {
+		return nil
+	}
+	return h.failed("shut down domain "+id, fmt.Errorf("%w: it is %s, so it can't act on its power button. Go on with it (virsh resume), or "+
+		"turn its power off, which loses what it has not written: force_stop = true", ErrStillRunning, state.Describe()))
+}
+
 // patience is how long the guest is waited for.
 func patience(ctx context.Context, force bool) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(24 * time.Hour)
-	}
-	left := time.Until(deadline)
+	left := timeLeft(ctx)
 	if force {
 		return min(graceTime, left/2)
 	}
@@ -58,10 +60,28 @@ func patience(ctx context.Context, force bool) time.Duration {
 	return left - min(left/10, time.Second)
 }
 
-// shutdown presses the power button until the domain is off.
+// timeLeft is what an operation has left; a day without a limit.
+func timeLeft(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 24 * time.Hour
+	}
+	return time.Until(deadline)
+}
+
+// shutdown presses the power button until the domain is off, or its guest can't act on it any more.
 func (h *Host) shutdown(ctx context.Context, id string) error {
+	start, pressed := time.Now(), 0
 	stopped := make(chan error, 1)
-	go func() { stopped <- h.WaitStopped(ctx, id) }()
+	go func() {
+		stopped <- h.Await(ctx, id, func(ctx context.Context) (bool, error) {
+			state, err := h.State(ctx, id)
+			if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
+				return true, nil
+			}
+			return false, errors.Join(err, h.canObey(state, id))
+		})
+	}()
 	again := time.NewTicker(askAgain) //nolint:forbidigo // it asks the guest anew; an event tells that it is off
 	defer again.Stop()
 	for {
@@ -72,11 +92,15 @@ func (h *Host) shutdown(ctx context.Context, id string) error {
 		if err != nil && !isCode(err, libvirt.ErrOperationInvalid) && !unreachable(err) && ctx.Err() == nil {
 			return err
 		}
+		if err == nil {
+			pressed++
+		}
 		select {
 		case err := <-stopped:
 			if ctx.Err() != nil && !unreachable(err) {
-				return h.failed("shut down domain "+id, fmt.Errorf(
-					"%w. It may ignore its power button. Shut it down yourself, give it more time, or set force_stop", ErrStillRunning))
+				return h.failed("shut down domain "+id, fmt.Errorf("%w: it ignores its power button, which was pressed %d times within %s. Shut it "+
+					"down from inside, give it more time (timeouts), or have its power turned off after a minute, which loses what it has not "+
+					"written: force_stop = true", ErrStillRunning, pressed, time.Since(start).Round(time.Second)))
 			}
 			return err
 		case <-again.C:

@@ -98,8 +98,8 @@ func TestAccStop(t *testing.T) {
 	}
 	virsh(t, real, "suspend", ids["paused"])
 	for name, want := range map[string]string{
-		"deaf":   "did not shut down in time. It may ignore its power button",
-		"paused": "it is paused, so it can't act on its power button. Resume it, or set force_stop",
+		"deaf":   "did not shut down in time: it ignores its power button, which was pressed 1 times within 2s",
+		"paused": "it is paused (user), so it can't act on its power button. Go on with it (virsh resume)",
 	} {
 		err := h.Stop(soon(t, 2*time.Second), ids[name], false)
 		if !errors.Is(err, host.ErrStillRunning) || !strings.Contains(err.Error(), want) {
@@ -109,6 +109,15 @@ func TestAccStop(t *testing.T) {
 			t.Errorf("%s is %s: %v", name, state, err)
 		}
 	}
+	// A guest that is paused while it is waited for is not waited for any longer.
+	stopped, ctx := make(chan error, 1), soon(t, 30*time.Second)
+	go func() { stopped <- h.Stop(ctx, ids["deaf"], false) }()
+	stillWaits(t, stopped)
+	virsh(t, real, "suspend", ids["deaf"])
+	if err := <-stopped; !errors.Is(err, host.ErrStillRunning) || ctx.Err() != nil {
+		t.Error("of a domain that was paused meanwhile:", err)
+	}
+	virsh(t, real, "resume", ids["deaf"])
 	for name, force := range map[string]bool{obedient: false, "deaf": true, "paused": true} {
 		if err := h.Stop(soon(t, 8*time.Second), ids[name], force); err != nil {
 			t.Errorf("%s: %v", name, err)

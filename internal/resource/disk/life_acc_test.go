@@ -291,7 +291,7 @@ func TestAccAGuestThatDoesNotLetGo(t *testing.T) {
 			{
 				PreConfig:   func() { virsh(t, l, "suspend", "web") },
 				Config:      config(root, on("root", theDisk, "")),
-				ExpectError: message("The disk could not be removed", "domain"),
+				ExpectError: message("The disk could not be removed", "did not acknowledge the unplug: it is paused", "allow_restart = true"),
 			},
 			{
 				PreConfig: func() {

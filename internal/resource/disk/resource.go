@@ -215,7 +215,9 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		err = cmp.Or(guard.External(ctx, key, h, top), err)
 	}
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
+		done := tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": key, "disk": name})
 		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
+		done()
 	}
 	if err == nil || errors.Is(err, content.ErrReplaced) {
 		err = r.backend.Content.Remove(ctx, key, h, pool, name, top.Format, top.Generation)

@@ -17,8 +17,10 @@ type leftOver struct {
 func (h *leftOver) LookupByName(context.Context, string) (string, error) { return "found", nil }
 
 func (h *leftOver) State(context.Context, string) (host.State, error) {
-	return host.State{Active: h.active}, nil
+	return host.State{Active: h.active, Responsive: true}, nil
 }
+
+func (h *leftOver) IsPersistent(context.Context, string) (bool, error) { return true, nil }
 
 func (h *leftOver) Autostart(context.Context, string) (bool, error) { return false, nil }
 

@@ -27,6 +27,8 @@ type domains interface {
 	LiveXML(ctx context.Context, uuid string) (string, error)
 	SavedXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
+	IsPersistent(ctx context.Context, uuid string) (bool, error)
+	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
 	Start(ctx context.Context, uuid string) error
 	Stop(ctx context.Context, uuid string, force bool) error
 	Undefine(ctx context.Context, uuid string) error
@@ -58,6 +60,8 @@ type life struct {
 	owner string
 	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
 	hosts func(key string) (guard.Waiter, error)
+	// mayRestart tells that a guest which does not acknowledge an unplug may be restarted without the device.
+	mayRestart bool
 }
 
 // define makes the domain, marked as being created. A domain that has the name already is gone on with only when an
@@ -150,11 +154,15 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 // change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
 // is what the running guest goes on without; started tells that it was booted.
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
+	l.mayRestart = power.on && power.restart
 	if err := l.checkChains(ctx, uuid, want); err != nil {
 		return nil, false, err
 	}
+	if err := l.persist(ctx, uuid); err != nil {
+		return nil, false, err
+	}
 	if !power.on {
-		if err := l.host.Stop(ctx, uuid, power.force); err != nil {
+		if err := l.stop(ctx, uuid, power.force); err != nil {
 			return nil, false, err
 		}
 	}
@@ -180,8 +188,10 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	starts := power.on && !active
 	pending, err = l.become(ctx, uuid, want, active, starts)
 	switch {
+	case errors.Is(err, host.ErrHeld) && l.mayRestart:
+		return nil, true, l.restartWithout(ctx, uuid, want, power.force, err)
 	case err != nil:
-		return nil, false, err
+		return nil, false, withWayOut(err)
 	case starts:
 		return nil, true, l.host.Start(ctx, uuid)
 	case len(pending) > 0 && power.restart:
@@ -254,7 +264,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 
 // end stops the domain and undefines it.
 func (l life) end(ctx context.Context, uuid string, force bool) error {
-	err := l.host.Stop(ctx, uuid, force)
+	err := l.stop(ctx, uuid, force)
 	if err == nil {
 		err = l.reclaim(ctx, uuid)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -38,8 +36,10 @@ func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.M
 		return err
 	}
 	for _, key := range keys {
-		tflog.Info(ctx, "Taking a disk away", map[string]any{"machine": want.Name, "disk": key})
-		if err := guard.Unplug(ctx, l.host, uuid, live, key); err != nil {
+		limited, done := l.unplugging(ctx, want.Name, "disk "+key)
+		err := guard.Unplug(limited, l.host, uuid, live, key)
+		done()
+		if err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 		gone.disks = append(gone.disks, key)
@@ -54,11 +54,12 @@ func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domain
 		return err
 	}
 	for _, w := range todo.Unplug {
-		tflog.Info(ctx, "Taking an interface away", map[string]any{"machine": want.Name, "interface": w.Key})
-		err := l.host.Detach(ctx, uuid, w.Element, func(live string) (bool, error) {
+		limited, done := l.unplugging(ctx, want.Name, "interface "+w.Key)
+		err := l.host.Detach(limited, uuid, w.Element, func(live string) (bool, error) {
 			has, err := domainxml.HasInterface(live, w.Key, want)
 			return !has, err
 		})
+		done()
 		if err != nil {
 			return fmt.Errorf("interface %s: %w", w.Key, err)
 		}

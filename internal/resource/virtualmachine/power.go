@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -20,7 +21,9 @@ func powerAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"state": schema.StringAttribute{
 			Computed: true, PlanModifiers: []planmodifier.String{stateWhileItRuns{}},
-			MarkdownDescription: "How the machine is, in libvirt's words, such as `running`, `paused`, `crashed` or `shut off`.",
+			MarkdownDescription: "How the machine is, in libvirt's words, such as `running`, `paused`, `crashed` or `shut off`. Each plan " +
+				"warns of a machine that is paused, has crashed or is asleep, with libvirt's reason and what to do. One that runs without a stored " +
+				"definition (`virsh undefine`) is ` (transient)`, too: the next apply defines it again, while it runs.",
 		},
 		"autostart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
@@ -29,7 +32,7 @@ func powerAttributes() map[string]schema.Attribute {
 		"allow_restart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Shut a running machine down and start it again when an update changes what a running guest can't be given, " +
-				"within the update timeout. Without it, such a change is stored, takes effect at the machine's next start, and a warning says so.",
+				"or unplugs what its guest does not acknowledge, within the update timeout. Without it, such a change is stored, takes effect at the machine's next start, and a warning says so.",
 		},
 	}
 }
@@ -61,7 +64,10 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 	var was, is types.Bool
 	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("running"), &was)...)
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("running"), &is)...)
-	if was.Equal(is) {
+	switch {
+	case strings.HasSuffix(req.StateValue.ValueString(), transient):
+		resp.PlanValue = types.StringUnknown()
+	case was.Equal(is):
 		resp.PlanValue = req.StateValue
 	}
 }
@@ -77,7 +83,7 @@ func (m model) power() power {
 // restart shuts the guest down and starts it as it is stored. Others may have taken its storage meanwhile: it has to be
 // let in again.
 func (l life) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
-	if err := l.host.Stop(ctx, uuid, force); err != nil {
+	if err := l.stop(ctx, uuid, force); err != nil {
 		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, and it could not be shut down: %w", err)
 	}
 	err := l.enter(ctx, uuid, want, asks(nil, want, true))

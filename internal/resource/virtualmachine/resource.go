@@ -182,6 +182,10 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	state.warnOfExternal(is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
+	if err := state.examine(ctx, life{host: h}, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, state, "The machine could not be read", err)
+		return
+	}
 	if reflect.DeepEqual(before, state) {
 		return // the response has the prior state already; writing it again would double the cost of a plan
 	}
@@ -195,6 +199,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
 	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
 	resp.Diagnostics.Append(diags...)
 	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
@@ -255,7 +260,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		r.backend.Free(state.Host.ValueString() + "/" + state.Name.ValueString())
 	}
 	if err != nil {
-		addError(&resp.Diagnostics, state, "The machine could not be removed", err)
+		addError(&resp.Diagnostics, state, "The machine could not be removed", ofDestroy(err))
 	}
 }
 

@@ -63,7 +63,10 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			"force_stop": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 				MarkdownDescription: "Turn the power off when the guest has not shut down within a minute, or half of the timeout if " +
-					"that is less. Without it, a guest that does not shut down is an error, because what it has not written yet would be lost.",
+					"that is less; at once when it is paused. Without it, a guest that does not shut down is an error, because what it has not " +
+					"written yet would be lost. An update uses what its own configuration says. A destroy has no configuration and uses what was " +
+					"applied: to destroy a machine whose guest ignores its power button, apply `force_stop = true` first. An apply keeps it, and " +
+					"`timeouts`, also when it fails.",
 			},
 			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
 		},

@@ -130,8 +130,10 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 		if err != nil {
 			return false, err
 		}
-		is, missing = now, m.missing(w, now, keys)
-		return len(missing) == 0, nil
+		if is, missing = now, m.missing(w, now, keys); len(missing) == 0 {
+			return true, nil
+		}
+		return false, l.standsStill(ctx, m.UUID.ValueString())
 	})
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",

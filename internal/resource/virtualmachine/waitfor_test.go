@@ -45,7 +45,7 @@ func (h *inVain) AwaitEvery(ctx context.Context, _ time.Duration, _ string, done
 }
 
 func (h *inVain) State(context.Context, string) (host.State, error) {
-	return host.State{Active: true}, nil
+	return host.State{Active: true, Responsive: true}, nil
 }
 
 func TestWhatCanNotComeIsNotWaitedFor(t *testing.T) {

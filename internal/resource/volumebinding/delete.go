@@ -74,6 +74,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	if err != nil {
 		return err
 	}
+	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
 	return guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
 		return own.spares(u, state.ID.ValueString(), others)
 	})

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+
+	"github.com/digitalocean/go-libvirt"
+)
+
+// State is whether and how a domain runs.
+type State struct {
+	// Active is true while there is a QEMU process, also for a paused guest.
+	Active bool
+	// Responsive is false for an active guest that can't act on its power button, nor acknowledge an unplug, before somebody
+	// intervenes: paused, crashed or asleep. One that is paused for a moment, such as by a snapshot, goes on by itself.
+	Responsive bool
+	// Reason is why it is so, in virsh's words, such as "I/O error"; empty where libvirt names none.
+	Reason string
+	name   string
+}
+
+// String is libvirt's word for the state.
+func (s State) String() string { return s.name }
+
+// Describe is the state with its reason, such as "paused (I/O error)".
+func (s State) Describe() string {
+	if s.Reason == "" {
+		return s.name
+	}
+	return s.name + " (" + s.Reason + ")"
+}
+
+// stateNames are virsh's words, by virDomainState.
+var stateNames = map[libvirt.DomainState]string{
+	libvirt.DomainNostate: "no state", libvirt.DomainRunning: "running", libvirt.DomainBlocked: "idle",
+	libvirt.DomainPaused: "paused", libvirt.DomainShutdown: "in shutdown", libvirt.DomainShutoff: "shut off",
+	libvirt.DomainCrashed: "crashed", libvirt.DomainPmsuspended: "pmsuspended",
+}
+
+// pausedReasons are virsh's words, by virDomainPausedReason.
+var pausedReasons = map[libvirt.DomainPausedReason]string{
+	libvirt.DomainPausedUser: "user", libvirt.DomainPausedMigration: "migrating", libvirt.DomainPausedSave: "saving",
+	libvirt.DomainPausedDump: "dumping", libvirt.DomainPausedIoerror: "I/O error", libvirt.DomainPausedWatchdog: "watchdog",
+	libvirt.DomainPausedFromSnapshot: "from snapshot", libvirt.DomainPausedShuttingDown: "shutting down",
+	libvirt.DomainPausedSnapshot: "creating snapshot", libvirt.DomainPausedCrashed: "crashed", libvirt.DomainPausedStartingUp: "starting up",
+	libvirt.DomainPausedPostcopy: "post-copy", libvirt.DomainPausedPostcopyFailed: "post-copy failed", libvirt.DomainPausedAPIError: "api error",
+}
+
+// passing are the reasons of a pause that ends with what it is for.
+var passing = map[libvirt.DomainPausedReason]bool{
+	libvirt.DomainPausedMigration: true, libvirt.DomainPausedSave: true, libvirt.DomainPausedDump: true,
+	libvirt.DomainPausedShuttingDown: true, libvirt.DomainPausedSnapshot: true, libvirt.DomainPausedStartingUp: true,
+	libvirt.DomainPausedPostcopy: true,
+}
+
+// The reasons of a domain that is off because it failed.
+const (
+	ReasonCrashed = "crashed"
+	ReasonFailed  = "failed"
+)
+
+// shutoffReasons are virsh's words, by virDomainShutoffReason.
+var shutoffReasons = map[libvirt.DomainShutoffReason]string{
+	libvirt.DomainShutoffShutdown: "shutdown", libvirt.DomainShutoffDestroyed: "destroyed", libvirt.DomainShutoffCrashed: ReasonCrashed,
+	libvirt.DomainShutoffMigrated: "migrated", libvirt.DomainShutoffSaved: "saved", libvirt.DomainShutoffFailed: ReasonFailed,
+	libvirt.DomainShutoffFromSnapshot: "from snapshot", libvirt.DomainShutoffDaemon: "daemon",
+}
+
+// stateOf is what libvirt's numbers mean. The reasons of a domain that runs say how it was started, and are left out.
+func stateOf(number, reason int32) State {
+	s := libvirt.DomainState(number)
+	state := State{
+		Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate, // a crashed one may be preserved
+		Responsive: s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainShutdown,
+		name:       stateNames[s],
+	}
+	switch {
+	case s == libvirt.DomainPaused:
+		state.Reason = pausedReasons[libvirt.DomainPausedReason(reason)]
+		state.Responsive = passing[libvirt.DomainPausedReason(reason)]
+	case s == libvirt.DomainShutoff:
+		state.Reason = shutoffReasons[libvirt.DomainShutoffReason(reason)]
+	case s == libvirt.DomainCrashed && libvirt.DomainCrashedReason(reason) == libvirt.DomainCrashedPanicked:
+		state.Reason = "panicked"
+	}
+	return state
+}
+
+// State tells whether a domain runs.
+func (h *Host) State(ctx context.Context, id string) (State, error) {
+	return onDomain(ctx, h, "read the state of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (State, error) {
+		number, reason, err := l.DomainGetState(d, 0)
+		if err != nil {
+			return State{}, err
+		}
+		return stateOf(number, reason), nil
+	})
+}
+
+// IsPersistent tells whether a domain has a stored definition. Without one it is transient: gone as soon as it is off.
+func (h *Host) IsPersistent(ctx context.Context, id string) (bool, error) {
+	return onDomain(ctx, h, "look for the stored definition of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (bool, error) {
+		is, err := l.DomainIsPersistent(d)
+		return is != 0, err
+	})
+}
+
+// DiskError is the first disk of an active domain, by target such as vda, that an error has halted, and whether its storage has
+// no space left; empty without one. go-libvirt does not decode the error's code, so that with one disk it is what comes next.
+func (h *Host) DiskError(ctx context.Context, id string) (target string, noSpace bool, err error) {
+	type halted struct {
+		target  string
+		noSpace bool
+	}
+	disk, err := onDomain(ctx, h, "read the I/O errors of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (halted, error) {
+		all, code, err := l.DomainGetDiskErrors(d, 1, 0)
+		if err != nil || len(all) == 0 {
+			return halted{}, err
+		}
+		return halted{all[0].Disk, libvirt.DomainDiskErrorCode(code) == libvirt.DomainDiskErrorNoSpace}, nil
+	})
+	return disk.target, disk.noSpace, err
+}

@@ -1,0 +1,76 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// stop shuts the machine down and says meanwhile what is waited for.
+func (l life) stop(ctx context.Context, uuid string, force bool) error {
+	defer tfvalue.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
+	return l.host.Stop(ctx, uuid, force)
+}
+
+// unplugging is the context and the announcement of an unplug. Where the machine may be restarted for what its guest does not
+// acknowledge, enough time is left for that.
+func (l life) unplugging(ctx context.Context, machine, device string) (limited context.Context, done func()) {
+	cancel := func() {}
+	if deadline, ok := ctx.Deadline(); ok && l.mayRestart {
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/5)
+	}
+	stop := tfvalue.Progress(ctx, "Waiting for the guest to acknowledge the unplug", map[string]any{"machine": machine, "device": device})
+	return ctx, func() { stop(); cancel() }
+}
+
+// withWayOut says how to go on without a guest that does not acknowledge an unplug.
+func withWayOut(err error) error {
+	if !errors.Is(err, host.ErrHeld) {
+		return err
+	}
+	return fmt.Errorf("%w\n\nApply again when the guest runs and does not use it: it is asked again. To do without the guest, have the "+
+		"machine restarted: allow_restart = true and, if it ignores its power button, too, force_stop = true", err)
+}
+
+// restartWithout is for a guest that does not acknowledge an unplug, of a machine that may be restarted: it is changed while it
+// is off.
+func (l life) restartWithout(ctx context.Context, uuid string, want domainxml.Machine, force bool, cause error) error {
+	tflog.Info(ctx, "Restarting the machine for what its guest did not acknowledge", map[string]any{"machine": want.Name, "cause": cause.Error()})
+	if err := l.stop(ctx, uuid, force); err != nil {
+		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), and could not be shut down: %w", cause, err)
+	}
+	_, err := l.become(ctx, uuid, want, false, true)
+	if err == nil {
+		err = l.host.Start(ctx, uuid)
+	}
+	if err != nil {
+		return fmt.Errorf("it was shut down to be changed, and is off: %w", err)
+	}
+	return nil
+}
+
+// keepSettings writes into the state what only a later destroy looks at, which has no configuration: also when this update
+// fails, or force_stop could not be set for a guest that makes each update fail.
+func (m model) keepSettings(ctx context.Context, state *tfsdk.State, diags *diag.Diagnostics) {
+	diags.Append(state.SetAttribute(ctx, path.Root("force_stop"), m.ForceStop)...)
+	diags.Append(state.SetAttribute(ctx, path.Root("timeouts"), m.Timeouts)...)
+}
+
+// ofDestroy is the error of a destroy, which knows only what was applied.
+func ofDestroy(err error) error {
+	if !errors.Is(err, host.ErrStillRunning) {
+		return err
+	}
+	return fmt.Errorf("%w\n\nA destroy looks only at what was applied: set force_stop, or longer timeouts, in the configuration, apply that, "+
+		"and destroy again", err)
+}

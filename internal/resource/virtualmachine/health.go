@@ -1,0 +1,136 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// transient is what the state of a machine without a stored definition ends with, so that a plan has something to change.
+const transient = " (transient)"
+
+// health is what a host shows of a machine that a definition and a power state do not.
+type health struct {
+	host.State
+	isPersistent bool
+	// halted says which disk an I/O error has halted, and of what storage; empty without one.
+	halted string
+}
+
+func (l life) health(ctx context.Context, uuid string) (is health, err error) {
+	if is.State, err = l.host.State(ctx, uuid); err != nil {
+		return is, err
+	}
+	if is.isPersistent, err = l.host.IsPersistent(ctx, uuid); err != nil || !is.Active || is.Responsive {
+		return is, err
+	}
+	is.halted, err = l.halted(ctx, uuid)
+	return is, err
+}
+
+// halted names the disk that an I/O error has halted as the configuration does.
+func (l life) halted(ctx context.Context, uuid string) (string, error) {
+	target, noSpace, err := l.host.DiskError(ctx, uuid)
+	if err != nil || target == "" {
+		return "", err
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return "", err
+	}
+	devices, _, err := domainxml.AttachedTo(live)
+	what := "has an I/O error"
+	if noSpace {
+		what = "has no space left"
+	}
+	for _, d := range devices {
+		if d.Target == target && len(d.Volume.Images) > 0 {
+			return fmt.Sprintf("Disk %s (%s on %s) %s. ", d.Key, target, d.Volume.Images[0].Name, what), err
+		}
+	}
+	return fmt.Sprintf("Disk %s %s. ", target, what), err
+}
+
+// cures are what to do, by libvirt's words for the state and its reason.
+var cures = map[string]string{
+	"paused (I/O error)": "Give it space, or repair its storage, and then go on with it: virsh resume %s. QEMU repeats what has failed, " +
+		"so that nothing is lost.",
+	"paused (crashed)":   "Its guest has crashed. Save what you need to find out why, and then restart it: virsh reset %s.",
+	"crashed (panicked)": "Its guest has crashed. Save what you need to find out why (virsh dump %s).",
+	"paused (watchdog)":  "Its guest did not reset its watchdog in time, so it hangs, or did. Go on with it: virsh resume %s.",
+	"pmsuspended":        "Its guest has put itself to sleep. Wake it: virsh dompmwakeup %s.",
+}
+
+// warn says of what a plan would otherwise call unchanged that it is not well. Of warnings with one summary Terraform shows the
+// first only.
+func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
+	name, where := m.Name.ValueString(), fmt.Sprintf("Machine %s on host %s", m.Name.ValueString(), m.Host.ValueString())
+	switch {
+	case is.Active && !is.Responsive:
+		cure, known := cures[is.Describe()]
+		if !known {
+			cure = "Go on with it: virsh resume %s."
+		}
+		if strings.Contains(cure, "%s") {
+			cure = fmt.Sprintf(cure, name)
+		}
+		diags.AddWarning(fmt.Sprintf("Machine %s is %s", name, is.State),
+			fmt.Sprintf("%s is %s: its guest does nothing. %s%s Or give up what its memory has, as after a power cut: apply running = false and "+
+				"force_stop = true, then running = true. Until then it can neither be shut down nor acknowledge an unplug.",
+				where, is.Describe(), is.halted, cure))
+	case !is.Active && ran && (is.Reason == host.ReasonCrashed || is.Reason == host.ReasonFailed):
+		diags.AddWarning(fmt.Sprintf("Machine %s has %s", name, is.Reason),
+			fmt.Sprintf("%s is %s: it did not go off by itself, nor did anybody turn it off. Its log on the host says more "+
+				"(/var/log/libvirt/qemu/%s.log). With running = true the next apply starts it again.", where, is.Describe(), name))
+	}
+	if is.Active && !is.isPersistent {
+		diags.AddWarning(fmt.Sprintf("Machine %s has no stored definition", name),
+			where+" runs and is transient: somebody has undefined it, or started it without a definition. It is gone as soon as it is off. The "+
+				"next apply defines it again, as it is; its guest goes on meanwhile.")
+	}
+}
+
+// examine reads a machine's health into the model, and warns where it is not well.
+func (m *model) examine(ctx context.Context, l life, ran bool, diags *diag.Diagnostics) error {
+	is, err := l.health(ctx, m.UUID.ValueString())
+	if errors.Is(err, host.ErrNotFound) {
+		return nil // it has just gone: the next read says so
+	}
+	if err != nil {
+		return err
+	}
+	if is.Active && !is.isPersistent {
+		m.State = types.StringValue(m.State.ValueString() + transient)
+	}
+	is.warn(*m, ran, diags)
+	return nil
+}
+
+// persist gives a transient domain its definition back: what it was started with, which libvirt still has. Its guest goes on.
+func (l life) persist(ctx context.Context, uuid string) error {
+	is, err := l.host.IsPersistent(ctx, uuid)
+	if err != nil || is {
+		return err
+	}
+	text, err := l.host.StoredXML(ctx, uuid)
+	if err == nil {
+		_, err = l.host.Define(ctx, text)
+	}
+	return err
+}
+
+// standsStill is the error of a machine that is not worth waiting for: what it is to do, it can't before somebody goes on with it.
+func (l life) standsStill(ctx context.Context, uuid string) error {
+	state, err := l.host.State(ctx, uuid)
+	if err != nil || !state.Active || state.Responsive {
+		return err
+	}
+	return fmt.Errorf("it is %s, so nothing comes of it before somebody goes on with it", state.Describe())
+}

@@ -1,0 +1,72 @@
+package virtualmachine
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// suspended is a host with a domain whose guest stands still.
+type suspended struct{ busy }
+
+func (h *suspended) State(context.Context, string) (host.State, error) {
+	return host.State{Active: true, Reason: "user"}, nil
+}
+
+// What a suspended guest is waited for never comes: the apply says so at once.
+func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
+	text, err := domainxml.Build(domainxml.Machine{
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &suspended{busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}}
+	m := model{Host: types.StringValue("host-a"), Name: types.StringValue("web"), Running: types.BoolValue(true)}
+	m.WaitFor = types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
+		"addresses": types.SetNull(types.StringType), "agent": types.BoolValue(true), "timeout": types.StringNull(),
+	})
+	var diags diag.Diagnostics
+	m.await(t.Context(), life{host: h}, &diags)
+	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "there was no agent") ||
+		!strings.Contains(diags[0].Detail(), "(user), so nothing comes of it") {
+		t.Errorf("it says %v", diags)
+	}
+}
+
+// A machine that went off is only said to have crashed when it has, and had run: what somebody turned off shows in the plan.
+func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
+	m := model{Host: types.StringValue("host-a"), Name: types.StringValue("web")}
+	for _, c := range []struct {
+		reason     string
+		ran, warns bool
+	}{{host.ReasonCrashed, true, true}, {host.ReasonFailed, true, true}, {host.ReasonCrashed, false, false}, {"destroyed", true, false}} {
+		var diags diag.Diagnostics
+		health{State: host.State{Reason: c.reason}, isPersistent: true}.warn(m, c.ran, &diags)
+		if (diags.WarningsCount() == 1) != c.warns {
+			t.Errorf("%+v: it says %v", c, diags)
+		}
+	}
+}
+
+// Where a machine may be restarted for what its guest does not acknowledge, an unplug does not use all of the time.
+func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
+	for mayRestart, most := range map[bool]time.Duration{false: 10 * time.Minute, true: 2 * time.Minute} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		limited, done := life{mayRestart: mayRestart}.unplugging(ctx, "web", "disk data")
+		deadline, _ := limited.Deadline()
+		if left := time.Until(deadline).Round(time.Second); left != most {
+			t.Errorf("may restart %v: %s", mayRestart, left)
+		}
+		done()
+		cancel()
+	}
+}
