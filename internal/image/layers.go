@@ -194,11 +194,11 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 		return nil
 	}
 	if h.Typeflag != tar.TypeReg {
-		return fmt.Errorf("%w: /%s is not a plain file", ErrUntrusted, p)
+		return fmt.Errorf("%w: %q is not a plain file", ErrUntrusted, "/"+p)
 	}
 	if f.taken != "" {
-		return fmt.Errorf("%w: it has /%s and /%s, and a container disk has one file below /%s. Name the one with path",
-			ErrUntrusted, f.taken, p, diskFolder)
+		return fmt.Errorf("%w: it has %q and %q, and a container disk has one file below /%s. Name the one with path",
+			ErrUntrusted, "/"+f.taken, "/"+p, diskFolder)
 	}
 	f.taken = p
 	return f.take(File{Path: p, Size: h.Size, Reader: content})

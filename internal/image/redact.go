@@ -13,6 +13,9 @@ var (
 	userParts = regexp.MustCompile(`//[^/\s]+@`)
 )
 
+// breaks are in no message of ours: what a server says must not look like more than one.
+var breaks = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
 // redact takes out of an error's text what nobody may read in a log. What the error is stays.
 func redact(err error, secrets ...string) error {
 	if err == nil {
@@ -26,6 +29,7 @@ func redact(err error, secrets ...string) error {
 	}
 	text = queries.ReplaceAllString(text, "?...$1")
 	text = userParts.ReplaceAllString(text, "//...@")
+	text = breaks.Replace(text)
 	if text == err.Error() {
 		return err
 	}

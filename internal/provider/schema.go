@@ -67,7 +67,7 @@ func kubernetesAttributes() map[string]schema.Attribute {
 		"config_context":           text("The kubeconfig's context to use; its current one by default."),
 		"config_context_auth_info": text("The kubeconfig's user to use instead of the context's."),
 		"config_context_cluster":   text("The kubeconfig's cluster to use instead of the context's."),
-		"host":                     text("URL of the API server."),
+		"host":                     text("URL of the API server, without a user or a password in it."),
 		"username":                 text("User name for basic authentication."),
 		"password":                 secret("Password for basic authentication."),
 		"token":                    secret("Bearer token."),
@@ -81,8 +81,8 @@ func kubernetesAttributes() map[string]schema.Attribute {
 				"configuration takes the claim too, and nobody deletes it meanwhile. Needs the permission to patch " +
 				"PersistentVolumeClaims. `true` by default.",
 		},
-		"insecure":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't check the API server's certificate."},
-		"proxy_url": text("URL of a proxy for all requests."),
+		"insecure":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't check the API server's certificate. Each plan warns of it."},
+		"proxy_url": text("URL of a proxy for all requests. One with a password in it is refused: set the environment's `HTTPS_PROXY` instead."),
 		"exec": schema.SingleNestedAttribute{
 			Optional:            true,
 			MarkdownDescription: "A program that gives credentials.",

@@ -20,7 +20,9 @@ func devicesXMLAttributes() map[string]schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more elements " +
 			"as in libvirt's domain XML. Another text replaces those that came from the one before, and no others. A change takes effect at " +
-			"the next start. Disks, and whatever has an attribute of its own, are refused.",
+			"the next start. Disks, whatever else opens storage (memory or ports on files and devices, `<hostdev>` but for `usb`, `pci` and " +
+			"`mdev`), and whatever has an attribute of its own, are refused. A `<hostdev>` may be a controller with disks on it: that nobody else " +
+			"uses these is for you to see to.",
 	}}
 }
 

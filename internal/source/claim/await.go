@@ -58,7 +58,7 @@ func awaitBound(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeCl
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTime)
 	defer cancel()
 	if event := w.LastEvent(ctx, claim); event != "" {
-		return fmt.Errorf("%w; its last event: %s", err, event)
+		return fmt.Errorf("%w; its last event: %q", err, event)
 	}
 	return fmt.Errorf("%w; there is no event about it: does anything provision volumes of its class?", err)
 }

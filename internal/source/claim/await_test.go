@@ -137,7 +137,7 @@ func TestAwaitSaysAtTheDeadlineWhatTheClaimWaitsFor(t *testing.T) {
 		}
 	}
 	f := unbound()
-	f.others = []runtime.Object{event("first", 1), event("the array is full", 3), event("second", 2)}
+	f.others = []runtime.Object{event("first", 1), event("the array is full\n\x1b[31m", 3), event("second", 2)}
 	client := f.client(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -145,7 +145,7 @@ func TestAwaitSaysAtTheDeadlineWhatTheClaimWaitsFor(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"vms/golden was still Pending (StorageClass fast)", "its last event: the array is full"} {
+	for _, want := range []string{"vms/golden was still Pending (StorageClass fast)", `its last event: "the array is full\n\x1b[31m"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want one with %q", err, want)
 		}

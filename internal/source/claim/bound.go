@@ -87,7 +87,7 @@ func because(pv *corev1.PersistentVolume) string {
 	if pv.Status.Message == "" {
 		return ""
 	}
-	return ": " + pv.Status.Message
+	return fmt.Sprintf(": %q", pv.Status.Message)
 }
 
 // checkClaimRef is stricter than Kubernetes' IsVolumeBoundToClaim: a claimRef without UID is a reservation, not a binding.

@@ -81,7 +81,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"an available volume", func(f *fixture) { f.pv.Status.Phase = corev1.VolumeAvailable }, exclusive, "is Available, not Bound"},
 		{"a failed volume", func(f *fixture) {
 			f.pv.Status.Phase, f.pv.Status.Message = corev1.VolumeFailed, "no space"
-		}, exclusive, "is Failed, not Bound: no space"},
+		}, exclusive, `is Failed, not Bound: "no space"`},
 
 		{"a volume of no claim", func(f *fixture) { f.pv.Spec.ClaimRef = nil }, exclusive, "belongs to no claim"},
 		{"a volume of another claim", func(f *fixture) { f.pv.Spec.ClaimRef.Name = "other" }, exclusive, "belongs to the PersistentVolumeClaim vms/other"},
