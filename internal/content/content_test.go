@@ -182,6 +182,26 @@ func TestACloneIsAdmittedBeforeAndAfterItIsCopied(t *testing.T) {
 	}
 }
 
+// An overlay asks for writers when its head names the master, so that they see it; refused, it is removed.
+func TestMake_OverlayAsksForWriters(t *testing.T) {
+	writes := errors.New("a machine writes to it")
+	for _, refused := range []error{nil, writes} {
+		h, asked := newHost(), 0
+		spec := clone("web")
+		spec.Mode = volume.CopyOnWrite
+		spec.Admit = func(context.Context) error {
+			if asked++; h.volumes["ssd/web"] == nil {
+				t.Error("it asked before it could be seen")
+			}
+			return refused
+		}
+		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		if !errors.Is(err, refused) || asked != 1 || refused != nil && len(h.domains)+len(h.volumes) != 0 {
+			t.Errorf("got %v, asked %d times, and the host has %v, %v", err, asked, h.domains, h.volumes)
+		}
+	}
+}
+
 func TestAMakerThatFinishesWhileItIsWaitedForKeepsItsVolume(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true // the copy has begun
