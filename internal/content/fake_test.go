@@ -345,6 +345,14 @@ func (h *fakeHost) ResizeVolume(_ context.Context, pool, name string, bytes int6
 	return h.change(func() { h.volumes[pool+"/"+name].Capacity = bytes })
 }
 
+func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([]byte, error) {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return nil, host.ErrNotFound
+	}
+	return v.content[:min(len(v.content), int(n))], nil
+}
+
 // IsUnfinished is what the head says: nothing is there until all is.
 func (h *fakeHost) IsUnfinished(_ context.Context, pool, name string) (bool, error) {
 	v := h.volumes[pool+"/"+name]
