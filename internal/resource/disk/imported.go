@@ -33,7 +33,7 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 		return
 	}
 	if plan.Format.ValueString() == "raw" {
-		v.Backing = "" // its guest may have written such a head
+		v.Format, v.Backing = "raw", "" // its guest may have written such a head
 	}
 	if !plan.isOver() {
 		plan.checkShared(state, v.Backing, diags)
