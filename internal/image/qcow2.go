@@ -89,7 +89,7 @@ func (q qcow2) check() error {
 	return q.checkTables()
 }
 
-// features are the incompatible ones; length is that of the header without its extensions.
+// features are the incompatible ones.
 func (q qcow2) features() uint64 {
 	if q.word(qcow2Version) == 2 {
 		return 0
@@ -97,6 +97,7 @@ func (q qcow2) features() uint64 {
 	return q.long(qcow2Incompatible)
 }
 
+// length is that of the header without its extensions.
 func (q qcow2) length() uint32 {
 	if q.word(qcow2Version) == 2 {
 		return qcow2Short
@@ -173,9 +174,10 @@ func (q qcow2) checkOffset(at int, name string) error {
 	return nil
 }
 
-// The header extensions of an overlay, and those that name other files or keys, or have QEMU allocate what no head bounds.
+// backingFormat is the type of the header extension that only an overlay has.
 const backingFormat = 0xe2792aca
 
+// The header extensions that name other files or keys, or have QEMU allocate what no head bounds.
 var extensions = map[uint32]string{
 	backingFormat: "that names the format of a backing file",
 	0x44415441:    "that names another file for its data",

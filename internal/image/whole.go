@@ -54,7 +54,7 @@ func CheckWhole(head []byte, length int64, at io.ReaderAt) error {
 	return nil
 }
 
-var errCut = errors.New("It is cut off, or broken: get it anew, and look at it with qemu-img check")
+const cutOff = "It is cut off, or broken: get it anew, and look at it with qemu-img check"
 
 func (q qcow2) checkWhole(length uint64, at io.ReaderAt) error {
 	bits := q.word(qcow2ClusterBits)
@@ -68,12 +68,12 @@ func (q qcow2) checkWhole(length uint64, at io.ReaderAt) error {
 		{"snapshots", q.long(qcow2SnapshotTable), uint64(q.word(qcow2Snapshots)) * shortSnapshot},
 	} {
 		if table.bytes > 0 && table.from+table.bytes > length {
-			return fmt.Errorf("whose table of %s ends at %d. %w", table.name, table.from+table.bytes, errCut)
+			return fmt.Errorf("whose table of %s ends at %d. %s", table.name, table.from+table.bytes, cutOff)
 		}
 	}
 	end, err := q.end(length, at)
 	if err == nil && end > length {
-		err = fmt.Errorf("whose clusters end at %d. %w", end, errCut)
+		err = fmt.Errorf("whose clusters end at %d. %s", end, cutOff)
 	}
 	return err
 }
@@ -95,12 +95,12 @@ func (q qcow2) end(length uint64, at io.ReaderAt) (uint64, error) {
 			continue
 		}
 		if block >= length {
-			return 0, fmt.Errorf("with reference counts at %d. %w", block, errCut)
+			return 0, fmt.Errorf("with reference counts at %d. %s", block, cutOff)
 		}
 		last, from = n, block
 	}
 	if from == 0 {
-		return 0, fmt.Errorf("without reference counts. %w", errCut)
+		return 0, errors.New("without reference counts. " + cutOff)
 	}
 	block := make([]byte, 1<<bits)
 	if err := readPadded(at, block, from); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// qemuImg runs qemu-img, and gives the file that is its last argument but for a size.
+// qemuImg runs qemu-img.
 func qemuImg(t *testing.T, args ...string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput(); err != nil {
@@ -77,7 +77,7 @@ func TestCheckWhole_Truncated(t *testing.T) {
 // An image that was written to, resized, compressed or had snapshots is whole, too.
 func TestCheckWhole_Used(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, path string){
-		"empty":   func(*testing.T, string) {},
+		"empty":   func(t *testing.T, _ string) { t.Helper() },
 		"grown":   func(t *testing.T, path string) { t.Helper(); qemuImg(t, "resize", "-q", path, "200G") },
 		"shrunk":  func(t *testing.T, path string) { t.Helper(); qemuImg(t, "resize", "-q", "--shrink", path, "1M") },
 		"amended": func(t *testing.T, path string) { t.Helper(); qemuImg(t, "amend", "-o", "compat=0.10", path) },
