@@ -35,8 +35,8 @@ func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name stri
 		return found(err)
 	}
 	// By its name and not by its path, which is another one when the pool's folder has moved.
-	overlays, err := h.Overlays(ctx, name, func(backing string) bool { return path.Base(backing) == name })
-	if err != nil || len(overlays) > 0 {
+	above, err := overlays(ctx, h, name, func(backing string) bool { return path.Base(backing) == name })
+	if err != nil || len(above) > 0 {
 		return err
 	}
 	if used, err := isOpened(ctx, h, name); err != nil || used {

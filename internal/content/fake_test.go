@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -317,6 +318,9 @@ func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
 	}
 	h.uploads++
 	content, err := io.ReadAll(u.Image)
+	if err == nil && u.Check != nil {
+		err = u.Check(int64(len(content)), bytes.NewReader(content))
+	}
 	if err == nil {
 		err = u.Proceed(ctx)
 	}

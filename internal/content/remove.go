@@ -47,13 +47,14 @@ func Removable(ctx context.Context, h Host, pool, name, format, generation strin
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	overlays, err := h.Overlays(ctx, v.Path, func(backing string) bool { return backing == v.Path })
-	if err != nil || len(overlays) == 0 {
+	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return backing == v.Path })
+	if err != nil || len(above) == 0 {
 		return err
 	}
-	names := make([]string, 0, len(overlays))
-	for _, o := range overlays {
+	names := make([]string, 0, len(above))
+	for _, o := range above {
 		names = append(names, o.Pool+"/"+o.Name)
 	}
-	return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first", v.Name, v.Pool, ErrBacking, strings.Join(names, ", "))
+	return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. One that is raw, and whose guest wrote such a head, counts "+
+		"only while no machine has it: give it to one, which need not run", v.Name, v.Pool, ErrBacking, strings.Join(names, ", "))
 }

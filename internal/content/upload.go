@@ -2,6 +2,7 @@ package content
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -44,6 +45,7 @@ func (j *journal) uploadIt(ctx context.Context, s Spec, report func(host.Progres
 	if err != nil && !errors.Is(err, io.EOF) {
 		return v, err
 	}
+	head = bytes.Clone(head) // what is buffered goes on
 	is, err := image.Probe(head)
 	if err == nil {
 		err = s.fits(is)
@@ -55,7 +57,8 @@ func (j *journal) uploadIt(ctx context.Context, s Spec, report func(host.Progres
 		return v, err
 	}
 	up := host.Upload{
-		Pool: s.Pool, Name: s.Name, Image: buffered, Proceed: j.checkMine,
+		Pool: s.Pool, Name: s.Name, Image: image.Bounded(buffered, head), Proceed: j.checkMine,
+		Check:  func(length int64, at io.ReaderAt) error { return image.CheckWhole(head, length, at) },
 		Report: func(p host.Progress) { report(estimate(p, content)) },
 	}
 	if is.Format == "raw" {

@@ -22,9 +22,9 @@ func bytesOf(b []byte) *content.Image {
 	}}
 }
 
-// qcow2 is the head of an image of that capacity.
+// qcow2 is an empty image of that capacity.
 func qcow2(capacity uint64) []byte {
-	head := make([]byte, image.HeadSize)
+	head := make([]byte, 4<<16)
 	copy(head, "QFI\xfb")
 	binary.BigEndian.PutUint32(head[4:], 3)
 	binary.BigEndian.PutUint32(head[20:], 16)
@@ -33,7 +33,10 @@ func qcow2(capacity uint64) []byte {
 	binary.BigEndian.PutUint64(head[40:], 0x30000)
 	binary.BigEndian.PutUint64(head[48:], 0x10000)
 	binary.BigEndian.PutUint32(head[56:], 1)
+	binary.BigEndian.PutUint32(head[96:], 4)
 	binary.BigEndian.PutUint32(head[100:], 104)
+	binary.BigEndian.PutUint64(head[0x10000:], 0x20000)
+	copy(head[0x20000:], []byte{0, 1, 0, 1, 0, 1, 0, 1})
 	return head
 }
 
@@ -60,6 +63,8 @@ func TestAnUploadHasTheSizeThatIsWanted(t *testing.T) {
 		{"raw, smaller", make([]byte, 4096), 2048, "", 0, "more bytes than the disk is to have"},
 		{"qcow2", qcow2(1 << 20), 0, "qcow2", 1 << 20, ""},
 		{"qcow2, larger", qcow2(1 << 20), 1 << 21, "qcow2", 1 << 21, ""},
+		{"qcow2 that is cut off", qcow2(1 << 20)[:image.HeadSize], 0, "", 0, "It is cut off, or broken"},
+		{"qcow2 with a long tail", append(qcow2(1<<20), make([]byte, 80<<20)...), 0, "", 0, "twice what its size and its tables account for"},
 		{"qcow2, smaller", qcow2(1 << 20), 1 << 19, "", 0, "the image has 1048576 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,13 +14,19 @@ var ErrMaster = errors.New("it is a master, and so read-only")
 
 // overlaid is a host that tells what is over an image.
 type overlaid interface {
+	domainLister
 	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
 }
 
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
 func CheckWriter(ctx context.Context, h overlaid, path string) error {
-	overlays, err := h.KnownOverlays(ctx, path, func(backing string) bool { return backing == path })
+	over := func(backing string) bool { return backing == path }
+	named, err := h.KnownOverlays(ctx, path, over)
+	if err != nil {
+		return err
+	}
+	overlays, err := trueOverlays(ctx, h, named, over)
 	if err != nil || len(overlays) == 0 {
 		return err
 	}

@@ -30,6 +30,8 @@ type Upload struct {
 	Image      io.Reader
 	// Size tells how many bytes the volume of a raw image is to have, which has so many itself; nil leaves it at that.
 	Size func(length int64) int64
+	// Check is asked when all but the head is there, and can read all of it; its error breaks the upload off. nil asks nothing.
+	Check func(length int64, at io.ReaderAt) error
 	// Proceed is asked when all but the head is there and the file is open for that; its error breaks the upload off.
 	Proceed func(context.Context) error
 	// Report is told every other second how far it is. All is 0: an image does not say how long it is.
@@ -64,7 +66,8 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 		return nil
 	}
 	err = fmt.Errorf("%w (after %d bytes)", err, way.done.Load())
-	if source.failed {
+	var content *contentError
+	if source.failed || errors.As(err, &content) {
 		return h.failedElsewhere(op, err)
 	}
 	return h.failed(op, err)
@@ -157,6 +160,11 @@ func (u *upload) finish(ctx context.Context) error {
 	if is.Physical != length {
 		return fmt.Errorf("%w: it has %d bytes of %d", ErrTorn, is.Physical, length)
 	}
+	if u.Check != nil {
+		if err := u.Check(length, uploaded{u}); err != nil {
+			return &contentError{err}
+		}
+	}
 	if u.Size != nil && u.Size(length) > length {
 		// Now, while libvirt still takes it for raw, whatever its head will tell.
 		if err := u.host.ResizeVolume(ctx, u.Pool, u.Name, u.Size(length)); err != nil {
@@ -164,6 +172,31 @@ func (u *upload) finish(ctx context.Context) error {
 		}
 	}
 	return u.finishHead(ctx)
+}
+
+// contentError is an error of what was uploaded, which says nothing of the host.
+type contentError struct{ error }
+
+func (e *contentError) Unwrap() error { return e.error }
+
+// uploaded reads what was uploaded: the head, which is not there yet, and the volume behind it.
+type uploaded struct{ *upload }
+
+func (u uploaded) ReadAt(p []byte, offset int64) (n int, err error) {
+	if offset < int64(len(u.head)) {
+		n = copy(p, u.head[offset:])
+	}
+	if rest := int64(len(p) - n); rest > 0 {
+		var back bytes.Buffer
+		if rest = min(rest, u.done.Load()-offset-int64(n)); rest > 0 {
+			err = u.conn.Download(&back, u.volume, offset+int64(n), rest)
+		}
+		n += copy(p[n:], back.Bytes())
+	}
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // finishHead writes the head, if it may still be written, and looks whether it is there. A name can come to stand for somebody

@@ -48,12 +48,17 @@ var magics = []struct {
 }
 
 // Probe tells what an image is by its head, and refuses one that QEMU would open anything else for: another file, or a key.
-func Probe(head []byte) (Header, error) {
+func Probe(head []byte) (Header, error) { return probe(head, false) }
+
+// ProbeOverlay is Probe of an image that may have a backing file: whoever opens it must say which, and not believe the head.
+func ProbeOverlay(head []byte) (Header, error) { return probe(head, true) }
+
+func probe(head []byte, overlay bool) (Header, error) {
 	if len(head) == 0 {
 		return Header{}, fmt.Errorf("%w: it is empty", ErrUntrusted)
 	}
-	if has(head, 0, "QFI\xfb") {
-		return probeQcow2(head)
+	if has(head, 0, magicQcow2) {
+		return probeQcow2(head, overlay)
 	}
 	if format := foreignFormat(head); format != "" {
 		return Header{}, fmt.Errorf("%w: it is in the format %s. Convert it: qemu-img convert -O qcow2 <image> <image>.qcow2", ErrUntrusted, format)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 )
 
+const magicQcow2 = "QFI\xfb"
+
 // The fields of a qcow2 header, by their offset (QEMU, docs/interop/qcow2.txt).
 const (
 	qcow2Version       = 4
@@ -49,8 +51,15 @@ type qcow2 []byte
 func (q qcow2) word(at int) uint32 { return binary.BigEndian.Uint32(q[at:]) }
 func (q qcow2) long(at int) uint64 { return binary.BigEndian.Uint64(q[at:]) }
 
-func probeQcow2(head qcow2) (Header, error) {
+// probeQcow2 refuses a backing file, too, unless overlay says that there may be one.
+func probeQcow2(head qcow2, overlay bool) (Header, error) {
 	err := head.check()
+	if err == nil && !overlay && head.long(qcow2Backing) != 0 {
+		err = errors.New("that names a backing file. Flatten it: qemu-img convert -O qcow2 <image> <flat>.qcow2")
+	}
+	if err == nil {
+		err = head.checkExtensions(overlay)
+	}
 	if err != nil {
 		return Header{}, fmt.Errorf("%w: it is a qcow2 image %w", ErrUntrusted, err)
 	}
@@ -65,8 +74,6 @@ func (q qcow2) check() error {
 	switch {
 	case version != 2 && version != 3:
 		return fmt.Errorf("of the unknown version %d", version)
-	case q.long(qcow2Backing) != 0:
-		return errors.New("that names a backing file. Flatten it: qemu-img convert -O qcow2 <image> <flat>.qcow2")
 	case q.word(qcow2Crypt) != 0:
 		return errors.New("that is encrypted")
 	case bits < 9 || bits > 21:
@@ -74,17 +81,28 @@ func (q qcow2) check() error {
 	case size == 0 || size > MaxCapacity:
 		return fmt.Errorf("that claims to have %d bytes", size)
 	}
-	features, end := uint64(0), uint32(qcow2Short)
 	if version == 3 {
 		if err := q.checkFeatures(); err != nil {
 			return err
 		}
-		features, end = q.long(qcow2Incompatible), q.word(qcow2Length)
 	}
-	if err := q.checkExtensions(end); err != nil {
-		return err
+	return q.checkTables()
+}
+
+// features are the incompatible ones.
+func (q qcow2) features() uint64 {
+	if q.word(qcow2Version) == 2 {
+		return 0
 	}
-	return q.checkTables(features)
+	return q.long(qcow2Incompatible)
+}
+
+// length is that of the header without its extensions.
+func (q qcow2) length() uint32 {
+	if q.word(qcow2Version) == 2 {
+		return qcow2Short
+	}
+	return q.word(qcow2Length)
 }
 
 // checkFeatures looks at what is new in version 3.
@@ -112,15 +130,20 @@ func (q qcow2) checkFeatures() error {
 	return nil
 }
 
-// checkTables looks at how large the tables are, which QEMU has in memory, and where. Whether they are in the file, QEMU sees: only
-// the head is here.
-func (q qcow2) checkTables(features uint64) error {
-	bits, entry := q.word(qcow2ClusterBits), uint64(8)
-	if features&featureExtendedL2 != 0 {
+// covered is how many bytes of the disk an entry of the table of the first level is for: it leads to a table of the second
+// level, which is a cluster long.
+func (q qcow2) covered() uint64 {
+	entry := uint64(8)
+	if q.features()&featureExtendedL2 != 0 {
 		entry = 16
 	}
-	// A table of the first level has an entry for each of the second, which are a cluster long.
-	covered := uint64(1) << (2 * bits) / entry
+	return uint64(1) << (2 * q.word(qcow2ClusterBits)) / entry
+}
+
+// checkTables looks at how large the tables are, which QEMU has in memory, and where. Whether they are in the file, CheckTables
+// sees: only the head is here.
+func (q qcow2) checkTables() error {
+	bits, covered := q.word(qcow2ClusterBits), q.covered()
 	l1, snapshots := uint64(q.word(qcow2L1Size)), q.word(qcow2Snapshots)
 	switch {
 	case l1*8 > maxL1:
@@ -151,21 +174,27 @@ func (q qcow2) checkOffset(at int, name string) error {
 	return nil
 }
 
-// The header extensions that name other files or keys.
+// backingFormat is the type of the header extension that only an overlay has.
+const backingFormat = 0xe2792aca
+
+// The header extensions that name other files or keys, or have QEMU allocate what no head bounds.
 var extensions = map[uint32]string{
-	0xe2792aca: "that names the format of a backing file",
-	0x44415441: "that names another file for its data",
-	0x0537be77: "that is encrypted",
+	backingFormat: "that names the format of a backing file",
+	0x44415441:    "that names another file for its data",
+	0x0537be77:    "that is encrypted",
+	0x23852875: "with persistent bitmaps, which QEMU would have in memory. Remove each with qemu-img bitmap --remove <image> <bitmap> " +
+		"(qemu-img info lists them), or all: qemu-img convert -O qcow2 <image> <new>.qcow2",
 }
 
 // checkExtensions walks through what follows the header, up to its end mark.
-func (q qcow2) checkExtensions(at uint32) error {
+func (q qcow2) checkExtensions(overlay bool) error {
+	at := q.length()
 	for at+8 <= uint32(len(q)) {
 		kind, length := q.word(int(at)), q.word(int(at)+4)
 		if kind == 0 {
 			return nil
 		}
-		if why, ok := extensions[kind]; ok {
+		if why, ok := extensions[kind]; ok && (kind != backingFormat || !overlay) {
 			return errors.New(why)
 		}
 		if length > HeadSize {

@@ -108,6 +108,13 @@ func TestAccAHostileImageIsRefused(t *testing.T) {
 	}
 	_, _, backed := served(t, l, made("backed", "-u", "-F", "raw", "-b", "/etc/passwd"))
 	_, _, split := served(t, l, made("split", "-o", "data_file="+secret+",data_file_raw=on"))
+	whole := qcow2Image(t)
+	_, _, cut := served(t, l, whole[:len(whole)-64<<10])
+	made("mapped")
+	if out, err := exec.CommandContext(t.Context(), "qemu-img", "bitmap", "--add", filepath.Join(dir, "mapped"), "b0").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, _, bitmaps := served(t, l, []byte(read(t, filepath.Join(dir, "mapped"))))
 	_, _, huge := served(t, l, claiming(made("huge"), 1<<60))
 	registry := acctest.Must(l.Registry(t.Context()))(t)
 	two := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
@@ -117,13 +124,15 @@ func TestAccAHostileImageIsRefused(t *testing.T) {
 	}))(t)
 	_, packed := pushed(t, l, "disks/hostile", made("packed", "-u", "-F", "raw", "-b", "/etc/shadow"))
 	refused(t, l, map[string]string{
-		"backed": backed, "split": split, "huge": huge, "two": containerImage(two.Reference), "packed": containerImage(packed.Reference),
+		"backed": backed, "split": split, "huge": huge, "cut": cut, "bitmaps": bitmaps, "two": containerImage(two.Reference), "packed": containerImage(packed.Reference),
 	}, map[string][]string{
-		"backed": {"the image is refused", "that names a backing file"},
-		"split":  {"the image is refused", "that keeps its data in another file"},
-		"huge":   {"the image is refused", "that claims to have 1152921504606846976 bytes"},
-		"two":    {"container image " + two.Reference, "it has /disk/second.img and /disk/first.img"},
-		"packed": {"the image is refused", "that names a backing file"},
+		"backed":  {"the image is refused", "that names a backing file"},
+		"split":   {"the image is refused", "that keeps its data in another file"},
+		"cut":     {"the image is refused", "whose clusters end at", "It is cut off, or broken"},
+		"bitmaps": {"the image is refused", "with persistent bitmaps", "qemu-img bitmap --remove"},
+		"huge":    {"the image is refused", "that claims to have 1152921504606846976 bytes"},
+		"two":     {"container image " + two.Reference, "it has /disk/second.img and /disk/first.img"},
+		"packed":  {"the image is refused", "that names a backing file"},
 	})
 }
 

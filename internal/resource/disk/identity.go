@@ -27,8 +27,7 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 		return v, id, err
 	}
 	if !known {
-		id, err = content.Adopt(ctx, h, v, v.Format)
-		return v, id, err
+		return v, "", nil // it is being imported
 	}
 	err = content.Recognize(ctx, h, v, own.Images[0].Format, id)
 	if errors.Is(err, content.ErrUnrecognized) {

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -32,6 +31,9 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 	if err != nil {
 		addError(diags, state, "The disk could not be read", err)
 		return
+	}
+	if plan.Format.ValueString() == "raw" {
+		v.Format, v.Backing = "raw", "" // its guest may have written such a head
 	}
 	if r.checkPool(ctx, h, plan, state, diags); !plan.isOver() {
 		plan.checkShared(state, v.Backing, diags)
@@ -58,15 +60,6 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 			"The imported disk %s is an overlay of %s, as its head says: whoever does not know that could write below it. Give it the "+
 				"source and the copy_mode that it was made with.", state.ID.ValueString(), backing))
 	}
-}
-
-// sharedBelow is the image that an imported disk shares with others, if its head names one.
-func (r *disk) sharedBelow(ctx context.Context, h *host.Host, m model, v host.StorageVolume) ([]volume.Image, error) {
-	if m.Volume.IsNull() && content.IsBase(v.Backing) {
-		base, err := content.BaseOf(ctx, h, v)
-		return []volume.Image{m.shared(base)}, err
-	}
-	return nil, nil
 }
 
 // isBacking tells whether what the head of an overlay names may be that image.

@@ -129,9 +129,6 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, id string, below
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
 	is, known := m.made(ctx, diags)
 	if !known {
-		if v.Format == "iso" {
-			v.Format = "raw" // somebody has put one on it
-		}
 		m.Format = types.StringValue(v.Format)
 		is = volume.Volume{Images: append([]volume.Image{m.top(v, id)}, below...)}
 	}

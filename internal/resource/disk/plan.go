@@ -173,6 +173,11 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
+	var asked types.String
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("format"), &asked)...)
+	if r.adoptFormat(ctx, asked, &state, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
 	plan.Digest = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics)
 	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
 		return

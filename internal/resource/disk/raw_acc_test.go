@@ -52,6 +52,12 @@ func TestAccARawDiskStaysRawWhateverItsGuestWrites(t *testing.T) {
 	}
 }
 
+// writeHead writes a small qcow2 image over the beginning of a disk.
+func writeHead(t *testing.T, l *lab.Lab, name string, options ...string) {
+	t.Helper()
+	write(t, l, name, append([]string{"-f", "qcow2"}, options...))
+}
+
 // write writes a small image over the beginning of a disk, which libvirt sees at the next start of its pool.
 func write(t *testing.T, l *lab.Lab, name string, image []string) {
 	t.Helper()

@@ -140,8 +140,8 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	}
 	v, id, err := r.find(ctx, h, state, &resp.Diagnostics)
 	var below []volume.Image
-	if err == nil {
-		below, err = r.sharedBelow(ctx, h, state, v)
+	if err == nil && state.Volume.IsNull() {
+		v, id, below, err = state.readImported(ctx, h, v)
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		if err = r.gone(ctx, h, state, err, &resp.Diagnostics); err == nil {
@@ -173,6 +173,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	r.settleDigest(ctx, &plan, state, &resp.Diagnostics)
+	r.adoptFormat(ctx, plan.Format, &state, &resp.Diagnostics)
 	addChanged(&resp.Diagnostics, state, plan.otherDisk(ctx, state, &resp.Diagnostics))
 	if resp.Diagnostics.HasError() {
 		return
@@ -214,6 +215,10 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		// To remove the overlay is no good advice when a machine writes to it.
 		err = cmp.Or(guard.External(ctx, key, h, top), err)
 	}
+	pinned := ""
+	if err == nil {
+		pinned, err = pinnedBase(ctx, h, state, top)
+	}
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
 		done := tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": key, "disk": name})
 		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
@@ -224,6 +229,9 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	}
 	if err == nil {
 		err = r.collect(ctx, h, state, &resp.Diagnostics)
+	}
+	if err == nil && pinned != "" {
+		err = r.backend.Content.Collect(ctx, key, h, state.Pool.ValueString(), pinned)
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", err)
@@ -239,6 +247,22 @@ func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *di
 	}
 	base := filepath.Base(own.Images[1].Name)
 	return r.backend.Content.Collect(ctx, state.Host.ValueString(), h, state.Pool.ValueString(), base)
+}
+
+// pinnedBase is the image that disks share which the head of a raw disk names: a guest wrote that, and while no machine had the
+// disk nobody knew, so the image was kept.
+func pinnedBase(ctx context.Context, h *host.Host, state model, top volume.Image) (string, error) {
+	if top.Format != "raw" {
+		return "", nil
+	}
+	v, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
+	if errors.Is(err, host.ErrNotFound) {
+		return "", nil
+	}
+	if !content.IsBase(v.Backing) {
+		return "", err
+	}
+	return filepath.Base(v.Backing), err
 }
 
 // ImportState takes <host>/<pool>/<volume>.

@@ -51,7 +51,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	put, err := r.take(ctx, plan, own, found, &actual, &resp.Diagnostics)
 	if err != nil {
 		undo := r.giveBack(ctx, plan, own, put, &resp.Diagnostics)
-		resp.Diagnostics.AddError("The volume could not be bound", fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
+		addBindError(ctx, &resp.Diagnostics, plan, err, fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
 		if undo == nil {
 			return
 		}
@@ -75,7 +75,7 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 	hosts := v.Images[0].Hosts
 	put, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts)
 	if err == nil {
-		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, diags)
+		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, true, diags)
 	}
 	return put, err
 }

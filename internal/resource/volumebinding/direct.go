@@ -194,16 +194,18 @@ func (h httpModel) source(context.Context, given, *diag.Diagnostics) direct.Sour
 
 type fileModel struct {
 	open
-	Path types.String `tfsdk:"path"`
+	Path   types.String `tfsdk:"path"`
+	Format types.String `tfsdk:"format"`
 }
 
 func (f fileModel) source(context.Context, given, *diag.Diagnostics) direct.Source {
-	return direct.File{Path: f.Path.ValueString()}
+	return direct.File{Path: f.Path.ValueString(), Format: f.Format.ValueString()}
 }
 
 type blockModel struct {
 	open
-	Path types.String `tfsdk:"path"`
+	Path   types.String `tfsdk:"path"`
+	Format types.String `tfsdk:"format"`
 }
 
 func (b blockModel) source(context.Context, given, *diag.Diagnostics) direct.Source {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -22,8 +24,9 @@ const openTime = 30 * time.Second
 func isDiskImage(v volume.Volume) bool { return path.Base(v.Images[0].Name) == "disk.img" }
 
 // prepare makes a disk.img that is to be made, and finds out how large the volume is where nobody says. Ceph is asked in
-// any case, on each host that has got a key: when a machine asked with a wrong one it would take minutes to fail.
-func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claimed *int64, fresh []string, diags *diag.Diagnostics) error {
+// any case, on each host that has got a key: when a machine asked with a wrong one it would take minutes to fail. Of a new binding
+// the format is looked at, too; later, a guest may have written whatever the volume begins with.
+func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claimed *int64, fresh []string, isNew bool, diags *diag.Diagnostics) error {
 	hosts := v.Images[0].Hosts
 	if c := m.claim(ctx, diags); c != nil && c.CreateDiskImage.ValueBool() && claimed != nil {
 		h, err := r.backend.Hosts.Host(hosts[0])
@@ -44,9 +47,12 @@ func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claime
 	if v.Capacity != nil {
 		return nil
 	}
-	size, err := r.measure(ctx, *v, hosts, diags)
+	found, key, err := r.measure(ctx, *v, hosts, diags)
+	if err == nil && isNew {
+		err = r.checkFormat(ctx, m, *v, key, found.Head, diags)
+	}
 	if err == nil {
-		v.Capacity = &size
+		v.Capacity, err = capacityAs(v.Images[0].Format, found)
 	}
 	return err
 }
@@ -62,40 +68,43 @@ func newImage(ctx context.Context, plan, state model, found source.Resolved, dia
 }
 
 // measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.
-func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, diags *diag.Diagnostics) (int64, error) {
+func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, diags *diag.Diagnostics) (found host.Measured, key string, err error) {
 	var failed []error
 	for _, key := range hosts {
-		size, err := r.open(ctx, key, v, diags)
+		found, err := r.open(ctx, key, v, diags)
 		if err == nil {
-			return size, nil
+			return found, key, nil
 		}
 		failed = append(failed, err)
 	}
-	err := fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
+	err = fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
 	if isDiskImage(v) {
 		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there", err)
 	}
-	return 0, err
+	return found, "", err
 }
 
-// open has a host open the volume, and tells its size in bytes.
-func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *diag.Diagnostics) (int64, error) {
+// open has a host open the volume, as raw, and tells its size and what it begins with, where libvirt reads that.
+func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *diag.Diagnostics) (found host.Measured, err error) {
 	h, err := r.backend.Hosts.Host(key)
 	if err != nil {
-		return 0, err
+		return found, err
 	}
 	if err := checkRegular(ctx, h, v, diags); err != nil {
-		return 0, err
+		return found, err
 	}
-	xml, err := domainxml.DiskXML(v)
+	xml, err := domainxml.DiskXML(asRaw(v))
 	if err != nil {
-		return 0, err
+		return found, err
+	}
+	head := uint32(image.HeadSize)
+	if v.Images[0].Type == "network" {
+		head = 0
 	}
 	patient, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("no answer within %s", openTime))
 	defer cancel()
-	size, err := h.Capacity(patient, xml)
-	if err == nil {
-		return size, nil
+	if found, err = h.Measure(patient, xml, head); err == nil {
+		return found, nil
 	}
 	top := v.Images[0]
 	err = fmt.Errorf("host %s can't open %s%s: %w", key, top.Name, at(top), err)
@@ -103,7 +112,7 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 		err = fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you took "+
 			"them from", err, top.Auth.Username, top.Auth.SecretUUID)
 	}
-	return 0, err
+	return found, err
 }
 
 // at names the servers of an image.

@@ -34,7 +34,8 @@ const claimSource = "persistent_volume_claim"
 
 type claimModel struct {
 	tfvalue.Claim
-	CreateDiskImage types.Bool `tfsdk:"create_disk_image"`
+	CreateDiskImage types.Bool   `tfsdk:"create_disk_image"`
+	Format          types.String `tfsdk:"format"`
 }
 
 // id is the binding's UUID; known without an apply only when an owner is set.

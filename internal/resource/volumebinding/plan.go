@@ -188,6 +188,9 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 	if err != nil || wrong != nil {
 		return false // validation has said so
 	}
+	if was.Images[0].Format != is.Images[0].Format {
+		return true // what a guest wrote is not to be opened in another format without a look at it
+	}
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {
 		diags.AddAttributeError(sourcePath.AtName(name), "The same storage, or other storage?",

@@ -89,6 +89,12 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 				"Plan and apply again if that is what you want.", before.Images[0].Name, actual.Images[0].Name))
 		return false
 	}
+	if known && before.Images[0].Format != actual.Images[0].Format {
+		diags.AddAttributeError(path.Root("volume"), "The format changed during the apply",
+			fmt.Sprintf("%s was %s in the plan, and is to be %s now. Nothing was changed. Plan and apply again if that is what you want.",
+				actual.Images[0].Name, before.Images[0].Format, actual.Images[0].Format))
+		return false
+	}
 	return true
 }
 

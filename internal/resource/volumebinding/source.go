@@ -104,7 +104,14 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 		return source.Errorf("", "%s can only be read: set access_mode to read-shared, and put a virtclaim_disk with a copy_mode over it "+
 			"where a machine has to write", top.Name)
 	}
+	if top.Format != "raw" && m.AccessMode.ValueString() == string(volume.WriteShared) {
+		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. Convert it: "+
+			"qemu-img convert -O raw <image> <new>", top.Format)
+	}
 	c := m.claim(ctx, diags)
+	if c != nil && !c.Format.IsNull() && !found.DiskImage {
+		return source.Errorf("format", "the volume is a device, which is always raw: remove format")
+	}
 	switch {
 	case c == nil || !c.CreateDiskImage.ValueBool():
 		return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -48,11 +49,16 @@ func sourceAttributes() map[string]schema.Attribute {
 						"certificate: that of an authority of your own goes among the host's trusted ones.",
 				},
 			}),
-		"file": object("A raw image in a regular file of the hosts. A symbolic link is refused.", map[string]schema.Attribute{
+		"file": object("An image in a regular file of the hosts. A symbolic link is refused.", map[string]schema.Attribute{
 			"path": required("Absolute path of the file, the same on each host."),
+			"format": formatAttribute("`raw` (default) or `qcow2`. When the binding is created, the beginning of the file is read: a qcow2 image "+
+				"is only opened with `qcow2`, and only if it has no backing file, no data file, no encryption and no persistent bitmaps. "+
+				"`raw` opens the file as raw whatever it begins with: set it if a guest wrote that to its raw disk.", "raw", "qcow2"),
 		}),
 		"block": object("A block device of the hosts.", map[string]schema.Attribute{
 			"path": required("Absolute path of the device, the same on each host: better a link below `/dev/disk/by-id` than `/dev/sdb`."),
+			"format": formatAttribute("`raw` opens a device that begins as a qcow2 image does, which is refused otherwise when the binding is "+
+				"created: set it if a guest wrote that to its disk.", "raw"),
 		}),
 	}
 	var one []path.Expression
@@ -81,6 +87,12 @@ func optional(description string) schema.Attribute {
 	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
 }
 
+func formatAttribute(description string, formats ...string) schema.Attribute {
+	return schema.StringAttribute{
+		Optional: true, MarkdownDescription: description, Validators: []validator.String{stringvalidator.OneOf(formats...)},
+	}
+}
+
 func texted(description string) schema.Attribute {
 	return schema.ListAttribute{
 		Required: true, ElementType: types.StringType, MarkdownDescription: description,
@@ -105,6 +117,9 @@ func claimAttribute() schema.SingleNestedAttribute {
 				"that is there is never touched, a symbolic link never followed. Where QEMU opens the volume itself (NFS, GlusterFS), this needs " +
 				"`mount_path`; the host needs Linux 5.10 or later.",
 		},
+		"format": formatAttribute("`raw` opens a `disk.img` that begins as a qcow2 image does, which is refused otherwise when the binding "+
+			"is created: set it if a guest wrote that to its disk. A `disk.img` is always raw; an image that is not is converted with "+
+			"`qemu-img convert -O raw`.", "raw"),
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "Monitors of a Ceph volume as the hosts reach them, as `host` or `host:port`, where those that the cluster " +

@@ -41,6 +41,7 @@ func TestGolden(t *testing.T) {
 		"https":          {HTTP{URL: "https://[2001:db8::5]/a.img"}, volume.ReadShared},
 		"https-insecure": {HTTP{URL: "https://images.example", Insecure: true}, volume.ReadShared},
 		"file":           {File{Path: "/mnt/a & b/disk.img"}, volume.WriteShared},
+		"file-qcow2":     {File{Path: "/mnt/disk.qcow2", Format: "qcow2"}, volume.WriteExclusive},
 		"block":          {Block{Path: "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"}, volume.WriteExclusive},
 	}
 	for name, s := range sources {

@@ -1,17 +1,21 @@
 package direct
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// File is a raw image in a file of the hosts. There is no other format: a header, as qcow2 has it, can name further files of
-// the host, and is in the hands of the guest.
+// File is an image in a file of the hosts. Its header, as qcow2 has it, can name further files of the host, and is in the hands of
+// whoever writes the file raw: it is looked at before it is opened so.
 type File struct {
 	// Path is absolute, and the same on each host.
 	Path string
+	// Format is raw or qcow2; empty is raw.
+	Format string
 }
 
 // Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
@@ -25,10 +29,15 @@ func (f File) Storage() (volume.Volume, error) {
 	var w wrongs
 	path, err := source.FilePath(f.Path)
 	w.blame("path", err)
+	if f.Format != "" && f.Format != "raw" && f.Format != "qcow2" {
+		w.blame("format", fmt.Errorf("is %q, but only raw and qcow2 images can be opened", f.Format))
+	}
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}
-	return source.FileVolume(path, nil), nil
+	v := source.FileVolume(path, nil)
+	v.Images[0].Format = cmp.Or(f.Format, v.Images[0].Format)
+	return v, nil
 }
 
 // Resolve gives the volume. Nothing is asked.

@@ -88,6 +88,7 @@ func TestEachSourceBlamesTheAttribute(t *testing.T) {
 		{"http that is not verified", HTTP{URL: "http://a/b", Insecure: true}, "insecure", "is for https"},
 
 		{"relative file", File{Path: "disk.img"}, "path", "no absolute path"},
+		{"file of another format", File{Path: "/a", Format: "vmdk"}, "format", "only raw and qcow2 images"},
 		{"folder", File{Path: "/mnt/"}, "path", "path of a folder"},
 		{"file with a line break", File{Path: "/mnt/a\nb"}, "path", "control character"},
 		{"relative device", Block{Path: "sdb"}, "path", "no absolute path"},

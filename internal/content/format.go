@@ -1,0 +1,127 @@
+package content
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Format is in what format a volume is to be opened that no state knows.
+type Format struct {
+	// Name is raw or qcow2.
+	Name string
+	// Domain opens the volume as raw; empty where none does.
+	Domain string
+	// Refused is why the volume can't be opened as what its head says: then Name is raw. An overlay is not refused for its backing
+	// file: whoever opens it must say which.
+	Refused error
+}
+
+// String says what shows the format.
+func (f Format) String() string {
+	switch {
+	case f.Domain != "":
+		return fmt.Sprintf("domain %s opens it as %s", f.Domain, f.Name)
+	case f.Refused != nil:
+		return f.Refused.Error()
+	}
+	return "its head is that of a " + f.Name + " image"
+}
+
+// FormatOf finds out in what format a volume is to be opened. A domain that opens it as raw decides: what such a volume begins with,
+// a guest wrote. Where none does, its head is read, and never opened: QEMU would open what that names.
+func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error) {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return Format{}, err
+	}
+	opened, err := openedAs(domains, v)
+	if err != nil || opened["raw"] != "" {
+		return Format{Name: "raw", Domain: opened["raw"]}, err
+	}
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	if err != nil || len(head) == 0 {
+		return Format{Name: "raw"}, err
+	}
+	is, refused := image.ProbeOverlay(head)
+	if refused != nil {
+		is.Format = "raw"
+	}
+	return Format{Name: is.Format, Refused: refused}, nil
+}
+
+// openedAs are the formats in which domains have a volume, each with the name of such a domain: running, saved or stored, and
+// at any place of a chain.
+func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, error) {
+	opened := map[string]string{}
+	for _, d := range domains {
+		for _, text := range []string{d.Live, d.Saved, d.Stored} {
+			if text == "" {
+				continue
+			}
+			attached, _, err := domainxml.AttachedTo(text)
+			if err != nil {
+				return nil, fmt.Errorf("domain %s: %w", d.Name, err)
+			}
+			for _, a := range attached {
+				for _, i := range a.Volume.Images {
+					if isVolume(i, v) {
+						opened[i.Format] = d.Name
+					}
+				}
+			}
+		}
+	}
+	return opened, nil
+}
+
+func isVolume(i volume.Image, v host.StorageVolume) bool {
+	switch i.Type {
+	case "network":
+		return false
+	case "volume":
+		return i.Name == v.Pool+"/"+v.Name
+	}
+	return i.Name == v.Path
+}
+
+// domainLister is a host that tells which domains have what.
+type domainLister interface {
+	Domains(ctx context.Context) ([]host.Domain, error)
+}
+
+// overlays are the volumes whose heads name another one as their backing file. The heads of raw volumes don't count: guests wrote
+// them.
+func overlays(ctx context.Context, h Host, of string, over func(backing string) bool) ([]host.StorageVolume, error) {
+	found, err := h.Overlays(ctx, of, over)
+	if err != nil {
+		return nil, err
+	}
+	return trueOverlays(ctx, h, found, over)
+}
+
+// trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there.
+func trueOverlays(ctx context.Context, h domainLister, found []host.StorageVolume, over func(backing string) bool) ([]host.StorageVolume, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []host.StorageVolume
+	for _, v := range found {
+		opened, err := openedAs(domains, v)
+		if err != nil {
+			return nil, err
+		}
+		if isRaw := len(opened) == 1 && opened["raw"] != ""; !isRaw && !over(v.Path) { // nothing is an overlay of itself
+			all = append(all, v)
+		}
+	}
+	return all, nil
+}

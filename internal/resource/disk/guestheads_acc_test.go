@@ -1,0 +1,108 @@
+package disk_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// What a guest wrote to the head of its raw disk decides nothing: the disk is imported as raw, another disk that the head names can be
+// deleted, and an image that disks share goes with the last of them.
+func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
+	l := acctest.Lab(t)
+	_, image := pushed(t, l, "disks/heads", qcow2Image(t))
+	raw := "format = \"raw\"\n size = \"64Mi\""
+	machine := vm(l, acctest.NewConsole(t), "", "running = false", on("root", theDisk, ""))
+	cli := acctest.NewCLI(t)
+	write := func(more string) { cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", raw)+machine+more) }
+	apply := func(want string) {
+		t.Helper()
+		if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, want) {
+			t.Errorf("want %s:\n%s", want, out)
+		}
+	}
+	write(disk("other", blank) + disk("pulled", containerImage(image.Reference)))
+	apply("4 added")
+	bases, _ := inPool(t, l)
+	if len(bases) != 1 {
+		t.Fatalf("the pool has the shared images %v", bases)
+	}
+
+	// A disk that the head names is deleted.
+	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, "other"))
+	write(disk("pulled", containerImage(image.Reference)))
+	apply("1 destroyed")
+
+	// So is an image that disks share.
+	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, bases[0]))
+	write("")
+	apply("1 destroyed")
+	if bases, others := inPool(t, l); len(bases) > 0 || !slices.Equal(others, []string{"root"}) {
+		t.Errorf("the pool has %v and %v", bases, others)
+	}
+
+	// The machine opens it as raw, so it is imported as raw, also where qcow2 is what it looks like, and what it may be.
+	for _, head := range [][]string{{"-o", "data_file=" + filepath.Join(t.TempDir(), "secret")}, {}} {
+		writeHead(t, l, "root", head...)
+		cli.Must("state", "rm", theDisk)
+		cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
+		apply("0 added")
+		if state := cli.Must("state", "show", "-no-color", theDisk); !strings.Contains(state, "format     = \"raw\"") {
+			t.Errorf("it was imported as\n%s", state)
+		}
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// Of a volume that no machine has nobody knows who wrote its head: one that names other files is never opened, and the configuration
+// may say that it is raw.
+func TestAccDisk_ImportOfHostileHead(t *testing.T) {
+	l := acctest.Lab(t)
+	virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "raw")
+	writeHead(t, l, "root", "-o", "data_file="+filepath.Join(t.TempDir(), "secret"))
+	cli := acctest.NewCLI(t)
+	write := func(format string) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", format+"\n size = \"64Mi\""))
+	}
+	for _, c := range []struct{ format, want string }{
+		{"", "The format of the imported disk is not known"},
+		{`format = "qcow2"`, "The imported disk is raw"},
+	} {
+		write(c.format)
+		if c.format == "" {
+			cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
+		}
+		if out, err := cli.Run("plan", "-no-color"); err == nil || !message(c.want, "that keeps its data in another file").MatchString(out) {
+			t.Errorf("%q: %v\n%s", c.format, err, out)
+		}
+	}
+	write(`format = "raw"`)
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 1 changed, 0 destroyed") {
+		t.Errorf("it was not adopted:\n%s", out)
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	// What looks as if it were qcow2, and could be, may be said to be raw, too.
+	writeHead(t, l, "root")
+	cli.Must("state", "rm", theDisk)
+	cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
+	_, image := pushed(t, l, "disks/pinned", qcow2Image(t))
+	cli.Write("pulled.tf", disk("pulled", containerImage(image.Reference)))
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !message("The imported disk is opened as raw", "1 added, 1 changed, 0 destroyed").MatchString(out) {
+		t.Errorf("it was not adopted:\n%s", out)
+	}
+	// An image that disks share is kept for it, and goes with it.
+	bases, _ := inPool(t, l)
+	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, bases[0]))
+	cli.Write("pulled.tf", "")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	nothingIn(t, l, "ssd")
+}

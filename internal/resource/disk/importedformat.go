@@ -1,0 +1,82 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// readImported is the volume of a disk that has just been imported in the format that it is to be opened in, its identity, and the image
+// that it shares with others, if its head names one. The pool's scan is not believed: it takes what a guest wrote for a format.
+func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVolume) (is host.StorageVolume, id string, below []volume.Image, err error) {
+	if v, below, err = m.formatOf(ctx, h, v); err == nil {
+		id, err = content.Adopt(ctx, h, v, v.Format)
+	}
+	return v, id, below, err
+}
+
+func (m model) formatOf(ctx context.Context, h *host.Host, v host.StorageVolume) (host.StorageVolume, []volume.Image, error) {
+	is, err := content.FormatOf(ctx, h, v)
+	if err != nil || is.Name == "raw" {
+		v.Format, v.Backing = "raw", ""
+		return v, nil, err
+	}
+	if err := h.Rescan(ctx, v.Pool); err != nil { // the pool may have seen the volume before it had this head
+		return v, nil, err
+	}
+	if v, err = h.Volume(ctx, v.Pool, v.Name); err != nil {
+		return v, nil, err
+	}
+	if v.Format = is.Name; !content.IsBase(v.Backing) {
+		return v, nil, nil
+	}
+	base, err := content.BaseOf(ctx, h, v)
+	return v, []volume.Image{m.shared(base)}, err
+}
+
+// adoptFormat has an imported disk take its format from the configuration, once, as far as what the host shows allows it: raw
+// always, qcow2 only where the head has been found to be of that. Without a word in the configuration, a head that is refused is
+// an error: whether a guest wrote it, or it is an image of somebody's, only the user knows.
+func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model, diags *diag.Diagnostics) {
+	if !state.isImported() || !r.backend.Ready() || asked.IsUnknown() || state.Volume.IsNull() {
+		return
+	}
+	h := r.host(*state, diags)
+	if diags.HasError() {
+		return
+	}
+	v, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
+	var is content.Format
+	if err == nil {
+		is, err = content.FormatOf(ctx, h, v)
+	}
+	at, id := path.Root("format"), state.ID.ValueString()
+	switch {
+	case err != nil:
+		addError(diags, *state, "The disk could not be read", err)
+	case asked.ValueString() == "raw" && state.Format.ValueString() != "raw":
+		diags.AddAttributeWarning(at, "The imported disk is opened as raw", fmt.Sprintf("Disk %s begins as a %s image does. Its guest will see "+
+			"that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id, state.Format.ValueString()))
+		v.Format, v.Backing = "raw", ""
+		state.Volume = types.ObjectNull(tfvalue.VolumeTypes)
+		instance, err := content.Adopt(ctx, h, v, v.Format)
+		if err != nil {
+			addError(diags, *state, "The disk could not be read", err)
+		}
+		state.read(ctx, v, instance, nil, diags)
+	case asked.IsNull() && is.Refused != nil:
+		diags.AddAttributeError(at, "The format of the imported disk is not known", fmt.Sprintf("Disk %s begins as an image does that can't be "+
+			"opened: %s. If it is a raw disk whose guest wrote that, set format = \"raw\". If not, replace the volume by an image that needs "+
+			"no other file: qemu-img convert -O qcow2 <image> <new>.qcow2.", id, is.Refused))
+	case asked.ValueString() != "raw" && is.Name == "raw" && (asked.ValueString() == "qcow2" || state.Format.ValueString() != "raw"):
+		diags.AddAttributeError(at, "The imported disk is raw", fmt.Sprintf("Disk %s can't be opened as qcow2: %s. Set format = \"raw\".", id, is))
+	}
+}

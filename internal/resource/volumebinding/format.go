@@ -1,0 +1,105 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// checkFormat refuses a volume that begins otherwise than what it is to be opened as: a guest that had a qcow2 image as raw would see
+// its header, and write into its tables. What a machine has as raw stays raw, whatever its guest wrote there.
+func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key string, head []byte, diags *diag.Diagnostics) error {
+	_, asked := m.format(ctx, diags)
+	top := v.Images[0]
+	is, err := image.Probe(head)
+	isGood := err == nil && is.Format == top.Format
+	if len(head) == 0 || asked == "raw" || isGood && asked == "" {
+		return nil
+	}
+	user, isRaw := r.rawUser(ctx, top)
+	if isRaw && asked == "qcow2" {
+		return source.Errorf("format", "domain %s on host %s opens %s as raw, so that its guest may have written what it begins with: remove it "+
+			"from there first, or leave format out", user.Domain, user.Host, top.Name)
+	}
+	if isRaw || isGood {
+		return nil
+	}
+	what := fmt.Errorf("host %s: %s is a %s image", key, top.Name, is.Format)
+	if err != nil {
+		what = fmt.Errorf("host %s: %s: %w", key, top.Name, err)
+	}
+	remedy := "Convert it"
+	if err == nil && asked == "" && m.claim(ctx, diags) == nil && top.Type == "file" {
+		remedy = "Set format = \"qcow2\" to open it as that, or convert it"
+	}
+	return source.Errorf("format", "%w, and is to be opened as %s. %s: qemu-img convert -O %s <image> <new>. If a guest wrote this to its raw "+
+		"disk, set format = \"raw\"", what, top.Format, remedy, top.Format)
+}
+
+// rawUser is a domain that has the image as raw. A host that does not answer tells of none: then the image is refused.
+func (r *binding) rawUser(ctx context.Context, top volume.Image) (found guard.Use, ok bool) {
+	for _, key := range top.Hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			continue
+		}
+		users, err := guard.Users(ctx, key, h, top)
+		if err != nil {
+			continue
+		}
+		if i := slices.IndexFunc(users, func(u guard.Use) bool { return u.Image().Format == "raw" }); i >= 0 {
+			return users[i], true
+		}
+	}
+	return found, false
+}
+
+// format is the source's attribute of that name, and where it is; empty without one.
+func (m model) format(ctx context.Context, diags *diag.Diagnostics) (path.Path, string) {
+	name := claimSource
+	if m.claim(ctx, diags) == nil {
+		name, _ = m.direct(ctx, diags)
+	}
+	o, _ := m.child(name)
+	f, _ := o.Attributes()["format"].(types.String)
+	return sourcePath.AtName(name), f.ValueString()
+}
+
+// addBindError blames the attribute of the source that err names, if it names one.
+func addBindError(ctx context.Context, diags *diag.Diagnostics, m model, err error, detail string) {
+	const summary = "The volume could not be bound"
+	var blamed *source.Error
+	if errors.As(err, &blamed) && blamed.Attribute != "" {
+		at, _ := m.format(ctx, diags)
+		diags.AddAttributeError(at.AtName(blamed.Attribute), summary, detail)
+		return
+	}
+	diags.AddError(summary, detail)
+}
+
+// asRaw is a volume as it is looked at: to open an image in its own format would open what its header names.
+func asRaw(v volume.Volume) volume.Volume {
+	v.Images = slices.Clone(v.Images)
+	v.Images[0].Format = "raw"
+	return v
+}
+
+// capacityAs is how many bytes a guest sees of what was measured.
+func capacityAs(format string, found host.Measured) (*int64, error) {
+	if format == "raw" {
+		return &found.Size, nil
+	}
+	is, err := image.Probe(found.Head)
+	return &is.Capacity, err
+}
