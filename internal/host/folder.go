@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -30,15 +29,15 @@ const folderTargets = "/run/libvirt/virtclaim/"
 // folderPool is a pool over a folder. Its name follows from the folder's path, so that the next apply finds what an
 // interrupted one has left.
 type folderPool struct {
+	host               *Host
 	name, target, path string
 	id                 uuid.UUID
-	unmounting         *sync.Mutex
 }
 
 func (h *Host) folderPool(path string) folderPool {
 	sum := sha256.Sum256([]byte(path))
 	name := folderPrefix + hex.EncodeToString(sum[:8])
-	return folderPool{name, folderTargets + name, path, uuid.UUID(sum[16:]), &h.unmounting}
+	return folderPool{h, name, folderTargets + name, path, uuid.UUID(sum[16:])}
 }
 
 // InFolder runs use with a pool of the files in a folder, through which nothing follows a symbolic link. libvirt mounts the
@@ -75,6 +74,12 @@ func (h *Host) inFolder(ctx context.Context, f folderPool, use func(ctx context.
 }
 
 func (f folderPool) open(l *libvirt.Libvirt) error {
+	if f.host.hidesMounts.Load() {
+		return ErrFollowsLinks
+	}
+	if _, err := f.mounts(l); err != nil { // what can't be seen couldn't be unmounted
+		return fmt.Errorf("%w: %w", ErrFollowsLinks, err)
+	}
 	if err := f.close(l); err != nil { // what an interrupted apply has left
 		return err
 	}
@@ -89,7 +94,8 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 		return nil
 	case unseen != nil || len(mounts) == 0 || err == nil:
 		// A folder whose files make the pool fail is mounted by then: nobody who writes there can pretend that this host can't.
-		err = fmt.Errorf("%w: %w", ErrFollowsLinks, errors.Join(err, unseen))
+		f.host.hidesMounts.Store(err == nil && len(mounts) == 0)
+		err = errors.Join(ErrFollowsLinks, err, unseen)
 	}
 	return errors.Join(err, f.close(l))
 }
@@ -122,8 +128,8 @@ func (f folderPool) close(l *libvirt.Libvirt) error {
 }
 
 func (f folderPool) unmount(l *libvirt.Libvirt, p libvirt.StoragePool, m mount) error {
-	f.unmounting.Lock() // no two pools of a host have the same source
-	defer f.unmounting.Unlock()
+	f.host.unmounting.Lock() // no two pools of a host have the same source
+	defer f.host.unmounting.Unlock()
 	if err := end(l, p); err != nil {
 		return err
 	}

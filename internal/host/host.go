@@ -30,9 +30,11 @@ type Host struct {
 
 	able   sync.Map // of DomainCapabilities by Hardware
 	silent atomic.Bool
-	// folders has the pools of InFolder one user each; unmounting is held while one is about to unmount.
-	folders    keyedLock
-	unmounting sync.Mutex
+	// folders has the pools of InFolder one user each; unmounting is held while one is about to unmount. hidesMounts tells that
+	// the host's storage daemon has mounts of its own, which are not to become more.
+	folders     keyedLock
+	unmounting  sync.Mutex
+	hidesMounts atomic.Bool
 }
 
 // call runs f on the host's connection and gives its error with what was done, and where. go-libvirt's calls take no
