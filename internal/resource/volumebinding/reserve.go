@@ -196,7 +196,7 @@ func (h holding) spares(u guard.Use, id string, others others) bool {
 		return false // its next start asks for the secret that it had when it was saved
 	}
 	if u.Binding != "" {
-		return u.Binding != id
+		return volume.ParseBinding(u.Binding).ID != id
 	}
 	if auth := u.Image().Auth; auth != nil {
 		return auth.SecretUUID != id

@@ -173,7 +173,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		own.Version = seen.Version
 	}
 	if seen.Volume != nil {
-		now := state.held(*seen.Volume, last.Images[0].Hosts)
+		now := state.held(*seen.Volume, last.Images[0].Hosts, state.instance(ctx, state, *own, diags))
 		if now.Capacity == nil {
 			now.Capacity = last.Capacity
 		}
