@@ -117,7 +117,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
 // reservation.
 func (c *change) lose(ctx context.Context) error {
-	if err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), c.diags); err != nil {
+	if _, err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), c.diags); err != nil {
 		return err
 	}
 	keep := c.hosts
