@@ -65,6 +65,9 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 	if isPending(claim) {
 		return source.Resolved{}, Info{}, pending(ctx, r, claim)
 	}
+	if err := checkFilled(claim); err != nil {
+		return source.Resolved{}, Info{}, err
+	}
 	pv, err := boundVolume(ctx, r, claim)
 	if err != nil {
 		return source.Resolved{}, Info{}, err
