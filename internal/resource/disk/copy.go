@@ -17,7 +17,7 @@ import (
 
 // prepareMaster measures a master whose size is not known for sure, and has a clone ask who writes to it. A claim may say
 // less than its storage has, and what is on a clone that ends there is broken.
-func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
+func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
 	if spec.Master.Capacity == nil || spec.Mode == volume.Clone && spec.Master.Images[0].Type != "file" {
 		xml, err := domainxml.DiskXML(spec.Master)
 		if err != nil {
@@ -36,10 +36,16 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 		return fmt.Errorf("it is to have %d bytes, but its master %s has %d. Set a size that is at least as large", spec.Capacity,
 			spec.Master.Images[0].Name, *spec.Master.Capacity)
 	}
-	spec.Admit = guard.Master{
+	master := guard.Master{
 		Host: h.Key, Images: spec.Master.Images,
 		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
-	}.AwaitQuiet
+	}
+	spec.Admit = func(ctx context.Context) error {
+		if err := master.AwaitQuiet(ctx); err != nil {
+			return err
+		}
+		return r.checkPods(ctx, master.Images, diags)
+	}
 	return nil
 }
 
