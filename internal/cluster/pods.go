@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
@@ -16,7 +18,39 @@ type PodUse struct {
 	// Node is empty while the pod waits for one.
 	Node  string
 	Phase corev1.PodPhase
+	// Fills says that it puts content on the claim: it is one of KubeVirt's Containerized Data Importer.
+	Fills bool
 }
+
+// String names the pod and what it does.
+func (u PodUse) String() string {
+	text := fmt.Sprintf("pod %s (%s", u.Name, u.Phase)
+	if u.Node != "" {
+		text += " on " + u.Node
+	}
+	switch {
+	case u.Fills:
+		text += ", fills the claim"
+	case u.ReadOnly:
+		text += ", reads"
+	}
+	return text + ")"
+}
+
+// PodNames lists pods, sorted.
+func PodNames(pods []PodUse) string {
+	names := make([]string, 0, len(pods))
+	for _, p := range pods {
+		names = append(names, p.String())
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// fillers are the components of the Containerized Data Importer whose pods write to the claim that they mount.
+var fillers = []string{"importer", "cdi-upload-server"}
+
+func isFiller(pod *corev1.Pod) bool { return slices.Contains(fillers, pod.Labels["cdi.kubevirt.io"]) }
 
 // PodsUsing lists the pods that mount a claim and are not finished. The API server can't select them, so it reads
 // all pods of the namespace. Credentials that may not do that get an error that apierrors.IsForbidden recognises.
@@ -36,7 +70,9 @@ func (c *Client) podUses(ctx context.Context, namespace string) (map[string][]Po
 			return
 		}
 		for claim, readOnly := range claimsOf(pod) {
-			uses[claim] = append(uses[claim], PodUse{pod.Name, readOnly, pod.Spec.NodeName, pod.Status.Phase})
+			uses[claim] = append(uses[claim], PodUse{
+				Name: pod.Name, ReadOnly: readOnly, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Fills: isFiller(pod) && !readOnly,
+			})
 		}
 	})
 	return uses, err

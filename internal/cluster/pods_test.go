@@ -31,7 +31,7 @@ func TestPodsUsing(t *testing.T) {
 	mounts := func(pod *corev1.Pod) *[]corev1.VolumeMount { return &pod.Spec.Containers[0].VolumeMounts }
 	readOnly := func(pod *corev1.Pod) { (*mounts(pod))[0].ReadOnly = true }
 	device := corev1.Container{VolumeDevices: []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}}}
-	none, reads, writes := []PodUse(nil), []PodUse{{"web", true, "node-a", "Running"}}, []PodUse{{"web", false, "node-a", "Running"}}
+	none, reads, writes := []PodUse(nil), []PodUse{{Name: "web", ReadOnly: true, Node: "node-a", Phase: "Running"}}, []PodUse{{Name: "web", Node: "node-a", Phase: "Running"}}
 	tests := []struct {
 		name   string
 		change func(*corev1.Pod)
@@ -87,10 +87,12 @@ func TestPodsUsing(t *testing.T) {
 		{"generic ephemeral volume", func(p *corev1.Pod) {
 			p.Name, p.Spec.Volumes[0].Name, p.Spec.Volumes[0].VolumeSource = "gol", "den", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 		}, none},
+		{"fills", func(p *corev1.Pod) { p.Labels = map[string]string{"cdi.kubevirt.io": "importer"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running", Fills: true}}},
+		{"fills another", func(p *corev1.Pod) { p.Labels = map[string]string{"cdi.kubevirt.io": "importer"}; readOnly(p) }, reads},
 		{"succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, none},
 		{"failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, none},
-		{"unknown", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, []PodUse{{"web", false, "node-a", "Unknown"}}},
-		{"pending", func(p *corev1.Pod) { p.Status.Phase, p.Spec.NodeName = corev1.PodPending, "" }, []PodUse{{"web", false, "", "Pending"}}},
+		{"unknown", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, []PodUse{{Name: "web", Node: "node-a", Phase: "Unknown"}}},
+		{"pending", func(p *corev1.Pod) { p.Status.Phase, p.Spec.NodeName = corev1.PodPending, "" }, []PodUse{{Name: "web", Phase: "Pending"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,7 +116,7 @@ func TestPodsUsingKnowsEphemeralClaims(t *testing.T) {
 	})
 	client := NewForClients("https://api", fake.NewClientset(pod), nil)
 	got, err := client.PodsUsing(t.Context(), "vms", "web-data")
-	if diff := cmp.Diff([]PodUse{{"web", false, "node-a", "Running"}}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]PodUse{{Name: "web", Node: "node-a", Phase: "Running"}}, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
 }

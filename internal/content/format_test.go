@@ -95,7 +95,7 @@ func TestRemovable_Heads(t *testing.T) {
 			if c.domain != "" {
 				h.domains["web"] = opener(c.domain)
 			}
-			if err := content.Removable(t.Context(), h, "ssd", "master"); errors.Is(err, content.ErrBacking) != c.backs {
+			if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", ""); errors.Is(err, content.ErrBacking) != c.backs {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -189,10 +189,16 @@ func (c conflict) passes() bool {
 		return false
 	case u.isPublished() && u.Mark.Phase != "" && c.UUID < u.UUID:
 		return true
-	case u.isPublished() && u.Mark.Phase == domainxml.Creating:
+	case u.isPublished() && u.Mark.Phase == domainxml.Creating, c.isOfAnotherState():
 		return false
 	}
 	return u.Mark.Phase != "" && u.Mark.Owner == c.Owner
+}
+
+// isOfAnotherState tells whether the other one has the storage from another instance of the binding, though of the same owner. It may
+// be about to be updated, too, but most likely it is in another state, which does not know of this one.
+func (c conflict) isOfAnotherState() bool {
+	return volume.OtherInstance(c.image.Binding, c.use.Binding)
 }
 
 // yields tells whether the other one is waiting for this one, and may.
@@ -254,6 +260,10 @@ func (c conflict) advice() string {
 		return "A clone of it is being made there, or was begun and never finished. Wait until it is done, or apply that configuration again"
 	case u.UUID == c.UUID:
 		return "It is a copy of this machine's own definition, as a migration leaves one. Undefine the one of the two that is not to be"
+	case c.isOfAnotherState():
+		return fmt.Sprintf("That machine has it from another instance of the same binding: another state has the owner %q, too, as the copy of "+
+			"a configuration's folder has. Give each configuration an owner of its own, or use only one of the two. If there is no other "+
+			"state, apply once more", c.Owner)
 	case u.Mark.Phase == "":
 		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (%s), or remove the domain", u.command())
 	case u.Mark.Phase == domainxml.Creating && !u.Live:

@@ -126,6 +126,12 @@ const (
 	high = "f0000000-0000-4000-8000-000000000000"
 )
 
+// of is an image from that binding.
+func of(i volume.Image, binding string) volume.Image {
+	i.Binding = binding
+	return i
+}
+
 func TestEnter(t *testing.T) {
 	exclusive, reader, writers := shared(volume.WriteExclusive, "a", "b"), shared(volume.ReadShared, "a", "b"), shared(volume.WriteShared, "a", "b")
 	local := image("/ssd/over", "o")
@@ -157,6 +163,7 @@ func TestEnter(t *testing.T) {
 		"a foreign writer that shares":                 {writers, theirs("<shareable/>"), ""},
 		"a foreign reader beside a writer":             {exclusive, theirs("<readonly/>"), "That domain is not virtclaim's"},
 		"a copy of its own definition":                 {reader, live(user(t, "web", mine, "me", "ready", exclusive)), "a copy of this machine's own definition"},
+		"one of its owner in another state":            {of(exclusive, "id/1"), live(user(t, "db", high, "me", "ready", of(exclusive, "id/2"))), "another state has the owner \"me\", too"},
 		"another export":                               {exclusive, live(user(t, "db", high, "x", "ready", named(exclusive, "other"))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,10 +184,11 @@ func TestEnter(t *testing.T) {
 func named(i volume.Image, name string) volume.Image { i.Name = name; return i }
 
 func TestEnterWaitsFor(t *testing.T) {
-	exclusive := shared(volume.WriteExclusive, "a", "b")
+	exclusive := of(shared(volume.WriteExclusive, "a", "b"), "id/1")
 	for name, c := range map[string]struct{ before, after host.Domain }{
 		"a machine of its owner that lets go":    {live(user(t, "db", low, "me", "ready", exclusive)), host.Domain{UUID: low}},
 		"one with a higher UUID that withdraws":  {user(t, "db", high, "x", "creating", exclusive), host.Domain{UUID: high}},
+		"one from an instance that is not known": {live(user(t, "db", low, "me", "ready", of(exclusive, "id"))), host.Domain{UUID: low}},
 		"one that runs and withdraws a disk":     {host.Domain{Name: "db", UUID: high, Live: "<domain/>", Stored: user(t, "db", high, "x", "ready", exclusive).Stored}, host.Domain{Name: "db", UUID: high, Live: "<domain/>", Stored: "<domain/>"}},
 		"one of its owner that is off and loses": {user(t, "db", low, "me", "ready", exclusive), user(t, "db", low, "me", "ready", named(exclusive, "other"))},
 	} {

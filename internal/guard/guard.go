@@ -42,7 +42,7 @@ type Use struct {
 	// which the domain's next start goes on with.
 	Live, Stored, Saved bool
 
-	// Binding is the id of the binding that the domain has the image from. The stored definition says it: what runs keeps
+	// Binding is the binding that the domain has the image from, as volume.BindingRef writes it. The stored definition says it: what runs keeps
 	// what it was told when the device was plugged in. Empty for local images, and where virtclaim noted none.
 	Binding string
 

@@ -87,7 +87,7 @@ func (u Use) isOurs(image volume.Image, owners []string) bool {
 		return false
 	}
 	return u.Mark.Owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
-		image.Binding != "" && u.Binding == image.Binding
+		image.Binding != "" && volume.ParseBinding(u.Binding).ID == volume.ParseBinding(image.Binding).ID
 }
 
 // command is what takes it away by hand.

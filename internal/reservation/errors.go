@@ -106,6 +106,29 @@ func rule(mode volume.AccessMode) string {
 	}
 }
 
+// TwoStatesError is the error of a claim that another binding of the same owner and name holds, which is in another state.
+type TwoStatesError struct {
+	Claim  Ref
+	Holder Holder
+	// Users are the machines that have the storage from the other binding.
+	Users []string
+}
+
+func twoStatesError(claim *corev1.PersistentVolumeClaim, holder Record, users []string) error {
+	return &TwoStatesError{Claim: refOf(claim), Holder: Holder{holder, byHand(claim, holder)}, Users: users}
+}
+
+func (e *TwoStatesError) Error() string {
+	users := ""
+	if len(e.Users) > 0 {
+		users = ", and used by " + strings.Join(e.Users, ", ")
+	}
+	return fmt.Sprintf("the %s is held for another instance of %s, which is not in this state%s: another state has the same owner, as the "+
+		"copy of a configuration's folder has. Use only one of the two: destroy this one (terraform destroy leaves alone what the other one "+
+		"has), or give it an owner and names of its own. If there is no other state, release what it left by hand and apply again:\n  %s",
+		e.Claim, e.Holder, users, e.Holder.Release)
+}
+
 // ForeignError is the error of a claim that another binding of the same owner and name holds, while machines that are not
 // the owner's use it.
 type ForeignError struct {

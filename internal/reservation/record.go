@@ -70,6 +70,12 @@ func Held(claim *corev1.PersistentVolumeClaim, id, nonce string) volume.AccessMo
 	return r.Mode
 }
 
+// HeldByOther tells whether there is a record under a binding's id, and the binding's nonce is not on it.
+func HeldByOther(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
+	r, ok := find(Look(claim), id)
+	return ok && !slices.Contains(r.Nonces, nonce)
+}
+
 // Last tells whether a binding is the last that holds the claim under its id: no other one has come after it.
 func Last(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
 	r, _ := find(Look(claim), id)

@@ -36,6 +36,8 @@ type Binding struct {
 	Mode  volume.AccessMode
 	// ClaimUID is that of the claim that was resolved.
 	ClaimUID string
+	// InState tells that the binding has held the claim before: what is on record instead of it is no predecessor.
+	InState bool
 }
 
 // Use is who uses the storage of a claim.
@@ -55,6 +57,9 @@ type Standing struct {
 	Use Use
 	// Users are the machines, such as "domain web on host-a"; they are only for the error.
 	Users []string
+	// Instances are the machines by the instance (volume.InstanceOf) of the binding that they have the storage from, as far as
+	// they tell.
+	Instances map[string][]string
 }
 
 // Contest finds out what became of another binding of the same owner and name: was its apply interrupted, or does it live?
@@ -64,7 +69,7 @@ type Contest func(ctx context.Context) (Standing, error)
 // the old mode and the new. Who has it under another nonce is contested: a record that nobody stands behind, or only machines
 // of the same owner, is joined. What an interrupted apply left of it goes with this binding's own.
 //
-// A HeldError, ForeignError, DeletingError or OtherClaimError is the claim's answer; nothing was written then. After any
+// A HeldError, ForeignError, TwoStatesError, DeletingError or OtherClaimError is the claim's answer; nothing was written then. After any
 // other error the record may be there all the same, because the API server's answer was lost: Release takes it back.
 func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest Contest) error {
 	return retry(ctx, outage, func(ctx context.Context) (bool, error) {
@@ -110,15 +115,14 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 		return mine, nil
 	}
 	if n := slices.Index(there.Nonces, b.Nonce); n >= 0 {
-		// A binding that still changes has no heir: what came after it was interrupted.
-		mine.Nonces = there.Nonces[:n+1]
-		return mine, nil
+		return b.outlast(ctx, claim, there, n, contest)
 	}
-	standing, err := contest(ctx)
-	if err != nil {
-		return Record{}, fmt.Errorf("the %s is reserved for another %s, and who uses it could not be found out: %w", refOf(claim), there, err)
-	}
+	standing, err := contested(ctx, claim, there, contest)
 	switch {
+	case err != nil:
+		return Record{}, err
+	case b.InState:
+		return Record{}, twoStatesError(claim, there, standing.of(there.Nonces))
 	case standing.Use == Ours && there.Mode != b.Mode:
 		return Record{}, heldError(claim, b.Mode, []Record{there}) // its machines run under that mode
 	case standing.Use != Foreign:
@@ -128,6 +132,40 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	default:
 		return Record{}, foreignError(claim, there, standing.Users)
 	}
+}
+
+// outlast is the record of b, the nth on it. A binding that still changes has no successor: what came after it was interrupted,
+// unless machines have the storage from that. Then it is another state's.
+func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, contest Contest) (Record, error) {
+	mine := there
+	mine.Mode, mine.Nonces = b.Mode, there.Nonces[:n+1]
+	if n+1 == len(there.Nonces) {
+		return mine, nil
+	}
+	standing, err := contested(ctx, claim, there, contest)
+	if err != nil {
+		return Record{}, err
+	}
+	if users := standing.of(there.Nonces[n+1:]); len(users) > 0 {
+		return Record{}, twoStatesError(claim, there, users)
+	}
+	return mine, nil
+}
+
+func contested(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, contest Contest) (Standing, error) {
+	standing, err := contest(ctx)
+	if err != nil {
+		err = fmt.Errorf("the %s is reserved for another %s, and who uses it could not be found out: %w", refOf(claim), there, err)
+	}
+	return standing, err
+}
+
+// of are the machines that have the storage from the bindings with those nonces.
+func (s Standing) of(nonces []string) (users []string) {
+	for _, nonce := range nonces {
+		users = append(users, s.Instances[volume.InstanceOf(nonce)]...)
+	}
+	return users
 }
 
 // against are the records that b can't be held beside. Who shares must share in the same mode; who can't be read may hold

@@ -47,7 +47,7 @@ func with(records ...Record) map[string]string {
 }
 
 func standing(use Use, users ...string) Contest {
-	return func(context.Context) (Standing, error) { return Standing{use, users}, nil }
+	return func(context.Context) (Standing, error) { return Standing{Use: use, Users: users}, nil }
 }
 
 func TestReserve(t *testing.T) {
@@ -124,7 +124,7 @@ func TestReserve(t *testing.T) {
 		{
 			name:    "one that an interrupted apply put behind it",
 			there:   with(Record{ID: "db", Owner: "prod", Name: "db", Nonces: []string{"n0", "n1", "n2"}, Mode: exclusive, ClaimUID: "uid-1"}),
-			reserve: db, want: map[string][]string{"db": {"n0", "n1"}},
+			reserve: db, contest: standing(Ours), want: map[string][]string{"db": {"n0", "n1"}},
 		},
 		{
 			name: "another nonce without an owner", there: with(unowned(binding("db", "n0", exclusive)).record()), reserve: unowned(db),
@@ -270,5 +270,41 @@ func TestReserveLeavesAClaimToForeignMachines(t *testing.T) {
 	err = Reserve(t.Context(), claims, golden, db, func(context.Context) (Standing, error) { return Standing{Use: Free}, silent })
 	if !errors.Is(err, silent) || !strings.Contains(err.Error(), "vms/golden") || len(claims.patches) > 0 {
 		t.Errorf("got %v, and wrote %v", err, claims.patches)
+	}
+}
+
+// What is on record beside a binding that is in state is another state's: when it is there instead of the binding, and when
+// machines have the storage from what came after it.
+func TestReserve_TwoStates(t *testing.T) {
+	mine := binding("db", "n1", volume.WriteExclusive)
+	mine.InState = true
+	for name, c := range map[string]struct {
+		nonces    []string
+		instances map[string][]string
+		refused   bool
+	}{
+		"instead of it":                     {[]string{"n2"}, nil, true},
+		"after it, with a machine":          {[]string{"n1", "n2"}, map[string][]string{"n2": {"domain web on host-a"}}, true},
+		"after it, with this one's machine": {[]string{"n1", "n2"}, map[string][]string{"n1": {"domain web on host-a"}}, false},
+		"before it, with a machine":         {[]string{"n0", "n1"}, map[string][]string{"n0": {"domain web on host-a"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claims := newClaims()
+			there := mine.record()
+			there.Nonces = c.nonces
+			claims.claim.Annotations[keyPrefix+"db"] = there.value()
+			err := Reserve(t.Context(), claims, golden, mine, func(context.Context) (Standing, error) {
+				return Standing{Use: Ours, Instances: c.instances}, nil
+			})
+			var two *TwoStatesError
+			if errors.As(err, &two) != c.refused || c.refused && !slices.Equal(claims.holders()["db"], c.nonces) {
+				t.Errorf("got %v; the holders are %v", err, claims.holders())
+			}
+			for _, users := range c.instances {
+				if c.refused && !strings.Contains(err.Error(), users[0]) {
+					t.Errorf("%s is not named: %v", users[0], err)
+				}
+			}
+		})
 	}
 }

@@ -97,11 +97,11 @@ type authModel struct {
 // UnknownVolume is a volume that only apply can tell.
 func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
-// Unknowns are the fields of a planned volume that only apply can tell. Binding is the id of the top image's binding, which
-// its secret has, too; Local is the name and the generation of a top image that is a local one and to be made.
+// Unknowns are the fields of a planned volume that only apply can tell. Binding is the instance of the top image's binding, and
+// Secret the id of its secret; Local is the name and the generation of a top image that is a local one and to be made.
 // Format is that of a top image which is found out when it is made.
 type Unknowns struct {
-	Capacity, Binding, Local, Format bool
+	Capacity, Binding, Secret, Local, Format bool
 }
 
 // VolumeObject is v as a Terraform value, with the fields in u unknown. It is made field by field: reflection would cost
@@ -156,7 +156,7 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 		"name":        name,
 		"query":       OrNull(i.Query),
 		"servers":     list(serverType, i.Servers, serverObject),
-		"auth":        authObject(i.Auth, u.Binding),
+		"auth":        authObject(i.Auth, u.Secret),
 		"initiator":   OrNull(i.Initiator),
 		"tls":         tls,
 		"tls_verify":  tlsVerify,

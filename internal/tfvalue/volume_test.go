@@ -64,7 +64,7 @@ func TestAbsentIsNull(t *testing.T) {
 }
 
 func TestWhatOnlyApplyCanTellIsUnknown(t *testing.T) {
-	object := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true})
+	object := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true, Secret: true})
 	v, ok := from(t, object)
 	if !ok || v.Capacity != nil || v.Images[1].Auth.SecretUUID != "" {
 		t.Errorf("got %+v, %t", v, ok)
@@ -92,7 +92,7 @@ func TestVolumeFromWhatIsNotThereYet(t *testing.T) {
 }
 
 func TestAsPlannedFillsInWhatWasUnknownAndNothingElse(t *testing.T) {
-	planned := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true})
+	planned := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true, Secret: true})
 	moved := full
 	moved.Capacity = pointer(2 << 30)
 	moved.Images = append([]volume.Image{}, full.Images...)

@@ -39,7 +39,7 @@ type Image struct {
 	AccessMode  AccessMode
 	// Hosts are the keys of the hosts that may use the image, sorted.
 	Hosts []string
-	// Binding is the id of the binding that the image is from; empty for a local image that was made.
+	// Binding is the binding that the image is from, as BindingRef writes it; empty for a local image that was made.
 	Binding string
 	// Generation is random for each local image that is made, so that a remade one under the same name is told apart.
 	Generation string

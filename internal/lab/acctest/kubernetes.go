@@ -2,6 +2,8 @@ package acctest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
@@ -45,4 +48,52 @@ func ClaimNow(t *testing.T, l *lab.Lab, namespace, name string) *corev1.Persiste
 		t.Fatal(err)
 	}
 	return claim
+}
+
+// Annotate sets annotations of a claim; those that are empty are removed.
+func Annotate(t *testing.T, l *lab.Lab, namespace, name string, annotations map[string]string) {
+	t.Helper()
+	change := map[string]any{}
+	for key, value := range annotations {
+		if change[key] = value; value == "" {
+			change[key] = nil
+		}
+	}
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": change}}) // strings always can be
+	claims := l.Cluster.Client.CoreV1().PersistentVolumeClaims(namespace)
+	if _, err := claims.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AddPod makes a pod that mounts a claim, as if a node had run it up to that phase, and gives what removes it.
+func AddPod(t *testing.T, l *lab.Lab, namespace, claim, name string, readOnly bool, phase corev1.PodPhase) (remove func()) {
+	t.Helper()
+	pods := l.Cluster.Client.CoreV1().Pods(namespace)
+	from := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim, ReadOnly: readOnly}}
+	_, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "main", Image: "example.com/none",
+				VolumeDevices: []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: from}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove = func() {
+		now := int64(0)
+		if err := pods.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			t.Error(err)
+		}
+	}
+	status := fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase)
+	if _, err := pods.Patch(t.Context(), name, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
+		remove()
+		t.Fatal(err)
+	}
+	return remove
 }

@@ -18,7 +18,7 @@ import (
 
 // prepareMaster measures a master whose size is not known for sure, and has the disk ask who writes to it. A claim may say
 // less than its storage has, and what is on a clone that ends there is broken.
-func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
+func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
 	for _, i := range spec.Master.Images {
 		if err := content.RecognizeImage(ctx, h, i); err != nil {
 			return fmt.Errorf("the master %s: %w", i.Name, err)
@@ -42,24 +42,29 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 		return fmt.Errorf("it is to have %d bytes, but its master %s has %d. Set a size that is at least as large", spec.Capacity,
 			spec.Master.Images[0].Name, *spec.Master.Capacity)
 	}
-	r.admit(h, spec)
+	r.admit(h, spec, diags)
 	return nil
 }
 
-// admit has a clone ask who writes to its master, and an overlay, whose master only stays as it is if it is a disk that no
-// machine writes to.
-func (r *disk) admit(h *host.Host, spec *content.Spec) {
+// admit has a clone ask which machines and pods write to its master, and an overlay, whose master only stays as it is if it is a
+// disk, which machines do.
+func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) {
 	m := guard.Master{
 		Host: h.Key, Images: spec.Master.Images, Overlay: spec.Mode != volume.Clone,
 		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
 	}
-	if m.Overlay && !m.Images[0].IsDisk() {
-		return // its binding says who may write
-	}
-	if m.Overlay {
+	switch {
+	case !m.Overlay:
+		spec.Admit = func(ctx context.Context) error {
+			if err := m.AwaitQuiet(ctx); err != nil {
+				return err
+			}
+			return r.checkPods(ctx, m.Images, diags)
+		}
+	case m.Images[0].IsDisk(): // of all else the binding says who may write
 		m.Images = m.Images[:1]
+		spec.Admit = m.AwaitQuiet
 	}
-	spec.Admit = m.AwaitQuiet
 }
 
 // progress writes into the log how a copy or an upload gets on.

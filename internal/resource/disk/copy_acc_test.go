@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
@@ -61,6 +63,28 @@ func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 1 to add") {
 		t.Errorf("the next plan does not make it anew:\n%s", plan)
 	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// What a pod may write to is not cloned, whatever the access mode of its binding.
+func TestAccDisk_CloneWhilePodWrites(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "disks", "golden", acctest.LUN(t, l, false, ""))
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+binding("golden", "read-shared", "host-a")+
+		disk("root", over("clone", "virtclaim_volume_binding.golden")))
+	remove := acctest.AddPod(t, l, "disks", "golden", "writer", false, corev1.PodRunning)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	remove()
+	if words := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil ||
+		!strings.Contains(words, "pods that may write to it mount the PersistentVolumeClaim disks/golden") || !strings.Contains(words, "pod writer (Running)") {
+		t.Errorf("it was cloned beside a pod that writes: %v\n%s", err, out)
+	}
+	if err := gone(file(l, "root"))(nil); err != nil {
+		t.Error(err)
+	}
+	defer acctest.AddPod(t, l, "disks", "golden", "reader", true, corev1.PodRunning)()
+	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 

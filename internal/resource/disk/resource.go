@@ -101,7 +101,7 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel
 	}
 	spec := plan.spec(ctx, pool, diags)
 	if plan.kind() == fromVolume {
-		err = r.prepareMaster(ctx, h, &spec)
+		err = r.prepareMaster(ctx, h, &spec, diags)
 	} else {
 		digest, err = r.prepareContent(ctx, h, plan, s, &spec)
 	}

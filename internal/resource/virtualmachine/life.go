@@ -98,8 +98,8 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 		return "", false, err
 	}
 	if l.owner == "" || is.Mark != want.Mark {
-		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. "+
-			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, is.Name)
+		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration%s. "+
+			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, l.inAnotherState(is.Mark), is.Name)
 	}
 	if err := refuseExternal(is, want); err != nil {
 		return "", false, err
@@ -113,6 +113,15 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 		return "", false, err
 	}
 	return l.define(ctx, want)
+}
+
+// inAnotherState says so of a machine that has this owner.
+func (l life) inAnotherState(mark domainxml.Mark) string {
+	if mark.Phase == "" || l.owner == "" || mark.Owner != l.owner {
+		return ""
+	}
+	return fmt.Sprintf(": it is a machine of the same owner %q, which is in another state, as after the copy of a configuration's folder "+
+		"(give each an owner of its own), or whose state was lost", l.owner)
 }
 
 // redefine writes want into the stored definition.

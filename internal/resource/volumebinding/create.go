@@ -44,7 +44,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 		return
 	}
 	own.Version = found.Version()
-	actual := plan.held(found.Volume, plan.hostKeys(ctx, &resp.Diagnostics))
+	actual := plan.held(found.Volume, plan.hostKeys(ctx, &resp.Diagnostics), plan.instance(ctx, nil, own, &resp.Diagnostics))
 	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) {
 		return
 	}

@@ -30,14 +30,15 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 	hosts := r.present(state, r.hostsOf(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics)
 	replaced, err := r.isReplaced(ctx, state, own, hosts, &resp.Diagnostics)
+	var shared bool
 	if err == nil && !replaced {
-		err = r.letGo(ctx, state, own, hosts, &resp.Diagnostics)
+		shared, err = r.letGo(ctx, state, own, hosts, &resp.Diagnostics)
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
-	if state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted() {
+	if !shared && (state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted()) {
 		if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
 			resp.Diagnostics.AddError("The binding could not be removed",
 				fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
@@ -45,14 +46,19 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 			return
 		}
 	}
-	if err := r.release(ctx, state, own, reservation.End, &resp.Diagnostics); err != nil {
+	how := reservation.End
+	if shared {
+		how = reservation.Release
+	}
+	if err := r.release(ctx, state, own, how, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed",
 			fmt.Sprintf("%s: its claim could not be released: %s\n\nApply again when this is mended.", state.Name.ValueString(), err))
 	}
 }
 
-// letGo has machines on hosts let go of the storage that is about to be released there.
-func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, diags *diag.Diagnostics) error {
+// letGo has machines on hosts let go of the storage that is about to be released there. Those that have it from another instance
+// of the binding keep it; shared tells that there are any. They need the credentials, too, which both have by the same id.
+func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, diags *diag.Diagnostics) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
 	if !known && !state.isAdopted() {
@@ -60,24 +66,29 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 			"never found out. See to it yourself that no machine uses it.", state.Name.ValueString()))
 	}
 	if !known || len(v.Images) == 0 || len(keys) == 0 {
-		return nil
+		return false, nil
 	}
 	hosts := map[string]guard.Host{}
 	for _, key := range keys {
 		h, err := r.backend.Hosts.Host(key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		hosts[key] = h
 	}
 	others, err := r.others(ctx, state, own)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
-	return guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
+	err = guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
+		if others.isOtherInstance(u, v.Images[0].Binding) {
+			shared = true
+			return true
+		}
 		return own.spares(u, state.ID.ValueString(), others)
 	})
+	return shared, err
 }
 
 // isReplaced tells whether another binding of the same owner, name and storage has come after this one, so that the machines

@@ -32,6 +32,9 @@ type holding struct {
 	// Everywhere tells that any host may have something of the binding: an update was killed, and may have reached hosts
 	// that are not in the state.
 	Everywhere bool `json:"everywhere,omitempty"`
+
+	// inState tells that the binding is in state, and not just being made.
+	inState bool
 }
 
 const holdingKey = "holding"
@@ -66,11 +69,12 @@ func (h holding) save(ctx context.Context, private privateWriter) diag.Diagnosti
 // holding is what a binding in state holds.
 func (r *binding) holding(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) holding {
 	own, d := loadHolding(ctx, private)
+	own.inState = true
 	if diags.Append(d...); own.Nonce != "" || diags.HasError() {
 		return own
 	}
 	own, err := r.recall(ctx, state, diags)
-	own.Everywhere = true
+	own.Everywhere, own.inState = true, true
 	addSourceError(diags, "The binding could not be read", sourcePath, err)
 	return own
 }

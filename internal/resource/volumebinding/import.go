@@ -130,7 +130,7 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *holding, di
 	}
 	addWarnings(diags, sourcePath.AtName(claimSource), found.Warnings)
 	own.Version = found.Version()
-	state.Volume = tfvalue.VolumeObject(state.held(found.Volume, []string{}), tfvalue.Unknowns{})
+	state.Volume = tfvalue.VolumeObject(state.held(found.Volume, []string{}, state.instance(ctx, nil, *own, diags)), tfvalue.Unknowns{})
 	if found.Volume.Images[0].Auth != nil {
 		state.Credentials = types.MapValueMust(types.StringType, nil)
 	}

@@ -80,14 +80,31 @@ func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 	return keys
 }
 
-// held is v as this binding holds it.
-func (m model) held(v volume.Volume, hosts []string) volume.Volume {
+// instance is what the binding's volume says of the binding: as state has it, or else what a new one gets. One that is in state
+// without an instance, since an older virtclaim made it, stays so.
+func (m model) instance(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) string {
+	if state != nil {
+		v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+		diags.Append(d...)
+		if known && v.Images[0].Binding != "" {
+			return v.Images[0].Binding
+		}
+	}
+	ref := volume.BindingRef{ID: m.ID.ValueString(), Instance: volume.InstanceOf(own.Nonce)}
+	if c := m.claim(ctx, diags); c != nil {
+		ref.Namespace, ref.Claim = c.Namespace.ValueString(), c.ClaimName.ValueString()
+	}
+	return ref.String()
+}
+
+// held is v as this binding holds it; instance is that of the binding.
+func (m model) held(v volume.Volume, hosts []string, instance string) volume.Volume {
 	v.Images = slices.Clone(v.Images)
 	if isDiskImage(v) {
 		v.Capacity = nil // the claim tells the size of its filesystem only
 	}
 	top := &v.Images[0]
-	top.AccessMode, top.Hosts, top.Binding = volume.AccessMode(m.AccessMode.ValueString()), hosts, m.ID.ValueString()
+	top.AccessMode, top.Hosts, top.Binding = volume.AccessMode(m.AccessMode.ValueString()), hosts, instance
 	if top.Auth != nil {
 		auth := *top.Auth
 		auth.SecretUUID = m.ID.ValueString()

@@ -56,7 +56,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		if !plan.Name.IsUnknown() {
 			plan.ID = id(r.backend.Owner, plan.Name.ValueString())
 		}
-		plan.Volume, plan.Credentials = r.planVolume(ctx, plan, nil, &resp.Diagnostics)
+		plan.Volume, plan.Credentials = r.planVolume(ctx, plan, nil, holding{}, &resp.Diagnostics)
 	} else {
 		own, diags := loadHolding(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
@@ -89,7 +89,7 @@ func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own holding, diags *diag.Diagnostics) {
 	rotated, missing := state.outdated(ctx, own, diags)
 	if !plan.sameBinding(state) || rotated {
-		plan.Volume, plan.Credentials = r.planVolume(ctx, *plan, &state, diags)
+		plan.Volume, plan.Credentials = r.planVolume(ctx, *plan, &state, own, diags)
 		return
 	}
 	plan.Volume, plan.Credentials = state.Volume, state.Credentials
@@ -113,8 +113,9 @@ func (m model) outdated(ctx context.Context, own holding, diags *diag.Diagnostic
 	return rotated, missing
 }
 
-// planVolume is the volume and the credentials as far as they can be known before an apply.
-func (r *binding) planVolume(ctx context.Context, plan model, state *model, diags *diag.Diagnostics) (types.Object, types.Map) {
+// planVolume is the volume and the credentials as far as they can be known before an apply. Which instance a new binding is,
+// nobody knows: so whatever uses the volume of one that is replaced is updated.
+func (r *binding) planVolume(ctx context.Context, plan model, state *model, own holding, diags *diag.Diagnostics) (types.Object, types.Map) {
 	unknown, unknownCredentials := tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
 	if plan.Hosts.IsUnknown() || slices.ContainsFunc(plan.Hosts.Elements(), isUnknown) || plan.AccessMode.IsUnknown() {
 		return unknown, unknownCredentials
@@ -123,11 +124,11 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, diag
 	if !known || diags.HasError() {
 		return unknown, unknownCredentials
 	}
-	v := plan.held(found.Volume, plan.hostKeys(ctx, diags))
+	v := plan.held(found.Volume, plan.hostKeys(ctx, diags), plan.instance(ctx, state, own, diags))
 	if v.Capacity == nil {
 		v.Capacity = state.capacityOf(ctx, v, diags)
 	}
-	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Binding: plan.ID.IsUnknown()})
+	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown()})
 	if v.Images[0].Auth == nil {
 		return o, types.MapNull(types.StringType)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +48,7 @@ func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.Acces
 		isBorne = func(p cluster.PodUse) bool { return shares || p.ReadOnly }
 	}
 	for _, p := range pods {
-		if isBorne(p) {
+		if isBorne(p) && !p.Fills {
 			m.beside = append(m.beside, p)
 		} else {
 			m.against = append(m.against, p)
@@ -107,11 +106,11 @@ func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diag
 
 func (m mounts) refusal() error {
 	mount := "mount it"
-	if m.mode == volume.ReadShared {
+	if m.mode != volume.WriteExclusive {
 		mount = "mount it for writing"
 	}
 	return fmt.Errorf("the %s can't be used %s while pods %s: %s. What they and a machine do destroys the data. Wait until they are "+
-		"finished, or stop them and what starts them again", m.ref, m.mode, mount, podNames(m.against))
+		"finished, or stop them and what starts them again", m.ref, m.mode, mount, cluster.PodNames(m.against))
 }
 
 func (m mounts) warn(diags *diag.Diagnostics) {
@@ -120,7 +119,7 @@ func (m mounts) warn(diags *diag.Diagnostics) {
 	}
 	diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Pods mount the claim, too",
 		fmt.Sprintf("The %s is used %s, and mounted by: %s. Pods can't be prevented from that, nor from writing: see to it yourself that "+
-			"they agree with the machines.", m.ref, m.mode, podNames(m.beside)))
+			"they agree with the machines.", m.ref, m.mode, cluster.PodNames(m.beside)))
 }
 
 func warnOfUnknownPods(diags *diag.Diagnostics, ref claim.Ref, err error) {
@@ -129,20 +128,4 @@ func warnOfUnknownPods(diags *diag.Diagnostics, ref claim.Ref, err error) {
 		text += " Allow these credentials to list pods, or see to it yourself that no pod writes to what machines use."
 	}
 	diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Pods could not be asked", text)
-}
-
-func podNames(pods []cluster.PodUse) string {
-	names := make([]string, 0, len(pods))
-	for _, p := range pods {
-		name := fmt.Sprintf("pod %s (%s", p.Name, p.Phase)
-		if p.Node != "" {
-			name += " on " + p.Node
-		}
-		if p.ReadOnly {
-			name += ", reads"
-		}
-		names = append(names, name+")")
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }

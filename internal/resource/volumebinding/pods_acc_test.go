@@ -1,50 +1,14 @@
 package volumebinding_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
-
-// addPod makes a pod that mounts the claim data, as if a node had run it up to that phase, and gives what removes it. It
-// goes with the test at the latest.
-func addPod(t *testing.T, l *lab.Lab, namespace, name string, readOnly bool, phase corev1.PodPhase) (remove func()) {
-	t.Helper()
-	pods := l.Cluster.Client.CoreV1().Pods(namespace)
-	from := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: readOnly}}
-	_, err := pods.Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{
-				Name: "main", Image: "example.com/none",
-				VolumeDevices: []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}},
-			}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: from}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	remove = func() {
-		now := int64(0)
-		if err := pods.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			t.Error(err)
-		}
-	}
-	status := fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase)
-	if _, err := pods.Patch(t.Context(), name, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
-		remove()
-		t.Fatal(err)
-	}
-	return remove
-}
 
 func TestAccPodsThatMountTheClaim(t *testing.T) {
 	const warning = "Warning: Pods mount the claim, too"
@@ -67,7 +31,7 @@ func TestAccPodsThatMountTheClaim(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := acctest.Lab(t)
 			acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "pods", Name: "data", LUN: acctest.LUN(t, l, true, ""), AccessModes: c.modes})
-			defer addPod(t, l, "pods", "builder", c.readOnly, c.phase)()
+			defer acctest.AddPod(t, l, "pods", "data", "builder", c.readOnly, c.phase)()
 			cli := configured(t, l, "pods", binding(fromClaim("pods", "data"), fmt.Sprintf("access_mode = %q", c.mode), "host-a"))
 			out, err := cli.Run("apply", "-auto-approve", "-no-color")
 			if c.refused != "" {
@@ -102,7 +66,7 @@ func TestAccPodsThatComeLater(t *testing.T) {
 	acctest.Claim(t, l, "pods", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "pods", binding(fromClaim("pods", "data"), `access_mode = "write-exclusive"`, "host-a"))
 	cli.Must("apply", "-auto-approve")
-	remove := addPod(t, l, "pods", "late", false, corev1.PodRunning)
+	remove := acctest.AddPod(t, l, "pods", "data", "late", false, corev1.PodRunning)
 	says(t, cli.Must("plan", "-no-color"), "No changes.", "Warning: Pods use what machines use",
 		"pods/data can't be used write-exclusive while pods mount it: pod late (Running)")
 	dropMarks(t, l, "pods", "data", true)

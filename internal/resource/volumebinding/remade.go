@@ -19,7 +19,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 		return
 	}
 	var quiet diag.Diagnostics // a refresh has said what became of the claim
-	now, credentials := r.planVolume(ctx, *plan, &state, &quiet)
+	now, credentials := r.planVolume(ctx, *plan, &state, own, &quiet)
 	is, known, _ := tfvalue.VolumeFrom(ctx, now)
 	was, wasKnown, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	resp.Diagnostics.Append(d...)

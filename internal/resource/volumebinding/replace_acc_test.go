@@ -177,3 +177,56 @@ func TestAccTwoBindingsOfOneNameAreRefused(t *testing.T) {
 	heldBy(t, l, "replaced", "first")
 	heldBy(t, l, "replaced", "second")
 }
+
+// golden is a read-shared binding, and an overlay over it on host-a that the machine web has as a second disk.
+func golden(config, namespace string) string {
+	return strings.Replace(config, "disks      = {", "disks      = { root = { volume = virtclaim_disk.root.volume }, ", 1) + fmt.Sprintf(`
+resource "virtclaim_volume_binding" "golden" {
+  name        = "golden"
+  hosts       = ["host-a"]
+  access_mode = "read-shared"
+  source      = { %s }
+}
+
+resource "virtclaim_disk" "root" {
+  host       = "host-a"
+  name       = "web-root"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.golden.volume }
+}
+`, fromClaim(namespace, "golden"))
+}
+
+// A binding that is destroyed takes its disk, or the overlay over it, from the running machine. The same apply that makes it
+// anew plugs both in again.
+func TestAccVolumeBinding_ReplacementIsPluggedInAgain(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "")
+	acctest.Claim(t, l, "replaced", "data", lun)
+	acctest.Claim(t, l, "replaced", "golden", acctest.LUN(t, l, false, ""))
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "replaced", golden(binding(fromClaim("replaced", "data"), "", "host-a")+web(l, console), "replaced"))
+	cli.Must("apply", "-auto-approve")
+	console.Await(t, "READY")
+	for _, how := range []func() string{
+		func() string {
+			return cli.Must("apply", "-auto-approve", "-no-color", "-replace="+data, "-replace=virtclaim_volume_binding.golden")
+		},
+		func() string {
+			cli.Must("taint", data)
+			return cli.Must("apply", "-auto-approve", "-no-color")
+		},
+	} {
+		out := how()
+		for _, args := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
+			disks, err := l.Hosts["host-a"].Virsh(t.Context(), args...)
+			if err != nil || !strings.Contains(disks, unit(lun)) || !strings.Contains(disks, "web-root") {
+				t.Errorf("%v: the machine has lost a disk: %v\n%s\n%s", args, err, out, disks)
+			}
+		}
+		says(t, cli.Must("plan", "-no-color"), "No changes.")
+	}
+	booted(t, console)
+	cli.Must("destroy", "-auto-approve")
+}

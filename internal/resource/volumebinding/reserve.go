@@ -41,7 +41,7 @@ func (m model) reservationOf(ctx context.Context, own holding, diags *diag.Diagn
 	}
 	return reservation.Ref(c.Ref()), reservation.Binding{
 		ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce,
-		Mode: volume.AccessMode(m.AccessMode.ValueString()), ClaimUID: own.ClaimUID,
+		Mode: volume.AccessMode(m.AccessMode.ValueString()), ClaimUID: own.ClaimUID, InState: own.inState,
 	}, true
 }
 
@@ -122,13 +122,17 @@ func (r *binding) standing(ctx context.Context, m model, own holding, v volume.V
 	if err != nil {
 		return s, err
 	}
-	s.Use = reservation.Free
+	s.Use, s.Instances = reservation.Free, map[string][]string{}
 	for _, u := range uses {
 		isForeign := u.Mark.Phase == ""
 		if !isForeign && own.spares(u, m.ID.ValueString(), others) {
 			continue
 		}
-		s.Users = append(s.Users, fmt.Sprintf("domain %s on host %s", u.Domain, u.Host))
+		name := fmt.Sprintf("domain %s on host %s", u.Domain, u.Host)
+		s.Users = append(s.Users, name)
+		if b := volume.ParseBinding(u.Binding); b.ID == m.ID.ValueString() && b.Instance != "" {
+			s.Instances[b.Instance] = append(s.Instances[b.Instance], name)
+		}
 		switch {
 		case isForeign || u.Mark.Owner != own.Owner:
 			s.Use = reservation.Foreign
@@ -163,6 +167,8 @@ type others struct {
 	owners []string
 	// isReplaced tells that another binding of the same owner and name came after this one, and has its place.
 	isReplaced bool
+	// instances are those of the bindings of the same owner and name.
+	instances []string
 }
 
 // others looks at the claim. A claim that is gone, or is another by now, has no records any more.
@@ -183,7 +189,13 @@ func (r *binding) others(ctx context.Context, m model, own holding) (found other
 			found.owners = append(found.owners, record.Owner)
 			continue
 		}
-		found.isReplaced = record.Unreadable == nil && record.Nonces[len(record.Nonces)-1] != held.Nonce
+		if record.Unreadable != nil {
+			continue
+		}
+		found.isReplaced = record.Nonces[len(record.Nonces)-1] != held.Nonce
+		for _, nonce := range record.Nonces {
+			found.instances = append(found.instances, volume.InstanceOf(nonce))
+		}
 	}
 	return found, err
 }
@@ -196,7 +208,7 @@ func (h holding) spares(u guard.Use, id string, others others) bool {
 		return false // its next start asks for the secret that it had when it was saved
 	}
 	if u.Binding != "" {
-		return u.Binding != id
+		return volume.ParseBinding(u.Binding).ID != id
 	}
 	if auth := u.Image().Auth; auth != nil {
 		return auth.SecretUUID != id
@@ -208,6 +220,13 @@ func (h holding) spares(u guard.Use, id string, others others) bool {
 		return slices.Contains(others.owners, u.Mark.Owner)
 	}
 	return u.Mark.Owner != h.Owner
+}
+
+// isOtherInstance tells whether the machine has the storage from another instance of this binding, which lives: it is on record, or
+// nobody keeps one. Another state with the same owner has such a machine, and so has a replacement that was interrupted.
+func (o others) isOtherInstance(u guard.Use, own string) bool {
+	return volume.OtherInstance(u.Binding, own) &&
+		(!o.known || slices.Contains(o.instances, volume.ParseBinding(u.Binding).Instance))
 }
 
 // refreshReservation looks whether the claim still carries the record. One that vanished is drift: some tools drop
@@ -234,7 +253,18 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own hold
 	// One that came after it is its heir, or else what an interrupted replacement left, which the next update removes.
 	state.Reserved = types.BoolValue(mode == held.Mode && reservation.Last(claim, held.ID, held.Nonce))
 	switch {
-	case !r.backend.ReservesClaims || mode == held.Mode:
+	case !r.backend.ReservesClaims:
+	case mode == held.Mode && state.Reserved.ValueBool():
+	case mode == held.Mode:
+		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Another instance of the binding holds the claim",
+			fmt.Sprintf("The %s is held for the binding %s of this state, and for another instance of it that came later: a replacement was "+
+				"interrupted, or another state has the same owner, as the copy of a configuration's folder has. An apply takes the other one "+
+				"off the claim, unless machines use it.", ref, held.Name))
+	case mode == "" && reservation.HeldByOther(claim, held.ID, held.Nonce):
+		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Another state holds the claim",
+			fmt.Sprintf("The %s is held for another instance of the binding %s, which is not in this state: another state has the same owner, "+
+				"as the copy of a configuration's folder has. Use only one of the two: destroying the binding here leaves alone what the "+
+				"other one has.", ref, held.Name))
 	case mode != "":
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation is for another mode",
 			fmt.Sprintf("The %s is reserved %s for the binding %s, which is %s: an update was interrupted. An apply puts it right.",

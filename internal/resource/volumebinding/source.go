@@ -63,7 +63,7 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 		text := fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open. What is missing must be there when the apply comes to it",
 			err, m.Name.ValueString())
 		if at.Equal(sourcePath.AtName(claimSource)) {
-			text += "; a claim that is only not bound yet is waited for"
+			text += "; a claim that is only not bound, or not filled, yet is waited for"
 		}
 		diags.AddAttributeWarning(at, "The volume is not there yet", text+".")
 		return found, false
@@ -180,7 +180,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 		own.Version = seen.Version
 	}
 	if seen.Volume != nil {
-		now := state.held(*seen.Volume, last.Images[0].Hosts)
+		now := state.held(*seen.Volume, last.Images[0].Hosts, state.instance(ctx, state, *own, diags))
 		if now.Capacity == nil {
 			now.Capacity = last.Capacity
 		}

@@ -110,7 +110,8 @@ func claimAttribute() schema.SingleNestedAttribute {
 			Optional: true, MarkdownDescription: "Give the raw device of a volume with `volumeMode: Filesystem` to the machine: only for " +
 				"volumes that predate volumeMode and never had a filesystem, because a machine that writes to the device destroys it.",
 		},
-		"mount_path": optional("Where every host of the binding has a Filesystem volume mounted. The machine gets `disk.img` in that folder. " +
+		"mount_path": optional("Where the hosts of the binding have a Filesystem volume mounted: several hosts only where its filesystem is made for that " +
+			"(NFS, CephFS, a claim that is ReadWriteMany); one on a device, such as ext4 on iSCSI, destroys itself when two hosts have it mounted. The machine gets `disk.img` in that folder. " +
 			"Works with every type of PersistentVolume; needed where QEMU can't open the volume itself."),
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Make `disk.img` if a Filesystem volume has none: raw, sparse, of the claim's capacity. A file " +

@@ -76,7 +76,7 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 		return false
 	}
 	c.hosts = c.plan.hostKeys(ctx, c.diags)
-	c.actual = c.plan.held(c.found.Volume, c.hosts)
+	c.actual = c.plan.held(c.found.Volume, c.hosts, c.plan.instance(ctx, &c.state, c.own, c.diags))
 	// What an import has found is where the volume would be without the options that the configuration adds.
 	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) ||
 		c.state.isAdopted() && !checkIdentity(ctx, c.state.Volume, c.actual, c.diags) {
@@ -117,7 +117,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
 // reservation.
 func (c *change) lose(ctx context.Context) error {
-	if err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), c.diags); err != nil {
+	if _, err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), c.diags); err != nil {
 		return err
 	}
 	keep := c.hosts

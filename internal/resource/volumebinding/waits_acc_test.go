@@ -2,6 +2,7 @@ package volumebinding_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -83,6 +84,38 @@ func TestAccAnUnboundClaimIsAnErrorThatNamesItsClass(t *testing.T) {
 			ExpectError: message("unbound/pending", "Pending", "nobody-provisions"),
 		}},
 	})
+}
+
+// A bound claim that CDI still fills is open at plan, waited for at apply, and named when the time is over.
+func TestAccVolumeBinding_ClaimBeingFilled(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "filled", "data", acctest.LUN(t, l, false, ""))
+	const phase = "cdi.kubevirt.io/storage.pod.phase"
+	acctest.Annotate(t, l, "filled", "data", map[string]string{phase: "Running"})
+	cli := configured(t, l, "filled", binding(fromClaim("filled", "data"), `timeouts = { create = "2s" }`, "host-a"))
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("a claim that is being filled was bound")
+	}
+	says(t, out, "Warning: The volume is not there yet", "filled/data is still being filled by CDI", "Error: The volume can't be bound",
+		"filled/data was still being filled by CDI: its annotation "+phase+` is "Running"`)
+	heldBy(t, l, "filled", "data")
+
+	cli.Replace("main.tf", `create = "2s"`, `create = "1m"`)
+	apply, output := cli.Start("apply", "-auto-approve", "-no-color")
+	acctest.Eventually(t, "the apply waits", func() error {
+		if !strings.Contains(output(), "virtclaim_volume_binding.data: Creating...") {
+			return errors.New(output())
+		}
+		return nil
+	})
+	acctest.Annotate(t, l, "filled", "data", map[string]string{phase: "Succeeded"})
+	if err := apply.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, output())
+	}
+	heldBy(t, l, "filled", "data", "filled/data write-exclusive")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve")
 }
 
 func TestAccBadBindingsAreRefusedAtPlanTime(t *testing.T) {

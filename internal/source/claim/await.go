@@ -24,33 +24,35 @@ type Watcher interface {
 	LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string
 }
 
-// Await is Resolve for an apply: it waits for a Pending claim until ctx ends, and then says what the claim was waiting
-// for. Of what only a change of the cluster can mend it returns the error at once.
+// Await is Resolve for an apply: it waits for a claim that is Pending, or being filled, until ctx ends, and then says what the
+// claim was waiting for. Of what only a change of the cluster can mend it returns the error at once.
 func Await(ctx context.Context, w Watcher, ref Ref, need Need) (source.Resolved, Info, error) {
 	claim, err := read(ctx, w, ref)
 	if err != nil {
 		return source.Resolved{}, Info{}, err
 	}
-	if isPending(claim) {
-		if err := awaitBound(ctx, w, claim); err != nil {
+	if waits(claim) != "" {
+		if err := awaitReady(ctx, w, claim); err != nil {
 			return source.Resolved{}, Info{}, err
 		}
 	}
 	return Resolve(ctx, w, ref, need)
 }
 
-func awaitBound(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeClaim) error {
-	if err := checkConsumer(ctx, w, claim); err != nil {
-		return err
+func awaitReady(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeClaim) error {
+	if isPending(claim) {
+		if err := checkConsumer(ctx, w, claim); err != nil {
+			return err
+		}
 	}
 	err := w.WatchClaim(ctx, claim.Namespace, claim.Name, func(now *corev1.PersistentVolumeClaim) bool {
 		claim = now
-		return !isPending(now) || now.DeletionTimestamp != nil
+		return waits(now) == "" || now.Status.Phase == corev1.ClaimLost || now.DeletionTimestamp != nil
 	})
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("the %s was still Pending%s: %w", refOf(claim), ofClass(claim), err)
+	err = fmt.Errorf("the %s was still %s: %w", refOf(claim), waits(claim), err)
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
@@ -59,6 +61,9 @@ func awaitBound(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeCl
 	defer cancel()
 	if event := w.LastEvent(ctx, claim); event != "" {
 		return fmt.Errorf("%w; its last event: %q", err, event)
+	}
+	if !isPending(claim) {
+		return fmt.Errorf("%w; there is no event about it: does CDI run? If nothing fills the claim any more, take that annotation off it", err)
 	}
 	return fmt.Errorf("%w; there is no event about it: does anything provision volumes of its class?", err)
 }

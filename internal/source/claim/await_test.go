@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
@@ -174,5 +175,57 @@ func TestAwaitEndsWhenTheClaimMayNotBeWatched(t *testing.T) {
 	_, _, err := claim.Await(ctx, client, golden, exclusive)
 	if !apierrors.IsForbidden(err) || ctx.Err() != nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A bound claim that CDI still fills is waited for, as a Pending one is. A plan does not wait: it is not ready.
+func TestAwait_ClaimBeingFilled(t *testing.T) {
+	const prefix = "cdi.kubevirt.io/storage."
+	done := map[string]string{prefix + "import.endpoint": "https://a/b", prefix + "pod.phase": "Succeeded", prefix + "condition.running": "false"}
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		filling     string
+	}{
+		"nothing of CDI":       {nil, ""},
+		"imported":             {done, ""},
+		"importing":            {map[string]string{prefix + "pod.phase": "Running", prefix + "populator.progress": "45.2%"}, `"Running", and ` + prefix + "populator.progress is 45.2%"},
+		"failing":              {map[string]string{prefix + "pod.phase": "Failed"}, prefix + `pod.phase is "Failed"`},
+		"asked for":            {map[string]string{prefix + "import.endpoint": "https://a/b"}, prefix + "import.endpoint"},
+		"running":              {map[string]string{prefix + "condition.running": "true"}, prefix + "condition.running"},
+		"waits for an upload":  {map[string]string{prefix + "upload.target": ""}, prefix + "upload.target"},
+		"being cloned":         {map[string]string{"k8s.io/CloneRequest": "vms/a"}, "k8s.io/CloneRequest"},
+		"cloned":               {map[string]string{"k8s.io/CloneRequest": "vms/a", "k8s.io/CloneOf": "true"}, ""},
+		"between two stages":   {map[string]string{prefix + "pod.phase": "Succeeded", prefix + "checkpoint.current": "one"}, prefix + "checkpoint.current"},
+		"after the last stage": {map[string]string{prefix + "pod.phase": "Succeeded", prefix + "checkpoint.current": "two", prefix + "checkpoint.done": "true"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := bound()
+			f.claim.Annotations = c.annotations
+			client := f.client(t)
+			_, _, err := claim.Resolve(t.Context(), client, golden, exclusive)
+			var notReady *source.NotReady
+			if errors.As(err, &notReady) != (c.filling != "") || err != nil && !strings.Contains(err.Error(), c.filling) {
+				t.Fatalf("it resolves to %v", err)
+			}
+			if c.filling == "" {
+				return
+			}
+			filled := bound().claim
+			filled.Annotations = done
+			f.whileWaiting(f.becomes(t, filled))
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if _, _, err := claim.Await(ctx, client, golden, exclusive); err != nil {
+				t.Errorf("once it is filled: %v", err)
+			}
+		})
+	}
+	f := bound()
+	f.claim.Annotations = map[string]string{prefix + "pod.phase": "Pending"}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, _, err := claim.Await(ctx, f.client(t), golden, exclusive)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "was still being filled by CDI: its annotation "+prefix+"pod.phase") {
+		t.Errorf("at the deadline: %v", err)
 	}
 }

@@ -27,7 +27,8 @@ func (q request) device(what string) (warnings []string, err error) {
 	}
 	return nil, source.Errorf("", "the %s has volumeMode Filesystem, so there is a filesystem on the %s of its "+
 		"PersistentVolume %s: a virtual machine that wrote to the raw device would destroy it; the claim must have volumeMode Block, "+
-		"or else every host has the filesystem mounted and mount_path says where; force_block = true is for an old volume that "+
+		"or else one host, the only one that the binding names, has the filesystem mounted and mount_path says where (mounted on two hosts, "+
+		"or on a host and a node, such a filesystem destroys itself); force_block = true is for an old volume that "+
 		"predates volumeMode and has no filesystem", refOf(q.claim), what, q.pv.Name)
 }
 
@@ -57,7 +58,9 @@ func (q request) mounted() (location, error) {
 	if err != nil {
 		return location{}, source.Errorf(mountPathAttribute, "%w", err)
 	}
-	return fileIn(path), nil
+	found := fileIn(path)
+	found.oneMount = !q.isSharedFilesystem() && !isReadOnly(q.pv)
+	return found, nil
 }
 
 // fileIn is the disk.img in a folder of the hosts.

@@ -28,6 +28,8 @@ type location struct {
 	diskImage bool
 	// oneHost says that the volume is another one on each host.
 	oneHost bool
+	// oneMount says that the volume's filesystem is written to, and not known to be one that several hosts can have mounted.
+	oneMount bool
 	// login says where the credentials are; nil when the storage asks for none.
 	login    *source.Login
 	warnings []string
@@ -82,7 +84,8 @@ func (q request) unsupported() error {
 		works += " (an array may hide it from all but the nodes that the driver has attached it to)"
 	}
 	if !q.isBlock() {
-		works = "mount the volume on every host and say where with mount_path; without that, nfs, glusterfs, local, hostPath and " +
+		works = "mount the volume on the host and say where with mount_path (on several hosts only a filesystem that is made for that, whose " +
+			"claim is ReadWriteMany); without that, nfs, glusterfs, local, hostPath and " +
 			"csi-driver-nfs work"
 	}
 	return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which virtclaim can't give to a "+

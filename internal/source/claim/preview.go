@@ -59,6 +59,9 @@ func foresee(ctx context.Context, r PreviewReader, claim *corev1.PersistentVolum
 	if isPending(claim) {
 		return location{}, pending(ctx, r, claim)
 	}
+	if err := checkFilled(claim); err != nil {
+		return location{}, err
+	}
 	pv, err := boundVolume(ctx, r, claim)
 	if err != nil {
 		return location{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,9 @@ func Refresh(ctx context.Context, r RefreshReader, ref Ref, options Options, las
 		return Refreshed{}, err
 	}
 	refreshed := Refreshed{Volume: &found.volume, Warnings: found.warnings}
+	if err := checkFilled(claim); err != nil {
+		refreshed.Warnings = append(slices.Clone(refreshed.Warnings), fmt.Sprintf("Machines must not use it meanwhile: %s.", err))
+	}
 	if found.login == nil || last.Auth == nil {
 		return refreshed, nil
 	}

@@ -65,6 +65,9 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 	if isPending(claim) {
 		return source.Resolved{}, Info{}, pending(ctx, r, claim)
 	}
+	if err := checkFilled(claim); err != nil {
+		return source.Resolved{}, Info{}, err
+	}
 	pv, err := boundVolume(ctx, r, claim)
 	if err != nil {
 		return source.Resolved{}, Info{}, err
@@ -95,6 +98,13 @@ func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolum
 	if found.oneHost && len(n.Nodes) > 1 {
 		return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which is another folder on each host: "+
 			"the binding must name one host only", pv.Name, refOf(claim), typeOf(pv))
+	}
+	if found.oneMount && len(n.Nodes) > 1 {
+		return source.Errorf(mountPathAttribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s, so its "+
+			"filesystem (ext4, say) is not known to be one that several hosts can have mounted: most destroy themselves on the second one, "+
+			"without a word. The binding must name one host only, and no other host or node may have it mounted; for several hosts use a "+
+			"claim with volumeMode Block, or one that is ReadWriteMany on a shared filesystem such as NFS or CephFS",
+			pv.Name, refOf(claim), typeOf(pv), modeNames(claim.Status.AccessModes))
 	}
 	return n.checkNodes(ctx, r, pv)
 }

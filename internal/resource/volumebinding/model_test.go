@@ -1,0 +1,29 @@
+package volumebinding
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// A binding in state keeps what its volume says of it, also when that is of an older virtclaim: nothing else of the plan would
+// be empty.
+func TestModel_InstanceStaysAsInState(t *testing.T) {
+	const id = "9d3f0c1b-6b0e-5d0c-8f5e-2f6d3c1b7a90"
+	own := holding{Nonce: "0a1b2c3d-aaaa-4bbb-8ccc-dddddddddddd"}
+	for was, want := range map[string]string{id: id, id + "/ffffffff": id + "/ffffffff", "": id + "/0a1b2c3d"} {
+		image := volume.Image{Type: "file", Name: "/a", Binding: was}
+		state := model{
+			ID: types.StringValue(id), Source: types.ObjectNull(nil),
+			Volume: tfvalue.VolumeObject(volume.Volume{Images: []volume.Image{image}}, tfvalue.Unknowns{}),
+		}
+		var diags diag.Diagnostics
+		if got := state.instance(t.Context(), &state, own, &diags); got != want || diags.HasError() {
+			t.Errorf("%q becomes %q, %v", was, got, diags)
+		}
+	}
+}
