@@ -47,8 +47,9 @@ func Externals(stored, live string) (map[string]External, error) {
 		if err != nil || mark.Phase == "" {
 			return nil, err
 		}
-		if m.Mark = mark.Mark; parseDisks(d, mark, &m) != nil || live == "" {
-			return m.External, nil
+		m.Mark = mark.Mark
+		if err := parseDisks(d, mark, &m); err != nil || live == "" {
+			return m.External, err
 		}
 	}
 	if live == "" {

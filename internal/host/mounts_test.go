@@ -12,7 +12,7 @@ func TestMountsAt(t *testing.T) {
 	const table = `22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 31 22 254:0 /claims/a /run/x rw,nosuid shared:3 master:1 - ext4 /dev/vda rw
 32 22 0:50 / /run/x rw,nosuid,nosymfollow - nfs4 server:/with\040space rw
-33 22 0:51 / /run/xy rw - tmpfs tmpfs rw
+33 22 0:51 / /run/xy rw - tmpfs none rw
 33 22 0:51 / /run/x rw
 `
 	want := []mount{

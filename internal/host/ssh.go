@@ -74,7 +74,7 @@ func sshArguments(uri *url.URL) []string {
 		option(`UserKnownHostsFile="` + strings.ReplaceAll(file, "%", "%%") + `"`)
 	}
 	switch verify := query.Get("known_hosts_verify"); {
-	case verify == "ignore", isSet(uri, "no_verify"):
+	case verify == "ignore", isUnverified(uri):
 		option("StrictHostKeyChecking=no")
 	case verify == "auto":
 		option("StrictHostKeyChecking=accept-new")

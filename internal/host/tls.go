@@ -72,7 +72,7 @@ func admitted(conn net.Conn) error {
 // tlsConfig has the server verified by the authority in cacert.pem, or by those that the system trusts where there is no
 // such file. A client without a certificate goes without one: whether it may is for libvirtd to say.
 func tlsConfig(uri *url.URL) (*tls.Config, error) {
-	config := &tls.Config{ServerName: uri.Hostname(), InsecureSkipVerify: isSet(uri, "no_verify")} //nolint:gosec // only if the user says so
+	config := &tls.Config{ServerName: uri.Hostname(), InsecureSkipVerify: isUnverified(uri)} //nolint:gosec // only if the user says so
 	places := pkis(uri)
 	for _, place := range places {
 		text, err := os.ReadFile(place.authority)

@@ -38,9 +38,9 @@ func transportOf(uri *url.URL) string {
 // isSession tells whether a URI is that of a user's own libvirtd.
 func isSession(uri *url.URL) bool { return uri.Path == "/session" }
 
-// isSet tells whether a parameter of a URI is there and not 0.
-func isSet(uri *url.URL, name string) bool {
-	value := uri.Query().Get(name)
+// isUnverified tells whether a URI asks not to verify who is at the other end.
+func isUnverified(uri *url.URL) bool {
+	value := uri.Query().Get("no_verify")
 	return value != "" && value != "0"
 }
 

@@ -21,9 +21,9 @@ func WeaknessOf(text string) Weakness {
 	switch transport := transportOf(uri); {
 	case transport == "tcp":
 		return Unencrypted
-	case transport == "tls" && isSet(uri, "no_verify"):
+	case transport == "tls" && isUnverified(uri):
 		return NoCertificate
-	case transport == "ssh" && (uri.Query().Get("known_hosts_verify") == "ignore" || isSet(uri, "no_verify")):
+	case transport == "ssh" && (uri.Query().Get("known_hosts_verify") == "ignore" || isUnverified(uri)):
 		return NoHostKey
 	}
 	return ""

@@ -107,7 +107,7 @@ func headOf(t *testing.T, path string) []byte {
 
 func qemuImg(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("qemu-img", args...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("qemu-img %v: %s: %s", args, err, out)
 	}

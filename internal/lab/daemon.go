@@ -10,7 +10,7 @@ import (
 
 const (
 	// readyTime is what a server gets until it must answer.
-	readyTime = 30 * time.Second
+	readyTime = 90 * time.Second
 	// askAgain is how often it is asked.
 	askAgain = 20 * time.Millisecond
 )

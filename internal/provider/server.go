@@ -12,7 +12,7 @@ import (
 // protocol gains is not forgotten.
 type server struct {
 	next    tfprotov6.ProviderServer
-	schemas func() *tfprotov6.GetProviderSchemaResponse
+	schemas func(context.Context) *tfprotov6.GetProviderSchemaResponse
 }
 
 var _ tfprotov6.ProviderServer = server{}
@@ -38,7 +38,7 @@ func (s server) GetResourceIdentitySchemas(ctx context.Context, r *tfprotov6.Get
 func (s server) ValidateProviderConfig(ctx context.Context, r *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
 	answer, err := s.next.ValidateProviderConfig(ctx, r)
 	if answer != nil {
-		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas().Provider, r.Config)...)
+		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas(ctx).Provider, r.Config)...)
 	}
 	return visible(answer, err)
 }
@@ -54,7 +54,7 @@ func (s server) StopProvider(ctx context.Context, r *tfprotov6.StopProviderReque
 func (s server) ValidateResourceConfig(ctx context.Context, r *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	answer, err := s.next.ValidateResourceConfig(ctx, r)
 	if answer != nil {
-		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas().ResourceSchemas[r.TypeName], r.Config)...)
+		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas(ctx).ResourceSchemas[r.TypeName], r.Config)...)
 	}
 	return visible(answer, err)
 }
@@ -94,7 +94,7 @@ func (s server) GenerateResourceConfig(ctx context.Context, r *tfprotov6.Generat
 func (s server) ValidateDataResourceConfig(ctx context.Context, r *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	answer, err := s.next.ValidateDataResourceConfig(ctx, r)
 	if answer != nil {
-		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas().DataSourceSchemas[r.TypeName], r.Config)...)
+		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas(ctx).DataSourceSchemas[r.TypeName], r.Config)...)
 	}
 	return visible(answer, err)
 }

@@ -12,8 +12,8 @@ import (
 
 // byText are the places where there is nothing but a text to tell errors apart by, and why.
 var byText = map[string]string{
-	"host/pool.go":    "libvirt has no code for a pool that is busy",
-	"image/redact.go": "it looks whether a text has changed, not which error it is",
+	"host/overlays.go": "libvirt has no code for a pool that is busy",
+	"image/redact.go":  "it looks whether a text has changed, not which error it is",
 }
 
 // An error is told apart by its type or its code. A text that another version words otherwise would have a virtual machine

@@ -24,14 +24,17 @@ func isSecret(attribute string) bool {
 }
 
 // schemas are asked for once, as the types of configurations are known by them only.
-func schemas(next tfprotov6.ProviderServer) func() *tfprotov6.GetProviderSchemaResponse {
-	return sync.OnceValue(func() *tfprotov6.GetProviderSchemaResponse {
-		answer, err := next.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
-		if err != nil {
-			return &tfprotov6.GetProviderSchemaResponse{}
-		}
+func schemas(next tfprotov6.ProviderServer) func(context.Context) *tfprotov6.GetProviderSchemaResponse {
+	var once sync.Once
+	answer := &tfprotov6.GetProviderSchemaResponse{}
+	return func(ctx context.Context) *tfprotov6.GetProviderSchemaResponse {
+		once.Do(func() {
+			if all, err := next.GetProviderSchema(context.WithoutCancel(ctx), &tfprotov6.GetProviderSchemaRequest{}); err == nil {
+				answer = all
+			}
+		})
 		return answer
-	})
+	}
 }
 
 // unprintable refuses, in a configuration, names and all other attributes of one line that nobody sees as they are: what turns the

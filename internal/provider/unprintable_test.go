@@ -12,7 +12,7 @@ import (
 // One character turns the direction of what follows, one has no width, one controls a terminal.
 const hostile = "web\u202e\u200b\x1b"
 
-// Of every attribute of every resource, data source and the provider itself, a text that nobody sees as it is is refused at its
+// Of every attribute of every resource, data source and the provider itself, a text with invisible characters is refused at its
 // path; but for texts that may have anything in them, and secrets, of which no error tells.
 func TestUnprintable_EveryAttributeIsChecked(t *testing.T) {
 	server := NewServer("test")

@@ -43,8 +43,10 @@ func TestConfigure_WarnsOfWeaknessesOnce(t *testing.T) {
 		"e": "qemu+ssh://h/system?known_hosts_verify=ignore", "f": "qemu+ssh://i/system?no_verify=1",
 	}, values{"host": "https://a", "insecure": true})
 	for i, want := range [][2]string{
-		{"WARNING", "without encryption: Hosts a, b: "}, {"WARNING", "Certificates of libvirt hosts are not verified: Hosts c, d: "},
-		{"WARNING", "Keys of SSH hosts are not verified: Hosts e, f: "}, {"WARNING", "The Kubernetes API server is not verified"},
+		{"WARNING", "without encryption: Hosts a, b: "},
+		{"WARNING", "Certificates of libvirt hosts are not verified: Hosts c, d: "},
+		{"WARNING", "Keys of SSH hosts are not verified: Hosts e, f: "},
+		{"WARNING", "The Kubernetes API server is not verified"},
 	} {
 		if len(got) != 4 || !strings.HasPrefix(got[i], want[0]) || !strings.Contains(got[i], want[1]) {
 			t.Fatalf("got %q, want %q", got, want)

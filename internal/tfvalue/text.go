@@ -50,14 +50,18 @@ func CheckReserved(ctx context.Context, req resource.ModifyPlanRequest, resp *re
 
 // AbsolutePath refuses what is no path of the host, or leads upwards.
 func AbsolutePath() validator.String {
-	return rule{"Invalid path", "must be an absolute path without ..",
-		func(s string) bool { return strings.HasPrefix(s, "/") && !slices.Contains(strings.Split(s, "/"), "..") }}
+	return rule{
+		"Invalid path", "must be an absolute path without ..",
+		func(s string) bool { return strings.HasPrefix(s, "/") && !slices.Contains(strings.Split(s, "/"), "..") },
+	}
 }
 
 // XMLText refuses what XML has no characters for, or would not give back as it was.
 func XMLText() validator.String {
-	return rule{"Unprintable character", "must have no control characters but line breaks (\\n) and tabs",
-		func(s string) bool { return !strings.ContainsFunc(s, isNoXML) }}
+	return rule{
+		"Unprintable character", "must have no control characters but line breaks (\\n) and tabs",
+		func(s string) bool { return !strings.ContainsFunc(s, isNoXML) },
+	}
 }
 
 // isNoXML has in it, beside what XML 1.0 forbids, the characters that its specification discourages, and the carriage return, which

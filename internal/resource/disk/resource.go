@@ -302,15 +302,6 @@ func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
 	return h
 }
 
-// generation is that of the disk's own image; empty for an imported one.
-func (m model) generation(ctx context.Context, diags *diag.Diagnostics) string {
-	own, known := m.made(ctx, diags)
-	if !known {
-		return ""
-	}
-	return own.Images[0].Generation
-}
-
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {
 	name := m.Name.ValueString()
 	if name == "" {

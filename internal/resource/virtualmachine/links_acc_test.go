@@ -35,7 +35,7 @@ func newTenant(t *testing.T, l *lab.Lab) tenant {
 	acctest.Undo(t, func(context.Context) error { return os.RemoveAll(folder) })
 	secret := folder + "-secret"
 	acctest.Undo(t, func(context.Context) error { return os.Remove(secret) })
-	err := errors.Join(os.Chmod(folder, 0o755), os.WriteFile(secret, []byte(confidential+strings.Repeat("\n", 1<<20)), 0o600)) //nolint:gosec // as pods need it
+	err := errors.Join(os.Chmod(folder, 0o755), os.WriteFile(secret, []byte(confidential+strings.Repeat("\n", 1<<20)), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
