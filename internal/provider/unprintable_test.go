@@ -105,7 +105,7 @@ func hostileValues(typ tftypes.Type, at *tftypes.AttributePath) (all []hostileVa
 
 // What is written for people and guests may have lines, and a name may have any letters.
 func TestUnprintable_LeavesTextsAlone(t *testing.T) {
-	all := schemas(NewServer("test"))()
+	all := schemas(NewServer("test"))(t.Context())
 	schema := all.ResourceSchemas["virtclaim_virtual_machine"]
 	typ := schema.ValueType().(tftypes.Object)
 	fields := map[string]tftypes.Value{}
