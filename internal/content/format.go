@@ -3,6 +3,8 @@ package content
 import (
 	"context"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -14,7 +16,7 @@ import (
 type Format struct {
 	// Name is raw or qcow2.
 	Name string
-	// Domain opens the volume as raw; empty where none does.
+	// Domain opens the volume in that format; empty where none does.
 	Domain string
 	// Refused is why the volume can't be opened as what its head says: then Name is raw. An overlay is not refused for its backing
 	// file: whoever opens it must say which.
@@ -51,7 +53,7 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 	if refused != nil {
 		is.Format = "raw"
 	}
-	return Format{Name: is.Format, Refused: refused}, nil
+	return Format{Name: is.Format, Domain: opened[is.Format], Refused: refused}, nil
 }
 
 // openedAs are the formats in which domains have a volume, each with the name of such a domain: running, saved or stored, and
@@ -59,6 +61,9 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, error) {
 	opened := map[string]string{}
 	for _, d := range domains {
+		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
+			continue // it opens as raw whatever is to be measured
+		}
 		for _, text := range []string{d.Live, d.Saved, d.Stored} {
 			if text == "" {
 				continue
@@ -86,7 +91,7 @@ func isVolume(i volume.Image, v host.StorageVolume) bool {
 	case "volume":
 		return i.Name == v.Pool+"/"+v.Name
 	}
-	return i.Name == v.Path
+	return path.Clean(i.Name) == path.Clean(v.Path)
 }
 
 // domainLister is a host that tells which domains have what.

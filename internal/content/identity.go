@@ -21,8 +21,8 @@ import (
 var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotFound)
 
 // ErrUnrecognized is the error of a volume that has no identity any more, though it was given one.
-var ErrUnrecognized = errors.New("the volume can't be recognized: it has lost the identity that it was given when it was made, as a " +
-	"conversion or a new file under its name does. It was left alone. If it is the right one all the same, take it out of the state " +
+var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
+	"conversion, or when a new file was put under its name. It was left alone. If it is the right one all the same, take it out of the state " +
 	"(terraform state rm) and import it again; if not, remove it by hand (virsh vol-delete)")
 
 // Identities is what is needed of a host to tell volumes apart.
@@ -39,13 +39,13 @@ type Identities interface {
 // ErrUnrecognized where nothing tells. format is the one that it is opened in, and not what its head says: a guest writes heads. One
 // of an earlier version has an identity that nobody has noted yet: then it is.
 func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
-	has, err := identityOf(ctx, h, v, format)
+	has, err := Identity(ctx, h, v, format)
 	switch {
-	case err != nil || has != "" && (has == id || has == ledgerID(id)):
+	case err != nil || has != "" && id != "" && volume.LastingGeneration(has) == volume.LastingGeneration(id):
 		return err
 	case has != "" && id != "":
 		return fmt.Errorf("volume %s in storage pool %s: %w (identity %q instead of %q)", v.Name, v.Pool, ErrReplaced, has, id)
-	case has == "" && !isLasting(id):
+	case has == "" && (id == "" || id != volume.LastingGeneration(id)):
 		return note(ctx, h, v, id)
 	}
 	return fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrUnrecognized)
@@ -73,7 +73,7 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 // Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so
 // its header is left alone.
 func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {
-	if id, err = identityOf(ctx, h, v, format); id != "" || err != nil {
+	if id, err = Identity(ctx, h, v, format); id != "" || err != nil {
 		return id, err
 	}
 	id = newGeneration()
@@ -83,7 +83,7 @@ func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format strin
 // Disown removes what the host's ledger says of a volume of that identity, which is gone.
 func Disown(ctx context.Context, h Identities, pool, name, id string) error {
 	entry, err := h.SecretOfVolume(ctx, ledgerUsage(pool, name))
-	if err == nil && entry == ledgerID(id) {
+	if err == nil && entry == volume.LastingGeneration(id) {
 		err = h.UndefineSecret(ctx, entry)
 	}
 	return found(err)
@@ -98,18 +98,22 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 	if err != nil {
 		return err
 	}
-	head, err = image.WithIdentity(head, id)
+	given, err := image.WithIdentity(head, id)
+	if errors.Is(err, image.ErrNoRoom) && image.Identity(head) != "" {
+		return fmt.Errorf("%w: it has the identity of another volume, and no room for one of its own. Convert it: qemu-img convert -O qcow2 "+
+			"<image> <new>.qcow2", image.ErrUntrusted)
+	}
 	if errors.Is(err, image.ErrNoRoom) {
 		return note(ctx, h, v, id)
 	}
 	if err != nil {
 		return err
 	}
-	return h.WriteVolumeHead(ctx, v.Pool, v.Name, head)
+	return h.WriteVolumeHead(ctx, v.Pool, v.Name, given)
 }
 
-// identityOf is what the header says, or else the ledger; empty when neither does.
-func identityOf(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
+// Identity is what the header says, or else the ledger; empty when neither does.
+func Identity(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
 	if hasHeader(v, format) {
 		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 		if err != nil {
@@ -157,14 +161,14 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, id string) er
 	}
 	usage := ledgerUsage(v.Pool, v.Name)
 	former, err := h.SecretOfVolume(ctx, usage)
-	if err == nil && former != ledgerID(id) {
+	if err == nil && former != volume.LastingGeneration(id) {
 		err = h.UndefineSecret(ctx, former)
 	}
 	if found(err) != nil {
 		return err
 	}
 	entry := libvirtxml.Secret{
-		UUID: ledgerID(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v),
+		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v),
 		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: usage},
 	}
 	text, err := entry.Marshal()
@@ -187,17 +191,3 @@ func ledgerDescription(v host.StorageVolume) string {
 
 // hasOwnKey tells whether libvirt's key of a volume tells it from another one of its name.
 func hasOwnKey(v host.StorageVolume) bool { return v.Type == "block" && v.Key != "" && v.Key != v.Path }
-
-// ledgerID is an identity as a UUID. That of earlier versions was none.
-func ledgerID(id string) string {
-	if isLasting(id) {
-		return id
-	}
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(id)).String()
-}
-
-// isLasting tells whether an identity was given to the volume as well when it was made. Earlier versions had it in the state alone.
-func isLasting(id string) bool {
-	_, err := uuid.Parse(id)
-	return err == nil
-}

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // journalName is that of the domain that journals a volume: no two can have it, so it locks the volume, too.
@@ -142,7 +144,10 @@ func (j *journal) discard(ctx context.Context) error {
 	} else if err := j.stop(ctx); err != nil {
 		return found(err)
 	}
-	err := found(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+	err := j.checkUsers(ctx)
+	if err == nil {
+		err = found(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+	}
 	if err == nil {
 		err = Disown(ctx, j.host, j.Note.Pool, j.Note.Volume, j.Note.Generation)
 	}
@@ -153,6 +158,37 @@ func (j *journal) discard(ctx context.Context) error {
 		err = errors.Join(err, found(j.stop(ctx)))
 	}
 	return err
+}
+
+// checkUsers refuses to delete what a domain has that virtclaim did not make: somebody has put it under the name of the volume that was
+// to be made.
+func (j *journal) checkUsers(ctx context.Context) error {
+	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
+	if err != nil {
+		return found(err)
+	}
+	domains, err := j.host.Domains(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range domains {
+		for _, text := range []string{d.Live, d.Saved, d.Stored} {
+			if text == "" || d.Name == j.Name {
+				continue
+			}
+			attached, mark, err := domainxml.AttachedTo(text)
+			if err != nil {
+				return fmt.Errorf("domain %s: %w", d.Name, err)
+			}
+			has := func(a domainxml.Attached) bool {
+				return slices.ContainsFunc(a.Volume.Images, func(i volume.Image) bool { return isVolume(i, v) })
+			}
+			if mark.Phase == "" && !isJournal(d.Name) && slices.ContainsFunc(attached, has) {
+				return j.foreign("is half made, but is used by the domain " + d.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // found is the error, unless it is that of something that is not there.

@@ -75,7 +75,9 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 		err = left.foreign("was made from another configuration")
 	}
 	if err == nil {
-		err = Recognize(ctx, left.host, v, v.Format, left.Note.Generation)
+		if lost := Recognize(ctx, left.host, v, v.Format, left.Note.Generation); lost != nil {
+			err = fmt.Errorf("%w (%w)", left.foreign("is finished, and is not the one that was made"), lost)
+		}
 	}
 	if s.Content != nil {
 		v = asProbed(v)

@@ -35,5 +35,6 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 		names = append(names, o.Pool+"/"+o.Name)
 	}
 	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or remove those volumes", ErrMaster, path, strings.Join(names, ", "))
+		"copy_mode), or remove those volumes, if they are overlays: a guest may have written such a head to a raw disk, which counts no more "+
+		"while a machine has that disk", ErrMaster, path, strings.Join(names, ", "))
 }

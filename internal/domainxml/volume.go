@@ -30,7 +30,9 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	top := v.Images[0]
 	d.Source = source(top)
 	d.Auth = nil // old definitions have it beside the source
-	d.BackingStore = backing(v.Images[1:])
+	if d.BackingStore = backing(v.Images[1:]); d.BackingStore == nil && top.Format != "raw" && top.Binding != "" {
+		d.BackingStore = &libvirtxml.DomainDiskBackingStore{} // whatever its header names, by now: others may write to it
+	}
 	if d.Driver == nil {
 		d.Driver = newDriver()
 	}

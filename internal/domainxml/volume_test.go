@@ -196,6 +196,9 @@ func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
 		images []volume.Image
 		want   []string
 	}{
+		"qcow2 of a binding": {
+			[]volume.Image{{Type: "file", Format: "qcow2", Name: "/a", Binding: "b"}}, []string{`type="qcow2"`, `<backingStore></backingStore>`},
+		},
 		"raw":   {[]volume.Image{networkImage("rbd", "pool/image")}, []string{`<driver name="qemu" type="raw"`}},
 		"chain": {[]volume.Image{over, networkImage("rbd", "pool/image")}, []string{`type="qcow2"`, `<format type="raw">`, `<backingStore></backingStore>`}},
 	} {

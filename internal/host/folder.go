@@ -17,6 +17,9 @@ import (
 // not mount, or its kernel or mount command does not know the option nosymfollow.
 var ErrFollowsLinks = errors.New("the host can't open files without following symbolic links")
 
+// errUnseen is the error of a table of mounts that could not be read.
+var errUnseen = errors.New("the host's table of mounts could not be read")
+
 // noFollow is the mount option that has the kernel refuse to follow symbolic links, since Linux 5.10.
 const noFollow = "nosymfollow"
 
@@ -52,9 +55,12 @@ func (h *Host) InFolder(ctx context.Context, path string, use func(ctx context.C
 	defer release()
 	for range tries {
 		var gone bool
-		if gone, err = h.inFolder(ctx, f, use); !gone {
-			break
+		if gone, err = h.inFolder(ctx, f, use); !gone && !errors.Is(err, errUnseen) {
+			return err
 		}
+	}
+	if errors.Is(err, errUnseen) {
+		err = fmt.Errorf("%w: %w", ErrFollowsLinks, err) // a host that does not tell, again and again
 	}
 	return err
 }
@@ -78,7 +84,7 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 		return ErrFollowsLinks
 	}
 	if _, err := f.mounts(l); err != nil { // what can't be seen couldn't be unmounted
-		return fmt.Errorf("%w: %w", ErrFollowsLinks, err)
+		return fmt.Errorf("%w: %w", errUnseen, err)
 	}
 	if err := f.close(l); err != nil { // what an interrupted apply has left
 		return err
@@ -92,10 +98,12 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	switch {
 	case unseen == nil && len(mounts) > 0 && err == nil && mounts[0].has(noFollow):
 		return nil
-	case unseen != nil || len(mounts) == 0 || err == nil:
+	case unseen != nil:
+		err = errors.Join(errUnseen, err, unseen)
+	case len(mounts) == 0 || err == nil:
 		// A folder whose files make the pool fail is mounted by then: nobody who writes there can pretend that this host can't.
 		f.host.hidesMounts.Store(err == nil && len(mounts) == 0)
-		err = errors.Join(ErrFollowsLinks, err, unseen)
+		err = errors.Join(ErrFollowsLinks, err)
 	}
 	return errors.Join(err, f.close(l))
 }

@@ -14,7 +14,8 @@ const maxHostFile = 4 << 20
 // readHostFile reads a small file of the kernel's on the host, whose length nobody tells. libvirt reads only what a domain has
 // as a disk; the domain of that name never starts, and is gone afterwards.
 func readHostFile(l *libvirt.Libvirt, name, path string) (content []byte, err error) {
-	id := uuid.NewSHA1(uuid.NameSpaceURL, []byte(name))
+	id := uuid.New() // several may look at the same time
+	name += "-" + id.String()[:8]
 	d, err := l.DomainDefineXML(fmt.Sprintf(`<domain type='qemu'>
   <name>%s</name>
   <uuid>%s</uuid>
@@ -46,8 +47,11 @@ func readWhole(peek func(size int) ([]byte, error)) (content []byte, err error) 
 			err = failed
 		}
 	}
-	if size == 0 {
+	switch {
+	case size == 0:
 		return nil, err
+	case size == maxHostFile:
+		return nil, fmt.Errorf("it has %d bytes or more", maxHostFile)
 	}
 	return content, nil
 }

@@ -12,7 +12,8 @@ import (
 // busy nor fail for one that is not active. Only the pool of the file is looked at anew.
 func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) (found []StorageVolume, err error) {
-		if err := rescanPoolOf(l, of); err != nil {
+		own, err := rescanPoolOf(l, of)
+		if err != nil {
 			return nil, err
 		}
 		pools, _, err := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
@@ -20,9 +21,12 @@ func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing s
 			return nil, err
 		}
 		for _, p := range pools {
+			if strings.HasPrefix(p.Name, folderPrefix) {
+				continue // it comes and goes, and tenants write there
+			}
 			in, err := knownVolumes(l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
-			if isCode(err, libvirt.ErrNoStoragePool) || isCode(err, libvirt.ErrOperationInvalid) {
-				continue // it has just gone, or was stopped
+			if err != nil && p.Name != own {
+				continue // it has just gone, was stopped, or has what can't be read
 			}
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
@@ -33,23 +37,24 @@ func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing s
 	})
 }
 
-// rescanPoolOf has libvirt look at the files beside one, unless the pool is busy, or the file is in none.
-func rescanPoolOf(l *libvirt.Libvirt, path string) error {
+// rescanPoolOf has libvirt look at the files beside one, unless the pool is busy, and gives the pool's name; empty for a file that is
+// in none.
+func rescanPoolOf(l *libvirt.Libvirt, path string) (pool string, err error) {
 	v, err := l.StorageVolLookupByPath(path)
 	if isCode(err, libvirt.ErrNoStorageVol) {
-		return nil
+		return "", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	p, err := l.StoragePoolLookupByName(v.Pool)
 	if err == nil {
 		err = l.StoragePoolRefresh(p, 0)
 	}
 	if isCode(err, libvirt.ErrNoStoragePool) || isBusy(err) {
-		return nil
+		return v.Pool, nil
 	}
-	return err
+	return v.Pool, err
 }
 
 // isBusy tells whether libvirt refuses to refresh a pool because a volume is being made in it. It has no error code for that.

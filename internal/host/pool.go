@@ -106,6 +106,9 @@ func (h *Host) PoolOfTarget(ctx context.Context, path string) (string, error) {
 		}
 		for _, p := range pools {
 			text, err := l.StoragePoolGetXMLDesc(p, 0)
+			if isCode(err, libvirt.ErrNoStoragePool) {
+				continue // it has just gone
+			}
 			if err != nil {
 				return "", err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
@@ -152,6 +153,9 @@ func (h *Host) Overlays(ctx context.Context, of string, over func(backing string
 		}
 		var found []StorageVolume
 		for _, p := range pools {
+			if strings.HasPrefix(p.Name, folderPrefix) {
+				continue // it comes and goes, and tenants write there
+			}
 			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)

@@ -86,7 +86,8 @@ func (h *Host) withHead(ctx context.Context, op, pool, name string, f func(*stre
 		}
 		kept.close()
 		h.heads.give(nil)
-		if !wasKept || !errors.Is(err, libvirt.ErrInterrupted) || ctx.Err() != nil {
+		isLost := errors.Is(err, libvirt.ErrInterrupted) || errors.Is(err, stream.ErrStalled) || errors.Is(err, context.Canceled)
+		if !wasKept || !isLost || ctx.Err() != nil {
 			return h.failed(op, err)
 		}
 	}

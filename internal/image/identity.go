@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"github.com/google/uuid"
 )
 
 // identityExtension is the type of the header extension that holds the identity of a qcow2 image, in ASCII "vcID". QEMU keeps
@@ -29,11 +31,17 @@ func Identity(head []byte) string {
 		return ""
 	}
 	for _, e := range all {
-		if e.kind == identityExtension {
+		if e.kind == identityExtension && isUUID(string(e.data)) {
 			return string(e.data)
 		}
 	}
 	return ""
+}
+
+// isUUID tells whether a text is a UUID as virtclaim writes it. Whoever makes an image may write anything there.
+func isUUID(text string) bool {
+	id, err := uuid.Parse(text)
+	return err == nil && id.String() == text
 }
 
 // WithIdentity gives the head of a qcow2 image an identity, in place of one that it has. The head keeps its length: what follows the

@@ -10,7 +10,10 @@ import (
 	"testing"
 )
 
-const anID = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
+const (
+	anID    = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
+	otherID = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
+)
 
 // An identity is kept in images as QEMU makes them, with and without a backing file, and QEMU finds nothing wrong with them.
 func TestIdentity_OfImagesThatQEMUMakes(t *testing.T) {
@@ -36,8 +39,8 @@ func TestIdentity_OfImagesThatQEMUMakes(t *testing.T) {
 			if got := Identity(headOf(t, path)); got != anID {
 				t.Errorf("the identity is %q", got)
 			}
-			giveIdentity(t, path, "another")
-			if got := Identity(headOf(t, path)); got != "another" {
+			giveIdentity(t, path, otherID)
+			if got := Identity(headOf(t, path)); got != otherID {
 				t.Errorf("the second identity is %q", got)
 			}
 		})

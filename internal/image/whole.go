@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // besideTables is what a qcow2 image may have besides its clusters and tables: a table of snapshots, for example.
@@ -110,7 +111,10 @@ func (q qcow2) end(length uint64, at io.ReaderAt) (uint64, error) {
 	if used == 0 {
 		return 0, nil
 	}
-	return (last*q.countsInBlock() + used) << bits, nil
+	if clusters := last*q.countsInBlock() + used; clusters < 1<<(63-bits) {
+		return clusters << bits, nil
+	}
+	return math.MaxUint64, nil
 }
 
 // lastUsed is how many counts of a block there are up to the last that is not 0.

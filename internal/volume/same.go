@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // defaultPorts are those of QEMU's network protocols, for servers that name none. Of Ceph it is that of messenger v1.
@@ -44,7 +46,15 @@ func SameStorage(a, b Image) bool {
 
 // IsRemade tells whether two images of one name are known to be two that were made one after the other.
 func IsRemade(a, b Image) bool {
-	return a.Generation != "" && b.Generation != "" && a.Generation != b.Generation
+	return a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) != LastingGeneration(b.Generation)
+}
+
+// LastingGeneration is a generation as the UUID that hosts know it by. Those of earlier versions were none.
+func LastingGeneration(generation string) string {
+	if _, err := uuid.Parse(generation); err == nil {
+		return generation
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(generation)).String()
 }
 
 func shareHost(a, b Image) bool {

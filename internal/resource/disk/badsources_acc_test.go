@@ -131,7 +131,7 @@ func TestAccAHostileImageIsRefused(t *testing.T) {
 		"cut":     {"the image is refused", "whose clusters end at", "It is cut off, or broken"},
 		"bitmaps": {"the image is refused", "with persistent bitmaps", "qemu-img bitmap --remove"},
 		"huge":    {"the image is refused", "that claims to have 1152921504606846976 bytes"},
-		"two":     {"container image " + two.Reference, "it has /disk/second.img and /disk/first.img"},
+		"two":     {"container image " + two.Reference, "it has \"/disk/second.img\" and \"/disk/first.img\""},
 		"packed":  {"the image is refused", "that names a backing file"},
 	})
 }

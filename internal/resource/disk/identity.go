@@ -10,6 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // find gives the disk's volume and its identity, or host.ErrNotFound when it is gone, also when another one has its name. One that
@@ -44,17 +45,12 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
 			"On host %s: %s. That volume was not made by this state, and is left alone.", m.Host.ValueString(), why))
 	}
-	own, known := m.made(ctx, diags)
-	if known {
+	if _, known := m.made(ctx, diags); known {
 		if err := r.warnOfWriters(ctx, h, m, diags); err != nil {
 			return err
 		}
-		err := content.Disown(ctx, h, m.Pool.ValueString(), m.Name.ValueString(), own.Images[0].Generation)
-		if err != nil {
-			return err
-		}
 	}
-	return r.collect(ctx, h, m, diags)
+	return r.collect(ctx, h, m, diags) // its entry in the ledger stays: the volume may come back, as with a pool that is not mounted
 }
 
 // warnOfWriters says which machines run with the deleted file of a disk: as long as they run, what they wrote can be saved.
@@ -65,7 +61,7 @@ func (r *disk) warnOfWriters(ctx context.Context, h *host.Host, m model, diags *
 		return err
 	}
 	for _, u := range users {
-		if u.Live {
+		if u.Live && !volume.IsRemade(u.Image(), own.Images[0]) {
 			diags.AddWarning(fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString()), fmt.Sprintf(
 				"The volume of disk %[1]s is gone from storage pool %[2]s, but domain %[3]s on host %[4]s runs, and reads and writes the deleted "+
 					"file as its disk %[5]s until it is stopped. Then all that was written to it is lost. To save it first: virsh blockcopy %[3]s "+

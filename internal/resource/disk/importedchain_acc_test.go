@@ -38,7 +38,7 @@ func TestAccDisk_ImportContradictsChain(t *testing.T) {
 		"another master": {disk("root", over("copy-on-write", "virtclaim_volume_binding.other")), []string{"Another master than it has", "in domain web", "an overlay of iqn."}},
 		"another pool":   {strings.Replace(disk("root", right), `"fast"`, `"slow"`, 1), []string{"Another pool", "is the pool rust", "host-a/ssd/root is in pool ssd"}},
 		"a smaller size": {disk("root", right+"\n  size = \"1Mi\""), []string{"A disk can't shrink"}},
-		"another format": {disk("root", `format = "raw"`+"\n  size = \"64Mi\""), []string{"Another format", "is qcow2"}},
+		"another format": {disk("root", `format = "raw"`+"\n  size = \"64Mi\""), []string{"Another format", "is qcow2: domain web"}},
 	} {
 		write(c.root, machine)
 		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message(c.want...).MatchString(out) {

@@ -62,12 +62,14 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 	switch {
 	case err != nil:
 		addError(diags, *state, "The disk could not be read", err)
+	case asked.ValueString() == "raw" && is.Name != "raw" && is.Domain != "":
+		diags.AddAttributeError(at, "Another format than the disk has", fmt.Sprintf("Disk %s is %s: %s. Set format = %q.", id, is.Name, is, is.Name))
 	case asked.ValueString() == "raw" && state.Format.ValueString() != "raw":
 		diags.AddAttributeWarning(at, "The imported disk is opened as raw", fmt.Sprintf("Disk %s begins as a %s image does. Its guest will see "+
 			"that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id, state.Format.ValueString()))
 		v.Format, v.Backing = "raw", ""
 		state.Volume = types.ObjectNull(tfvalue.VolumeTypes)
-		instance, err := content.Adopt(ctx, h, v, v.Format)
+		instance, err := content.Identity(ctx, h, v, v.Format)
 		if err != nil {
 			addError(diags, *state, "The disk could not be read", err)
 		}

@@ -69,14 +69,19 @@ func (l life) completeChain(ctx context.Context, e *domainxml.External) {
 
 // checkChains refuses to touch a domain when want would not leave a disk as somebody else has made it, or while a block job runs. It is
 // asked before anything changes.
-func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machine) error {
+// Of a QEMU that does not answer and is to be killed nobody needs to know the jobs.
+func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machine, kills bool) error {
 	is, live, err := l.chains(ctx, uuid, want)
 	if err != nil {
 		return err
 	}
 	l.completeExternal(ctx, uuid, is.External)
-	if err := l.addJobs(ctx, uuid, live, &is); err != nil {
+	err = l.addJobs(ctx, uuid, live, &is)
+	if err != nil && !kills {
 		return err
+	}
+	if err != nil {
+		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 	}
 	return refuseExternal(is, want)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -31,8 +32,10 @@ func (l life) health(ctx context.Context, uuid string) (is health, err error) {
 	if is.isPersistent, err = l.host.IsPersistent(ctx, uuid); err != nil || !is.Active || is.Responsive {
 		return is, err
 	}
-	is.halted, err = l.halted(ctx, uuid)
-	return is, err
+	if is.halted, err = l.halted(ctx, uuid); err != nil { // a QEMU that does not answer is no reason to fail
+		tflog.Warn(ctx, "Which disk has halted the machine is not known", map[string]any{"domain": uuid, "error": err.Error()})
+	}
+	return is, nil
 }
 
 // halted names the disk that an I/O error has halted as the configuration does.

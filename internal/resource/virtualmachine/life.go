@@ -164,7 +164,7 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 // is what the running guest goes on without; started tells that it was booted.
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
 	l.mayRestart = power.on && power.restart
-	if err := l.checkChains(ctx, uuid, want); err != nil {
+	if err := l.checkChains(ctx, uuid, want, !power.on && power.force); err != nil {
 		return nil, false, err
 	}
 	if err := l.persist(ctx, uuid); err != nil {

@@ -27,7 +27,10 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 	if len(head) == 0 || asked == "raw" || isGood && asked == "" {
 		return nil
 	}
-	user, isRaw := r.rawUser(ctx, top)
+	user, isRaw, failed := r.rawUser(ctx, top)
+	if failed != nil && asked == "qcow2" {
+		return fmt.Errorf("whether a machine has %s as raw is not known: %w", top.Name, failed)
+	}
 	if isRaw && asked == "qcow2" {
 		return source.Errorf("format", "domain %s on host %s opens %s as raw, so that its guest may have written what it begins with: remove it "+
 			"from there first, or leave format out", user.Domain, user.Host, top.Name)
@@ -47,22 +50,23 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 		"disk, set format = \"raw\"", what, top.Format, remedy, top.Format)
 }
 
-// rawUser is a domain that has the image as raw. A host that does not answer tells of none: then the image is refused.
-func (r *binding) rawUser(ctx context.Context, top volume.Image) (found guard.Use, ok bool) {
+// rawUser is a domain that has the image as raw.
+func (r *binding) rawUser(ctx context.Context, top volume.Image) (found guard.Use, ok bool, failed error) {
 	for _, key := range top.Hosts {
 		h, err := r.backend.Hosts.Host(key)
-		if err != nil {
-			continue
+		var users []guard.Use
+		if err == nil {
+			users, err = guard.Users(ctx, key, h, top)
 		}
-		users, err := guard.Users(ctx, key, h, top)
 		if err != nil {
+			failed = errors.Join(failed, err)
 			continue
 		}
 		if i := slices.IndexFunc(users, func(u guard.Use) bool { return u.Image().Format == "raw" }); i >= 0 {
-			return users[i], true
+			return users[i], true, nil
 		}
 	}
-	return found, false
+	return found, false, failed
 }
 
 // format is the source's attribute of that name, and where it is; empty without one.

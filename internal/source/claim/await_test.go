@@ -188,7 +188,7 @@ func TestAwait_ClaimBeingFilled(t *testing.T) {
 	}{
 		"nothing of CDI":       {nil, ""},
 		"imported":             {done, ""},
-		"importing":            {map[string]string{prefix + "pod.phase": "Running", prefix + "populator.progress": "45.2%"}, `"Running", and ` + prefix + "populator.progress is 45.2%"},
+		"importing":            {map[string]string{prefix + "pod.phase": "Running", prefix + "populator.progress": "45.2%"}, `"Running", and ` + prefix + `populator.progress is "45.2%"`},
 		"failing":              {map[string]string{prefix + "pod.phase": "Failed"}, prefix + `pod.phase is "Failed"`},
 		"asked for":            {map[string]string{prefix + "import.endpoint": "https://a/b"}, prefix + "import.endpoint"},
 		"running":              {map[string]string{prefix + "condition.running": "true"}, prefix + "condition.running"},

@@ -35,7 +35,7 @@ func filling(claim *corev1.PersistentVolumeClaim) string {
 	case phase == string(corev1.PodSucceeded):
 		return ""
 	case begun && a[cdiProgress] != "":
-		return fmt.Sprintf("%s, and %s is %s", shown(cdiPhase), cdiProgress, a[cdiProgress])
+		return fmt.Sprintf("%s, and %s is %.40q", shown(cdiPhase), cdiProgress, a[cdiProgress])
 	case begun:
 		return shown(cdiPhase)
 	case a[cdiRunning] == "true":
@@ -45,7 +45,7 @@ func filling(claim *corev1.PersistentVolumeClaim) string {
 	}
 	for _, key := range cdiRequests {
 		if _, asked := a[key]; asked && a[cloneOf] != "true" {
-			return shown(key)
+			return key + " is set" // its value may be a URL with a signature
 		}
 	}
 	return ""
