@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -19,6 +20,9 @@ var ErrFollowsLinks = errors.New("the host can't open files without following sy
 
 // errUnseen is the error of a table of mounts that could not be read.
 var errUnseen = errors.New("the host's table of mounts could not be read")
+
+// sourceTries is how often a pool is to get a source that another one has, which gives it up within a moment if it is one of ours.
+const sourceTries = 10
 
 // noFollow is the mount option that has the kernel refuse to follow symbolic links, since Linux 5.10.
 const noFollow = "nosymfollow"
@@ -111,6 +115,8 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 // close ends the pool. libvirt leaves a bind mounted when its pool ends: it looks for the pool's source in the table of mounts,
 // which has the device of the folder's filesystem. So the pool gets that as its source first.
 func (f folderPool) close(l *libvirt.Libvirt) error {
+	f.host.unmounting.Lock() // no two pools of a host have the same source, until they are undefined
+	defer f.host.unmounting.Unlock()
 	p, err := l.StoragePoolLookupByName(f.name)
 	if isCode(err, libvirt.ErrNoStoragePool) {
 		return nil
@@ -136,12 +142,14 @@ func (f folderPool) close(l *libvirt.Libvirt) error {
 }
 
 func (f folderPool) unmount(l *libvirt.Libvirt, p libvirt.StoragePool, m mount) error {
-	f.host.unmounting.Lock() // no two pools of a host have the same source
-	defer f.host.unmounting.Unlock()
 	if err := end(l, p); err != nil {
 		return err
 	}
 	_, err := f.define(l, m.device)
+	for n := 0; err != nil && n < sourceTries; n++ { // another apply may be about to unmount a folder of the same filesystem
+		<-time.After(busyPause)
+		_, err = f.define(l, m.device)
+	}
 	if err != nil && strings.HasPrefix(m.device, "/dev/") {
 		// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
 		_, err = f.define(l, "/dev/block/"+m.number)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
@@ -48,6 +50,29 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 		t.Errorf("after %d times: %v", times, err)
 	}
 	if err := look(h, func(string) error { return interrupted }); !errors.Is(err, interrupted) {
+		t.Error(err)
+	}
+}
+
+// Folders of one filesystem are looked at at the same time, by one apply and by several.
+func TestAccInFolder_SeveralAtOnce(t *testing.T) {
+	l := acctest.Lab(t)
+	var looks errgroup.Group
+	for range 2 {
+		h, _ := hostA(t, l)
+		for range 3 {
+			dir := t.TempDir()
+			looks.Go(func() error {
+				for range 2 {
+					if err := h.InFolder(t.Context(), dir, func(context.Context, string) error { return nil }); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := looks.Wait(); err != nil {
 		t.Error(err)
 	}
 }
