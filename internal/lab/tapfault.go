@@ -20,7 +20,6 @@ const (
 	CallVolumeCreate      Call = 93
 	CallVolumeDelete      Call = 94
 	CallSecretDefine      Call = 142
-	CallSecretUndefine    Call = 146
 	CallAttach            Call = 160
 	CallDetach            Call = 161
 	CallUpdateDevice      Call = 174

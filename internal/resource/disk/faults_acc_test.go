@@ -33,7 +33,6 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 	return []scenario{
 		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 1}, nil},
 		{"create a raw disk", source, source + raw, map[lab.Call]int{lab.CallSecretDefine: 1}, nil},
-		{"delete a raw disk", source + raw, source, map[lab.Call]int{lab.CallSecretUndefine: 1}, nil},
 		{"create a clone", source, clone, map[lab.Call]int{
 			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
 		}, whole},
