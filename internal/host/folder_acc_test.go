@@ -54,7 +54,7 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// Folders of one filesystem are looked at at the same time, by one apply and by several.
+// Several folders of one filesystem can be looked at together, by one apply and by several.
 func TestAccInFolder_SeveralAtOnce(t *testing.T) {
 	l := acctest.Lab(t)
 	var looks errgroup.Group

@@ -47,10 +47,10 @@ func readWhole(peek func(size int) ([]byte, error)) (content []byte, err error) 
 			err = failed
 		}
 	}
-	switch {
-	case size == 0:
+	switch size {
+	case 0:
 		return nil, err
-	case size == maxHostFile:
+	case maxHostFile:
 		return nil, fmt.Errorf("it has %d bytes or more", maxHostFile)
 	}
 	return content, nil
