@@ -48,7 +48,6 @@ type Host interface {
 	Rescan(ctx context.Context, pool string) error
 	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
 	Upload(ctx context.Context, u host.Upload) error
-	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
 	UUID(ctx context.Context) (string, error)
 	Identities

@@ -390,3 +390,31 @@ func TestMake_RefusesToCloneALink(t *testing.T) {
 	h.volumes["/claim/disk.img"] = &fakeVolume{StorageVolume: host.StorageVolume{Type: "file"}}
 	mustMake(t, h, spec)
 }
+
+// What others have put under the name of a volume that is half made is left alone while a domain of theirs uses it.
+func TestMake_KeepsAVolumeThatOthersUse(t *testing.T) {
+	for name, c := range map[string]struct {
+		domain  string
+		refused bool
+	}{
+		"no domain": {"", false}, "a domain of others": {"web", true}, "one that measures": {host.MeasurePrefix + "1", false},
+	} {
+		h := newHost()
+		h.failAt, h.dead, h.after = 2, true, true // the volume is made, and nothing more
+		_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		h.failAt, h.killed = 0, false
+		before := h.volumes["ssd/web"]
+		if before == nil {
+			t.Fatal("there is no volume")
+		}
+		if c.domain != "" {
+			h.domains[c.domain] = opener(opens("file='/ssd/web'", "raw"))
+			h.domains[c.domain].name, h.domains[c.domain].active = c.domain, true
+			h.domains[c.domain].transient = strings.HasPrefix(c.domain, host.MeasurePrefix)
+		}
+		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		if errors.Is(err, content.ErrForeign) != c.refused || (h.volumes["ssd/web"] == before) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

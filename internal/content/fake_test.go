@@ -194,6 +194,9 @@ func (h *fakeHost) Domains(context.Context) (all []host.Domain, err error) {
 		if d.active {
 			domain.Live = d.xml
 		}
+		if d.transient {
+			domain.Stored = ""
+		}
 		all = append(all, domain)
 	}
 	return all, nil

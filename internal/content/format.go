@@ -56,32 +56,38 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 	return Format{Name: is.Format, Domain: opened[is.Format], Refused: refused}, nil
 }
 
-// openedAs are the formats in which domains have a volume, each with the name of such a domain: running, saved or stored, and
-// at any place of a chain.
+// openedAs are the formats in which domains have a volume, each with the name of such a domain.
 func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, error) {
 	opened := map[string]string{}
+	err := eachUse(domains, v, func(d host.Domain, _ domainxml.Mark, i volume.Image) { opened[i.Format] = d.Name })
+	return opened, err
+}
+
+// eachUse calls f for each image of a domain that is the volume: running, saved or stored, and at any depth of a chain. A machine
+// that measures is left out: it opens everything as raw, and for a moment.
+func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, domainxml.Mark, volume.Image)) error {
 	for _, d := range domains {
 		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
-			continue // it opens as raw whatever is to be measured
+			continue
 		}
 		for _, text := range []string{d.Live, d.Saved, d.Stored} {
 			if text == "" {
 				continue
 			}
-			attached, _, err := domainxml.AttachedTo(text)
+			attached, mark, err := domainxml.AttachedTo(text)
 			if err != nil {
-				return nil, fmt.Errorf("domain %s: %w", d.Name, err)
+				return fmt.Errorf("domain %s: %w", d.Name, err)
 			}
 			for _, a := range attached {
 				for _, i := range a.Volume.Images {
 					if isVolume(i, v) {
-						opened[i.Format] = d.Name
+						f(d, mark, i)
 					}
 				}
 			}
 		}
 	}
-	return opened, nil
+	return nil
 }
 
 func isVolume(i volume.Image, v host.StorageVolume) bool {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -160,7 +159,7 @@ func (j *journal) discard(ctx context.Context) error {
 	return err
 }
 
-// checkUsers refuses to delete what a domain has that virtclaim did not make: somebody has put it under the name of the volume that was
+// checkUsers refuses to delete a volume that a domain of others uses: somebody else has created it under the name of the one that was
 // to be made.
 func (j *journal) checkUsers(ctx context.Context) error {
 	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
@@ -171,24 +170,16 @@ func (j *journal) checkUsers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range domains {
-		for _, text := range []string{d.Live, d.Saved, d.Stored} {
-			if text == "" || d.Name == j.Name {
-				continue
-			}
-			attached, mark, err := domainxml.AttachedTo(text)
-			if err != nil {
-				return fmt.Errorf("domain %s: %w", d.Name, err)
-			}
-			has := func(a domainxml.Attached) bool {
-				return slices.ContainsFunc(a.Volume.Images, func(i volume.Image) bool { return isVolume(i, v) })
-			}
-			if mark.Phase == "" && !isJournal(d.Name) && slices.ContainsFunc(attached, has) {
-				return j.foreign("is half made, but is used by the domain " + d.Name)
-			}
+	user := ""
+	err = eachUse(domains, v, func(d host.Domain, mark domainxml.Mark, _ volume.Image) {
+		if mark.Phase == "" && !isJournal(d.Name) {
+			user = d.Name
 		}
+	})
+	if err == nil && user != "" {
+		err = j.foreign("is half made, but is used by the domain " + user)
 	}
-	return nil
+	return err
 }
 
 // found is the error, unless it is that of something that is not there.
