@@ -51,7 +51,7 @@ type Host interface {
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
 	UUID(ctx context.Context) (string, error)
 	Identities
-	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
+	Folders
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error

@@ -381,7 +381,7 @@ func TestMake_RefusesToCloneALink(t *testing.T) {
 	spec := clone("web")
 	spec.Master.Images = []volume.Image{{Type: "file", Format: "raw", Name: "/claim/disk.img", AccessMode: volume.ReadShared, Binding: "b"}}
 	h := newHost()
-	if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, content.ErrNotRegular) {
+	if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, host.ErrNotRegular) {
 		t.Error(err)
 	}
 	if len(h.volumes) > 0 || len(h.domains) > 0 {

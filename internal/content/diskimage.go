@@ -16,44 +16,44 @@ import (
 // alignment is what the size of a disk.img is a multiple of, as KubeVirt's are, so that every sector size fits.
 const alignment = 1 << 20
 
-// folderTime is what storage gets to show what is in a folder.
-const folderTime = 30 * time.Second
-
-// ErrNotRegular is the error of a path where no regular file is.
-var ErrNotRegular = errors.New("there is no regular file: it is missing, or it is a symbolic link, a FIFO, a device or a folder")
+// lookTime is what storage gets to show what a file is.
+const lookTime = 30 * time.Second
 
 // Folders is what MakeDiskImage and CheckRegular need of a host.
 type Folders interface {
+	RegularFile(ctx context.Context, path string) error
 	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
-	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 }
 
 // MakeDiskImage makes the raw, sparse file of that path, at most capacity bytes large. A regular file that is there already
-// is left alone; a symbolic link is ErrNotRegular, and what it leads to is left alone, too.
+// is left alone; a symbolic link is host.ErrNotRegular, and what it leads to is left alone, too.
 func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) error {
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
 	}
-	name := path.Base(file)
-	return h.InFolder(ctx, path.Dir(file), func(ctx context.Context, pool string) error {
-		err := regular(ctx, h, pool, name)
-		if !errors.Is(err, host.ErrNotFound) {
-			return err
+	err := h.RegularFile(ctx, file)
+	if errors.Is(err, host.ErrNotFound) {
+		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)
+		if errors.Is(err, host.ErrExists) { // another apply was faster, or it is no regular file
+			err = h.RegularFile(ctx, file)
 		}
-		err = h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
+	}
+	if err != nil {
+		err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: %w", file, explain(err, file))
+	}
+	return err
+}
+
+// createIn lists the folder, unlike RegularFile.
+func createIn(ctx context.Context, h Folders, folder, name string, capacity int64) error {
+	return h.InFolder(ctx, folder, func(ctx context.Context, pool string) error {
+		return h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
 			Name:       name,
-			Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(capacity - capacity%alignment), Unit: "bytes"},
+			Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(capacity), Unit: "bytes"},
 			Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
 			Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 		}, false)
-		if errors.Is(err, host.ErrExists) {
-			err = notListed(regular(ctx, h, pool, name), file) // somebody was faster, or it is no regular file
-		}
-		if err != nil {
-			err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: look there with ls -l: %w", file, err)
-		}
-		return err
 	})
 }
 
@@ -75,34 +75,23 @@ func CheckRegular(ctx context.Context, h Folders, images []volume.Image) error {
 // Recheck is CheckRegular for what was bound already: where the host can't tell, the binding has warned.
 func Recheck(ctx context.Context, h Folders, images []volume.Image) error {
 	err := CheckRegular(ctx, h, images)
-	if errors.Is(err, host.ErrFollowsLinks) {
+	if errors.Is(err, host.ErrCannotTell) {
 		return nil
 	}
 	return err
 }
 
 func checkRegular(ctx context.Context, h Folders, file string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, folderTime, fmt.Errorf("no answer within %s", folderTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
 	defer cancel()
-	return h.InFolder(ctx, path.Dir(file), func(ctx context.Context, pool string) error {
-		return notListed(regular(ctx, h, pool, path.Base(file)), file)
-	})
+	return explain(h.RegularFile(ctx, file), file)
 }
 
-// regular is host.ErrNotFound where a pool of a folder does not list the file, as it does links, FIFOs and character devices.
-func regular(ctx context.Context, h Folders, pool, name string) error {
-	v, err := h.Volume(ctx, pool, name)
-	if err == nil && v.Type != "file" {
-		return ErrNotRegular
+// explain says what to do about a file that is not regular.
+func explain(err error, file string) error {
+	if !errors.Is(err, host.ErrNotRegular) {
+		return err
 	}
-	return err
-}
-
-// notListed says of a file that is not listed what that means.
-func notListed(err error, file string) error {
-	if errors.Is(err, host.ErrNotFound) || errors.Is(err, ErrNotRegular) {
-		return fmt.Errorf("%s: %w. Look there with ls -l, and put the image itself in its place: whoever writes to its folder can put "+
-			"a link there that leads to any file of the host", file, ErrNotRegular)
-	}
-	return err
+	return fmt.Errorf("%s: %w. Look there with ls -l, and put the image itself in its place: anyone who can write to its folder could put a link "+
+		"there that leads to any file of the host. A folder must be named by its own path, not by a link to it (mount_path)", file, err)
 }

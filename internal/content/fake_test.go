@@ -433,7 +433,14 @@ func (h *fakeHost) UndefineSecret(_ context.Context, uuid string) error {
 	})
 }
 
-// InFolder has a pool of the folder's name, with whatever volumes have been put there.
-func (h *fakeHost) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
-	return use(ctx, path)
+// RegularFile knows the volumes whose names are paths.
+func (h *fakeHost) RegularFile(_ context.Context, path string) error {
+	if _, ok := h.volumes[path]; !ok {
+		return host.ErrNotRegular
+	}
+	return nil
+}
+
+func (h *fakeHost) InFolder(context.Context, string, func(context.Context, string) error) error {
+	return host.ErrNoPool
 }

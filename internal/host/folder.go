@@ -6,12 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
-	"libvirt.org/go/libvirtxml"
 )
 
 // ErrFollowsLinks is the error of a host that can't be asked to open files without following symbolic links: its libvirt may
@@ -20,9 +17,6 @@ var ErrFollowsLinks = errors.New("the host can't open files without following sy
 
 // errUnseen is the error of a table of mounts that could not be read.
 var errUnseen = errors.New("the host's table of mounts could not be read")
-
-// sourceTries is how often a pool is to get a source that another one has, which gives it up within a moment if it is one of ours.
-const sourceTries = 10
 
 // noFollow is the mount option that has the kernel refuse to follow symbolic links, since Linux 5.10.
 const noFollow = "nosymfollow"
@@ -88,12 +82,16 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 		return ErrFollowsLinks
 	}
 	if _, err := f.mounts(l); err != nil { // what can't be seen couldn't be unmounted
-		return fmt.Errorf("%w: %w", errUnseen, err)
+		return err
 	}
 	if err := f.close(l); err != nil { // what an interrupted apply has left
 		return err
 	}
-	p, err := f.define(l, f.path, "bind", noFollow)
+	xml, err := bindPool(f.name, f.id.String(), f.path, f.target, "bind", noFollow)
+	if err != nil {
+		return err
+	}
+	p, err := l.StoragePoolDefineXML(xml, 0)
 	if err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	case unseen == nil && len(mounts) > 0 && err == nil && mounts[0].has(noFollow):
 		return nil
 	case unseen != nil:
-		err = errors.Join(errUnseen, err, unseen)
+		err = errors.Join(err, unseen)
 	case len(mounts) == 0 || err == nil:
 		// A folder whose files make the pool fail is mounted by then: nobody who writes there can pretend that this host can't.
 		f.host.hidesMounts.Store(err == nil && len(mounts) == 0)
@@ -112,11 +110,8 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	return errors.Join(err, f.close(l))
 }
 
-// close ends the pool. libvirt leaves a bind mounted when its pool ends: it looks for the pool's source in the table of mounts,
-// which has the device of the folder's filesystem. So the pool gets that as its source first.
+// close ends the pool and the mount.
 func (f folderPool) close(l *libvirt.Libvirt) error {
-	f.host.unmounting.Lock() // no two pools of a host have the same source, until they are undefined
-	defer f.host.unmounting.Unlock()
 	p, err := l.StoragePoolLookupByName(f.name)
 	if isCode(err, libvirt.ErrNoStoragePool) {
 		return nil
@@ -124,43 +119,15 @@ func (f folderPool) close(l *libvirt.Libvirt) error {
 	if err != nil {
 		return err
 	}
-	mounts, err := f.mounts(l)
-	if err != nil {
+	if err := end(l, p); err != nil {
 		return err
 	}
-	for _, m := range mounts {
-		if err := f.unmount(l, p, m); err != nil {
-			return err
-		}
-	}
-	if err := end(l, p); err != nil {
+	if err := f.host.unmount(l, f.name, f.target); err != nil {
 		return err
 	}
 	// The folder of the target is missing where the pool could not be built.
 	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
 	return l.StoragePoolUndefine(p)
-}
-
-func (f folderPool) unmount(l *libvirt.Libvirt, p libvirt.StoragePool, m mount) error {
-	if err := end(l, p); err != nil {
-		return err
-	}
-	_, err := f.define(l, m.device)
-	for n := 0; err != nil && n < sourceTries; n++ { // another apply may be about to unmount a folder of the same filesystem
-		<-time.After(busyPause)
-		_, err = f.define(l, m.device)
-	}
-	if err != nil && strings.HasPrefix(m.device, "/dev/") {
-		// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
-		_, err = f.define(l, "/dev/block/"+m.number)
-	}
-	if err != nil {
-		return err
-	}
-	if err := l.StoragePoolCreate(p, 0); err != nil {
-		return err
-	}
-	return end(l, p)
 }
 
 // end stops a pool that is active.
@@ -172,29 +139,8 @@ func end(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-func (f folderPool) define(l *libvirt.Libvirt, device string, options ...string) (libvirt.StoragePool, error) {
-	pool := libvirtxml.StoragePool{
-		Type: "fs", Name: f.name, UUID: f.id.String(),
-		Source: &libvirtxml.StoragePoolSource{
-			Device: []libvirtxml.StoragePoolSourceDevice{{Path: device}}, Format: &libvirtxml.StoragePoolSourceFormat{Type: "auto"},
-		},
-		Target: &libvirtxml.StoragePoolTarget{Path: f.target},
-	}
-	if len(options) > 0 {
-		pool.FSCommandline = &libvirtxml.StoragePoolFSCommandline{}
-		for _, option := range options {
-			pool.FSCommandline.Options = append(pool.FSCommandline.Options, libvirtxml.StoragePoolFSCommandlineOption{Name: option})
-		}
-	}
-	xml, err := pool.Marshal()
-	if err != nil {
-		return libvirt.StoragePool{}, err
-	}
-	return l.StoragePoolDefineXML(xml, 0)
-}
-
 // mounts are those at the pool's target, the top one first.
 func (f folderPool) mounts(l *libvirt.Libvirt) ([]mount, error) {
-	table, err := readHostFile(l, f.name, mountTable)
-	return mountsAt(string(table), f.target), err
+	seen, err := mounts(l, f.name)
+	return mountsAt(seen, f.target), err
 }

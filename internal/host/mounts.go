@@ -1,9 +1,15 @@
 package host
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
 )
 
 // mountTable is the kernel's table of the mounts that libvirt sees; proc(5) has its form.
@@ -11,25 +17,128 @@ const mountTable = "/proc/self/mountinfo"
 
 // mount is a line of that table.
 type mount struct {
-	// device is what was mounted, as mount(8) lists it, and number that of its filesystem.
-	device, number string
+	// target is where it is mounted; device is what was mounted, as mount(8) lists it.
+	target, device string
 	options        []string
+	location
+}
+
+// location is where something really is: a path within a filesystem, without symbolic links.
+type location struct {
+	// filesystem is the number of its device; path starts at the filesystem's own root.
+	filesystem, path string
 }
 
 func (m mount) has(option string) bool { return slices.Contains(m.options, option) }
 
-// mountsAt are the mounts at a target, the top one first.
-func mountsAt(table, target string) (found []mount) {
+// parseMounts reads the table; later mounts cover earlier ones.
+func parseMounts(table string) (found []mount) {
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
 		dash := slices.Index(fields, "-")
-		if dash < 6 || len(fields) < dash+3 || unescape(fields[4]) != target {
+		if dash < 6 || len(fields) < dash+3 {
 			continue
 		}
-		found = append(found, mount{device: unescape(fields[dash+2]), number: fields[2], options: strings.Split(fields[5], ",")})
+		found = append(found, mount{
+			target: unescape(fields[4]), device: unescape(fields[dash+2]), options: strings.Split(fields[5], ","),
+			location: location{filesystem: fields[2], path: unescape(fields[3])},
+		})
 	}
-	slices.Reverse(found)
 	return found
+}
+
+// mountsAt are the mounts at a target, the top one first.
+func mountsAt(mounts []mount, target string) (found []mount) {
+	for _, m := range slices.Backward(mounts) {
+		if m.target == target {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// locate is where a path leads if no part of it is a symbolic link.
+func locate(mounts []mount, path string) (found location) {
+	longest := -1
+	for _, m := range mounts {
+		below, err := filepath.Rel(m.target, path)
+		if err == nil && filepath.IsLocal(below) && len(m.target) >= longest {
+			longest = len(m.target)
+			found = location{m.filesystem, filepath.Join(m.path, below)}
+		}
+	}
+	return found
+}
+
+// bindPool is the definition of a pool of the type fs, which libvirt mounts with these options.
+func bindPool(name, uuid, source, target string, options ...string) (string, error) {
+	pool := libvirtxml.StoragePool{
+		Type: "fs", Name: name, UUID: uuid,
+		Source: &libvirtxml.StoragePoolSource{
+			Device: []libvirtxml.StoragePoolSourceDevice{{Path: source}}, Format: &libvirtxml.StoragePoolSourceFormat{Type: "auto"},
+		},
+		Target: &libvirtxml.StoragePoolTarget{Path: target},
+	}
+	if len(options) > 0 {
+		pool.FSCommandline = &libvirtxml.StoragePoolFSCommandline{}
+		for _, option := range options {
+			pool.FSCommandline.Options = append(pool.FSCommandline.Options, libvirtxml.StoragePoolFSCommandlineOption{Name: option})
+		}
+	}
+	return pool.Marshal()
+}
+
+// mounts are those that libvirt sees. The name is for what it takes to read them.
+func mounts(l *libvirt.Libvirt, name string) ([]mount, error) {
+	table, err := readHostFile(l, name, mountTable)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnseen, err)
+	}
+	return parseMounts(string(table)), nil
+}
+
+// sourceTries is how often a pool is to get a source that another one has, which gives it up within a moment if it is one of ours.
+const sourceTries = 10
+
+// unmount ends all mounts at a target. libvirt leaves a bind mounted when its pool ends: it looks for the pool's source in the
+// table of mounts, which has the device of the filesystem. So a pool gets that as its source, counts as mounted, and ends.
+func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
+	h.unmounting.Lock() // no two pools of a host have the same source
+	defer h.unmounting.Unlock()
+	seen, err := mounts(l, name)
+	for _, m := range mountsAt(seen, target) {
+		err = unmount(l, name, m)
+		for n := 0; err != nil && n < sourceTries; n++ { // another apply may be about to unmount something of the same filesystem
+			<-time.After(busyPause)
+			err = unmount(l, name, m)
+		}
+		if err != nil && strings.HasPrefix(m.device, "/dev/") {
+			// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
+			m.device = "/dev/block/" + m.filesystem
+			err = unmount(l, name, m)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return err
+}
+
+// unmount ends the top mount at a target. Where that is no folder the pool can't start, which unmounts as well.
+func unmount(l *libvirt.Libvirt, name string, m mount) error {
+	xml, err := bindPool(name+"-unmount", "", m.device, m.target)
+	if err != nil {
+		return err
+	}
+	p, failed := l.StoragePoolCreateXML(xml, 0)
+	if failed == nil {
+		return l.StoragePoolDestroy(p)
+	}
+	left, err := mounts(l, name)
+	if err == nil && slices.ContainsFunc(mountsAt(left, m.target), func(other mount) bool { return other.location == m.location }) {
+		return failed
+	}
+	return err
 }
 
 // unescape undoes the kernel's octal escapes of spaces and the like.

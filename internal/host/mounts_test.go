@@ -16,15 +16,34 @@ func TestMountsAt(t *testing.T) {
 33 22 0:51 / /run/x rw
 `
 	want := []mount{
-		{device: "server:/with space", number: "0:50", options: []string{"rw", "nosuid", "nosymfollow"}},
-		{device: "/dev/vda", number: "254:0", options: []string{"rw", "nosuid"}},
+		{target: "/run/x", device: "server:/with space", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "/"}},
+		{target: "/run/x", device: "/dev/vda", options: []string{"rw", "nosuid"}, location: location{"254:0", "/claims/a"}},
 	}
-	found := mountsAt(table, "/run/x")
-	if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{})); diff != "" {
+	found := mountsAt(parseMounts(table), "/run/x")
+	if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
 		t.Error(diff)
 	}
 	if len(found) != 2 || !found[0].has(noFollow) || found[1].has(noFollow) {
 		t.Error("the option is not told from others")
+	}
+}
+
+// locate follows the mounts to a path, the last one where several are at one target, and no name that only begins alike.
+func TestLocate(t *testing.T) {
+	mounts := parseMounts(`22 1 254:0 / / rw - ext4 /dev/vda rw
+23 22 254:0 /volumes/one /claims/one rw - ext4 /dev/vda rw
+24 22 0:50 /exports /claims/two rw - nfs4 server:/ rw
+25 24 0:51 / /claims/two rw - tmpfs none rw
+`)
+	for path, want := range map[string]location{
+		"/disk.img":                {"254:0", "/disk.img"},
+		"/claims/one/sub/disk.img": {"254:0", "/volumes/one/sub/disk.img"},
+		"/claims/two/disk.img":     {"0:51", "/disk.img"},
+		"/claims/two-more/x":       {"254:0", "/claims/two-more/x"},
+	} {
+		if got := locate(mounts, path); got != want {
+			t.Errorf("%s is at %v, want %v", path, got, want)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // checkRegular refuses a volume in a file of the host that is no regular file, and warns where the host can't tell.
 func checkRegular(ctx context.Context, h *host.Host, v volume.Volume, diags *diag.Diagnostics) error {
 	err := content.CheckRegular(ctx, h, v.Images)
-	if !errors.Is(err, host.ErrFollowsLinks) {
+	if !errors.Is(err, host.ErrCannotTell) {
 		return err
 	}
 	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host %s. Whoever can "+

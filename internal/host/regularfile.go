@@ -1,0 +1,220 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// ErrNotRegular is the error of a path where no regular file is, or that leads to one by a symbolic link.
+var ErrNotRegular = errors.New("there is no regular file: it is missing, or it is a symbolic link, a FIFO, a device or a folder")
+
+// ErrCannotTell is the error of a host that does not show what is at a path: its libvirt may not mount.
+var ErrCannotTell = errors.New("the host can't tell regular files from symbolic links")
+
+// errDisturbed is the error of a look that another apply has ended.
+var errDisturbed = errors.New("another apply looks at the same path")
+
+// lookTime is what another apply gets to look at the same path; after that an interrupted one has left its look.
+const lookTime = 5 * time.Second
+
+// look is a pool of libvirt's with two empty volumes: the path that is looked at is bound over the first one, and the second one
+// shows whether the host binds files at all. Its name follows from the path, so that the next apply finds what an interrupted one
+// has left.
+type look struct {
+	host       *Host
+	name, path string
+}
+
+const (
+	lookBound   = "bound"
+	lookControl = "control"
+)
+
+func (h *Host) look(path string) look {
+	sum := sha256.Sum256([]byte(path))
+	return look{h, "virtclaim-look-" + hex.EncodeToString(sum[:8]), path}
+}
+
+func (k look) folder() string { return folderTargets + k.name }
+
+// RegularFile is nil for a path that is a regular file with something in it, and ErrNotRegular for all else: also where its last
+// part or a folder above it is a symbolic link. One that is missing is ErrNotFound, too. libvirt offers nothing that tells a link
+// from what it leads to, so it binds the path over a file of its own: the table of mounts has where that really is, and libvirt
+// tells its type without opening what is no file. Neither is its folder listed nor its content looked at, which would have libvirt
+// open what a qcow2 header names. A host that can't is ErrCannotTell, as is one whose root may not read the file.
+func (h *Host) RegularFile(ctx context.Context, path string) error {
+	k := h.look(path)
+	release, err := h.folders.lock(ctx, k.name)
+	if err != nil {
+		return h.failed("wait for a look at "+path, err)
+	}
+	defer release()
+	for range tries {
+		if err = do(ctx, h, "look at "+path, func(l *libvirt.Libvirt) error { return k.run(ctx, l) }); !errors.Is(err, errDisturbed) {
+			return err
+		}
+	}
+	return err
+}
+
+func (k look) run(ctx context.Context, l *libvirt.Libvirt) (err error) {
+	if k.host.hidesMounts.Load() {
+		return ErrCannotTell
+	}
+	if _, err := mounts(l, k.name); err != nil { // what can't be seen couldn't be unmounted
+		return err
+	}
+	p, err := k.open(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close(l, p)) }()
+	bound, failed, err := k.bind(l, k.path)
+	if err != nil {
+		return err
+	}
+	if bound == (location{}) {
+		control, _, err := k.bind(l, path.Join(k.folder(), lookControl))
+		if err == nil && control == (location{}) {
+			return fmt.Errorf("%w: %w", ErrCannotTell, failed)
+		}
+		return errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
+	}
+	return k.compare(l, p, bound)
+}
+
+// open makes the pool, which has one user at a time: libvirt refuses a second one of its name.
+func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
+	pool := libvirtxml.StoragePool{Type: "dir", Name: k.name, Target: &libvirtxml.StoragePoolTarget{Path: k.folder()}}
+	xml, err := pool.Marshal()
+	if err != nil {
+		return p, err
+	}
+	for deadline := time.Now().Add(lookTime); ; {
+		if p, err = l.StoragePoolDefineXML(xml, 0); err == nil {
+			break
+		}
+		other, failed := l.StoragePoolLookupByName(k.name)
+		if failed != nil && !isCode(failed, libvirt.ErrNoStoragePool) {
+			return p, errors.Join(err, failed)
+		}
+		if failed == nil && time.Now().After(deadline) {
+			if err := k.close(l, other); err != nil {
+				return p, err
+			}
+		}
+		select {
+		case <-time.After(busyPause):
+		case <-ctx.Done():
+			return p, context.Cause(ctx)
+		}
+	}
+	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+	for _, name := range []string{lookBound, lookControl} {
+		if err != nil {
+			break
+		}
+		err = k.create(l, p, name)
+	}
+	if err != nil {
+		err = errors.Join(err, k.close(l, p))
+	}
+	return p, err
+}
+
+func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool, name string) error {
+	empty := libvirtxml.StorageVolume{
+		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
+		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}
+	xml, err := empty.Marshal()
+	if err == nil {
+		_, err = l.StorageVolCreateXML(p, xml, 0)
+	}
+	return err
+}
+
+// bind mounts a path over the first volume and tells where it really is; nowhere if it could not be mounted, which has failed then.
+// The pool that mounts never starts, since its target is no folder, so that there is nothing to be listed.
+func (k look) bind(l *libvirt.Libvirt, path string) (bound location, failed, err error) {
+	target := k.folder() + "/" + lookBound
+	xml, err := bindPool(k.name+"-bind", "", path, target, "bind")
+	if err != nil {
+		return bound, nil, err
+	}
+	p, failed := l.StoragePoolCreateXML(xml, 0)
+	if failed == nil {
+		return bound, nil, errors.Join(errors.New("libvirt takes a file for a folder"), end(l, p))
+	}
+	seen, err := mounts(l, k.name)
+	if at := mountsAt(seen, target); len(at) > 0 {
+		return at[0].location, failed, err
+	}
+	if err == nil && !isCode(failed, libvirt.ErrInternalError) {
+		k.host.hidesMounts.Store(true) // not the mount command has failed, but what comes after it
+	}
+	return bound, failed, err
+}
+
+// compare refuses what is bound unless it is a regular file, at the path by which it was named.
+func (k look) compare(l *libvirt.Libvirt, p libvirt.StoragePool, bound location) error {
+	v, err := l.StorageVolLookupByName(p, lookBound)
+	if isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoStoragePool) {
+		return errDisturbed
+	}
+	if err != nil {
+		return err
+	}
+	_, size, _, opened := l.StorageVolGetInfo(v)
+	seen, err := mounts(l, k.name)
+	if err != nil {
+		return err
+	}
+	if at := mountsAt(seen, k.folder()+"/"+lookBound); len(at) == 0 || at[0].location != bound {
+		return errDisturbed
+	}
+	switch named := locate(seen, k.path); {
+	case named != bound:
+		return fmt.Errorf("%w: it, or a folder above it, is a symbolic link to %q", ErrNotRegular, bound.path)
+	case isCode(opened, libvirt.ErrInternalError):
+		return fmt.Errorf("%w: %w", ErrNotRegular, opened) // libvirt does not open a FIFO or a socket
+	case isCode(opened, libvirt.ErrSystemError):
+		// The mount lets nobody open a device, which QEMU does not take for a file; or its server does not let root in.
+		return fmt.Errorf("%w: %w", ErrCannotTell, opened)
+	case opened == nil && size == 0: // such as the volume itself
+		return fmt.Errorf("%w: it is empty", ErrNotRegular)
+	default:
+		return opened
+	}
+}
+
+// close ends the mounts and the pool.
+func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	if err := k.host.unmount(l, k.name, k.folder()+"/"+lookBound); err != nil {
+		return err
+	}
+	for _, name := range []string{lookBound, lookControl} {
+		if v, err := l.StorageVolLookupByName(p, name); err == nil {
+			if err := l.StorageVolDelete(v, 0); err != nil {
+				return err
+			}
+		}
+	}
+	if err := end(l, p); err != nil {
+		return err
+	}
+	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // its folder, which is missing where the pool could not be built
+	err := l.StoragePoolUndefine(p)
+	if isCode(err, libvirt.ErrNoStoragePool) {
+		return nil
+	}
+	return err
+}

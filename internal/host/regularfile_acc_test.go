@@ -1,0 +1,129 @@
+package host_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// writable is a folder that a pod writes to, with a file of each kind and a qcow2 head whose backing file libvirt would open to find
+// its format out: a FIFO, at which it would wait for ever.
+func writable(t *testing.T) (dir string) {
+	t.Helper()
+	root := t.TempDir()
+	dir = filepath.Join(root, "with space")
+	in := func(name string) string { return filepath.Join(dir, name) }
+	secret := filepath.Join(root, "secret")
+	socket, err := net.Listen("unix", filepath.Join(root, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	err = errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(secret, []byte("secret"), 0o600), os.WriteFile(in("plain"), []byte("plain"), 0o600),
+		os.WriteFile(in("empty"), nil, 0o600), os.Mkdir(in("folder"), 0o755), os.Symlink(secret, in("link")), os.Symlink("plain", in("beside")),
+		os.Symlink("nowhere", in("dangling")), os.Symlink(dir, filepath.Join(root, "parent")),
+		syscall.Mkfifo(in("fifo"), 0o600), os.Rename(filepath.Join(root, "socket"), in("socket")),
+		syscall.Mknod(in("null"), syscall.S_IFCHR|0o666, 1<<8|3), os.WriteFile(in("backing"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := in("waits")
+	out, err := exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-b", in("fifo"), "-F", "raw", image, "1M").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	head, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	format := []byte{0xe2, 0x79, 0x2a, 0xca} // the header extension that names the backing file's format
+	if !bytes.Contains(head, format) {
+		t.Fatal("the image does not name the format of its backing file")
+	}
+	if err := os.WriteFile(image, bytes.Replace(head, format, []byte("none"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A path is a regular file only if it and the folders above it are no links; nothing in its folder is opened, and nothing is left.
+func TestAccRegularFile(t *testing.T) {
+	l := acctest.Lab(t)
+	h, _ := hostA(t, l)
+	dir := writable(t)
+	for name, want := range map[string]error{
+		"plain": nil, "waits": nil, "empty": host.ErrNotRegular, "folder": host.ErrNotRegular, "link": host.ErrNotRegular,
+		"beside": host.ErrNotRegular, "dangling": host.ErrNotRegular, "fifo": host.ErrNotRegular, "socket": host.ErrNotRegular,
+		"null": host.ErrCannotTell, "missing": host.ErrNotFound, "../parent/plain": host.ErrNotRegular, "folder/missing": host.ErrNotFound,
+	} {
+		if err := h.RegularFile(t.Context(), filepath.Join(dir, name)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}
+
+// An interrupted apply has left its look at a file. The next one removes it, and sees what is there now.
+func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
+	l := acctest.Lab(t)
+	h, on := hostA(t, l)
+	dir := writable(t)
+	path := filepath.Join(dir, "fifo")
+	sum := sha256.Sum256([]byte(path))
+	name := "virtclaim-look-" + hex.EncodeToString(sum[:8])
+	target := "/run/libvirt/virtclaim/" + name
+	virsh := func(args ...string) error {
+		out, err := exec.CommandContext(t.Context(), "virsh", append([]string{"-c", on.URI}, args...)...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return err
+	}
+	pool := filepath.Join(t.TempDir(), "pool.xml")
+	xml := fmt.Sprintf("<pool type='fs'><name>bind</name><source><device path='%s'/></source><target><path>%s/bound</path></target>"+
+		"<mount_opts xmlns='http://libvirt.org/schemas/storagepool/fs/1.0'><option name='bind'/></mount_opts></pool>", filepath.Join(dir, "plain"), target)
+	err := errors.Join(virsh("pool-define-as", name, "dir", "--target", target), virsh("pool-build", name), virsh("pool-start", name),
+		virsh("vol-create-as", name, "bound", "0", "--format", "raw"), os.WriteFile(pool, []byte(xml), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := virsh("pool-create", pool); err == nil {
+		t.Fatal("a pool has a file as its folder")
+	}
+	if err := h.RegularFile(t.Context(), path); !errors.Is(err, host.ErrNotRegular) {
+		t.Error(err)
+	}
+	if err := virsh("pool-info", name); err == nil {
+		t.Error("the pool is left")
+	}
+}
+
+// Several applies look at one path, and at others of its filesystem, at the same time.
+func TestAccRegularFile_SeveralAtOnce(t *testing.T) {
+	l := acctest.Lab(t)
+	dir := writable(t)
+	var looks errgroup.Group
+	for range 3 {
+		h, _ := hostA(t, l)
+		for _, name := range []string{"plain", "waits"} {
+			looks.Go(func() error {
+				return errors.Join(h.RegularFile(t.Context(), filepath.Join(dir, name)), h.RegularFile(t.Context(), filepath.Join(dir, name)))
+			})
+		}
+	}
+	if err := looks.Wait(); err != nil {
+		t.Error(err)
+	}
+}
