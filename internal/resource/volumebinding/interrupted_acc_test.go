@@ -1,8 +1,11 @@
 package volumebinding_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -86,7 +89,7 @@ func TestAccAnInterruptedBindingOfNobodyIsReleasedByThePrintedCommands(t *testin
 			acctest.MustShell(t, l, release[0])
 			heldBy(t, l, "interrupted", "data")
 			if f.After {
-				says(t, out, "may have left its credentials on hosts")
+				says(t, out, "has left its credentials on hosts")
 				remove := printed(out, "virsh")
 				if len(remove) != 1 {
 					t.Fatalf("%d commands are printed:\n%s", len(remove), out)
@@ -281,5 +284,29 @@ func TestAccAReplacementThatIsKilledIsGivenUp(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// An editor of a claim writes a record that names a secret of somebody else, which the user is not to be told to remove.
+func TestAccVolumeBinding_ForgedRecordNamesNoSecret(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "forged", "data", acctest.LUN(t, l, true, ""))
+	const theirs = "8d3c3a83-2f34-4b39-9a4d-51b6a4f4a3de"
+	file := filepath.Join(t.TempDir(), "secret.xml")
+	xml := "<secret><uuid>" + theirs + "</uuid><usage type='ceph'><name>of somebody else</name></usage></secret>"
+	if err := os.WriteFile(file, []byte(xml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "secret-define", file))(t)
+	acctest.Undo(t, func(ctx context.Context) error {
+		_, err := l.Hosts["host-a"].Virsh(ctx, "secret-undefine", theirs)
+		return err
+	})
+	record := fmt.Sprintf(`{"owner":"others","name":"data","nonces":["1"],"mode":"write-exclusive","claimUID":%q}`, acctest.ClaimNow(t, l, "forged", "data").UID)
+	acctest.Annotate(t, l, "forged", "data", map[string]string{"virtclaim.io/binding." + theirs: record})
+	cli := configured(t, l, "forged", binding(fromClaim("forged", "data"), "", "host-a"))
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || len(printed(out, "kubectl")) != 1 || len(printed(out, "virsh")) > 0 {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -58,26 +59,40 @@ func (r *binding) reserve(ctx context.Context, m model, own holding, v volume.Vo
 	err = reservation.Reserve(ctx, client, ref, wanted, func(ctx context.Context) (reservation.Standing, error) {
 		return r.standing(ctx, m, own, v)
 	})
-	return withCredentials(err, v)
+	return r.withCredentials(ctx, err, v)
 }
 
 // withCredentials adds to an error that tells how to release a claim by hand what else there is to remove: the credentials
-// on hosts, which nobody may ever find again.
-func withCredentials(err error, v volume.Volume) error {
+// on hosts, which nobody may ever find again. An editor of the claim can have written any id into a record, so only a secret that
+// a host shows to be of the same binding is named.
+func (r *binding) withCredentials(ctx context.Context, err error, v volume.Volume) error {
 	var held *reservation.HeldError
 	if v.Images[0].Auth == nil || !errors.As(err, &held) {
 		return err
 	}
 	var commands strings.Builder
-	for _, h := range held.Holders {
-		if h.Unreadable == nil {
-			commands.WriteString("\n  virsh secret-undefine " + h.ID)
+	for _, key := range r.backend.Hosts.Keys() {
+		for _, holder := range held.Holders {
+			if r.hasCredentialsOf(ctx, key, holder.Record) {
+				fmt.Fprintf(&commands, "\n  virsh secret-undefine %s  # on host %s", holder.ID, key)
+			}
 		}
 	}
 	if commands.Len() == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\n\nWhat is released by hand may have left its credentials on hosts. Then run there:%s", err, commands.String())
+	return fmt.Errorf("%w\n\nWhat is released by hand has left its credentials on hosts. If no configuration has that binding any more, run there:%s",
+		err, commands.String())
+}
+
+// hasCredentialsOf is false for a host that can't be asked, too.
+func (r *binding) hasCredentialsOf(ctx context.Context, key string, of reservation.Record) bool {
+	h, err := r.backend.Hosts.Host(key)
+	if err != nil || of.Unreadable != nil {
+		return false
+	}
+	found, err := secret.Get(ctx, h, of.ID)
+	return err == nil && found.Owner == of.Owner && found.Name == of.Name && slices.Contains(of.Nonces, found.Nonce)
 }
 
 // restore gives the record the mode again that the binding had before an update that failed, also when the update's time is
