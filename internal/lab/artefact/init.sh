@@ -56,9 +56,15 @@ serial() {
 	echo "${serial:--}"
 }
 
+# bytes DISK: the size of one that may be unplugged at any moment.
+bytes() {
+	sectors=$(cat "/sys/block/$1/size" 2>/dev/null)
+	echo $((${sectors:-0} * 512))
+}
+
 report() {
 	first=$(dd if="/dev/$1" bs=32 count=1 2>/dev/null | tr -c '\040-\176' .)
-	echo "DISK $1 bytes=$(($(cat "/sys/block/$1/size") * 512)) ro=$(cat "/sys/block/$1/ro")" \
+	echo "DISK $1 bytes=$(bytes "$1") ro=$(cat "/sys/block/$1/ro")" \
 		"serial=$(serial "$1") first=$first"
 }
 
@@ -139,7 +145,7 @@ report_cdrom() {
 		return
 	fi
 	label=$(dd if="/dev/$1" bs=1 skip=32808 count=32 2>/dev/null | tr -c '\040-\176' . | sed 's/ *$//; s/ /_/g')
-	echo "CDROM $1 bytes=$(($(cat "/sys/block/$1/size") * 512)) ro=$(read_only "$1") label=${label:--}"
+	echo "CDROM $1 bytes=$(bytes "$1") ro=$(read_only "$1") label=${label:--}"
 }
 
 # read_cdrom CDROM: the files of an ISO image, in Base64 as they can have any bytes.
