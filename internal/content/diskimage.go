@@ -10,6 +10,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -21,7 +22,7 @@ const lookTime = 30 * time.Second
 
 // Folders is what MakeDiskImage and CheckRegular need of a host.
 type Folders interface {
-	RegularFile(ctx context.Context, path string) error
+	RegularFile(ctx context.Context, path string, head int) (content []byte, err error)
 	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 }
@@ -32,11 +33,11 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
 	}
-	err := h.RegularFile(ctx, file)
+	_, err := h.RegularFile(ctx, file, 0)
 	if errors.Is(err, host.ErrNotFound) {
 		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)
 		if errors.Is(err, host.ErrExists) { // another apply was faster, or it is no regular file
-			err = h.RegularFile(ctx, file)
+			_, err = h.RegularFile(ctx, file, 0)
 		}
 	}
 	if err != nil {
@@ -59,13 +60,14 @@ func createIn(ctx context.Context, h Folders, folder, name string, capacity int6
 
 // CheckRegular refuses images of a binding that are files of the host, unless they are regular files there: whoever can write to
 // their folder, such as a pod that mounts the claim, could put a symbolic link to any file of the host in their place, which
-// libvirt and QEMU follow.
+// libvirt and QEMU follow. One that is opened as qcow2 must be such an image, and name no other file: what was so when the binding was
+// made, on one of its hosts, need not be so now.
 func CheckRegular(ctx context.Context, h Folders, images []volume.Image) error {
 	for _, i := range images {
 		if i.Type != "file" || i.Binding == "" {
 			continue
 		}
-		if err := checkRegular(ctx, h, i.Name); err != nil {
+		if err := checkRegular(ctx, h, i); err != nil {
 			return err
 		}
 	}
@@ -81,10 +83,26 @@ func Recheck(ctx context.Context, h Folders, images []volume.Image) error {
 	return err
 }
 
-func checkRegular(ctx context.Context, h Folders, file string) error {
+func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
 	defer cancel()
-	return explain(h.RegularFile(ctx, file), file)
+	size := 0
+	if i.Format != "raw" {
+		size = image.HeadSize
+	}
+	head, err := h.RegularFile(ctx, i.Name, size)
+	if err != nil || size == 0 {
+		return explain(err, i.Name)
+	}
+	is, err := image.Probe(head)
+	if err == nil && is.Format != i.Format {
+		err = fmt.Errorf("it is a %s image", is.Format)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is opened as %s, and what it begins with must not be: %w. Somebody else has written to it: look there with "+
+			"qemu-img info, on a copy", i.Name, i.Format, err)
+	}
+	return nil
 }
 
 // explain says what to do about a file that is not regular.

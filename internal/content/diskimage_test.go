@@ -3,6 +3,9 @@ package content_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +13,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // folders is a host with a folder that may have a disk.img, and one that appears when its making is refused.
@@ -18,11 +22,12 @@ type folders struct {
 	is, late error
 	did      []string
 	fail     error
+	head     []byte
 }
 
-func (f *folders) RegularFile(_ context.Context, path string) error {
+func (f *folders) RegularFile(_ context.Context, path string, head int) ([]byte, error) {
 	f.did = append(f.did, "look at "+path)
-	return f.is
+	return f.head[:min(head, len(f.head))], f.is
 }
 
 func (f *folders) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
@@ -69,4 +74,43 @@ func TestMakeDiskImage(t *testing.T) {
 	if err := content.MakeDiskImage(t.Context(), &folders{}, "/mnt/disk.img", 1<<20-1); err == nil {
 		t.Error("a claim of less than 1 MiB got a disk.img")
 	}
+}
+
+// What is opened as qcow2 is probed each time: others can have written a head that names any file of the host.
+func TestCheckRegular_ProbesQCOW2(t *testing.T) {
+	plain, err := os.ReadFile(qemuImage(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := os.ReadFile(qemuImage(t, "-o", "data_file="+filepath.Join(t.TempDir(), "data")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		format, binding string
+		head            []byte
+		refused         bool
+	}{
+		"a qcow2 image":               {"qcow2", "b", plain, false},
+		"one with a data file":        {"qcow2", "b", named, true},
+		"a raw image as qcow2":        {"qcow2", "b", make([]byte, 1<<20), true},
+		"what a guest wrote to a raw": {"raw", "b", named, false},
+		"a local volume":              {"qcow2", "", named, false},
+	} {
+		i := volume.Image{Type: "file", Name: "/mnt/disk.img", Format: c.format, Binding: c.binding}
+		if err := content.CheckRegular(t.Context(), &folders{head: c.head}, []volume.Image{i}); (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// qemuImage makes a qcow2 image and gives its path.
+func qemuImage(t *testing.T, options ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image")
+	args := append([]string{"create", "-q", "-f", "qcow2"}, options...)
+	if out, err := exec.CommandContext(t.Context(), "qemu-img", append(args, path, "1M")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
 }

@@ -434,11 +434,11 @@ func (h *fakeHost) UndefineSecret(_ context.Context, uuid string) error {
 }
 
 // RegularFile knows the volumes whose names are paths.
-func (h *fakeHost) RegularFile(_ context.Context, path string) error {
+func (h *fakeHost) RegularFile(_ context.Context, path string, _ int) ([]byte, error) {
 	if _, ok := h.volumes[path]; !ok {
-		return host.ErrNotRegular
+		return nil, host.ErrNotRegular
 	}
-	return nil
+	return nil, nil
 }
 
 func (h *fakeHost) InFolder(context.Context, string, func(context.Context, string) error) error {

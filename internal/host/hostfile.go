@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -8,12 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxHostFile is how much of a file libvirt hands out in one call.
+// maxHostFile is how much of a file libvirt hands out in one call; a power of two.
 const maxHostFile = 4 << 20
 
-// readHostFile reads a small file of the kernel's on the host, whose length nobody tells. libvirt reads only what a domain has
+// settleTries is how often what changes is read again.
+const settleTries = 20
+
+// readHostFile reads a file of the host, whose length nobody tells, up to limit bytes of it. libvirt reads only what a domain has
 // as a disk; the domain of that name never starts, and is gone afterwards.
-func readHostFile(l *libvirt.Libvirt, name, path string) (content []byte, err error) {
+func readHostFile(l *libvirt.Libvirt, name, path string, limit int) (content []byte, err error) {
 	id := uuid.New() // several may look at the same time
 	name += "-" + id.String()[:8]
 	d, err := l.DomainDefineXML(fmt.Sprintf(`<domain type='qemu'>
@@ -30,28 +34,41 @@ func readHostFile(l *libvirt.Libvirt, name, path string) (content []byte, err er
 	}
 	defer func() { err = errors.Join(err, l.DomainUndefineFlags(d, 0)) }()
 	peek := func(size int) ([]byte, error) { return l.DomainBlockPeek(d, "vda", 0, uint32(size), 0) }
-	return readWhole(peek)
+	return readUpTo(limit, peek)
 }
 
-// readWhole reads all of what can only be read in a size that is not more than there is.
-func readWhole(peek func(size int) ([]byte, error)) (content []byte, err error) {
-	size := 0
-	for step := maxHostFile; step > 0; step /= 2 {
-		if size+step > maxHostFile {
+// readUpTo reads what can only be read in a size that is not more than there is, up to limit bytes. What changes meanwhile, as the
+// kernel's tables do, is read again until it does not.
+func readUpTo(limit int, peek func(size int) ([]byte, error)) (content []byte, err error) {
+	for range settleTries {
+		content, err = longest(limit, peek)
+		if len(content) == 0 || len(content) == limit {
+			return content, err
+		}
+		_, longer := peek(len(content) + 1)
+		again, failed := peek(len(content))
+		if longer != nil && failed == nil && bytes.Equal(again, content) {
+			return content, nil
+		}
+	}
+	return nil, fmt.Errorf("it changed %d times while it was read", settleTries)
+}
+
+// longest is what peek gives for the largest size for which it does not fail.
+func longest(limit int, peek func(size int) ([]byte, error)) (content []byte, err error) {
+	for step := limit; step > 0; step /= 2 {
+		if len(content)+step > limit {
 			continue
 		}
-		more, failed := peek(size + step)
+		more, failed := peek(len(content) + step)
 		if failed == nil {
-			size, content = size+step, more
+			content = more
 		} else {
 			err = failed
 		}
 	}
-	switch size {
-	case 0:
-		return nil, err
-	case maxHostFile:
-		return nil, fmt.Errorf("it has %d bytes or more", maxHostFile)
+	if len(content) > 0 {
+		err = nil
 	}
-	return content, nil
+	return content, err
 }

@@ -90,7 +90,10 @@ func bindPool(name, uuid, source, target string, options ...string) (string, err
 
 // mounts are those that libvirt sees. The name is for what it takes to read them.
 func mounts(l *libvirt.Libvirt, name string) ([]mount, error) {
-	table, err := readHostFile(l, name, mountTable)
+	table, err := readHostFile(l, name, mountTable, maxHostFile)
+	if err == nil && len(table) == maxHostFile {
+		err = fmt.Errorf("it has %d bytes or more", maxHostFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnseen, err)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -47,25 +48,34 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// readWhole reads a file of any length by calls that fail when they ask for more than there is.
-func TestReadWhole(t *testing.T) {
+// readUpTo reads a file of any length by calls that fail when they ask for more than there is.
+func TestReadUpTo(t *testing.T) {
 	short := errors.New("there is less")
-	for _, length := range []int{1, 2295, 4096, maxHostFile - 1} {
+	for _, length := range []int{1, 2295, 4096, 65535, 65536, 100000} {
 		file := make([]byte, length)
-		content, err := readWhole(func(size int) ([]byte, error) {
+		content, err := readUpTo(65536, func(size int) ([]byte, error) {
 			if size > length {
 				return nil, short
 			}
 			return file[:size], nil
 		})
-		if err != nil || len(content) != length {
+		if err != nil || len(content) != min(length, 65536) {
 			t.Errorf("%d bytes of %d: %v", len(content), length, err)
 		}
 	}
-	if _, err := readWhole(func(size int) ([]byte, error) { return make([]byte, size), nil }); err == nil {
-		t.Error("a file that can't be read whole is taken for whole")
+	changes := 10
+	content, err := readUpTo(65536, func(size int) ([]byte, error) {
+		table := bytes.Repeat([]byte{byte(changes)}, 9000-1000*(changes%3)) // it grows, shrinks and changes while it is read
+		changes = max(changes-1, 0)
+		if size > len(table) {
+			return nil, short
+		}
+		return table[:size], nil
+	})
+	if err != nil || len(content) != 9000 || content[0] != 0 {
+		t.Errorf("%d bytes of what changes, %v", len(content), err)
 	}
-	if _, err := readWhole(func(int) ([]byte, error) { return nil, short }); !errors.Is(err, short) {
+	if _, err := readUpTo(65536, func(int) ([]byte, error) { return nil, short }); !errors.Is(err, short) {
 		t.Error("nothing can be read:", err)
 	}
 }

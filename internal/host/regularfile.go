@@ -49,46 +49,48 @@ func (k look) folder() string { return folderTargets + k.name }
 // part or a folder above it is a symbolic link. One that is missing is ErrNotFound, too. libvirt offers nothing that tells a link
 // from what it leads to, so it binds the path over a file of its own: the table of mounts has where that really is, and libvirt
 // tells its type without opening what is no file. Neither is its folder listed nor its content looked at, which would have libvirt
-// open what a qcow2 header names. A host that can't is ErrCannotTell, as is one whose root may not read the file.
-func (h *Host) RegularFile(ctx context.Context, path string) error {
+// open what a qcow2 header names. A host that can't is ErrCannotTell, as is one whose root may not read the file. head is how many bytes
+// to read of what the file begins with, at most: those of the very file that was looked at, and for 0 none.
+func (h *Host) RegularFile(ctx context.Context, path string, head int) (content []byte, err error) {
 	k := h.look(path)
 	release, err := h.folders.lock(ctx, k.name)
 	if err != nil {
-		return h.failed("wait for a look at "+path, err)
+		return nil, h.failed("wait for a look at "+path, err)
 	}
 	defer release()
 	for range tries {
-		if err = do(ctx, h, "look at "+path, func(l *libvirt.Libvirt) error { return k.run(ctx, l) }); !errors.Is(err, errDisturbed) {
-			return err
+		content, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) ([]byte, error) { return k.run(ctx, l, head) })
+		if !errors.Is(err, errDisturbed) {
+			break
 		}
 	}
-	return err
+	return content, err
 }
 
-func (k look) run(ctx context.Context, l *libvirt.Libvirt) (err error) {
+func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (content []byte, err error) {
 	if k.host.hidesMounts.Load() {
-		return ErrCannotTell
+		return nil, ErrCannotTell
 	}
 	if _, err := mounts(l, k.name); err != nil { // what can't be seen couldn't be unmounted
-		return err
+		return nil, err
 	}
 	p, err := k.open(ctx, l)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, k.close(l, p)) }()
 	bound, failed, err := k.bind(l, k.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if bound == (location{}) {
 		control, _, err := k.bind(l, path.Join(k.folder(), lookControl))
 		if err == nil && control == (location{}) {
-			return fmt.Errorf("%w: %w", ErrCannotTell, failed)
+			return nil, fmt.Errorf("%w: %w", ErrCannotTell, failed)
 		}
-		return errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
+		return nil, errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
 	}
-	return k.compare(l, p, bound)
+	return k.read(l, p, bound, head)
 }
 
 // open makes the pool, which has one user at a time: libvirt refuses a second one of its name.
@@ -164,35 +166,39 @@ func (k look) bind(l *libvirt.Libvirt, path string) (bound location, failed, err
 	return bound, failed, err
 }
 
-// compare refuses what is bound unless it is a regular file, at the path by which it was named.
-func (k look) compare(l *libvirt.Libvirt, p libvirt.StoragePool, bound location) error {
+// read refuses what is bound unless it is a regular file, at the path by which it was named.
+func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, head int) (content []byte, err error) {
 	v, err := l.StorageVolLookupByName(p, lookBound)
 	if isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoStoragePool) {
-		return errDisturbed
+		return nil, errDisturbed
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
+	target := k.folder() + "/" + lookBound
 	_, size, _, opened := l.StorageVolGetInfo(v)
+	if opened == nil && head > 0 {
+		content, opened = readHostFile(l, k.name, target, head)
+	}
 	seen, err := mounts(l, k.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if at := mountsAt(seen, k.folder()+"/"+lookBound); len(at) == 0 || at[0].location != bound {
-		return errDisturbed
+	if at := mountsAt(seen, target); len(at) == 0 || at[0].location != bound {
+		return nil, errDisturbed
 	}
 	switch named := locate(seen, k.path); {
 	case named != bound:
-		return fmt.Errorf("%w: it, or a folder above it, is a symbolic link to %q", ErrNotRegular, bound.path)
+		return nil, fmt.Errorf("%w: it, or a folder above it, is a symbolic link to %q", ErrNotRegular, bound.path)
 	case isCode(opened, libvirt.ErrInternalError):
-		return fmt.Errorf("%w: %w", ErrNotRegular, opened) // libvirt does not open a FIFO or a socket
+		return nil, fmt.Errorf("%w: %w", ErrNotRegular, opened) // libvirt does not open a FIFO or a socket
 	case isCode(opened, libvirt.ErrSystemError):
 		// The mount lets nobody open a device, which QEMU does not take for a file; or its server does not let root in.
-		return fmt.Errorf("%w: %w", ErrCannotTell, opened)
+		return nil, fmt.Errorf("%w: %w", ErrCannotTell, opened)
 	case opened == nil && size == 0: // such as the volume itself
-		return fmt.Errorf("%w: it is empty", ErrNotRegular)
+		return nil, fmt.Errorf("%w: it is empty", ErrNotRegular)
 	default:
-		return opened
+		return content, opened
 	}
 }
 

@@ -59,6 +59,12 @@ func writable(t *testing.T) (dir string) {
 	return dir
 }
 
+func look(t *testing.T, h *host.Host, path string) error {
+	t.Helper()
+	_, err := h.RegularFile(t.Context(), path, 0)
+	return err
+}
+
 // A path is a regular file only if it and the folders above it are no links; nothing in its folder is opened, and nothing is left.
 func TestAccRegularFile(t *testing.T) {
 	l := acctest.Lab(t)
@@ -69,8 +75,13 @@ func TestAccRegularFile(t *testing.T) {
 		"beside": host.ErrNotRegular, "dangling": host.ErrNotRegular, "fifo": host.ErrNotRegular, "socket": host.ErrNotRegular,
 		"null": host.ErrCannotTell, "missing": host.ErrNotFound, "../parent/plain": host.ErrNotRegular, "folder/missing": host.ErrNotFound,
 	} {
-		if err := h.RegularFile(t.Context(), filepath.Join(dir, name)); !errors.Is(err, want) {
+		if err := look(t, h, filepath.Join(dir, name)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	for size, want := range map[int]string{3: "pla", 5: "plain", 64 << 10: "plain"} {
+		if head, err := h.RegularFile(t.Context(), filepath.Join(dir, "plain"), size); err != nil || string(head) != want {
+			t.Errorf("it begins with %q, %v, want %q", head, err, want)
 		}
 	}
 }
@@ -102,7 +113,7 @@ func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
 	if err := virsh("pool-create", pool); err == nil {
 		t.Fatal("a pool has a file as its folder")
 	}
-	if err := h.RegularFile(t.Context(), path); !errors.Is(err, host.ErrNotRegular) {
+	if err := look(t, h, path); !errors.Is(err, host.ErrNotRegular) {
 		t.Error(err)
 	}
 	if err := virsh("pool-info", name); err == nil {
@@ -119,7 +130,7 @@ func TestAccRegularFile_SeveralAtOnce(t *testing.T) {
 		h, _ := hostA(t, l)
 		for _, name := range []string{"plain", "waits"} {
 			looks.Go(func() error {
-				return errors.Join(h.RegularFile(t.Context(), filepath.Join(dir, name)), h.RegularFile(t.Context(), filepath.Join(dir, name)))
+				return errors.Join(look(t, h, filepath.Join(dir, name)), look(t, h, filepath.Join(dir, name)))
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,6 +60,15 @@ func linkTo(target string) func(string) error {
 	return func(path string) error { return os.Symlink(target, path) }
 }
 
+// qcow2 makes an empty image, and split one that has its data in another file.
+func qcow2(path string) error {
+	return exec.Command("qemu-img", "create", "-q", "-f", "qcow2", path, "4M").Run()
+}
+
+func split(path string) error {
+	return exec.Command("qemu-img", "create", "-q", "-f", "qcow2", "-o", "data_file="+path+".data", path, "4M").Run()
+}
+
 // isUntouched checks that the secret is as it was, to whom it belongs, too.
 func (x tenant) isUntouched(t *testing.T) {
 	t.Helper()
@@ -94,6 +104,7 @@ func TestAccVolumeBinding_NeverFollowsLinksInClaims(t *testing.T) {
 		return provider + bound(fmt.Sprintf(`persistent_volume_claim = { namespace = "links", claim_name = %q, %s }`, claim, options), "write-exclusive", "host-c")
 	}
 	mountPath := fmt.Sprintf("mount_path = %q", folder)
+	direct := provider + bound(fmt.Sprintf(`file = { path = %q, format = "qcow2" }`, x.image), "write-exclusive", "host-c")
 	refused := message(x.image+": there is no regular file", "it is a symbolic link")
 	neverMade := message("The volume could not be bound", x.image+" can't be made", "never replaced or followed")
 	log, _, err := x.host.AddConsole("links.log")
@@ -118,6 +129,13 @@ func TestAccVolumeBinding_NeverFollowsLinksInClaims(t *testing.T) {
 				Config:    of("host", "") + off, Check: untouched,
 			},
 			{PreConfig: link, Config: of("host", "") + strings.Replace(off, "running = false", "", 1), ExpectError: refused},
+			// So is the head of what is opened as qcow2: it can name any file of the host, too.
+			{PreConfig: x.put(t, qcow2), Config: direct + off, Check: untouched},
+			{
+				PreConfig:   x.put(t, split),
+				Config:      direct + strings.Replace(off, "running = false", "", 1),
+				ExpectError: message(x.image+" is opened as qcow2", "data in another file"),
+			},
 		},
 	})
 	x.isUntouched(t)

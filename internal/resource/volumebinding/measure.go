@@ -90,7 +90,7 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	if err != nil {
 		return found, err
 	}
-	if err := checkRegular(ctx, h, v, diags); err != nil {
+	if err := checkRegular(ctx, h, asRaw(v), diags); err != nil { // its format is looked at with what the user asked for
 		return found, err
 	}
 	xml, err := domainxml.DiskXML(asRaw(v))
