@@ -27,7 +27,7 @@ func writable(t *testing.T) (dir string) {
 	dir = filepath.Join(root, "with space")
 	in := func(name string) string { return filepath.Join(dir, name) }
 	secret := filepath.Join(root, "secret")
-	socket, err := net.Listen("unix", filepath.Join(root, "socket"))
+	socket, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(root, "socket"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,11 +62,11 @@ func linkTo(target string) func(string) error {
 
 // qcow2 makes an empty image, and split one that has its data in another file.
 func qcow2(path string) error {
-	return exec.Command("qemu-img", "create", "-q", "-f", "qcow2", path, "4M").Run()
+	return exec.CommandContext(context.Background(), "qemu-img", "create", "-q", "-f", "qcow2", path, "4M").Run()
 }
 
 func split(path string) error {
-	return exec.Command("qemu-img", "create", "-q", "-f", "qcow2", "-o", "data_file="+path+".data", path, "4M").Run()
+	return exec.CommandContext(context.Background(), "qemu-img", "create", "-q", "-f", "qcow2", "-o", "data_file="+path+".data", path, "4M").Run()
 }
 
 // isUntouched checks that the secret is as it was, to whom it belongs, too.
