@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -23,6 +24,11 @@ const noFollow = "nosymfollow"
 
 // folderPrefix starts the names of the pools that InFolder makes.
 const folderPrefix = "virtclaim-folder-"
+
+// isPassing tells whether a pool is one of those that come and go, with files where tenants write: nobody else is to refresh it.
+func isPassing(p libvirt.StoragePool) bool {
+	return strings.HasPrefix(p.Name, folderPrefix) || strings.HasPrefix(p.Name, lookPrefix)
+}
 
 // folderTargets is where these pools are mounted: below a folder of libvirt's own, which every host has.
 const folderTargets = "/run/libvirt/virtclaim/"

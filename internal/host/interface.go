@@ -56,7 +56,7 @@ func (h *Host) addresses(ctx context.Context, id string, source libvirt.DomainIn
 	for _, i := range interfaces {
 		for _, mac := range i.Hwaddr {
 			for _, a := range i.Addrs {
-				if ip, err := netip.ParseAddr(a.Addr); err == nil && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
+				if ip, ok := reachable(a.Addr); ok {
 					all[strings.ToLower(mac)] = append(all[strings.ToLower(mac)], ip)
 				}
 			}
@@ -70,4 +70,11 @@ func (h *Host) addresses(ctx context.Context, id string, source libvirt.DomainIn
 		}
 	}
 	return sorted, nil
+}
+
+// reachable is an address that others than the guest itself can use. An agent says whatever its guest likes: the zone of an IPv6
+// address is free text.
+func reachable(text string) (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(text)
+	return ip, err == nil && ip.Zone() == "" && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
 }

@@ -21,8 +21,8 @@ func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing s
 			return nil, err
 		}
 		for _, p := range pools {
-			if strings.HasPrefix(p.Name, folderPrefix) {
-				continue // it comes and goes, and tenants write there
+			if isPassing(p) {
+				continue
 			}
 			in, err := knownVolumes(l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
 			if err != nil && p.Name != own {

@@ -33,6 +33,9 @@ type look struct {
 	name, path string
 }
 
+// lookPrefix starts the names of these pools.
+const lookPrefix = "virtclaim-look-"
+
 const (
 	lookBound   = "bound"
 	lookControl = "control"
@@ -40,7 +43,7 @@ const (
 
 func (h *Host) look(path string) look {
 	sum := sha256.Sum256([]byte(path))
-	return look{h, "virtclaim-look-" + hex.EncodeToString(sum[:8]), path}
+	return look{h, lookPrefix + hex.EncodeToString(sum[:8]), path}
 }
 
 func (k look) folder() string { return folderTargets + k.name }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
@@ -97,7 +98,7 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 		return StorageVolume{}, err
 	}
 	var xml libvirtxml.StorageVolume
-	if err := xml.Unmarshal(text); err != nil {
+	if err := xml.Unmarshal(legible(text)); err != nil {
 		return StorageVolume{}, err
 	}
 	s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: xml.Type}
@@ -117,6 +118,17 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
 		s.Backing = xml.BackingStore.Path
 	}
 	return s, nil
+}
+
+// legible replaces what no XML may have: libvirt writes into a volume's description what its head names as its backing file, byte by byte,
+// and the guest of a raw disk writes heads.
+func legible(xml string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\uFFFE' || r == '\uFFFF' {
+			return utf8.RuneError
+		}
+		return r // an invalid byte is RuneError already
+	}, xml)
 }
 
 // Rescan has libvirt look at the files of a pool, which it remembers as they were: also at their formats.
@@ -153,8 +165,8 @@ func (h *Host) Overlays(ctx context.Context, of string, over func(backing string
 		}
 		var found []StorageVolume
 		for _, p := range pools {
-			if strings.HasPrefix(p.Name, folderPrefix) {
-				continue // it comes and goes, and tenants write there
+			if isPassing(p) {
+				continue
 			}
 			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
 			if err != nil {
@@ -185,8 +197,11 @@ func knownVolumes(l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(Storage
 		if isCode(err, libvirt.ErrNoStorageVol) {
 			continue // it has just gone
 		}
+		if isCode(err, libvirt.ErrInternalError) {
+			continue // libvirt has no word for the format in its head: a guest wrote that, and must not stop all others
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
 		if wanted(s) {
 			found = append(found, s)

@@ -1,0 +1,91 @@
+package host_test
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// backedBy is the head of a qcow2 image with that backing file.
+func backedBy(backing string) []byte {
+	head := make([]byte, 1<<16)
+	copy(head, "QFI\xfb")
+	binary.BigEndian.PutUint32(head[4:], 2)
+	binary.BigEndian.PutUint64(head[8:], 512)
+	binary.BigEndian.PutUint32(head[16:], uint32(len(backing)))
+	binary.BigEndian.PutUint32(head[20:], 16)
+	binary.BigEndian.PutUint64(head[24:], 1<<20)
+	copy(head[512:], backing)
+	return head
+}
+
+// qedBackedBy is that of a QED image, for which libvirt has no name once it has a backing file.
+func qedBackedBy(backing string) []byte {
+	head := make([]byte, 1<<16)
+	copy(head, "QED\x00")
+	binary.LittleEndian.PutUint32(head[4:], 1<<16)
+	binary.LittleEndian.PutUint32(head[8:], 4)
+	binary.LittleEndian.PutUint32(head[12:], 1)
+	binary.LittleEndian.PutUint64(head[16:], 1)
+	binary.LittleEndian.PutUint64(head[48:], 1<<20)
+	binary.LittleEndian.PutUint32(head[56:], 512)
+	binary.LittleEndian.PutUint32(head[60:], uint32(len(backing)))
+	copy(head[512:], backing)
+	return head
+}
+
+// The guest of a raw disk writes its head, and libvirt what that names into the description of the volume: nothing there keeps others from
+// being looked at.
+func TestAccOverlays_HeadsThatGuestsWrite(t *testing.T) {
+	l := acctest.Lab(t)
+	h, on := hostA(t, l)
+	for name, head := range map[string][]byte{
+		"bytes": backedBy("/tmp/\xff\xfe\x80x"), "escape": backedBy("/tmp/\x1b[2K"), "surrogate": backedBy("/tmp/\xed\xa0\x80"),
+		"noncharacter": backedBy("/tmp/\xef\xbf\xbe"), "qed": qedBackedBy("/tmp/x"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
+				Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1 << 20},
+				Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+			}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			acctest.Undo(t, func(ctx context.Context) error { return h.DeleteVolume(ctx, "ssd", name) })
+			path := filepath.Join(on.Dir, "pools", "ssd", name)
+			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err == nil {
+				_, err = file.Write(head)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = file.Close()
+			for n, look := range []func() ([]host.StorageVolume, error){
+				func() ([]host.StorageVolume, error) {
+					return h.Overlays(t.Context(), "/pool/other", func(backing string) bool { return backing == "/pool/other" })
+				},
+				func() ([]host.StorageVolume, error) {
+					return h.KnownOverlays(t.Context(), path, func(backing string) bool { return backing == path })
+				},
+			} {
+				if found, err := look(); err != nil || len(found) > 0 {
+					t.Errorf("%d: %v, %v", n, found, err)
+				}
+			}
+			if name == "qed" {
+				return
+			}
+			if _, err := h.Volume(t.Context(), "ssd", name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
