@@ -100,8 +100,8 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 	}
 	given, err := image.WithIdentity(head, id)
 	if errors.Is(err, image.ErrNoRoom) && image.Identity(head) != "" {
-		return fmt.Errorf("%w: it has the identity of another volume, and no room for one of its own. Convert it: qemu-img convert -O qcow2 "+
-			"<image> <new>.qcow2", image.ErrUntrusted)
+		return fmt.Errorf("%w: it has the identity of another volume, and no room for one of its own. %s", image.ErrUntrusted,
+			image.Convert("qcow2"))
 	}
 	if errors.Is(err, image.ErrNoRoom) {
 		return note(ctx, h, v, id)

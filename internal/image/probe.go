@@ -47,6 +47,13 @@ var magics = []struct {
 	{0, "#!/bin/sh\n#V2.0 Format\nmodprobe cloop", "cloop"},
 }
 
+// Convert is the advice to make another image of one, in that format, for whoever trusts it: qemu-img opens what a head names, so that the
+// content of any file may get into the new image.
+func Convert(format string) string {
+	return "If you trust who wrote it (qemu-img opens every file that an image names, and copies what is there), convert it: qemu-img convert -O " +
+		format + " <image> <new>"
+}
+
 // Probe tells what an image is by its head, and refuses one that QEMU would open anything else for: another file, or a key.
 func Probe(head []byte) (Header, error) { return probe(head, false) }
 
@@ -61,7 +68,7 @@ func probe(head []byte, overlay bool) (Header, error) {
 		return probeQcow2(head, overlay)
 	}
 	if format := foreignFormat(head); format != "" {
-		return Header{}, fmt.Errorf("%w: it is in the format %s. Convert it: qemu-img convert -O qcow2 <image> <image>.qcow2", ErrUntrusted, format)
+		return Header{}, fmt.Errorf("%w: it is in the format %s. %s", ErrUntrusted, format, Convert("qcow2"))
 	}
 	return Header{Format: "raw"}, nil
 }

@@ -99,7 +99,7 @@ func TestProbe(t *testing.T) {
 		"QED":                           {[]byte("QED\x00"), "", 0, "in the format QED"},
 		"Bochs":                         {[]byte("Bochs Virtual HD Image"), "", 0, "in the format Bochs"},
 		"a torn head":                   {qcow2(nil)[:40], "", 0, "of 40 bytes only"},
-		"VMDK":                          {[]byte("KDMV and more"), "", 0, "in the format VMDK. Convert it"},
+		"VMDK":                          {[]byte("KDMV and more"), "", 0, "in the format VMDK. If you trust"},
 		"a VMDK that names files":       {[]byte("# Disk DescriptorFile\nRW 1 FLAT \"/etc/shadow\" 0"), "", 0, "in the format VMDK"},
 		"a VMDK without its first line": {[]byte("# no name\n\n  \r\nversion=1\nRW 1 FLAT \"/etc/shadow\" 0"), "", 0, "in the format VMDK"},
 		"COW":                           {[]byte("OOOM\x00\x00\x00\x02/etc/shadow"), "", 0, "in the format COW"},

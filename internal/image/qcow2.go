@@ -55,7 +55,7 @@ func (q qcow2) long(at int) uint64 { return binary.BigEndian.Uint64(q[at:]) }
 func probeQcow2(head qcow2, overlay bool) (Header, error) {
 	err := head.check()
 	if err == nil && !overlay && head.long(qcow2Backing) != 0 {
-		err = errors.New("that names a backing file. Flatten it: qemu-img convert -O qcow2 <image> <flat>.qcow2")
+		err = errors.New("that names a backing file. " + Convert("qcow2"))
 	}
 	if err == nil {
 		err = head.checkExtensions(overlay)
@@ -183,7 +183,7 @@ var extensions = map[uint32]string{
 	0x44415441:    "that names another file for its data",
 	0x0537be77:    "that is encrypted",
 	0x23852875: "with persistent bitmaps, which QEMU would have in memory. Remove each with qemu-img bitmap --remove <image> <bitmap> " +
-		"(qemu-img info lists them), or all: qemu-img convert -O qcow2 <image> <new>.qcow2",
+		"(qemu-img info lists them), or all. " + Convert("qcow2"),
 }
 
 // checkExtensions walks through what follows the header, up to its end mark.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -77,7 +78,7 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 	case asked.IsNull() && is.Refused != nil:
 		diags.AddAttributeError(at, "The format of the imported disk is not known", fmt.Sprintf("Disk %s begins as an image does that can't be "+
 			"opened: %s. If it is a raw disk whose guest wrote that, set format = \"raw\". If not, replace the volume by an image that needs "+
-			"no other file: qemu-img convert -O qcow2 <image> <new>.qcow2.", id, is.Refused))
+			"no other file. %s", id, is.Refused, image.Convert("qcow2")))
 	case asked.ValueString() != "raw" && is.Name == "raw" && (asked.ValueString() == "qcow2" || state.Format.ValueString() != "raw"):
 		diags.AddAttributeError(at, "The imported disk is raw", fmt.Sprintf("Disk %s can't be opened as qcow2: %s. Set format = \"raw\".", id, is))
 	}

@@ -38,16 +38,15 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 	if isRaw || isGood {
 		return nil
 	}
-	what := fmt.Errorf("host %s: %s is a %s image", key, top.Name, is.Format)
-	if err != nil {
-		what = fmt.Errorf("host %s: %s: %w", key, top.Name, err)
+	const raw = "If a guest wrote this to its raw disk, set format = \"raw\""
+	if err != nil { // which says what to do with such an image
+		return source.Errorf("format", "host %s: %s: it is to be opened as %s: %w. %s", key, top.Name, top.Format, err, raw)
 	}
-	remedy := "Convert it"
-	if err == nil && asked == "" && m.claim(ctx, diags) == nil && top.Type == "file" {
-		remedy = "Set format = \"qcow2\" to open it as that, or convert it"
+	remedy := image.Convert(top.Format)
+	if asked == "" && m.claim(ctx, diags) == nil && top.Type == "file" {
+		remedy = "Set format = \"qcow2\" to open it as that. " + remedy
 	}
-	return source.Errorf("format", "%w, and is to be opened as %s. %s: qemu-img convert -O %s <image> <new>. If a guest wrote this to its raw "+
-		"disk, set format = \"raw\"", what, top.Format, remedy, top.Format)
+	return source.Errorf("format", "host %s: %s is a %s image, and is to be opened as %s. %s. %s", key, top.Name, is.Format, top.Format, raw, remedy)
 }
 
 // rawUser is a domain that has the image as raw.

@@ -96,12 +96,12 @@ func TestAccVolumeBinding_Format(t *testing.T) {
 		t.Errorf("all of it was bound:\n%s", out)
 	}
 	for name, parts := range map[string][]string{
-		"plain":   {at("plain") + " is a qcow2 image, and is to be opened as raw. Set format = \"qcow2\"", "set format = \"raw\""},
-		"split":   {at("split") + ": the image is refused", "keeps its data in another file, and is to be opened as qcow2", "set format = \"raw\""},
-		"backed":  {at("backed") + ": the image is refused", "names a backing file", "qemu-img convert -O raw"},
-		"mapped":  {at("mapped") + ": the image is refused", "with persistent bitmaps"},
+		"plain":   {at("plain") + " is a qcow2 image, and is to be opened as raw", "set format = \"raw\"", "Set format = \"qcow2\""},
+		"split":   {at("split") + ": it is to be opened as qcow2: the image is refused", "keeps its data in another file", "set format = \"raw\""},
+		"backed":  {at("backed") + ": it is to be opened as raw: the image is refused", "names a backing file"},
+		"mapped":  {at("mapped") + ": it is to be opened as qcow2: the image is refused", "with persistent bitmaps"},
 		"used":    {"domain used on host host-a opens " + at("used") + " as raw"},
-		"claimed": {at("disk.img") + " is a qcow2 image, and is to be opened as raw. Convert it: qemu-img convert -O raw"},
+		"claimed": {at("disk.img") + " is a qcow2 image, and is to be opened as raw", "If you trust who wrote it", "qemu-img convert -O raw"},
 	} {
 		if !message(append([]string{"The volume could not be bound", "virtclaim_volume_binding." + name}, parts...)...).MatchString(out) {
 			t.Errorf("%s: %q is missing in:\n%s", name, parts, out)

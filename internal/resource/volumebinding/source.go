@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -105,8 +106,8 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 			"where a machine has to write", top.Name)
 	}
 	if top.Format != "raw" && m.AccessMode.ValueString() == string(volume.WriteShared) {
-		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. Convert it: "+
-			"qemu-img convert -O raw <image> <new>", top.Format)
+		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. %s", top.Format,
+			image.Convert("raw"))
 	}
 	c := m.claim(ctx, diags)
 	if c != nil && !c.Format.IsNull() && !found.DiskImage {
