@@ -11,14 +11,25 @@ import (
 
 // DiskXML is the <disk> element that opens v for reading only, as target vda. It serves to ask QEMU about a volume.
 func DiskXML(v volume.Volume) (string, error) {
-	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
-	applyVolume(&d, v)
-	applyTuning(&d, Disk{Volume: v, Device: Fixed}.Usual())
+	d := diskOf(v)
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	if v.Images[0].Format == "raw" {
 		d.Shareable = &libvirtxml.DomainDiskShareable{} // QEMU locks files: a machine may have it
 	}
 	return d.Marshal()
+}
+
+// WritableDiskXML is the <disk> element that opens v alone and for writing, as target vda.
+func WritableDiskXML(v volume.Volume) (string, error) {
+	d := diskOf(v)
+	return d.Marshal()
+}
+
+func diskOf(v volume.Volume) libvirtxml.DomainDisk {
+	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
+	applyVolume(&d, v)
+	applyTuning(&d, Disk{Volume: v, Device: Fixed}.Usual())
+	return d
 }
 
 // applyVolume makes a device open v.

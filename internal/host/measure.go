@@ -14,7 +14,7 @@ import (
 // giveUpTime is what a machine gets to end that is not wanted any more.
 const giveUpTime = 10 * time.Second
 
-// MeasurePrefix starts the names of the machines that Capacity makes. They read nothing but how large an image is.
+// MeasurePrefix starts the names of the machines that Measure and Resize make. No guest runs in them.
 const MeasurePrefix = "virtclaim-measure-"
 
 // Measured is what Measure finds.
@@ -31,10 +31,29 @@ func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
 	return found.Size, err
 }
 
-// Measure looks at the image that a <disk> element with the target vda opens: a paused, transient machine opens it and dies with
-// this connection. libvirt can't tell the size of an image that nothing has open. head is how many bytes to read, at most; libvirt
-// reads only files and devices of its host.
+// Measure looks at the image that a <disk> element with the target vda opens: libvirt can't tell the size of an image that nothing has
+// open. head is how many bytes to read, at most; libvirt reads only files and devices of its host.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
+	return opened(ctx, h, "open the volume to measure it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) {
+		return measured(l, d, head)
+	})
+}
+
+// Resize makes the image larger that a <disk> element with the target vda opens, to a size in bytes, in the format that the element
+// says: a pool would have qemu-img find the format out by the head, which a guest may have written.
+func (h *Host) Resize(ctx context.Context, diskXML string, bytes int64) error {
+	_, err := opened(ctx, h, "open the volume to grow it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
+		now, err := measured(l, d, 0)
+		if err != nil || now.Size >= bytes { // libvirt would shrink it without asking
+			return struct{}{}, err
+		}
+		return struct{}{}, l.DomainBlockResize(d, "vda", uint64(bytes), libvirt.DomainBlockResizeBytes)
+	})
+	return err
+}
+
+// opened calls use with a paused, transient machine that has opened a disk and dies with this connection.
+func opened[T any](ctx context.Context, h *Host, op, diskXML string, use func(*libvirt.Libvirt, libvirt.Domain) (T, error)) (T, error) {
 	id := uuid.New()
 	xml := fmt.Sprintf(`<domain type='qemu'>
   <name>%s</name>
@@ -47,12 +66,12 @@ func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measur
     %s
   </devices>
 </domain>`, MeasurePrefix+hex.EncodeToString(id[:4]), id, diskXML)
-	found, err := call(ctx, h, "open the volume to measure it", func(l *libvirt.Libvirt) (Measured, error) {
+	found, err := call(ctx, h, op, func(l *libvirt.Libvirt) (found T, err error) {
 		d, err := l.DomainCreateXML(xml, libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy)
 		if err != nil {
-			return Measured{}, err
+			return found, err
 		}
-		found, err := measured(l, d, head)
+		found, err = use(l, d)
 		if end := l.DomainDestroy(d); err == nil {
 			err = end
 		}

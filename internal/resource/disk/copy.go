@@ -122,9 +122,21 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err := content.Recognize(ctx, h, is, own.Images[0].Format, own.Images[0].Generation); err != nil {
 		return err
 	}
-	if is.Format != own.Images[0].Format {
-		return fmt.Errorf("libvirt takes it for %s, because of what its guest has written there, but it is %s. It can only grow while its "+
-			"machine runs", is.Format, own.Images[0].Format)
+	return resize(ctx, h, is, own, size)
+}
+
+// resize is for a disk that no machine runs on. What a raw one begins with, its guest wrote: QEMU is told that it is raw.
+func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume.Volume, size int64) error {
+	format := own.Images[0].Format
+	if format == "raw" && is.Type == "file" {
+		xml, err := domainxml.WritableDiskXML(own)
+		if err != nil {
+			return err
+		}
+		return h.Resize(ctx, xml, size)
+	}
+	if is.Type == "file" && is.Format != format {
+		return fmt.Errorf("libvirt takes it for %s, but it is %s. It can only grow while its machine runs", is.Format, format)
 	}
 	return h.ResizeVolume(ctx, is.Pool, is.Name, size)
 }

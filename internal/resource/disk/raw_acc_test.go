@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -15,13 +16,14 @@ import (
 
 // What a guest writes to a raw disk may look like a qcow2 image, even one over a file of the host; or it is encrypted.
 func TestAccARawDiskStaysRawWhateverItsGuestWrites(t *testing.T) {
-	for name, c := range map[string]struct {
-		image []string
-		// grows is the error of growing it while no machine runs.
-		grows string
-	}{
-		"qcow2": {[]string{"-f", "qcow2", "-u", "-F", "raw", "-b", "/etc/passwd"}, "libvirt takes it for qcow2"},
-		"LUKS":  {[]string{"-f", "luks", "--object", "secret,id=s,data=secret", "-o", "key-secret=s,iter-time=10,hash-alg=sha512"}, "encryption"},
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, image := range map[string][]string{
+		"qcow2": {"-f", "qcow2", "-u", "-F", "raw", "-b", "/etc/passwd"},
+		"split": {"-f", "qcow2", "-o", "data_file=" + victim + ",data_file_raw=on"},
+		"LUKS":  {"-f", "luks", "--object", "secret,id=s,data=secret", "-o", "key-secret=s,iter-time=10,hash-alg=sha512"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -35,14 +37,17 @@ func TestAccARawDiskStaysRawWhateverItsGuestWrites(t *testing.T) {
 				Steps: []resource.TestStep{
 					{Config: config("64Mi", "false")},
 					{
-						PreConfig: func() { write(t, l, "root", c.image) },
+						PreConfig: func() { write(t, l, "root", image) },
 						Config:    config("64Mi", "false"), PlanOnly: true,
 					},
-					{Config: config("96Mi", "false"), ExpectError: message(c.grows)},
+					{PreConfig: func() { _ = os.Truncate(victim, 0) }, Config: config("96Mi", "false")},
 					{
-						Config: config("64Mi", "true"),
+						Config: config("96Mi", "true"),
 						Check: func(*terraform.State) error {
-							acctest.Contains(t, console.Await(t, "DISK vda "), "bytes=67108864")
+							acctest.Contains(t, console.Await(t, "DISK vda "), "bytes=100663296")
+							if info, err := os.Stat(victim); err != nil || info.Size() > 0 {
+								t.Errorf("the file that the head names was written to: %v, %v", info, err)
+							}
 							return nil
 						},
 					},
