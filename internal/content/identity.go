@@ -89,6 +89,15 @@ func Disown(ctx context.Context, h Identities, pool, name, id string) error {
 	return found(err)
 }
 
+// dropEntry removes what the host's ledger says of whatever had a name that no volume has now.
+func dropEntry(ctx context.Context, h Identities, pool, name string) error {
+	entry, err := h.SecretOfVolume(ctx, ledgerUsage(pool, name))
+	if err == nil {
+		err = h.UndefineSecret(ctx, entry)
+	}
+	return found(err)
+}
+
 // identify gives a volume that was just made its identity: in its header, or else in the ledger.
 func identify(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
 	if !hasHeader(v, v.Format) {
@@ -109,7 +118,10 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 	if err != nil {
 		return err
 	}
-	return h.WriteVolumeHead(ctx, v.Pool, v.Name, given)
+	if err := h.WriteVolumeHead(ctx, v.Pool, v.Name, given); err != nil {
+		return err
+	}
+	return dropEntry(ctx, h, v.Pool, v.Name) // that of a volume that had its name: it would recognize one that is put there by hand
 }
 
 // Identity is what the header says, or else the ledger; empty when neither does.

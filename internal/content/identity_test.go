@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"libvirt.org/go/libvirtxml"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
@@ -116,5 +118,24 @@ func TestRecognize_LogicalVolumes(t *testing.T) {
 	v.Key = "two"
 	if err := content.Recognize(t.Context(), h, v, "raw", id); !errors.Is(err, content.ErrReplaced) {
 		t.Error(err)
+	}
+}
+
+// A volume that is made, and one that is removed, leaves no entry of a former volume of its name: that would recognize whatever is put
+// there by hand.
+func TestMake_DropsTheEntryOfAFormerVolume(t *testing.T) {
+	h := newHost()
+	former := libvirtxml.Secret{
+		UUID: "11111111-2222-4333-8444-555555555555", Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: "virtclaim ssd/web"},
+	}
+	h.secrets[former.Usage.Volume] = former
+	made := mustMake(t, h, clone("web"))
+	if len(h.secrets) > 0 {
+		t.Errorf("after it was made: %v", h.secrets)
+	}
+	h.secrets[former.Usage.Volume] = former
+	err := (&content.Maker{Owner: "prod"}).Remove(t.Context(), "a", h, "ssd", made.Name, "qcow2", made.Generation)
+	if err != nil || len(h.volumes) > 0 || len(h.secrets) > 0 {
+		t.Errorf("after it was removed: %v, %v, %v", err, h.volumes, h.secrets)
 	}
 }

@@ -23,10 +23,13 @@ func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, form
 	if err == nil {
 		err = h.DeleteVolume(ctx, pool, name)
 	}
-	if found(err) != nil {
-		return err
+	switch {
+	case err == nil:
+		err = dropEntry(ctx, h, pool, name)
+	case found(err) == nil:
+		err = Disown(ctx, h, pool, name, generation)
 	}
-	if err := Disown(ctx, h, pool, name, generation); err != nil {
+	if err != nil {
 		return err
 	}
 	m.release(Spec{Pool: pool, Name: name}.claimKey(key))

@@ -58,6 +58,9 @@ func (h *Host) UndefineSecret(ctx context.Context, id string) error {
 func (h *Host) SecretOfVolume(ctx context.Context, usage string) (id string, err error) {
 	return call(ctx, h, "look for the secret of volume "+usage, func(l *libvirt.Libvirt) (string, error) {
 		s, err := l.SecretLookupByUsage(int32(libvirt.SecretUsageTypeVolume), usage)
+		if isCode(err, libvirt.ErrNoSupport) {
+			err = ErrNotFound // libvirt has no driver for secrets, and so none
+		}
 		return uuid.UUID(s.UUID).String(), err
 	})
 }

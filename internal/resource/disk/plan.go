@@ -201,11 +201,13 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if size := plan.size(); size != 0 && size < *is.Capacity {
-		resp.Diagnostics.AddAttributeError(path.Root("size"), "A disk can't shrink",
-			fmt.Sprintf("Disk %s on host %s has %d bytes; %s is less, and what is beyond would be lost. Ask for at least %s, or replace the disk.",
-				state.Name.ValueString(), state.Host.ValueString(), *is.Capacity, plan.Size.ValueString(),
-				tfvalue.QuantityOfBytes(*is.Capacity).ValueString()))
-		return
+		// An error would keep Terraform from destroying the disk, for which it plans an apply, too.
+		const later = "\n\nThe apply of this plan fails; a destroy does not."
+		if state.isImported() {
+			resp.Diagnostics.AddAttributeError(path.Root("size"), cannotShrink, plan.shrinks(state, *is.Capacity))
+			return
+		}
+		resp.Diagnostics.AddAttributeWarning(path.Root("size"), cannotShrink, plan.shrinks(state, *is.Capacity)+later)
 	} else if size != 0 {
 		is.Capacity = &size
 	}
@@ -332,5 +334,20 @@ func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
 		diags.AddAttributeWarning(path.Root("usage_type"), "The disk stays in its pool", fmt.Sprintf(
 			"The usage type %s of host %s is the pool %s now. That holds for new disks; disk %s stays in pool %s.",
 			plan.UsageType.ValueString(), plan.Host.ValueString(), pool, state.ID.ValueString(), state.Pool.ValueString()))
+	}
+}
+
+const cannotShrink = "A disk can't shrink"
+
+func (m model) shrinks(state model, capacity int64) string {
+	return fmt.Sprintf("Disk %s on host %s has %d bytes; %s is less, and what is beyond would be lost. Ask for at least %s, or replace the disk.",
+		state.Name.ValueString(), state.Host.ValueString(), capacity, m.Size.ValueString(), tfvalue.QuantityOfBytes(capacity).ValueString())
+}
+
+// refuseShrinking is for the apply: the plan has warned.
+func (m model) refuseShrinking(ctx context.Context, state model, diags *diag.Diagnostics) {
+	is, known := state.made(ctx, diags)
+	if size := m.size(); known && size != 0 && size < *is.Capacity {
+		diags.AddAttributeError(path.Root("size"), cannotShrink, m.shrinks(state, *is.Capacity))
 	}
 }

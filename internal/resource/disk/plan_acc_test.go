@@ -239,6 +239,8 @@ func TestAccDisksGrowAndNeverShrink(t *testing.T) {
 				Config:      config("160Mi", "false"),
 				ExpectError: message("A disk can't shrink", "Ask for at least 192Mi"),
 			},
+			// The plan only warns, since Terraform plans an apply before it destroys.
+			{Config: config("160Mi", "false"), PlanOnly: true, ExpectNonEmptyPlan: true},
 			{Config: config("192Mi", "false"), Check: sized(192 << 20)},
 		},
 	})
