@@ -100,8 +100,9 @@ func isVolume(i volume.Image, v host.StorageVolume) bool {
 	return path.Clean(i.Name) == path.Clean(v.Path)
 }
 
-// domainLister is a host that tells which domains have what.
-type domainLister interface {
+// witness is a host that tells which domains have what, and what was noted of volumes.
+type witness interface {
+	ledger
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
@@ -115,8 +116,9 @@ func overlays(ctx context.Context, h Host, of string, over func(backing string) 
 	return trueOverlays(ctx, h, found, over)
 }
 
-// trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there.
-func trueOverlays(ctx context.Context, h domainLister, found []host.StorageVolume, over func(backing string) bool) ([]host.StorageVolume, error) {
+// trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there: no domain has the volume as
+// anything but raw, and one has, or it was noted as raw.
+func trueOverlays(ctx context.Context, h witness, found []host.StorageVolume, over func(backing string) bool) ([]host.StorageVolume, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -130,7 +132,14 @@ func trueOverlays(ctx context.Context, h domainLister, found []host.StorageVolum
 		if err != nil {
 			return nil, err
 		}
-		if isRaw := len(opened) == 1 && opened["raw"] != ""; !isRaw && !over(v.Path) { // nothing is an overlay of itself
+		isRaw := len(opened) == 1 && opened["raw"] != ""
+		if len(opened) == 0 {
+			isRaw, err = notedRaw(ctx, h, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !isRaw && !over(v.Path) { // nothing is an overlay of itself
 			all = append(all, v)
 		}
 	}

@@ -79,19 +79,30 @@ func TestFormatOf(t *testing.T) {
 func TestRemovable_Heads(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, domain string
-		backs        bool
+		// noted is the format with which the volume was adopted.
+		noted string
+		backs bool
 	}{
-		"an overlay that no machine has":   {"/ssd/web", "", true},
-		"an overlay that a machine has":    {"/ssd/web", opens("file='/ssd/web'", "qcow2"), true},
-		"a raw disk of a machine":          {"/ssd/web", opens("file='/ssd/web'", "raw"), false},
-		"itself":                           {"/ssd/master", "", false},
-		"what is opened in either format":  {"/ssd/web", opens("file='/ssd/web'", "raw") + opens("file='/ssd/web'", "qcow2"), true},
-		"what another raw disk looks like": {"/ssd/web", opens("file='/ssd/other'", "raw"), true},
+		"an overlay that no machine has":      {"/ssd/web", "", "", true},
+		"an overlay that a machine has":       {"/ssd/web", opens("file='/ssd/web'", "qcow2"), "", true},
+		"a raw disk of a machine":             {"/ssd/web", opens("file='/ssd/web'", "raw"), "", false},
+		"a raw disk that no machine has":      {"/ssd/web", "", "raw", false},
+		"an adopted overlay":                  {"/ssd/web", "", "qcow2", true},
+		"a raw disk that was made an overlay": {"/ssd/web", opens("file='/ssd/web'", "qcow2"), "raw", true},
+		"itself":                              {"/ssd/master", "", "", false},
+		"what is opened in either format":     {"/ssd/web", opens("file='/ssd/web'", "raw") + opens("file='/ssd/web'", "qcow2"), "", true},
+		"what another raw disk looks like":    {"/ssd/web", opens("file='/ssd/other'", "raw"), "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			h.volumes["ssd/master"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "master", Path: "/ssd/master"}}
-			h.volumes["ssd/above"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "above", Path: c.path, Backing: "/ssd/master"}}
+			above := host.StorageVolume{Pool: "ssd", Name: "above", Path: c.path, Type: "file", Backing: "/ssd/master"}
+			h.volumes["ssd/above"] = &fakeVolume{StorageVolume: above}
+			if c.noted != "" {
+				if _, err := content.Adopt(t.Context(), h, above, c.noted); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if c.domain != "" {
 				h.domains["web"] = opener(c.domain)
 			}

@@ -27,12 +27,17 @@ var ErrUnrecognized = errors.New("the volume can't be recognized: it does not ha
 
 // Identities is what is needed of a host to tell volumes apart.
 type Identities interface {
+	ledger
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
 	WriteVolumeHead(ctx context.Context, pool, name string, head []byte) error
-	SecretOfVolume(ctx context.Context, usage string) (uuid string, err error)
-	SecretXML(ctx context.Context, uuid string) (string, error)
 	DefineSecret(ctx context.Context, xml string) error
 	UndefineSecret(ctx context.Context, uuid string) error
+}
+
+// ledger is where a host notes what is no part of a volume itself.
+type ledger interface {
+	SecretOfVolume(ctx context.Context, usage string) (uuid string, err error)
+	SecretXML(ctx context.Context, uuid string) (string, error)
 }
 
 // Recognize is nil for the volume that was made with that identity, ErrReplaced for another one under its name, and
@@ -46,7 +51,7 @@ func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, 
 	case has != "" && id != "":
 		return fmt.Errorf("volume %s in storage pool %s: %w (identity %q instead of %q)", v.Name, v.Pool, ErrReplaced, has, id)
 	case has == "" && (id == "" || id != volume.LastingGeneration(id)):
-		return note(ctx, h, v, id)
+		return note(ctx, h, v, format, id)
 	}
 	return fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrUnrecognized)
 }
@@ -77,7 +82,7 @@ func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format strin
 		return id, err
 	}
 	id = newGeneration()
-	return id, note(ctx, h, v, id)
+	return id, note(ctx, h, v, format, id)
 }
 
 // Disown removes what the host's ledger says of a volume of that identity, which is gone.
@@ -101,7 +106,7 @@ func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 // identify gives a volume that was just made its identity: in its header, or else in the ledger.
 func identify(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
 	if !hasHeader(v, v.Format) {
-		return note(ctx, h, v, id)
+		return note(ctx, h, v, v.Format, id)
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	if err != nil {
@@ -113,7 +118,7 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 			image.Convert("qcow2"))
 	}
 	if errors.Is(err, image.ErrNoRoom) {
-		return note(ctx, h, v, id)
+		return note(ctx, h, v, v.Format, id)
 	}
 	if err != nil {
 		return err
@@ -152,6 +157,28 @@ func noted(ctx context.Context, h Identities, v host.StorageVolume) (string, err
 	if !hasOwnKey(v) {
 		return id, nil
 	}
+	described, err := entryOf(ctx, h, id)
+	if err == nil && described != "" && described != ledgerDescription(v) {
+		return uuid.Nil.String(), nil // another volume
+	}
+	if described == "" {
+		id = ""
+	}
+	return id, err
+}
+
+// notedRaw tells whether the ledger says of a file that it is opened as raw.
+func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error) {
+	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
+	if err != nil {
+		return false, found(err)
+	}
+	described, err := entryOf(ctx, h, id)
+	return described == ledgerDescription(v)+formatNote(v, "raw"), err
+}
+
+// entryOf is what the ledger describes; empty when there is no such entry.
+func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 	text, err := h.SecretXML(ctx, id)
 	if err != nil {
 		return "", found(err)
@@ -160,14 +187,20 @@ func noted(ctx context.Context, h Identities, v host.StorageVolume) (string, err
 	if err := entry.Unmarshal(text); err != nil {
 		return "", fmt.Errorf("read the secret %s: %w", id, err)
 	}
-	if entry.Description != ledgerDescription(v) {
-		return uuid.Nil.String(), nil // another volume
-	}
-	return id, nil
+	return entry.Description, nil
 }
 
-// note writes the identity of a volume into the ledger, over that of one that had its name.
-func note(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
+// formatNote is what follows the description of a raw file.
+func formatNote(v host.StorageVolume, format string) string {
+	if v.Type != "file" || format != "raw" {
+		return ""
+	}
+	return ", which is raw"
+}
+
+// note writes the identity of a volume into the ledger, over that of one that had its name, and in what format it is opened: what its
+// head says later, a guest may have written.
+func note(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -180,7 +213,7 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, id string) er
 		return err
 	}
 	entry := libvirtxml.Secret{
-		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v),
+		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format),
 		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: usage},
 	}
 	text, err := entry.Marshal()

@@ -14,7 +14,7 @@ var ErrMaster = errors.New("it is a master, and so read-only")
 
 // overlaid is a host that tells what is over an image.
 type overlaid interface {
-	domainLister
+	witness
 	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
 }
 

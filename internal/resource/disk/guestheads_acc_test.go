@@ -31,10 +31,12 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 		t.Fatalf("the pool has the shared images %v", bases)
 	}
 
-	// A disk that the head names is deleted.
+	// A disk that the head names is deleted, also while no machine has the raw one: the host has noted that it is raw.
 	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, "other"))
+	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", raw)+disk("pulled", containerImage(image.Reference)))
+	apply("2 destroyed")
 	write(disk("pulled", containerImage(image.Reference)))
-	apply("1 destroyed")
+	apply("1 added")
 
 	// So is an image that disks share.
 	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, bases[0]))
