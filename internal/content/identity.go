@@ -25,6 +25,11 @@ var ErrUnrecognized = errors.New("the volume can't be recognized: it does not ha
 	"conversion, or when a new file was put under its name. It was left alone. If it is the right one all the same, take it out of the state " +
 	"(terraform state rm) and import it again; if not, remove it by hand (virsh vol-delete)")
 
+// ErrDataFile is the error of a qcow2 image whose header names another file for its data, which QEMU would open, whatever it is. Neither
+// virtclaim nor the guest of such a disk writes that: somebody else had the image as raw.
+var ErrDataFile = errors.New("its header names another file for its data now, which was not so when it was made or imported. Whoever had it as " +
+	"raw has written that, and can have its guest read and write any file of the host. Restore the disk from a backup, or replace it")
+
 // Identities is what is needed of a host to tell volumes apart.
 type Identities interface {
 	ledger
@@ -72,7 +77,14 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	if err != nil {
 		return found(err)
 	}
-	return Recognize(ctx, h, v, i.Format, i.Generation)
+	if err := Recognize(ctx, h, v, i.Format, i.Generation); err != nil || !hasHeader(v, i.Format) {
+		return err
+	}
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	if err == nil && image.HasDataFile(head) {
+		err = fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrDataFile)
+	}
+	return err
 }
 
 // Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so

@@ -204,3 +204,9 @@ func (q qcow2) checkExtensions(overlay bool) error {
 	}
 	return errors.New("whose header does not end")
 }
+
+// HasDataFile tells whether a head is that of a qcow2 image that keeps its data in another file.
+func HasDataFile(head []byte) bool {
+	q := qcow2(head)
+	return len(q) >= qcow2Incompatible+8 && has(q, 0, magicQcow2) && q.features()&featureDataFile != 0
+}
