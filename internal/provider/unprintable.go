@@ -14,7 +14,7 @@ import (
 // texts are the attributes that may have several lines, and whatever people write: for guests, or for people. XML's rules for
 // description and devices_xml are in their own validators.
 var texts = []string{
-	"description", "devices_xml", "cmdline", "user_data", "network_data", "meta_data",
+	"description", "devices_xml", "user_data", "network_data", "meta_data",
 	"cluster_ca_certificate", "client_certificate", "args", "env",
 }
 
