@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // texts are the attributes that may have several lines, and whatever people write: for guests, or for people. XML's rules for
@@ -88,4 +90,4 @@ func attributeOf(at *tftypes.AttributePath) string {
 	return ""
 }
 
-func isUnprintable(r rune) bool { return isInvisible(r) || r == '\n' || r == '\t' }
+func isUnprintable(r rune) bool { return tfvalue.IsInvisible(r) || r == '\n' || r == '\t' }
