@@ -93,7 +93,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
-	if parsed, err := url.Parse(restConfig.Host); err == nil && parsed.User != nil {
+	if strings.ContainsAny(restConfig.Host, "@?#") {
 		return nil, &ConfigError{Err: fmt.Errorf("the cluster's server in the kubeconfig %w", checkURL(restConfig.Host))}
 	}
 	restConfig.UserAgent = userAgent
@@ -151,6 +151,9 @@ func checkURL(s string) error {
 	case err == nil && parsed.User != nil, strings.Contains(s, "@"):
 		return errors.New("has a user name or a password in the URL, which errors and logs would show. Take it out: credentials for the API server " +
 			"have attributes of their own, those for a proxy belong in the environment (HTTPS_PROXY)")
+	case strings.ContainsAny(s, "?#"):
+		return errors.New("has a query or a fragment in the URL, which errors and logs would show. Take it out, from the ? or # on: the API server " +
+			"wants none, and a token has an attribute of its own")
 	case err != nil || parsed.Host == "":
 		return errors.New("it is no URL; an example is https://192.0.2.1:6443")
 	}

@@ -77,6 +77,7 @@ func TestNewBlamesTheField(t *testing.T) {
 	malformed := write(t, t.TempDir(), "users: [{name: u, user: {token: top-secret-token}}")
 	mistyped := write(t, t.TempDir(), "users: {token: top-secret-token}")
 	withPassword := write(t, t.TempDir(), strings.ReplaceAll(kubeconfig, "https://", "https://me:top-secret-token@"))
+	withQuery := write(t, t.TempDir(), strings.ReplaceAll(kubeconfig, ":6443", ":6443/?token=top-secret-token"))
 	noContext := write(t, t.TempDir(), strings.Replace(kubeconfig, "current-context: first", "", 1))
 	staleContext := write(t, t.TempDir(), strings.Replace(kubeconfig, "current-context: first", "current-context: gone", 1))
 	tests := []struct {
@@ -107,6 +108,12 @@ func TestNewBlamesTheField(t *testing.T) {
 		{"host that is no URL", Config{Host: "https://top-secret-token%zz/"}, "host", "is no URL"},
 		{"password in proxy", Config{Host: "https://a", ProxyURL: "http://me:top-secret-token@proxy"}, "proxy_url", "a password in the URL"},
 		{"password in kubeconfig", Config{ConfigPath: withPassword}, "", "the cluster's server in the kubeconfig has a user name or a password"},
+		{"token in host", Config{Host: "https://a/?token=top-secret-token"}, "host", "a query or a fragment in the URL"},
+		{"token in a host without a scheme", Config{Host: "a?token=top-secret-token"}, "host", "a query or a fragment in the URL"},
+		{"token in a host that is no URL", Config{Host: "https://a%zz?token=top-secret-token"}, "host", "a query or a fragment in the URL"},
+		{"fragment in host", Config{Host: "https://a#top-secret-token"}, "host", "a query or a fragment in the URL"},
+		{"query in proxy", Config{Host: "https://a", ProxyURL: "http://proxy?top-secret-token"}, "proxy_url", "a query or a fragment in the URL"},
+		{"query in kubeconfig", Config{ConfigPath: withQuery}, "", "the cluster's server in the kubeconfig has a query or a fragment"},
 		{"bad authority", Config{Host: "https://a", ClusterCACertificate: "x"}, "cluster_ca_certificate", "PEM"},
 		{"authority and insecure", Config{Host: "https://a", ClusterCACertificate: "x", Insecure: true}, "insecure", "conflicts"},
 		{"certificate without key", Config{Host: "https://a", ClientCertificate: "x"}, "client_certificate", "needs client_key"},

@@ -64,11 +64,26 @@ var storageTypes = map[string]struct {
 // streams are what a character device can be connected with but for file, dev and pipe, which open, and write to, any path.
 var streams = []string{"null", "vc", "pty", "stdio", "udp", "tcp", "unix", "spicevmc", "spiceport", "nmdm", "qemu-vdagent", "dbus"}
 
+// sockets are the folders where a device's socket may be: QEMU deletes what is at the path where it makes one, and who is connected to a
+// service of the host, such as libvirt, has what that gives to its clients. The last one is libvirt's, for those that are given by hand: in
+// the folders below it are those of other machines.
+var sockets = []string{"/run/virtclaim/*", "/var/run/virtclaim/*", "/var/lib/libvirt/qemu/channel/target/*"}
+
+var inputs = []string{"/dev/input/"}
+
 // hostPaths are where a device may name a path of the host, and what it must be below: no image and no device with blocks.
-var hostPaths = map[string]string{
-	"channel/source/path": "", "parallel/source/path": "", "redirdev/source/path": "", "smartcard/source/path": "", // sockets
-	"hostdev/rom/file": "/", "shmem/server/path": "/", "smartcard/database": "/", "smartcard/certificate": "",
-	"input/source/evdev": "/dev/input/", "input/source/dev": "/dev/input/",
+var hostPaths = map[string][]string{
+	"channel/source/path": sockets, "parallel/source/path": sockets, "redirdev/source/path": sockets, "smartcard/source/path": sockets,
+	"hostdev/rom/file": {"/"}, "shmem/server/path": {"/"}, "smartcard/database": {"/"}, "smartcard/certificate": {""}, // the last is a name
+	"input/source/evdev": inputs, "input/source/dev": inputs,
+}
+
+// IsSpecial tells whether a path of the host is that of a device or of libvirt's own sockets and records, or leads through /proc or /sys,
+// where links such as /proc/self/root go anywhere.
+func IsSpecial(name string) bool {
+	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/", "/run/libvirt/", "/var/run/libvirt/"}, func(folder string) bool {
+		return strings.HasPrefix(path.Clean(name)+"/", folder)
+	})
 }
 
 // checkStorage refuses a device that opens storage which nobody keeps others from: what is not in disks is not seen by those who
@@ -108,12 +123,22 @@ func checkHostPath(at, value string) error {
 	switch name := path.Base(at); {
 	case value == "":
 		return nil
-	case allowed && (below == "" || path.Clean(value) == value && strings.HasPrefix(value, below) && (below != "/" || !strings.HasPrefix(value, "/dev/"))):
+	case allowed && slices.ContainsFunc(below, func(folder string) bool { return isBelow(folder, value) }):
 		return nil
 	case allowed:
-		return fmt.Errorf("%s is %q, which must be a path below %s without dots, and no device", at, value, below)
+		return fmt.Errorf("%s is %q, which must be a path below %s without dots, and no device, nor anything below /proc, /sys or /run/libvirt",
+			at, value, strings.Join(below, " or "))
 	case name == "path" || name == "file" || name == "dev" || name == "log" || strings.Contains(value, "/"):
 		return fmt.Errorf("%s names %q of the host, which may be storage that other machines use. For storage use disks", at, value)
 	}
 	return nil
+}
+
+// isBelow takes any text for the folder "", of the root folder only what is not special, and with a * only what is in the folder itself.
+func isBelow(folder, value string) bool {
+	in := strings.HasPrefix(value, folder)
+	if before, own := strings.CutSuffix(folder, "*"); own {
+		in = path.Dir(value)+"/" == before
+	}
+	return folder == "" || in && path.Clean(value) == value && (folder != "/" || !IsSpecial(value))
 }

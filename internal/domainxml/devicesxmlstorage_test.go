@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -43,7 +44,7 @@ func TestCheckDevices_NoStorage(t *testing.T) {
 	}
 	for _, text := range []string{
 		`<memory model='dimm'><target><size unit='M'>64</size><node>0</node></target></memory>`,
-		`<channel type='unix'><source mode='bind' path='/run/a.sock'/><target type='virtio' name='a'/></channel>`,
+		`<channel type='unix'><source mode='bind' path='/run/virtclaim/a.sock'/><target type='virtio' name='a'/></channel>`,
 		`<channel type='spicevmc'><target type='virtio' name='com.redhat.spice.0'/></channel>`,
 		`<redirdev bus='usb' type='spicevmc'/>`,
 		`<smartcard mode='host'/>`,
@@ -54,6 +55,47 @@ func TestCheckDevices_NoStorage(t *testing.T) {
 	} {
 		if err := CheckDevices(text); err != nil {
 			t.Errorf("refused: %s: %v", text, err)
+		}
+	}
+}
+
+// A socket is made where nothing of others can be, and connects with no service of the host; no path leads through /proc or /sys.
+func TestCheckDevices_Sockets(t *testing.T) {
+	for device, text := range map[string]string{
+		"channel":   `<channel type='unix'><source mode='%s' path='%s'/><target type='virtio' name='a'/></channel>`,
+		"parallel":  `<parallel type='unix'><source mode='%s' path='%s'/></parallel>`,
+		"redirdev":  `<redirdev bus='usb' type='unix'><source mode='%s' path='%s'/></redirdev>`,
+		"smartcard": `<smartcard mode='passthrough' type='unix'><source mode='%s' path='%s'/></smartcard>`,
+	} {
+		for path, taken := range map[string]bool{
+			"/run/virtclaim/a.sock": true, "/var/run/virtclaim/a": true, "/var/lib/libvirt/qemu/channel/target/web.a": true,
+			"/var/lib/libvirt/images/a.raw": false, "/var/lib/libvirt/qemu/nvram/db_VARS.fd": false, "/var/lib/libvirt/qemu/save/db.save": false,
+			"/var/lib/libvirt/qemu/domain-1-db/monitor.sock": false, "/run/libvirt/libvirt-sock": false, "/var/run/libvirt/libvirt-sock": false,
+			"/var/lib/libvirt/qemu/channel/target/domain-1-db/org.qemu.guest_agent.0": false, "/run/virtclaim/*/a": false,
+			"/run/docker.sock": false, "/run/virtclaim": false, "/run/virtclaim/": false, "/run/virtclaim/../libvirt/libvirt-sock": false,
+			"/run/virtclaim//a": false, "a.sock": false, "/proc/1/root/run/virtclaim/a": false, "@/run/virtclaim/a": false,
+		} {
+			for _, mode := range []string{"bind", "connect"} {
+				if err := CheckDevices(fmt.Sprintf(text, mode, path)); (err == nil) != taken {
+					t.Errorf("%s %s %s: %v", device, mode, path, err)
+				}
+			}
+		}
+	}
+	for _, path := range []string{
+		"/proc/self/root/dev/sdb", "/proc/1/fd/3", "/sys/block/sda", "/dev", "/dev/sdb", "/run/libvirt/libvirt-sock", "/var/run/libvirt/x",
+	} {
+		for _, text := range []string{
+			`<hostdev mode='subsystem' type='pci'><source><address domain='0' bus='1' slot='0' function='0'/></source><rom file='%s'/></hostdev>`,
+			`<shmem name='a'><server path='%s'/><model type='ivshmem-doorbell'/></shmem>`,
+			`<smartcard mode='host-certificates'><certificate>a</certificate><certificate>b</certificate><certificate>c</certificate><database>%s</database></smartcard>`,
+		} {
+			if err := CheckDevices(fmt.Sprintf(text, path)); err == nil {
+				t.Errorf("taken: %s", fmt.Sprintf(text, path))
+			}
+			if err := CheckDevices(fmt.Sprintf(text, "/usr/share/a")); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

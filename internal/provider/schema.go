@@ -67,7 +67,7 @@ func kubernetesAttributes() map[string]schema.Attribute {
 		"config_context":           text("The kubeconfig's context to use; its current one by default."),
 		"config_context_auth_info": text("The kubeconfig's user to use instead of the context's."),
 		"config_context_cluster":   text("The kubeconfig's cluster to use instead of the context's."),
-		"host":                     text("URL of the API server, without a user or a password in it."),
+		"host":                     text("URL of the API server, without a user, a password or a query in it."),
 		"username":                 text("User name for basic authentication."),
 		"password":                 secret("Password for basic authentication."),
 		"token":                    secret("Bearer token."),

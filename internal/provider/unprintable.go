@@ -9,12 +9,14 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // texts are the attributes that may have several lines, and whatever people write: for guests, or for people. XML's rules for
 // description and devices_xml are in their own validators.
 var texts = []string{
-	"description", "devices_xml", "cmdline", "user_data", "network_data", "meta_data",
+	"description", "devices_xml", "user_data", "network_data", "meta_data",
 	"cluster_ca_certificate", "client_certificate", "args", "env",
 }
 
@@ -88,4 +90,4 @@ func attributeOf(at *tftypes.AttributePath) string {
 	return ""
 }
 
-func isUnprintable(r rune) bool { return isInvisible(r) || r == '\n' || r == '\t' }
+func isUnprintable(r rune) bool { return tfvalue.IsInvisible(r) || r == '\n' || r == '\t' }

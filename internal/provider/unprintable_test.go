@@ -124,6 +124,35 @@ func TestUnprintable_LeavesTextsAlone(t *testing.T) {
 	}
 }
 
+// A kernel's command line is one line: what XML has no character for would be stored as another one.
+func TestUnprintable_CommandLine(t *testing.T) {
+	schema := schemas(NewServer("test"))(t.Context()).ResourceSchemas["virtclaim_virtual_machine"]
+	typ := schema.ValueType().(tftypes.Object)
+	for cmdline, refused := range map[string]bool{"console=ttyS0 a=\"b c\"": false, "a\x1b[2J": true, "a\nb": true, "a\x00": true} {
+		for _, v := range hostileValues(typ, tftypes.NewAttributePath()) {
+			if attributeOf(v.at) != "cmdline" {
+				continue
+			}
+			value, err := tftypes.Transform(v.value, func(at *tftypes.AttributePath, now tftypes.Value) (tftypes.Value, error) {
+				if at.Equal(v.at) {
+					return tftypes.NewValue(tftypes.String, cmdline), nil
+				}
+				return now, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := tfprotov6.NewDynamicValue(typ, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := unprintable(schema, &config); (len(found) > 0) != refused {
+				t.Errorf("%q: %v", cmdline, found)
+			}
+		}
+	}
+}
+
 // A machine or disk is not made, nor renamed, under a name by which others know what virtclaim makes for itself. One that exists stays
 // and can be destroyed.
 func TestReservedNames_OnlyForWhatIsMade(t *testing.T) {

@@ -3,7 +3,6 @@ package tfvalue
 import (
 	"context"
 	"fmt"
-	pathpkg "path"
 	"slices"
 	"strings"
 
@@ -11,6 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
 // rule refuses texts for which ok is false.
@@ -70,7 +71,10 @@ func isNoXML(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0xfffd && r <= 0xffff
 }
 
-// NoDevice refuses a device of the host, which may be a disk.
+// NoDevice refuses a device of the host, which may be a disk, and what leads to one: a path through /proc or /sys.
 func NoDevice() validator.String {
-	return rule{"Invalid path", "must not be a device", func(s string) bool { return s == "/dev/null" || !strings.HasPrefix(pathpkg.Clean(s), "/dev/") }}
+	return rule{
+		"Invalid path", "must not be a device, nor below /proc, /sys or /run/libvirt",
+		func(s string) bool { return s == "/dev/null" || !domainxml.IsSpecial(s) },
+	}
 }

@@ -17,7 +17,9 @@ func TestText_Validators(t *testing.T) {
 	}{
 		{"path", AbsolutePath(), []string{"/", "/a/..b", "/a b"}, []string{"", "a", "../a", "/a/../b", "/.."}},
 		{"XML", XMLText(), []string{"two\n\tlines", "ünïcödé 🖥 \u200f"}, []string{"\x00", "\x1b", "\r", "\x7f", "\u009b", "\uffff", "\ufffd"}},
-		{"device", NoDevice(), []string{"/var/log/a", "/dev/null"}, []string{"/dev/sdb", "//dev/sdb", "/dev/mapper/a"}},
+		{"device", NoDevice(), []string{"/var/log/a", "/dev/null", "/devices/a", "/procs"}, []string{
+			"/dev", "/dev/sdb", "//dev/sdb", "/dev/mapper/a", "/proc/self/root/dev/sdb", "/./proc/1/fd/3", "/sys/a", "/run/libvirt/a", "/var/run/libvirt/a",
+		}},
 	} {
 		check := func(v types.String) bool {
 			var answer validator.StringResponse

@@ -1,6 +1,7 @@
 package persistentvolumeclaim
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,32 @@ func TestARecordThatCanNotBeReadIsShownByItsID(t *testing.T) {
 	want := []bindingModel{{ID: "a"}, {ID: "b", Name: types.StringValue("golden"), AccessMode: types.StringValue("read-shared")}}
 	if !slices.Equal(m.Bindings, want) {
 		t.Errorf("got %+v", m.Bindings)
+	}
+}
+
+// Who may edit a claim writes what he likes into records and annotations: no terminal is to do what they say.
+func TestLook_TextsAreVisible(t *testing.T) {
+	const raw, seen = "a\x1b[2J\u202e\nb", "a\\x1b[2J\\u202e\nb"
+	c, pv := objects()
+	record, err := json.Marshal(map[string]any{"owner": raw, "name": raw, "nonces": []string{"n"}, "mode": "read-shared", "claimUID": "claim-uid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Annotations = map[string]string{"virtclaim.io/binding.a": string(record), "volume.beta.kubernetes.io/storage-class": raw}
+	pv.Spec.ISCSI.IQN = "iqn.2001-04.com.example:a\u202eb"
+	m, _ := lookAt(t, nil, c, pv)
+	if len(m.Bindings) != 1 || m.Bindings[0].Owner.ValueString() != seen || m.Bindings[0].Name.ValueString() != seen {
+		t.Errorf("the bindings are %+v", m.Bindings)
+	}
+	if m.StorageClass.ValueString() != seen {
+		t.Errorf("the storage class is %s", m.StorageClass)
+	}
+	if shown := m.DiskXML.ValueString() + m.VolumeError.ValueString(); !strings.Contains(shown, `\u202e`) || strings.Contains(shown, "\u202e") {
+		t.Errorf("the volume is %q", shown)
+	}
+	c.Spec.VolumeName = raw
+	if m, _ = lookAt(t, nil, c, pv); m.VolumeName.ValueString() != seen || strings.ContainsAny(m.VolumeError.ValueString(), "\x1b\u202e") {
+		t.Errorf("the volume is %s, %s", m.VolumeName, m.VolumeError)
 	}
 }
 

@@ -68,24 +68,24 @@ func (m *model) show(seen claim.Previewed) error {
 	if err != nil {
 		return err
 	}
-	m.DiskXML = types.StringValue(xml)
+	m.DiskXML = text(xml)
 	if s := seen.Secret; s != nil {
-		m.SecretRef = &secretRefModel{Namespace: s.Namespace, Name: s.Name}
+		m.SecretRef = &secretRefModel{Namespace: tfvalue.Visible(s.Namespace), Name: tfvalue.Visible(s.Name)}
 	}
 	return nil
 }
 
 func (m *model) showClaim(c *corev1.PersistentVolumeClaim) {
-	m.UID = types.StringValue(string(c.UID))
+	m.UID = text(string(c.UID))
 	m.Phase = types.StringValue(string(corev1.ClaimPending)) // until a controller has seen it
 	if c.Status.Phase != "" {
-		m.Phase = types.StringValue(string(c.Status.Phase))
+		m.Phase = text(string(c.Status.Phase))
 	}
-	m.VolumeName = tfvalue.OrNull(c.Spec.VolumeName)
-	m.StorageClass = tfvalue.OrNull(storagehelpers.GetPersistentVolumeClaimClass(c))
+	m.VolumeName = text(c.Spec.VolumeName)
+	m.StorageClass = text(storagehelpers.GetPersistentVolumeClaimClass(c))
 	m.VolumeMode = types.StringValue(string(corev1.PersistentVolumeFilesystem)) // Kubernetes' default
 	if c.Spec.VolumeMode != nil {
-		m.VolumeMode = types.StringValue(string(*c.Spec.VolumeMode))
+		m.VolumeMode = text(string(*c.Spec.VolumeMode))
 	}
 	m.Capacity = types.Int64Null()
 	if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {
@@ -93,12 +93,12 @@ func (m *model) showClaim(c *corev1.PersistentVolumeClaim) {
 	}
 	m.AccessModes = []string{}
 	for _, mode := range c.Status.AccessModes {
-		m.AccessModes = append(m.AccessModes, string(mode))
+		m.AccessModes = append(m.AccessModes, tfvalue.Visible(string(mode)))
 	}
 	m.Bindings = []bindingModel{}
 	for _, r := range reservation.Look(c) {
 		m.Bindings = append(m.Bindings, bindingModel{
-			ID: r.ID, Owner: tfvalue.OrNull(r.Owner), Name: tfvalue.OrNull(r.Name), AccessMode: tfvalue.OrNull(string(r.Mode)),
+			ID: tfvalue.Visible(r.ID), Owner: text(r.Owner), Name: text(r.Name), AccessMode: text(string(r.Mode)),
 		})
 	}
 }
@@ -106,7 +106,9 @@ func (m *model) showClaim(c *corev1.PersistentVolumeClaim) {
 func (m *model) showPods(uses []cluster.PodUse) {
 	m.Pods = []podModel{}
 	for _, u := range uses {
-		m.Pods = append(m.Pods, podModel{Name: u.Name, ReadOnly: u.ReadOnly, Node: tfvalue.OrNull(u.Node), Phase: string(u.Phase)})
+		m.Pods = append(m.Pods, podModel{
+			Name: tfvalue.Visible(u.Name), ReadOnly: u.ReadOnly, Node: text(u.Node), Phase: tfvalue.Visible(string(u.Phase)),
+		})
 	}
 }
 
@@ -117,7 +119,11 @@ func reason(err error) types.String {
 	case err == nil:
 		return types.StringNull()
 	case errors.As(err, &blamed) && blamed.Attribute != "":
-		return types.StringValue(fmt.Sprintf("%s: %s", blamed.Attribute, err))
+		return text(fmt.Sprintf("%s: %s", blamed.Attribute, err))
 	}
-	return types.StringValue(err.Error())
+	return text(err.Error())
 }
+
+// text is what the cluster says, fit for a terminal as diagnostics are: who may edit a claim writes annotations at will, and Terraform
+// prints a text of several lines as it is. Null when it is empty.
+func text(s string) types.String { return tfvalue.OrNull(tfvalue.Visible(s)) }

@@ -59,7 +59,8 @@ func portAttribute(description string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true, MarkdownDescription: description,
 		Attributes: map[string]schema.Attribute{
-			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it.", false, tfvalue.NoDevice()),
+			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it, which is appended to what is there. A volume of a "+
+				"storage pool, or a disk of any machine, is refused.", false, tfvalue.NoDevice()),
 		},
 	}
 }

@@ -75,6 +75,9 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (id string, ru
 	if !errors.Is(err, host.ErrNotFound) {
 		return "", false, err
 	}
+	if err := l.checkLogs(ctx, domainxml.Machine{}, want); err != nil {
+		return "", false, err
+	}
 	// The UUID is made here, so that a domain whose host answers no more can be found again.
 	want.UUID = uuid.NewString()
 	text, err := domainxml.Build(want.WithMACs(domainxml.Machine{}, newMAC))
@@ -102,6 +105,9 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, l.inAnotherState(is.Mark), is.Name)
 	}
 	if err := refuseExternal(is, want); err != nil {
+		return "", false, err
+	}
+	if err := l.checkLogs(ctx, is, want); err != nil {
 		return "", false, err
 	}
 	if want.Emulates(is) {
@@ -165,6 +171,13 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
 	l.mayRestart = power.on && power.restart
 	if err := l.checkChains(ctx, uuid, want, !power.on && power.force); err != nil {
+		return nil, false, err
+	}
+	was, err := l.stored(ctx, uuid)
+	if err == nil {
+		err = l.checkLogs(ctx, was, want)
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	if err := l.persist(ctx, uuid); err != nil {
