@@ -9,6 +9,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
+// twoDisks are masters that an overlay may be over.
+var twoDisks = externalDisk("lower", `size = "1Mi"`) + externalDisk("beside", `size = "1Mi"`)
+
 // rebased is a machine over a disk that is an overlay, which somebody else pulls or rebases.
 type rebased struct {
 	*testing.T
@@ -18,8 +21,8 @@ type rebased struct {
 	write        func(title, overlay string)
 }
 
-// rebasedMachine applies one, whose guest does nothing.
-func rebasedMachine(t *testing.T) rebased {
+// rebasedMachine applies one, whose guest does nothing. lower is the volume of its master, which more makes.
+func rebasedMachine(t *testing.T, lower, more string) rebased {
 	t.Helper()
 	l := acctest.Lab(t)
 	host := l.Hosts["host-a"]
@@ -28,9 +31,9 @@ func rebasedMachine(t *testing.T) rebased {
 		t.Helper()
 		return acctest.Must(host.Virsh(t.Context(), args...))(t)
 	}
-	r.overlay = externalDisk("root", "copy_mode = \"copy-on-write\"\n  source = { volume = virtclaim_disk.lower.volume }")
+	r.overlay = externalDisk("root", "copy_mode = \"copy-on-write\"\n  source = { volume = "+lower+".volume }")
 	r.write = func(title, overlay string) {
-		r.cli.Write("main.tf", acctest.Provider(l, "rebased")+externalDisk("lower", `size = "1Mi"`)+externalDisk("beside", `size = "1Mi"`)+overlay+machine{
+		r.cli.Write("main.tf", acctest.Provider(l, "rebased")+more+overlay+machine{
 			disks: []string{"root = { volume = virtclaim_disk.root.volume }"}, log: "/dev/null",
 			more: "force_stop = true\n  title = \"" + title + "\"",
 		}.hcl(l))
@@ -59,15 +62,15 @@ func (r rebased) refused(parts ...string) {
 }
 
 // adopted fails the test when what the error advises does not lead to a machine that has the image alone.
-func (r rebased) adopted() {
+func (r rebased) adopted(size string) {
 	r.Helper()
 	r.cli.Must("state", "rm", "virtclaim_disk.root")
-	r.write("b", externalDisk("root", "size = \"1Mi\"\n  format = \"qcow2\""))
+	r.write("b", externalDisk("root", size+"\n  format = \"qcow2\""))
 	r.cli.Must("import", "-no-color", "virtclaim_disk.root", "host-a/ssd/root")
 	if out := r.cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 2 changed, 0 destroyed") || strings.Contains(out, "no overlay of") {
 		r.Errorf("the image was not just adopted:\n%s", out)
 	}
-	if xml := r.virsh("dumpxml", "web", "--inactive"); strings.Contains(xml, filepath.Join(filepath.Dir(r.top), "lower")) {
+	if xml := r.virsh("dumpxml", "web", "--inactive"); strings.Contains(xml, filepath.Join(filepath.Dir(r.top), "lower")) || strings.Contains(xml, "<image name=\"iqn") || strings.Contains(xml, `protocol='iscsi'`) {
 		r.Errorf("the master is still below it:\n%s", xml)
 	}
 	if out := r.cli.Must("plan", "-no-color"); !strings.Contains(out, "No changes.") || strings.Contains(out, "Warning: Disk") {
@@ -85,14 +88,14 @@ func (r rebased) rebase(args ...string) {
 // Who pulls an overlay from its master has all of the guest's data in the one image, and the master may change. It is never put over the
 // master again, while the guest goes on with it.
 func TestAccVirtualMachine_PulledOverlay(t *testing.T) {
-	r := rebasedMachine(t)
+	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("blockpull", "web", "vda", "--wait")
 	id := r.virsh("domid", "web")
 	r.refused("no overlay of", "lower", "terraform state rm")
 	if out := r.cli.Must("plan", "-no-color"); !message("Warning: Disk root of machine web", "no overlay of", "lower", "terraform state rm", "can't be updated.").MatchString(out) {
 		t.Errorf("the machine does not warn:\n%s", out)
 	}
-	r.adopted()
+	r.adopted(`size = "1Mi"`)
 	if after := r.virsh("domid", "web"); after != id {
 		t.Error("the machine was restarted")
 	}
@@ -101,7 +104,7 @@ func TestAccVirtualMachine_PulledOverlay(t *testing.T) {
 
 // Of a machine that is off the image's head alone tells.
 func TestAccVirtualMachine_RebasedOverlay(t *testing.T) {
-	r := rebasedMachine(t)
+	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("destroy", "web")
 	beside := filepath.Join(filepath.Dir(r.top), "beside")
 	format := "raw"
@@ -114,13 +117,45 @@ func TestAccVirtualMachine_RebasedOverlay(t *testing.T) {
 	r.refused("no overlay of", "lower", "its head names", "beside")
 	r.rebase("-b", "")
 	r.refused("no overlay of", "lower", "its head names nothing", "terraform state rm")
-	r.adopted()
+	r.adopted(`size = "1Mi"`)
 	r.cli.Must("destroy", "-auto-approve")
 }
 
 // What was pulled or rebased can be destroyed as it is: nothing of it is elsewhere.
 func TestAccVirtualMachine_RebasedOverlayIsDestroyed(t *testing.T) {
-	r := rebasedMachine(t)
+	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("blockpull", "web", "vda", "--wait")
+	r.cli.Must("destroy", "-auto-approve")
+}
+
+// The head of an overlay never names network storage: the domain's chain alone tells that it was pulled, so that the domain stays until the
+// image is adopted.
+func TestAccVirtualMachine_PulledOverlayOfNetworkStorage(t *testing.T) {
+	l := acctest.Lab(t)
+	acctest.Claim(t, l, "rebased", "golden", acctest.LUN(t, l, false, "golden"))
+	r := rebasedMachine(t, "virtclaim_volume_binding.golden", claimBinding("rebased", "golden", "read-shared", "host-a"))
+	r.virsh("blockpull", "web", "vda", "--wait")
+	for _, running := range []bool{true, false} {
+		if !running {
+			r.virsh("destroy", "web")
+		}
+		if out := r.cli.Must("plan", "-no-color"); !message("no overlay of", "terraform state rm", "can't be updated or destroyed").MatchString(out) {
+			t.Errorf("running %v: the plan does not warn:\n%s", running, out)
+		}
+		r.write("b", r.overlay)
+		for _, args := range [][]string{{"apply"}, {"destroy"}} {
+			before := r.virsh("dumpxml", "web", "--inactive")
+			out, err := r.cli.Run(append(args, "-auto-approve", "-no-color", "-refresh=false")...)
+			if err == nil || !message("nothing was changed", "no overlay of", "terraform state rm").MatchString(out) {
+				t.Errorf("running %v: %s was not refused: %v\n%s", running, args, err, out)
+			}
+			if after := r.virsh("dumpxml", "web", "--inactive"); after != before {
+				t.Errorf("running %v: the domain was changed:\n%s", running, after)
+			}
+		}
+	}
+	size := r.virsh("vol-dumpxml", "root", "--pool", "ssd")
+	size, _, _ = strings.Cut(size[strings.Index(size, "<capacity unit='bytes'>")+len("<capacity unit='bytes'>"):], "<")
+	r.adopted("size = \"" + size + "\"")
 	r.cli.Must("destroy", "-auto-approve")
 }
