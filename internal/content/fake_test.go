@@ -226,6 +226,15 @@ func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVol
 	return host.StorageVolume{}, host.ErrNotFound
 }
 
+func (h *fakeHost) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
+	for _, v := range h.volumes {
+		if v.Path == path {
+			return v.StorageVolume, nil
+		}
+	}
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
 func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 	if h.volumes[pool+"/"+name] == nil {
 		return host.ErrNotFound

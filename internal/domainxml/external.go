@@ -28,13 +28,23 @@ type External struct {
 	Job string
 	// Snapshot is the name of the snapshot that made the top image. The host is asked; empty where it knows none.
 	Snapshot string
+	// Cut tells that virtclaim's top image is there alone, or over fewer images than is noted: it was pulled from the others.
+	Cut bool
 	// Live tells that the running domain has this chain, and not only the stored definition.
 	Live bool
 }
 
+// TakeCut says what to do about an overlay that somebody else has pulled or rebased.
+const TakeCut = "Have it taken as it is; a machine that runs goes on meanwhile: take the disk out of the state (terraform state rm <address of the " +
+	"disk>), remove source and copy_mode from its configuration (or, if it is over another disk now, give it that one as its source; one " +
+	"without a source needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
+
 // IsAdoptedBy tells whether a volume is the chain as it is, so that defining it takes nothing away.
 func (e External) IsAdoptedBy(v volume.Volume) bool {
 	n := min(len(e.Chain), len(v.Images))
+	if e.Cut && len(v.Images) != len(e.Chain) {
+		return false
+	}
 	return e.Job == "" && n > 0 && slices.EqualFunc(e.Chain[:n], v.Images[:n], func(a, b volume.Image) bool { return a.Name == b.Name })
 }
 
@@ -164,7 +174,32 @@ func external(d libvirtxml.DomainDisk, chain []volume.Image, own, other []string
 		e.Depth = 0
 	}
 	e.Base = baseOf(d, chain, e.Depth)
-	return e, e.Depth > 0 || e.Depth < 0 && len(own) > 0 || e.Job != ""
+	e.Cut = e.Job == "" && isCut(d, chain, own, other)
+	return e, e.Cut || e.Depth > 0 || e.Depth < 0 && len(own) > 0 || e.Job != ""
+}
+
+// isCut tells whether a disk is known to have less below its top image than all have noted who know that.
+func isCut(d libvirtxml.DomainDisk, chain []volume.Image, noted ...[]string) (is bool) {
+	for _, names := range noted {
+		if len(names) == 0 || len(chain) == 0 || names[0] != chain[0].Name {
+			continue
+		}
+		if len(names) <= len(chain) {
+			return false
+		}
+		is = true
+	}
+	return is && isWhole(d)
+}
+
+// isWhole tells whether a disk's chain is told to its end. What a definition leaves out, libvirt finds out when it starts the domain.
+func isWhole(d libvirtxml.DomainDisk) bool {
+	for b := d.BackingStore; b != nil; b = b.BackingStore {
+		if b.Format == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // baseOf names an image below the top one for a block job: by its path, or else by its place in the running chain.

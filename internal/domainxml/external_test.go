@@ -28,11 +28,18 @@ func externalBacking(path, below string) string {
 	return `<backingStore type="file" index="3"><format type="qcow2"/><source file="` + path + `"/>` + below + `</backingStore>`
 }
 
+// twoNoted is externalDomain with a master noted below the image /ours.
+func twoNoted(inside string) string {
+	return strings.Replace(externalDomain("/ours", inside), "</disk></machine>",
+		`<image name="/master" access-mode="read-shared"><host>a</host></image></disk></machine>`, 1)
+}
+
 // What runs, what is stored and what is noted tell apart who has put what on top of a disk, has moved it, or is about to.
 func TestExternals(t *testing.T) {
 	const end = `<backingStore/>`
 	ours := externalSource("/ours", end)
 	snapped := externalSource("/snap", externalBacking("/ours", end))
+	over := externalSource("/ours", externalBacking("/master", end))
 	twice := externalSource("/snap2", externalBacking("/snap", externalBacking("/ours", externalBacking("/master", end))))
 	for name, c := range map[string]struct {
 		stored, live string
@@ -57,6 +64,13 @@ func TestExternals(t *testing.T) {
 		"a copy that runs":                    {externalDomain("/ours", ours), externalDomain("/ours", ours+`<mirror type="file" job="copy"><format type="qcow2"/><source file="/copy"/></mirror>`), 0, "", "copy", true},
 		"a commit that runs":                  {externalDomain("/ours", snapped), externalDomain("/ours", snapped+`<mirror type="file" job="active-commit"><format type="qcow2"/><source file="/ours"/></mirror>`), 1, "/ours", "active-commit", true},
 		"on top after the commit, as adopted": {externalDomain("/snap", ours), externalDomain("/ours", ours), -1, "", "", true},
+		"pulled from its master":              {twoNoted(ours), twoNoted(ours), 0, "", "", true},
+		"pulled, as only runs":                {twoNoted(over), twoNoted(ours), 0, "", "", true},
+		"pulled, and off":                     {twoNoted(ours), "", 0, "", "", true},
+		"pulled, and adopted since":           {externalDomain("/ours", ours), twoNoted(ours), 0, "", "", false},
+		"over its master":                     {twoNoted(over), twoNoted(over), 0, "", "", false},
+		"its master is left out":              {twoNoted(externalSource("/ours", "")), "", 0, "", "", false},
+		"over a master at the next start":     {twoNoted(over), externalDomain("/ours", ours), 0, "", "", false},
 	} {
 		all, err := Externals(c.stored, c.live)
 		e, is := all["root"]
@@ -108,6 +122,21 @@ func TestMachine_Replaced(t *testing.T) {
 		keys := m.Replaced(Machine{Disks: map[string]Disk{"root": {Volume: volume.Volume{Images: images}}}})
 		if (len(keys) == 1) != replaced {
 			t.Errorf("%q replaces %v", want, keys)
+		}
+	}
+}
+
+// A disk that was pulled from its master is never put over that again, but taken as it is.
+func TestMachine_ReplacedPulled(t *testing.T) {
+	m, err := Parse(twoNoted(externalSource("/ours", `<backingStore/>`)))
+	if err != nil || !m.External["root"].Cut {
+		t.Fatalf("%+v, %v", m.External, err)
+	}
+	for n, replaced := range map[int]bool{0: true, 1: false, 2: true} {
+		images := []volume.Image{{Type: "file", Name: "/ours"}, {Type: "network", Name: "/master"}}[:n]
+		keys := m.Replaced(Machine{Disks: map[string]Disk{"root": {Volume: volume.Volume{Images: images}}}})
+		if (len(keys) == 1) != replaced {
+			t.Errorf("%d images replace %v", n, keys)
 		}
 	}
 }

@@ -21,6 +21,9 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 		return fmt.Sprintf("a backup of %s runs. Wait until it has ended (virsh domjobinfo %[2]s), or end it: virsh domjobabort %[2]s", is, domain)
 	case e.Job != "":
 		return fmt.Sprintf("a block job (%s) runs on %s. Wait until it has ended, or end it: virsh blockjob %s %s --abort", e.Job, is, domain, e.Target)
+	case e.Cut && len(e.Chain) > 0 && len(e.Noted) > len(e.Chain):
+		return fmt.Sprintf("%s opens its volume %s, which is no overlay of %s any more, as after virsh blockpull: over that it would be a "+
+			"mix of two disks. %s", is, e.Chain[0].Name, e.Noted[len(e.Chain)], domainxml.TakeCut)
 	case e.Depth > 0:
 		return explainOverlay(is, domain, e)
 	case len(e.Chain) == 0 || len(e.Noted) == 0:
@@ -76,7 +79,7 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
 		for _, disk := range slices.Sorted(maps.Keys(all)) {
-			if has(all[disk], image) {
+			if !all[disk].Cut && has(all[disk], image) { // what was pulled has all that its machine has written
 				refused = append(refused, fmt.Errorf("%w: on host %s, %s", ErrInUse, key, ExplainExternal(d.Name, disk, all[disk])))
 			}
 		}

@@ -51,6 +51,25 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 	}
 }
 
+// What was pulled from its master has all that its machine has written: it is grown, cloned and detached like any other.
+func TestExternal_PulledIsFree(t *testing.T) {
+	data := image("/ssd/data", "g")
+	d := machine(t, "prod", "virtio", 0, data, image("/ssd/lower", "l"))
+	below := regexp.MustCompile(`(?s)<backingStore.*</backingStore>`)
+	d.Stored, d.Live = below.ReplaceAllString(d.Stored, "<backingStore/>"), below.ReplaceAllString(d.Live, "<backingStore/>")
+	if all, err := domainxml.Externals(d.Stored, d.Live); err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	d.Live = ""
+	h := &fakeHost{domains: []host.Domain{d}}
+	if err := guard.External(t.Context(), "a", h, data); err != nil {
+		t.Error(err)
+	}
+	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); err != nil || len(h.done) == 0 {
+		t.Errorf("%v, %v", err, h.done)
+	}
+}
+
 // What is below an overlay from when a machine was off is in use: its definition does not say so, its metadata do.
 func TestUsers_BelowAnOverlayFromWhenTheMachineWasOff(t *testing.T) {
 	data := image("/ssd/data", "g")
@@ -77,11 +96,12 @@ func TestExplainExternal(t *testing.T) {
 		"start the domain (virsh start web) and run: virsh blockcommit web vda --base /ours": {
 			Chain: []volume.Image{snapshot, ours}, Depth: 1, Base: "/ours", Noted: []string{"/ours"},
 		},
-		"the index that virsh dumpxml web shows at /ours":     {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
-		"opens /snap and not its volume /ours":                {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
-		"a block job (active-commit) runs on disk root (vda)": {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},
-		"a backup of disk root (vda) of domain web runs":      {Job: "backup"},
-		"virsh blockjob web vda --abort":                      {Job: "copy"},
+		"the index that virsh dumpxml web shows at /ours":                {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
+		"opens /snap and not its volume /ours":                           {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
+		"opens its volume /ours, which is no overlay of /lower any more": {Chain: []volume.Image{ours}, Cut: true, Noted: []string{"/ours", "/lower"}},
+		"a block job (active-commit) runs on disk root (vda)":            {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},
+		"a backup of disk root (vda) of domain web runs":                 {Job: "backup"},
+		"virsh blockjob web vda --abort":                                 {Job: "copy"},
 	} {
 		e.Target = "vda"
 		if got := guard.ExplainExternal("web", "root", e); !strings.Contains(got, want) {

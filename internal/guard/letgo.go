@@ -52,7 +52,7 @@ func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owner
 
 // refusal says why a use can't be ended; nil when it can.
 func (u Use) refusal(image volume.Image, owners []string) error {
-	if e, is, err := u.external(); err != nil || is && !u.isCopy {
+	if e, is, err := u.external(); err != nil || is && !e.Cut && !u.isCopy {
 		return cmp.Or(err, fmt.Errorf("%w: on host %s, %s", ErrInUse, u.Host, ExplainExternal(u.Domain, u.Device.Key, e)))
 	}
 	var why string

@@ -111,8 +111,7 @@ func (q qcow2) extensions() (all []extension, end int, err error) {
 
 // backingName is the name of the backing file, and where header and name end. It must follow the extensions, as QEMU writes it.
 func (q qcow2) backingName(after int) (name []byte, end int, err error) {
-	const sizeAt = 16
-	at, size := q.long(qcow2Backing), uint64(q.word(sizeAt))
+	at, size := q.long(qcow2Backing), uint64(q.word(qcow2BackingSize))
 	if at == 0 {
 		return nil, after, nil
 	}

@@ -12,6 +12,7 @@ const magicQcow2 = "QFI\xfb"
 const (
 	qcow2Version       = 4
 	qcow2Backing       = 8
+	qcow2BackingSize   = 16
 	qcow2ClusterBits   = 20
 	qcow2Size          = 24
 	qcow2Crypt         = 32

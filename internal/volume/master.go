@@ -12,6 +12,9 @@ func (v Volume) Uses() []Image {
 	return images
 }
 
+// IsRemote tells whether storage is on the network, also when the host itself has logged in to it.
+func (i Image) IsRemote() bool { return i.Type == "network" || iscsiUnit(i).name != "" }
+
 // IsDisk tells whether the image is a disk of a host's storage pool, which is no claim's: below an overlay it is only ever
 // read, and nothing else limits who may read it.
 func (i Image) IsDisk() bool { return i.Type == "file" && i.Binding == "" }

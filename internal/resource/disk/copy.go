@@ -19,10 +19,8 @@ import (
 // prepareMaster measures a master whose size is not known for sure, and has the disk ask who writes to it. A claim may say
 // less than its storage has, and what is on a clone that ends there is broken.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
-	for _, i := range spec.Master.Images {
-		if err := content.RecognizeImage(ctx, h, i); err != nil {
-			return fmt.Errorf("the master %s: %w", i.Name, err)
-		}
+	if err := content.RecognizeChain(ctx, h, spec.Master.Images); err != nil {
+		return fmt.Errorf("the master: %w", err)
 	}
 	if spec.Master.Capacity == nil || spec.Mode == volume.Clone && spec.Master.Images[0].Type != "file" {
 		xml, err := domainxml.DiskXML(spec.Master)

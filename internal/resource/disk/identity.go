@@ -33,9 +33,23 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 	err = content.Recognize(ctx, h, v, own.Images[0].Format, id)
 	if errors.Is(err, content.ErrUnrecognized) {
 		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s.", m.Host.ValueString(), err))
-		err = nil
+		return v, id, nil
+	}
+	if err == nil {
+		err = warnOfBacking(ctx, h, m, own, diags)
 	}
 	return v, id, err
+}
+
+// warnOfBacking says with every plan that somebody else has pulled the disk from its master, or rebased it.
+func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume, diags *diag.Diagnostics) error {
+	err := content.CheckBacking(ctx, h, own.Images)
+	if errors.Is(err, content.ErrRebased) {
+		diags.AddWarning(fmt.Sprintf("Disk %s is no overlay of its master any more", m.ID.ValueString()), fmt.Sprintf(
+			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))
+		return nil
+	}
+	return err
 }
 
 // gone removes what is left of a disk that is gone, and says what nobody would expect: that another volume has its name, and that a

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -30,6 +32,7 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 		addError(diags, state, "The chain of the imported disk is not known", err)
 		return
 	}
+	uses = slices.DeleteFunc(uses, func(u guard.Use) bool { return isOutdated(u, v) })
 	if u := contradiction(uses, master); u != nil {
 		diags.AddAttributeError(plan.masterPath(), "Another master than it has", fmt.Sprintf(
 			"The imported disk %s is %s in domain %s on host %s (disk %s), and can't be made %s. Give it the source and the copy_mode that it "+
@@ -43,6 +46,11 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 				"taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",
 			state.ID.ValueString(), overlayOf(master)))
 	}
+}
+
+// isOutdated tells whether only a definition says what is below the image, and the image's head says that it was rebased since.
+func isOutdated(u guard.Use, v host.StorageVolume) bool {
+	return !u.Live && !u.Saved && v.Format == "qcow2" && len(below(u)) > 0 && content.IsOther(v.Backing, v.Path, below(u)[0])
 }
 
 // below is what a use has below the image.

@@ -83,12 +83,16 @@ func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machi
 	if err != nil {
 		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 	}
-	return refuseExternal(is, want)
+	if err := refuseExternal(is, want); err != nil {
+		return err
+	}
+	return l.checkBacking(ctx, want)
 }
 
 // checkEnd refuses to end a domain when that would lose what somebody else has made of a disk, or while a block job runs. Of a QEMU that
-// does not answer nobody knows the jobs: it can be ended all the same. So can a domain that is gone.
-func (l life) checkEnd(ctx context.Context, uuid string) error {
+// does not answer nobody knows the jobs: it can be ended all the same. So can a domain that is gone, and one whose disks were only pulled from
+// what the heads of overlays name: nothing of those is elsewhere. was is the machine in state.
+func (l life) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) error {
 	is, live, err := l.chains(ctx, uuid, domainxml.Machine{})
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
@@ -96,6 +100,7 @@ func (l life) checkEnd(ctx context.Context, uuid string) error {
 	if err != nil {
 		return err
 	}
+	maps.DeleteFunc(is.External, func(key string, e domainxml.External) bool { return isForgotten(e, was.Disks[key].Volume) })
 	l.completeExternal(ctx, uuid, is.External)
 	if err := l.addJobs(ctx, uuid, live, &is); err != nil {
 		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
@@ -176,13 +181,32 @@ func refuseExternal(is, want domainxml.Machine) error {
 }
 
 // warnOfExternal says with every plan what somebody else has done to the disks.
-func (m model) warnOfExternal(is domainxml.Machine, diags *diag.Diagnostics) {
+func (m model) warnOfExternal(ctx context.Context, is domainxml.Machine, diags *diag.Diagnostics) {
+	if len(is.External) == 0 {
+		return
+	}
+	was := m.was(ctx)
 	for _, key := range slices.Sorted(maps.Keys(is.External)) {
 		// Of warnings with one summary Terraform shows the first only.
 		diags.AddAttributeWarning(diskPath(key), fmt.Sprintf("Disk %s of machine %s is not only virtclaim's", key, m.Name.ValueString()),
-			fmt.Sprintf("On host %s, %s. Until then the machine can't be updated or destroyed.", m.Host.ValueString(),
-				guard.ExplainExternal(is.Name, key, is.External[key])))
+			fmt.Sprintf("On host %s, %s. Until then the machine can't be updated%s.", m.Host.ValueString(),
+				guard.ExplainExternal(is.Name, key, is.External[key]), orDestroyed(is.External[key], was.Disks[key].Volume)))
 	}
+}
+
+// isForgotten tells whether a domain may go without what it shows of a pulled disk. The head of an overlay says it, too, unless its master was
+// network storage: then nobody would know any more that the volume in state is another one.
+func isForgotten(e domainxml.External, v volume.Volume) bool {
+	n := len(e.Chain)
+	return e.Cut && (n >= len(v.Images) || !v.Images[n].IsRemote())
+}
+
+// orDestroyed is empty for what a machine can be destroyed with.
+func orDestroyed(e domainxml.External, v volume.Volume) string {
+	if isForgotten(e, v) {
+		return ""
+	}
+	return " or destroyed"
 }
 
 // withKeptVolume is a disk as the host has it, but for its volume when somebody else has changed its chain: that stays the one in state, which

@@ -68,6 +68,9 @@ type life struct {
 // interrupted creation of the same owner left it; runs tells that it was found running.
 func (l life) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating}
+	if err := l.checkBacking(ctx, want); err != nil {
+		return "", false, err
+	}
 	there, err := l.host.LookupByName(ctx, want.Name)
 	if err == nil {
 		return l.goOn(ctx, there, want)

@@ -60,6 +60,12 @@ func (m model) intent(ctx context.Context, diags *diag.Diagnostics) domainxml.Ma
 	return want
 }
 
+// was is the machine of a state, in which something may be missing.
+func (m model) was(ctx context.Context) domainxml.Machine {
+	var missing diag.Diagnostics
+	return m.intent(ctx, &missing)
+}
+
 // read fills the model with what a machine really is. What is not in libvirt stays: host, timeouts, force_stop.
 func (m *model) read(is domainxml.Machine, active bool) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + is.Name)

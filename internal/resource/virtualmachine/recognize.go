@@ -3,18 +3,29 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// recognize refuses local images that are not the ones that the configuration names: another file may have their path by now.
+// recognize refuses local images that are not the ones that the configuration names: another file may have their path by now, or an overlay
+// may be over something else.
 func (l life) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
-		for _, i := range want.Disks[key].Volume.Images {
-			if err := content.RecognizeImage(ctx, l.host, i); err != nil {
-				return fmt.Errorf("disk %s can't be given to the machine: %w. Run terraform plan, which says what became of the disk", key, err)
-			}
+		if err := content.RecognizeChain(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
+			return fmt.Errorf("disk %s can't be given to the machine: %w. Run terraform plan, which says what became of the disk", key, err)
+		}
+	}
+	return nil
+}
+
+// checkBacking refuses to define chains that the heads of their overlays contradict. It is asked before anything changes.
+func (l life) checkBacking(ctx context.Context, want domainxml.Machine) error {
+	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
+		if err := content.CheckBacking(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
+			return fmt.Errorf("%w: disk %s: %w", errExternal, key, err)
 		}
 	}
 	return nil

@@ -179,7 +179,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
-	state.warnOfExternal(is, &resp.Diagnostics)
+	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
 	if err := state.examine(ctx, life{host: h}, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
@@ -251,7 +251,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err == nil {
-		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString())
+		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
 	}
 	if err == nil {
 		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())

@@ -1,0 +1,91 @@
+package content_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// Only what is known to be another image is one: network storage is never named, and has many names.
+func TestIsOther(t *testing.T) {
+	const byPath = "/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-iqn.2001-04.com.example:disk-lun-1"
+	local := volume.Image{Type: "file", Name: "/ssd/lower", Hosts: []string{"a"}}
+	bound := volume.Image{Type: "block", Name: "/dev/vg/lower", Hosts: []string{"a", "b"}, Binding: "b"}
+	unit := volume.Image{Type: "network", Protocol: "iscsi", Name: "iqn.2001-04.com.example:disk/1"}
+	attached := volume.Image{Type: "block", Name: byPath, Hosts: []string{"a"}}
+	for _, c := range []struct {
+		named string
+		below volume.Image
+		want  bool
+	}{
+		{"/ssd/lower", local, false},
+		{"/ssd//./lower", local, false},
+		{"lower", local, false},
+		{"../ssd/lower", local, false},
+		{"file:/ssd/lower", local, false},
+		{"", local, true},
+		{"/ssd/other", local, true},
+		{"other", local, true},
+		{"nbd://server/export", local, true},
+		{`json:{"driver":"file","filename":"/ssd/lower"}`, local, false},
+		{"/dev/vg/lower", bound, false},
+		{"", bound, true},
+		{"/dev/vg/other", bound, true},
+		{"", unit, false},
+		{"iscsi://10.0.0.1/iqn.2001-04.com.example:disk/1", unit, false},
+		{byPath, unit, false},
+		{"/ssd/other", unit, true},
+		{"", attached, false},
+		{byPath, attached, false},
+	} {
+		if got := content.IsOther(c.named, "/ssd/root", c.below); got != c.want {
+			t.Errorf("%q over %s: %v", c.named, c.below.Name, got)
+		}
+	}
+}
+
+// An overlay is refused when its own head says that it is over something else; what another volume of its name says is nobody's.
+func TestCheckBacking(t *testing.T) {
+	const id = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
+	naming := func(backing string) []byte {
+		head := qcow2(1 << 20)
+		if backing != "" {
+			copy(head[1024:], backing)
+			binary.BigEndian.PutUint64(head[8:], 1024)
+			binary.BigEndian.PutUint32(head[16:], uint32(len(backing)))
+		}
+		return head
+	}
+	top := volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/root", Generation: id}
+	lower := volume.Image{Type: "file", Format: "raw", Name: "/ssd/lower", Generation: "l"}
+	alone, raw := top, top
+	alone.Generation, raw.Format = "", "raw"
+	for name, c := range map[string]struct {
+		head  []byte
+		chain []volume.Image
+		want  error
+	}{
+		"as it was made":             {naming("/ssd/lower"), []volume.Image{top, lower}, nil},
+		"pulled":                     {naming(""), []volume.Image{top, lower}, content.ErrRebased},
+		"pulled, with its identity":  {giveIdentity(t, naming(""), id), []volume.Image{top, lower}, content.ErrRebased},
+		"over another one":           {naming("/ssd/other"), []volume.Image{top, lower}, content.ErrRebased},
+		"taken as it is":             {naming(""), []volume.Image{top}, nil},
+		"below another overlay":      {naming(""), []volume.Image{{Type: "file", Name: "/ssd/gone", Format: "qcow2", Generation: "g"}, top, lower}, content.ErrRebased},
+		"another volume of its name": {giveIdentity(t, naming(""), "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"), []volume.Image{top, lower}, nil},
+		"nobody made it here":        {naming(""), []volume.Image{alone, lower}, nil},
+		"raw":                        {naming(""), []volume.Image{raw, lower}, nil},
+		"nothing":                    {naming(""), nil, nil},
+	} {
+		h := newHost()
+		h.volumes["ssd/root"] = &fakeVolume{
+			StorageVolume: host.StorageVolume{Pool: "ssd", Name: "root", Type: "file", Format: "qcow2", Path: "/ssd/root"}, head: c.head,
+		}
+		if err := content.CheckBacking(t.Context(), h, c.chain); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
