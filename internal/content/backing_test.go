@@ -89,3 +89,24 @@ func TestCheckBacking(t *testing.T) {
 		}
 	}
 }
+
+// A header that names another file for the data is refused whenever the image is to be opened, though the identity is right.
+func TestRecognizeImage_DataFile(t *testing.T) {
+	const id = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
+	for name, c := range map[string]struct {
+		head []byte
+		want error
+	}{
+		"as it was made":     {qcow2(1 << 20), nil},
+		"its data elsewhere": {split(), content.ErrDataFile},
+	} {
+		h := newHost()
+		h.volumes["ssd/root"] = &fakeVolume{
+			StorageVolume: host.StorageVolume{Pool: "ssd", Name: "root", Type: "file", Format: "qcow2", Path: "/ssd/root"}, head: giveIdentity(t, c.head, id),
+		}
+		i := volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/root", Generation: id}
+		if err := content.RecognizeImage(t.Context(), h, i); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
