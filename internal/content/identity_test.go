@@ -1,11 +1,13 @@
 package content_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // A volume is recognized by what it is given when it is made, and neither another one under its name nor what its guest writes is
@@ -116,5 +118,41 @@ func TestRecognize_LogicalVolumes(t *testing.T) {
 	v.Key = "two"
 	if err := content.Recognize(t.Context(), h, v, "raw", id); !errors.Is(err, content.ErrReplaced) {
 		t.Error(err)
+	}
+}
+
+// located finds volumes by their path, too.
+type located struct{ *fakeHost }
+
+func (h located) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
+	for _, v := range h.volumes {
+		if v.Path == path {
+			return v.StorageVolume, nil
+		}
+	}
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
+// A machine may be the only one that still has the file of a volume which its pool has no more, or has another one of.
+func TestIsGone(t *testing.T) {
+	for name, spec := range map[string]content.Spec{
+		"qcow2": {Pool: "ssd", Name: "web", Format: "qcow2", Capacity: 1 << 20}, "raw": {Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20},
+	} {
+		h := newHost()
+		made := mustMake(t, h, spec)
+		open := volume.Image{Type: "file", Format: made.Format, Name: made.Path, Generation: made.Generation}
+		check := func(what string, open volume.Image, want bool) {
+			if gone, err := content.IsGone(t.Context(), located{h}, open); err != nil || gone != want {
+				t.Errorf("%s, %s: gone is %v, %v", name, what, gone, err)
+			}
+		}
+		check("there", open, false)
+		other := open
+		other.Generation = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
+		check("another one", other, true)
+		other.Generation = ""
+		check("one that nobody knows", other, false)
+		delete(h.volumes, "ssd/web")
+		check("deleted", open, true)
 	}
 }
