@@ -87,6 +87,26 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	return err
 }
 
+// IsGone tells whether a local image of this host, which a machine has open, is in no storage pool any more, or whether another volume has its
+// path: then the machine may be the only one that still has it.
+func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
+	if i.Type != "file" || i.Generation == "" {
+		return false, nil
+	}
+	v, err := h.VolumeAt(ctx, i.Name)
+	if errors.Is(err, host.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	id, err := Identity(ctx, h, v, i.Format)
+	if id == "" {
+		return i.Generation == volume.LastingGeneration(i.Generation), err // nobody has noted those of earlier versions
+	}
+	return volume.LastingGeneration(id) != volume.LastingGeneration(i.Generation), err
+}
+
 // Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so
 // its header is left alone.
 func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {

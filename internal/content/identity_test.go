@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // A volume is recognized by what it is given when it is made, and neither another one under its name nor what its guest writes is
@@ -137,5 +138,29 @@ func TestMake_DropsTheEntryOfAFormerVolume(t *testing.T) {
 	err := (&content.Maker{Owner: "prod"}).Remove(t.Context(), "a", h, "ssd", made.Name, "qcow2", made.Generation)
 	if err != nil || len(h.volumes) > 0 || len(h.secrets) > 0 {
 		t.Errorf("after it was removed: %v, %v, %v", err, h.volumes, h.secrets)
+	}
+}
+
+// A machine may be the only one that still has the file of a volume which its pool has no more, or has another one of.
+func TestIsGone(t *testing.T) {
+	for name, spec := range map[string]content.Spec{
+		"qcow2": {Pool: "ssd", Name: "web", Format: "qcow2", Capacity: 1 << 20}, "raw": {Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20},
+	} {
+		h := newHost()
+		made := mustMake(t, h, spec)
+		open := volume.Image{Type: "file", Format: made.Format, Name: made.Path, Generation: made.Generation}
+		check := func(what string, open volume.Image, want bool) {
+			if gone, err := content.IsGone(t.Context(), h, open); err != nil || gone != want {
+				t.Errorf("%s, %s: gone is %v, %v", name, what, gone, err)
+			}
+		}
+		check("there", open, false)
+		other := open
+		other.Generation = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
+		check("another one", other, true)
+		other.Generation = ""
+		check("one that nobody knows", other, false)
+		delete(h.volumes, "ssd/web")
+		check("deleted", open, true)
 	}
 }

@@ -32,6 +32,11 @@ type Attached struct {
 	Noted []volume.Image
 }
 
+// Writes tells whether the guest can write to what the device opens, so that it stays.
+func (a Attached) Writes() bool {
+	return len(a.Volume.Images) > 0 && a.Volume.Images[0].AccessMode != volume.ReadShared && !a.ReadOnly && !a.Ephemeral && !a.Drive
+}
+
 // AttachedTo lists what a domain's XML, stored or live, has, also what a block job copies a disk to and what is passed
 // through, and virtclaim's mark of the domain; a domain that is not virtclaim's has none.
 func AttachedTo(text string) ([]Attached, Mark, error) {

@@ -34,6 +34,12 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 		"(virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is, e.Chain[0].Name, e.Noted[0], domain, e.Target)
 }
 
+// Rescue is the command that saves what a running domain has written to a file that is deleted. virsh refuses a copy of a domain that has a
+// stored definition without --transient-job.
+func Rescue(domain, target string) string {
+	return fmt.Sprintf("virsh blockcopy %s %s <new file> --transient-job --wait --finish", domain, target)
+}
+
 func explainOverlay(is, domain string, e domainxml.External) string {
 	snapshot, start := "", ""
 	commit := fmt.Sprintf("virsh blockcommit %s %s --base %s --active --pivot --wait", domain, e.Target, e.Base)

@@ -66,6 +66,9 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (%s), or remove the domain", u.command())
 	case u.Stored && !u.isDisk():
 		why = ", which is no disk of QEMU's, so that only you can take it away: virsh edit " + u.Domain
+	case u.hasDeleted(image):
+		why = fmt.Sprintf(": the deleted file that had this name before, and what the guest has written to it is nowhere else. To save it: %s. "+
+			"To go on without it, stop the machine first (running = false, or virsh destroy %s)", Rescue(u.Domain, u.Device.Target), u.Domain)
 	case u.Saved:
 		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
 			"managedsave-remove " + u.Domain
@@ -78,6 +81,11 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: domain %s on host %s has %s as its disk %s%s", ErrInUse, u.Domain, u.Host, image.Name, u.Device.Key, why)
+}
+
+// hasDeleted tells whether the guest writes to a file that was deleted, and whose name the image has by now.
+func (u Use) hasDeleted(image volume.Image) bool {
+	return u.Live && u.Depth == 0 && u.Device.Writes() && volume.IsRemade(u.Image(), image)
 }
 
 // isOurs tells whether the domain is a machine of one of the owners. One without an owner must note this very image, or its

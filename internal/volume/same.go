@@ -49,6 +49,12 @@ func IsRemade(a, b Image) bool {
 	return a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) != LastingGeneration(b.Generation)
 }
 
+// IsMoved tells whether two images are known to be one, or copies of one, at different paths.
+func IsMoved(a, b Image) bool {
+	return a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) == LastingGeneration(b.Generation) &&
+		path.Clean(a.Name) != path.Clean(b.Name)
+}
+
 // LastingGeneration is a generation as the UUID that hosts know it by. Those of earlier versions were none.
 func LastingGeneration(generation string) string {
 	if _, err := uuid.Parse(generation); err == nil {

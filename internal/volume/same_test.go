@@ -188,3 +188,21 @@ func fuzzed(kind, protocol, name, server string, number int64, generation, host 
 	}
 	return i
 }
+
+func TestIsMoved(t *testing.T) {
+	image := func(name, generation string) Image { return Image{Type: "file", Name: name, Generation: generation} }
+	for _, c := range []struct {
+		a, b  Image
+		moved bool
+	}{
+		{image("/ssd/a", "g"), image("/ssd2/a", "g"), true},
+		{image("/ssd/a", "g"), image("/ssd2/a", LastingGeneration("g")), true},
+		{image("/ssd/a", "g"), image("/ssd//a", "g"), false},
+		{image("/ssd/a", "g"), image("/ssd2/a", "h"), false},
+		{image("/ssd/a", ""), image("/ssd2/a", ""), false},
+	} {
+		if got := IsMoved(c.a, c.b); got != c.moved {
+			t.Errorf("%v and %v: moved is %v", c.a, c.b, got)
+		}
+	}
+}

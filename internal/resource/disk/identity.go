@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -67,20 +69,38 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 	return r.collect(ctx, h, m, diags) // its entry in the ledger stays: the volume may come back, as with a pool that is not mounted
 }
 
-// warnOfWriters says which machines run with the deleted file of a disk: as long as they run, what they wrote can be saved.
+// warnOfWriters says which machines run with the file of a disk that its pool does not have any more: as long as they run, what they wrote
+// can be saved. Where the pool has another folder, nobody has deleted it.
 func (r *disk) warnOfWriters(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) error {
 	own, _ := m.made(ctx, diags)
 	users, err := guard.Users(ctx, m.Host.ValueString(), h, own.Images[0])
 	if err != nil {
 		return err
 	}
+	users = slices.DeleteFunc(users, func(u guard.Use) bool { return !u.Live || volume.IsRemade(u.Image(), own.Images[0]) })
+	if len(users) == 0 {
+		return nil
+	}
+	pool, err := h.Pool(ctx, m.Pool.ValueString())
+	if err != nil {
+		return err
+	}
 	for _, u := range users {
-		if u.Live && !volume.IsRemade(u.Image(), own.Images[0]) {
-			diags.AddWarning(fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString()), fmt.Sprintf(
-				"The volume of disk %[1]s is gone from storage pool %[2]s, but domain %[3]s on host %[4]s runs, and reads and writes the deleted "+
-					"file as its disk %[5]s until it is stopped. Then all that was written to it is lost. To save it first: virsh blockcopy %[3]s "+
-					"%[6]s <new file> --wait --finish.", m.ID.ValueString(), m.Pool.ValueString(), u.Domain, u.Host, u.Device.Key, u.Device.Target))
+		file := u.Image().Name
+		is := fmt.Sprintf("The volume of disk %s is gone from storage pool %s, but domain %s on host %s runs, and ", m.ID.ValueString(), m.Pool.ValueString(),
+			u.Domain, u.Host)
+		keeps := "An apply makes the disk anew, and does not take the file from the running guest, unless it stops the machine or may " +
+			"(running = false, allow_restart = true)."
+		if pool.Path != "" && filepath.Clean(pool.Path) != filepath.Dir(filepath.Clean(file)) {
+			diags.AddWarning(fmt.Sprintf("Domain %s runs with a file of disk %s that its pool does not have", u.Domain, m.ID.ValueString()), fmt.Sprintf(
+				"%[1]sreads and writes %[2]s as its disk %[3]s. The storage pool %[4]s has another folder now, which is %[5]s, and no such "+
+					"file there. Give the pool its former folder, or shut the machine down, move the file to the new one, and start it. %[6]s",
+				is, file, u.Device.Key, m.Pool.ValueString(), pool.Path, keeps))
+			continue
 		}
+		diags.AddWarning(fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString()), fmt.Sprintf(
+			"%sreads and writes the deleted file as its disk %s until it is stopped. Then all that was written to it is lost. To save it first: "+
+				"%s. %s", is, u.Device.Key, guard.Rescue(u.Domain, u.Device.Target), keeps))
 	}
 	return nil
 }

@@ -120,17 +120,22 @@ func TestAccDisk_DeletedFileOfARunningMachine(t *testing.T) {
 	}
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "Domain web runs with the deleted disk host-a/ssd/root") {
 		t.Errorf("nothing is said of the deleted file:\n%s", plan)
+	} else if !message("virsh blockcopy web sda <new file> --transient-job --wait --finish").MatchString(plan) {
+		t.Errorf("the command is another one:\n%s", plan)
 	}
 	cli.Must("apply", "-auto-approve", "-no-color")
 	for range 2 {
-		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || !message("disk root").MatchString(plan) {
+		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || !message("has a file of disk root open that is gone").MatchString(plan) {
 			t.Errorf("nothing is said of what the guest goes on with:\n%s", plan)
 		}
 	}
 	cli.Write("main.tf", config("allow_restart = true"))
+	if plan := cli.Must("plan", "-no-color"); !message("This apply discards what the guest has written").MatchString(plan) {
+		t.Errorf("nothing is said of what the restart discards:\n%s", plan)
+	}
 	cli.Must("apply", "-auto-approve", "-no-color")
 	console.AwaitN(t, "READY", 2)
-	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || message("disk root").MatchString(plan) {
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "Warning: Machine") {
 		t.Errorf("the machine was restarted, and still:\n%s", plan)
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")

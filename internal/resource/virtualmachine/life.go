@@ -114,6 +114,9 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 		return "", false, err
 	}
 	if want.Emulates(is) {
+		if err := l.checkOpenFiles(ctx, uuid, want, false); err != nil {
+			return "", false, err
+		}
 		_, err := l.become(ctx, uuid, want, active, false)
 		return uuid, active, err
 	}
@@ -182,6 +185,11 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	}
 	if err != nil {
 		return nil, false, err
+	}
+	if power.on {
+		if err := l.checkOpenFiles(ctx, uuid, want, power.restart); err != nil {
+			return nil, false, err
+		}
 	}
 	if err := l.persist(ctx, uuid); err != nil {
 		return nil, false, err

@@ -32,7 +32,8 @@ func powerAttributes() map[string]schema.Attribute {
 		"allow_restart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Shut a running machine down and start it again when an update changes what a running guest can't be given, " +
-				"or unplugs what its guest does not acknowledge, within the update timeout. Without it, such a change is stored, takes effect at the machine's next start, and a warning says so.",
+				"or unplugs what its guest does not acknowledge, within the update timeout. Without it, such a change is stored, takes effect at the machine's next start, and a warning says so. " +
+				"It also allows an update to discard what the guest has written to a file that was deleted; the plan warns of that.",
 		},
 	}
 }

@@ -1,0 +1,178 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// A running guest goes on with the files that it was started with, whatever becomes of their names. What it has written is in no other file:
+// none is taken from it for a copy of it, or, when it was deleted, for a new one. See decision 0018.
+
+// errOpen is the error of a machine whose guest would lose what it has written.
+var errOpen = errors.New("nothing was changed, because the running guest would lose what it has written")
+
+// openFile is a disk whose guest writes to another file than the state names, or to one that is gone.
+type openFile struct {
+	domainxml.Attached
+	// wanted is what the state has at that disk; without a name when that is to be made, or nothing.
+	wanted volume.Image
+	// moved tells that both are the same, or copies of the same; otherwise the file is gone.
+	moved bool
+}
+
+// openFiles are such disks of a running domain, of those that asks is true of: a host needs time to tell.
+func (l life) openFiles(ctx context.Context, live string, wanted func(key string) volume.Image, asks func(key string) bool) (all []openFile, err error) {
+	attached, _, err := domainxml.AttachedTo(live)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range attached {
+		if !a.Writes() || !a.Volume.Images[0].IsDisk() {
+			continue
+		}
+		f := openFile{Attached: a, wanted: wanted(a.Key)}
+		f.moved = volume.IsMoved(a.Volume.Images[0], f.wanted)
+		gone := false
+		if !f.moved && asks(a.Key) {
+			if gone, err = content.IsGone(ctx, l.host, a.Volume.Images[0]); err != nil {
+				return nil, fmt.Errorf("whether the file of disk %s is still there is not known: %w", a.Key, err)
+			}
+		}
+		if f.moved || gone {
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// checkOpenFiles refuses to take files from the running guest that have what nothing else has. One that is gone may go with restarts, when
+// there is another one for it. It is asked before anything changes.
+func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Machine, restarts bool) error {
+	state, err := l.host.State(ctx, uuid)
+	if err != nil || !state.Active {
+		return err
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	loses, err := domainxml.Loses(live, want)
+	if err != nil {
+		return err
+	}
+	all, err := l.openFiles(ctx, live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) },
+		func(key string) bool { return restarts || slices.Contains(loses, key) })
+	if err != nil {
+		return err
+	}
+	var why []string
+	for _, f := range all {
+		same := f.wanted.Name == f.Volume.Images[0].Name && !volume.IsRemade(f.wanted, f.Volume.Images[0])
+		if f.moved || !restarts || same {
+			why = append(why, f.explain(want.Name))
+		}
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errOpen, strings.Join(why, "\n\n"))
+}
+
+// explain says what the guest goes on with, and what to do.
+func (f openFile) explain(machine string) string {
+	is := fmt.Sprintf("the guest of %s has %s open as disk %s (%s), ", machine, f.Volume.Images[0].Name, f.Key, f.Target)
+	if f.moved {
+		return is + fmt.Sprintf("and the state names %s, which is a copy of that file, or that file after it was moved: it has the same "+
+			"identity. What the guest has written since is not in a copy. Shut the machine down (running = false), make sure that the file at "+
+			"the new path is the newest one, for example by copying it again, and start it. Or give the storage pool its former folder.", f.wanted.Name)
+	}
+	return is + fmt.Sprintf("which is not a volume of a storage pool any more: it was deleted or replaced by hand, or the pool has another "+
+		"folder now. What the guest has written may be nowhere else; when the file was deleted, it is lost as soon as the guest stops. To save "+
+		"it: %s. To go on without it, shut the machine down (running = false, or virsh destroy %s) and apply.", guard.Rescue(machine, f.Target), machine)
+}
+
+func topOf(v volume.Volume) volume.Image {
+	if len(v.Images) == 0 {
+		return volume.Image{}
+	}
+	return v.Images[0]
+}
+
+// warnOfOpenFiles says with each plan that changes a disk whose file the guest alone still has what the apply does about that. The host is
+// asked only then. When it does not answer, the apply asks again.
+func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
+	if r.backend.Applies() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
+		return
+	}
+	wanted, changed := plan.changedDisks(ctx, state, &resp.Diagnostics)
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil || len(changed) == 0 {
+		return
+	}
+	live, err := h.LiveXML(ctx, state.UUID.ValueString())
+	var all []openFile
+	if err == nil {
+		all, err = life{host: h}.openFiles(ctx, live, func(key string) volume.Image { return wanted[key] },
+			func(key string) bool { return slices.Contains(changed, key) })
+	}
+	if err != nil {
+		tflog.Warn(ctx, "Which files the guest has open is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
+		return
+	}
+	ends := !plan.Running.ValueBool() || len(resp.RequiresReplace) > 0
+	for _, f := range all {
+		plan.warnOfOpenFile(f, ends, &resp.Diagnostics)
+	}
+}
+
+// changedDisks are the keys of disks that are to be others, or that wait for the next start, and the top images of those that are known.
+func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagnostics) (wanted map[string]volume.Image, changed []string) {
+	wanted = map[string]volume.Image{}
+	disks, pending := m.disks(ctx, diags), state.pending(ctx, diags)
+	for key, was := range state.disks(ctx, diags) {
+		is, has := disks[key]
+		if v, ok, _ := tfvalue.VolumeFrom(ctx, is.Volume); has && ok {
+			wanted[key] = topOf(v)
+		}
+		if !has || !was.Volume.Equal(is.Volume) || slices.Contains(pending, "disk "+key) {
+			changed = append(changed, key)
+		}
+	}
+	return wanted, changed
+}
+
+// warnOfOpenFile says what an apply does about a file that the guest alone still has. Of warnings with one summary Terraform shows the first
+// only.
+func (m model) warnOfOpenFile(f openFile, ends bool, diags *diag.Diagnostics) {
+	name := m.Name.ValueString()
+	how := fmt.Sprintf("Machine %s has a file of disk %s open that is gone", name, f.Key)
+	does := "An apply does not take it from the running guest: it is refused, or changes what the next start opens. With allow_restart = true, an " +
+		"apply discards what the guest has written."
+	switch {
+	case f.moved:
+		how = fmt.Sprintf("Machine %s has another file of disk %s open", name, f.Key)
+		does = "Until then an apply is refused, also with allow_restart = true."
+		if ends {
+			does = "This apply stops the machine, and its next start opens the file that the state names."
+		}
+	case ends:
+		does = "This apply discards what the guest has written, because it stops the machine."
+	case m.AllowRestart.ValueBool():
+		does = "This apply discards what the guest has written, because allow_restart = true allows it to. To keep it, do not apply: set " +
+			"allow_restart = false, or save it first."
+	}
+	diags.AddAttributeWarning(diskPath(f.Key), how, fmt.Sprintf("On host %s, %s\n\n%s", m.Host.ValueString(), f.explain(name), does))
+}

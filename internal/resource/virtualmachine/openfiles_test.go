@@ -1,0 +1,108 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+const (
+	firstID  = "11111111-1111-4111-8111-111111111111"
+	secondID = "22222222-2222-4222-8222-222222222222"
+)
+
+// withFiles is a host with a running domain and raw volumes, by path, whose identities are in the ledger.
+type withFiles struct {
+	leftOver
+	files map[string]string
+	err   error
+}
+
+func (h *withFiles) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
+	if _, has := h.files[path]; !has {
+		return host.StorageVolume{}, errors.Join(host.ErrNotFound, h.err)
+	}
+	return host.StorageVolume{Pool: "ssd", Name: path, Path: path, Type: "file"}, h.err
+}
+
+func (h *withFiles) SecretOfVolume(_ context.Context, usage string) (string, error) {
+	_, path, _ := strings.Cut(usage, "ssd/")
+	if h.files[path] == "" {
+		return "", host.ErrNotFound
+	}
+	return h.files[path], nil
+}
+
+// What a guest has written since its file was copied or deleted is in no other file: none is taken from it for those.
+func TestCheckOpenFiles(t *testing.T) {
+	file := func(path, id string) volume.Volume {
+		return volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path, Generation: id, AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}}}
+	}
+	machine := func(bus string, v volume.Volume) domainxml.Machine {
+		return domainxml.Machine{
+			Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Mark: domainxml.Mark{Phase: domainxml.Ready}, Boot: &domainxml.Boot{Kernel: "/vmlinuz"},
+			Disks: map[string]domainxml.Disk{"data": {Volume: v, Device: domainxml.Fixed, Bus: bus}},
+		}
+	}
+	old, moved, remade := file("/old", firstID), file("/new", firstID), file("/old", secondID)
+	read := file("/old", firstID)
+	read.Images[0].AccessMode = volume.ReadShared
+	const isCopy, isGone = "which is a copy of that file", "which is not a volume of a storage pool any more"
+	for name, c := range map[string]struct {
+		bus      string
+		was      volume.Volume
+		want     volume.Volume
+		files    map[string]string
+		restarts bool
+		off      bool
+		refuse   string
+	}{
+		"the same":                            {want: old, files: map[string]string{"/old": firstID}},
+		"the same, which is gone":             {want: old},
+		"the same, which is gone, restarted":  {want: old, restarts: true, refuse: isGone},
+		"moved":                               {want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
+		"moved, restarted":                    {want: moved, files: map[string]string{"/old": firstID, "/new": firstID}, restarts: true, refuse: isCopy},
+		"moved, on SATA":                      {bus: "sata", want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
+		"moved, off":                          {want: moved, off: true},
+		"made anew":                           {want: remade, files: map[string]string{"/old": secondID}, refuse: isGone},
+		"made anew, by hand":                  {want: remade, files: map[string]string{"/old": ""}, refuse: isGone},
+		"made anew, with consent":             {want: remade, files: map[string]string{"/old": secondID}, restarts: true},
+		"made anew, on SATA":                  {bus: "sata", want: remade, files: map[string]string{"/old": secondID}},
+		"made anew, on SATA, with consent":    {bus: "sata", want: remade, files: map[string]string{"/old": secondID}, restarts: true},
+		"made anew in another folder":         {want: file("/new", secondID), files: map[string]string{"/new": secondID}, refuse: isGone},
+		"another one, and the first is there": {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}},
+		"taken away while it is gone":         {refuse: isGone},
+		"read only, and made anew":            {was: read, want: remade, files: map[string]string{"/old": secondID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.bus == "" {
+				c.bus = "virtio"
+			}
+			if len(c.was.Images) == 0 {
+				c.was = old
+			}
+			want := machine(c.bus, c.want)
+			if len(c.want.Images) == 0 {
+				want.Disks = nil
+			}
+			text, err := domainxml.Build(machine(c.bus, c.was))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, !c.off}, files: c.files}
+			err = life{host: h}.checkOpenFiles(t.Context(), "", want, c.restarts)
+			if errors.Is(err, errOpen) != (c.refuse != "") || err != nil && !strings.Contains(err.Error(), c.refuse) {
+				t.Errorf("got %v, want %q", err, c.refuse)
+			}
+			h.err = errors.New("no answer")
+			if err := (life{host: h}).checkOpenFiles(t.Context(), "", want, c.restarts); c.refuse == isGone && err == nil {
+				t.Error("a host that does not tell was believed")
+			}
+		})
+	}
+}
