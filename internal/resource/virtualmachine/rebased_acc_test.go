@@ -121,10 +121,20 @@ func TestAccVirtualMachine_RebasedOverlay(t *testing.T) {
 	r.cli.Must("destroy", "-auto-approve")
 }
 
-// What was pulled or rebased can be destroyed as it is: nothing of it is elsewhere.
+// What was pulled or rebased can be destroyed as it is: nothing of it is elsewhere. Nothing is made over it as it is configured.
 func TestAccVirtualMachine_RebasedOverlayIsDestroyed(t *testing.T) {
 	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("blockpull", "web", "vda", "--wait")
+	r.write("a", r.overlay+externalDisk("copy", "copy_mode = \"clone\"\n  source = { volume = virtclaim_disk.root.volume }"))
+	for what, args := range map[string][]string{
+		"The disk could not be made":       {"-target=virtclaim_disk.copy"},
+		"The machine could not be defined": {"-target=virtclaim_virtual_machine.web", "-replace=virtclaim_virtual_machine.web"},
+	} {
+		out, err := r.cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
+		if err == nil || !message("Error: "+what, "no overlay of", "terraform state rm").MatchString(out) {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
 	r.cli.Must("destroy", "-auto-approve")
 }
 
