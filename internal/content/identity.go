@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -22,8 +24,7 @@ var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotF
 
 // ErrUnrecognized is the error of a volume that has no identity any more, though it was given one.
 var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
-	"conversion, or when a new file was put under its name. It was left alone. If it is the right one all the same, take it out of the state " +
-	"(terraform state rm) and import it again; if not, remove it by hand (virsh vol-delete)")
+	"conversion, or when a new file was put under its name. It was left alone. If it is not the right one, remove it by hand (virsh vol-delete)")
 
 // ErrDataFile is the error of a qcow2 image whose header names another file for its data, which QEMU would open, whatever it is. Neither
 // virtclaim nor the guest of such a disk writes that: somebody else had the image as raw.
@@ -58,7 +59,24 @@ func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, 
 	case has == "" && (id == "" || id != volume.LastingGeneration(id)):
 		return note(ctx, h, v, format, id)
 	}
-	return fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrUnrecognized)
+	command, err := noteByHand(v, format, id)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("volume %s in storage pool %s: %w. If it is, note its identity on its host:\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
+}
+
+// noteByHand is the command that enters a volume into the ledger: what is made of it stays as it is, unlike after another import.
+func noteByHand(v host.StorageVolume, format, id string) (string, error) {
+	text, err := ledgerEntry(v, format, id)
+	if err != nil {
+		return "", err
+	}
+	var line strings.Builder
+	for part := range strings.Lines(text) {
+		line.WriteString(strings.TrimSpace(part))
+	}
+	return "echo '" + strings.ReplaceAll(line.String(), "'", "&apos;") + "' | virsh secret-define /dev/stdin", nil
 }
 
 // Locator finds volumes by the path that machines open.
@@ -115,6 +133,45 @@ func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format strin
 	}
 	id = newGeneration()
 	return id, note(ctx, h, v, format, id)
+}
+
+// Engrave moves an identity from the ledger into the header of a qcow2 image that a machine is about to open: the ledger would recognize
+// whatever is put under its name. Nothing is done while a machine has it open, since QEMU writes headers from memory.
+func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
+	if i.Type != "file" || i.Format != "qcow2" || i.Generation == "" {
+		return nil
+	}
+	v, err := h.VolumeAt(ctx, i.Name)
+	if err != nil || !hasHeader(v, i.Format) {
+		return found(err)
+	}
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	if err != nil || image.Identity(head) != "" {
+		return err
+	}
+	given, err := image.WithIdentity(head, volume.LastingGeneration(i.Generation))
+	if err != nil {
+		return nil //nolint:nilerr // it has no room, or is no image that could have one: the ledger goes on
+	}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return err
+	}
+	isOpen := false
+	err = eachUse(domains, v, func(d host.Domain, _ domainxml.Mark, _ volume.Image) { isOpen = isOpen || d.Live != "" || d.Saved != "" })
+	if err != nil || isOpen {
+		return err
+	}
+	if err := h.WriteVolumeHead(ctx, v.Pool, v.Name, given); err != nil {
+		return err
+	}
+	return dropEntry(ctx, h, v.Pool, v.Name)
+}
+
+// Engraver is what Engrave needs of a host.
+type Engraver interface {
+	Locator
+	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
 // Disown removes what the host's ledger says of a volume of that identity, which is gone.
@@ -244,15 +301,24 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, format, id st
 	if found(err) != nil {
 		return err
 	}
-	entry := libvirtxml.Secret{
-		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format),
-		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: usage},
-	}
-	text, err := entry.Marshal()
+	text, err := ledgerEntry(v, format, id)
 	if err != nil {
-		return fmt.Errorf("describe the secret of volume %s: %w", v.Name, err)
+		return err
 	}
 	return h.DefineSecret(ctx, text)
+}
+
+// ledgerEntry is what the ledger has of a volume.
+func ledgerEntry(v host.StorageVolume, format, id string) (string, error) {
+	s := libvirtxml.Secret{
+		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format),
+		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: ledgerUsage(v.Pool, v.Name)},
+	}
+	text, err := s.Marshal()
+	if err != nil {
+		return "", fmt.Errorf("describe the secret of volume %s: %w", v.Name, err)
+	}
+	return text, nil
 }
 
 // ledgerUsage is by pool and name: the path is another one when the pool's folder has moved.

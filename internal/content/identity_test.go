@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -162,5 +163,38 @@ func TestIsGone(t *testing.T) {
 		check("one that nobody knows", other, false)
 		delete(h.volumes, "ssd/web")
 		check("deleted", open, true)
+	}
+}
+
+// The identity of an imported image goes into its header as soon as nobody has it open: then another file under its name is not taken for it.
+func TestEngrave(t *testing.T) {
+	for name, c := range map[string]struct {
+		format   string
+		runs     bool
+		engraved bool
+	}{
+		"at rest": {"qcow2", false, true}, "of a running machine": {"qcow2", true, false}, "raw": {"raw", false, false},
+	} {
+		h := newHost()
+		v := host.StorageVolume{Pool: "ssd", Name: "web", Type: "file", Format: c.format, Path: "/ssd/web"}
+		h.volumes["ssd/web"] = &fakeVolume{StorageVolume: v, head: qcow2(1 << 20)}
+		id, err := content.Adopt(t.Context(), h, v, c.format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.runs {
+			h.domains["web"] = opener(opens("file='/ssd/web'", c.format))
+			h.domains["web"].active = true
+		}
+		i := volume.Image{Type: "file", Format: c.format, Name: "/ssd/web", Generation: id}
+		if err := content.Engrave(t.Context(), h, i); err != nil {
+			t.Error(name, err)
+		}
+		if engraved := image.Identity(h.volumes["ssd/web"].head) == id && len(h.secrets) == 0; engraved != c.engraved {
+			t.Errorf("%s: engraved is %v", name, engraved)
+		}
+		if err := content.Recognize(t.Context(), h, v, c.format, id); err != nil {
+			t.Error(name, err)
+		}
 	}
 }

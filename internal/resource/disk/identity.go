@@ -34,7 +34,7 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 	}
 	err = content.Recognize(ctx, h, v, own.Images[0].Format, id)
 	if errors.Is(err, content.ErrUnrecognized) {
-		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s.", m.Host.ValueString(), err))
+		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s", m.Host.ValueString(), err))
 		return v, id, nil
 	}
 	if err == nil {

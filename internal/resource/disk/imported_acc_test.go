@@ -131,3 +131,30 @@ func TestAccAPlainDiskIsNotImportedAsAContainerImage(t *testing.T) {
 		},
 	})
 }
+
+// An imported disk has its identity in its header once a machine was started with it: what is put under its name by hand is not deleted.
+func TestAccDisk_ImportedAndReplacedByHand(t *testing.T) {
+	l := acctest.Lab(t)
+	made := []string{"vol-create-as", "ssd", "root", "64M", "--format", "qcow2"}
+	virsh(t, l, made...)
+	cli := acctest.NewCLI(t)
+	write := func(running string) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", blank)+
+			vm(l, acctest.NewConsole(t), "", "force_stop = true\n running = "+running, on("root", theDisk, "")))
+	}
+	write("true")
+	cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	write("false")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
+	virsh(t, l, made...)
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("the volume can't be recognized").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

@@ -59,7 +59,10 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	if err := content.Recheck(ctx, l.host, e.Images); err != nil {
 		return err
 	}
-	return l.checkMasters(ctx, uuid, want, keys)
+	if err := l.checkMasters(ctx, uuid, want, keys); err != nil {
+		return err
+	}
+	return l.engrave(ctx, want, keys)
 }
 
 // withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // recognize refuses local images that are not the ones that the configuration names: another file may have their path by now, or an overlay
@@ -15,7 +16,7 @@ import (
 func (l life) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		if err := content.RecognizeChain(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
-			return fmt.Errorf("disk %s can't be given to the machine: %w. Run terraform plan, which says what became of the disk", key, err)
+			return fmt.Errorf("disk %s can't be given to the machine (terraform plan says what became of the disk): %w", key, err)
 		}
 	}
 	return nil
@@ -26,6 +27,20 @@ func (l life) checkBacking(ctx context.Context, want domainxml.Machine) error {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		if err := content.CheckBacking(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
 			return fmt.Errorf("%w: disk %s: %w", errExternal, key, err)
+		}
+	}
+	return nil
+}
+
+// engrave is for imported disks, of which only the host's ledger knows the identity: nobody else has them now.
+func (l life) engrave(ctx context.Context, want domainxml.Machine, keys []string) error {
+	for _, key := range keys {
+		top := topOf(want.Disks[key].Volume)
+		if top.AccessMode != volume.WriteExclusive || !top.IsDisk() {
+			continue
+		}
+		if err := content.Engrave(ctx, l.host, top); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
 	return nil

@@ -172,7 +172,9 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	is, active, err := life{host: h}.look(ctx, state.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
-		resp.State.RemoveResource(ctx)
+		if r.missing(ctx, state, &resp.Diagnostics) {
+			resp.State.RemoveResource(ctx)
+		}
 		return
 	}
 	if err != nil {
@@ -250,6 +252,12 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err == nil {
+		_, err = h.State(ctx, state.UUID.ValueString())
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		err = r.checkMigrated(ctx, state)
+	}
 	if err == nil {
 		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
 	}

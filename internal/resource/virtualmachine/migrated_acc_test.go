@@ -1,0 +1,45 @@
+package virtualmachine_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// A machine that was migrated by hand is neither made again on its host, nor are its disks deleted: where hosts share the folder of a pool, the
+// guest still uses them.
+func TestAccVirtualMachine_Migrated(t *testing.T) {
+	l := acctest.Lab(t)
+	move := func(from, to *lab.Host) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "domain.xml")
+		xml := acctest.Must(from.Virsh(t.Context(), "dumpxml", "--inactive", "web"))(t)
+		if err := os.WriteFile(file, []byte(xml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		acctest.Must(from.Virsh(t.Context(), "undefine", "web"))(t)
+		acctest.Must(to.Virsh(t.Context(), "define", file))(t)
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "migrated")+`
+resource "virtclaim_disk" "root" {
+  host       = "host-a"
+  name       = "root"
+  usage_type = "fast"
+  size       = "1Mi"
+}
+`+machine{log: "/dev/null", disks: []string{"root = { volume = virtclaim_disk.root.volume }"}, more: "running = false"}.hcl(l))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	move(l.Hosts["host-a"], l.Hosts["host-b"])
+	plan := cli.Must("plan", "-no-color")
+	acctest.Contains(t, plan, "Warning: A machine was migrated", "No changes.")
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b has the domain").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "vol-info", "root", "--pool", "ssd"))(t)
+	move(l.Hosts["host-b"], l.Hosts["host-a"])
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
