@@ -14,7 +14,7 @@ import (
 
 // ErrRebased is the error of an overlay that is over something else than its chain says: where it has nothing of its own, its guest would
 // find what the other image has there by now.
-var ErrRebased = errors.New("it was pulled or rebased by somebody else (virsh blockpull, qemu-img rebase), and over that image it would be a " +
+var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it would be a " +
 	"mix of two disks. " + domainxml.TakeCut)
 
 // RecognizeChain is RecognizeImage for each image of a chain, top first, and CheckBacking.

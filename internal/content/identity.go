@@ -24,12 +24,12 @@ var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotF
 
 // ErrUnrecognized is the error of a volume that has no identity any more, though it was given one.
 var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
-	"conversion, or when a new file was put under its name. It was left alone. If it is not the right one, remove it by hand (virsh vol-delete)")
+	"conversion, or when another file was created under its name. It was not changed. If it is another volume, remove it by hand (virsh vol-delete)")
 
 // ErrDataFile is the error of a qcow2 image whose header names another file for its data, which QEMU would open, whatever it is. Neither
 // virtclaim nor the guest of such a disk writes that: somebody else had the image as raw.
-var ErrDataFile = errors.New("its header names another file for its data now, which was not so when it was made or imported. Whoever had it as " +
-	"raw has written that, and can have its guest read and write any file of the host. Restore the disk from a backup, or replace it")
+var ErrDataFile = errors.New("its header references an external data file, which it did not when it was created or imported. Something that opened it " +
+	"as raw has written that header; with it, the guest could read and write any file of the host. Restore the disk from a backup, or replace it")
 
 // Identities is what is needed of a host to tell volumes apart.
 type Identities interface {
@@ -63,7 +63,7 @@ func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, 
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("volume %s in storage pool %s: %w. If it is, note its identity on its host:\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
+	return fmt.Errorf("volume %s in storage pool %s: %w. If it is the right one, restore its identity on its host:\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
 }
 
 // noteByHand is the command that enters a volume into the ledger: what is made of it stays as it is, unlike after another import.

@@ -35,9 +35,9 @@ type External struct {
 }
 
 // TakeCut says what to do about an overlay that somebody else has pulled or rebased.
-const TakeCut = "Have it taken as it is; a machine that runs goes on meanwhile: take the disk out of the state (terraform state rm <address of the " +
-	"disk>), remove source and copy_mode from its configuration (or, if it is over another disk now, give it that one as its source; one " +
-	"without a source needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
+const TakeCut = "Adopt the image; a running machine keeps running: remove the disk from the state (terraform state rm <address of the disk>), remove " +
+	"source and copy_mode from its configuration (or, if another disk is its backing file now, set that as its source; a disk without a source " +
+	"needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
 
 // IsAdoptedBy tells whether a volume is the chain as it is, so that defining it takes nothing away.
 func (e External) IsAdoptedBy(v volume.Volume) bool {

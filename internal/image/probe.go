@@ -50,7 +50,7 @@ var magics = []struct {
 // Convert is the advice to make another image of one, in that format, for whoever trusts it: qemu-img opens what a head names, so that the
 // content of any file may get into the new image.
 func Convert(format string) string {
-	return "If you trust who wrote it (qemu-img opens every file that an image names, and copies what is there), convert it: qemu-img convert -O " +
+	return "If you trust who wrote it (qemu-img opens every file that the image references, and copies its content), convert it: qemu-img convert -O " +
 		format + " <image> <new>"
 }
 

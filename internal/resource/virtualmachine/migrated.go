@@ -27,7 +27,7 @@ func (r *machine) checkMigrated(ctx context.Context, state model) error {
 			_, err = h.State(ctx, uuid)
 		}
 		if err == nil {
-			return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or take the machine and its disks out of the "+
+			return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or remove the machine and its disks from the "+
 				"state (terraform state rm) and import them with host = %q", errMigrated, key, uuid, own, key)
 		}
 		if !errors.Is(err, host.ErrNotFound) {
@@ -42,7 +42,7 @@ func (r *machine) checkMigrated(ctx context.Context, state model) error {
 func (r *machine) missing(ctx context.Context, state model, diags *diag.Diagnostics) bool {
 	err := r.checkMigrated(ctx, state)
 	if err != nil {
-		diags.AddWarning("A machine was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then nothing is done to it, and nothing is known of it.",
+		diags.AddWarning("A machine was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
 			state.Name.ValueString(), state.Host.ValueString(), err))
 	}
 	return err == nil
