@@ -31,10 +31,11 @@ type location struct {
 
 func (m mount) has(option string) bool { return slices.Contains(m.options, option) }
 
-// parseMounts reads the table; later mounts cover earlier ones.
+// parseMounts reads the table; later mounts cover earlier ones. The kernel escapes spaces, but not what else Unicode counts as one:
+// tenants choose the names of folders.
 func parseMounts(table string) (found []mount) {
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
+	for line := range strings.SplitSeq(table, "\n") {
+		fields := strings.Split(line, " ")
 		dash := slices.Index(fields, "-")
 		if dash < 6 || len(fields) < dash+3 {
 			continue

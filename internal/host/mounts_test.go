@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,18 @@ func TestLocate(t *testing.T) {
 	} {
 		if got := locate(mounts, path); got != want {
 			t.Errorf("%s is at %v, want %v", path, got, want)
+		}
+	}
+}
+
+// A folder's name can't forge fields of the table: what Unicode counts as a space, the kernel does not escape.
+func TestParseMounts_SpacesInNames(t *testing.T) {
+	for _, space := range []string{"\u00a0", "\u0085", "\u2003", "\u3000", "\v", "\f", "\r"} {
+		folder := strings.ReplaceAll("/tenant/x_/run/x_rw_-_ext4_/dev/loop0_rw", "_", space)
+		found := parseMounts("22 1 254:0 " + folder + " /pods/1 rw shared:1 - ext4 /dev/vda rw\n")
+		want := []mount{{target: "/pods/1", device: "/dev/vda", options: []string{"rw"}, location: location{"254:0", folder}}}
+		if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
+			t.Errorf("%q: %s", space, diff)
 		}
 	}
 }
