@@ -37,6 +37,8 @@ type Mark struct {
 type machineMark struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
 	Mark
+	// UUID is the domain's. Metadata that came into another domain, as a clone's do, marks nothing there.
+	UUID string `xml:"uuid,attr,omitempty"`
 	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
 	Type string `xml:"machine-type,attr,omitempty"`
 	// StandsFor is what libvirt has stored for Type, where that can't be told from the name.
@@ -163,6 +165,7 @@ func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 
 // setMark replaces virtclaim's element and keeps those of others.
 func setMark(d *libvirtxml.Domain, mark machineMark) error {
+	mark.UUID = d.UUID
 	ours, err := xml.Marshal(mark)
 	if err != nil {
 		return fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
@@ -187,6 +190,9 @@ func parseMark(d *libvirtxml.Domain) (machineMark, error) {
 	var m machineMark
 	if err := xml.Unmarshal([]byte(ours), &m); err != nil {
 		return machineMark{}, fmt.Errorf("read virtclaim's metadata of domain %s: %w", d.Name, err)
+	}
+	if m.UUID != "" && m.UUID != d.UUID {
+		m.Mark = Mark{}
 	}
 	return m, nil
 }
