@@ -103,6 +103,7 @@ func isVolume(i volume.Image, v host.StorageVolume) bool {
 // witness is a host that tells which domains have what, and what was noted of volumes.
 type witness interface {
 	ledger
+	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
@@ -128,20 +129,34 @@ func trueOverlays(ctx context.Context, h witness, found []host.StorageVolume, ov
 	}
 	var all []host.StorageVolume
 	for _, v := range found {
-		opened, err := openedAs(domains, v)
+		is, err := isOverlay(ctx, h, domains, v, over)
 		if err != nil {
 			return nil, err
 		}
-		isRaw := len(opened) == 1 && opened["raw"] != ""
-		if len(opened) == 0 {
-			isRaw, err = notedRaw(ctx, h, v)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !isRaw && !over(v.Path) { // nothing is an overlay of itself
+		if is {
 			all = append(all, v)
 		}
 	}
 	return all, nil
+}
+
+func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.StorageVolume, over func(backing string) bool) (bool, error) {
+	if over(v.Path) {
+		return false, nil // nothing is an overlay of itself
+	}
+	if v.Undescribed {
+		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+		if err != nil {
+			return false, found(err)
+		}
+		if name, _ := image.Backing(head); !over(name) {
+			return false, nil
+		}
+	}
+	opened, err := openedAs(domains, v)
+	if err != nil || len(opened) > 0 {
+		return len(opened) > 1 || opened["raw"] == "", err
+	}
+	isRaw, err := notedRaw(ctx, h, v)
+	return !isRaw, err
 }

@@ -79,6 +79,14 @@ func noteByHand(v host.StorageVolume, format, id string) (string, error) {
 	return "echo '" + strings.ReplaceAll(line.String(), "'", "&apos;") + "' | virsh secret-define /dev/stdin", nil
 }
 
+// Described is an error of looking at a volume, but for host.ErrUndescribed of one that is opened as raw: its head means nothing then.
+func Described(err error, format string) error {
+	if format == "raw" && errors.Is(err, host.ErrUndescribed) {
+		return nil
+	}
+	return err
+}
+
 // Locator finds volumes by the path that machines open.
 type Locator interface {
 	Identities
@@ -92,7 +100,7 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 		return nil
 	}
 	v, err := h.VolumeAt(ctx, i.Name)
-	if err != nil {
+	if err = Described(err, i.Format); err != nil {
 		return found(err)
 	}
 	if err := Recognize(ctx, h, v, i.Format, i.Generation); err != nil || !hasHeader(v, i.Format) {
@@ -115,7 +123,7 @@ func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	if errors.Is(err, host.ErrNotFound) {
 		return true, nil
 	}
-	if err != nil {
+	if err = Described(err, i.Format); err != nil {
 		return false, err
 	}
 	id, err := Identity(ctx, h, v, i.Format)

@@ -40,7 +40,7 @@ func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, form
 // host.ErrNotFound, also when another one has its name.
 func Removable(ctx context.Context, h Host, pool, name, format, generation string) error {
 	v, err := h.Volume(ctx, pool, name)
-	if err == nil {
+	if err = Described(err, format); err == nil {
 		err = Recognize(ctx, h, v, format, generation)
 	}
 	if err == nil {

@@ -1,7 +1,6 @@
 package domainxml
 
 import (
-	"encoding/xml"
 	"fmt"
 	"maps"
 	"reflect"
@@ -176,36 +175,6 @@ func addresses(d *libvirtxml.Domain) (all []libvirtxml.DomainAddress) {
 		add(k.Address)
 	}
 	return all
-}
-
-// LiveMark is virtclaim's metadata for a running domain that is about to be plugged the disks of those keys: what it has
-// noted of the others stays.
-func LiveMark(live string, want Machine, keys []string) (string, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return "", err
-	}
-	mark, err := parseMark(d)
-	if err != nil {
-		return "", err
-	}
-	full := newMachineMark(want)
-	if mark.Phase == "" {
-		mark.CPU = unknownCPU
-		mark.Asked = everything // all that it runs with goes on to be read
-	}
-	mark.Mark, mark.Type = full.Mark, full.Type
-	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return slices.Contains(keys, m.Key) })
-	for _, m := range full.Disks {
-		if slices.Contains(keys, m.Key) {
-			mark.Disks = append(mark.Disks, m)
-		}
-	}
-	text, err := xml.Marshal(mark)
-	if err != nil {
-		return "", fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
-	}
-	return string(text), nil
 }
 
 // Grows are the disks of a running domain, by libvirt's names of them, whose storage may have more bytes than the guest knows.

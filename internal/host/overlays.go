@@ -24,7 +24,7 @@ func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing s
 			if isPassing(p) {
 				continue
 			}
-			in, err := knownVolumes(l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
+			in, err := knownVolumes(l, p, func(v StorageVolume) bool { return v.isOver(over) })
 			if err != nil && p.Name != own {
 				continue // it has just gone, was stopped, or has what can't be read
 			}

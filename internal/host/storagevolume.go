@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,6 +26,8 @@ type StorageVolume struct {
 	Capacity, Physical int64
 	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
 	Backing string
+	// Undescribed tells that libvirt can't follow the file's head: only the names, the type and the path are known.
+	Undescribed bool
 }
 
 // onVolume is onPool for a volume, or ErrNotFound.
@@ -76,27 +79,63 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 	return err
 }
 
-// Volume describes a volume, as its file is now, or gives ErrNotFound.
-func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, error) {
-	return onVolume(ctx, h, "look at volume", pool, name, describe)
+// ErrUndescribed is the error of a volume whose head libvirt can't follow, such as to a backing file whose name is too long. Of such a
+// volume only the pool, the names, the type and the path are known.
+var ErrUndescribed = errors.New("libvirt can't describe the volume, because of what the beginning of its file says. The guest of a raw disk can write " +
+	"that. Nothing else of the host is affected. To read the disk, overwrite the first 64 KiB of its file; it can be destroyed as it is")
+
+// described is a volume, or why libvirt can't describe it.
+type described struct {
+	StorageVolume
+	err error
 }
 
-// VolumeAt describes the volume of that path, of whatever active pool, or gives ErrNotFound.
+func (h *Host) described(d described, err error, op string) (StorageVolume, error) {
+	if err == nil && d.err != nil {
+		err = h.failed(op, d.err)
+	}
+	return d.StorageVolume, err
+}
+
+// Volume describes a volume, as its file is now, or gives ErrNotFound, or ErrUndescribed with what is known of it.
+func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, error) {
+	d, err := onVolume(ctx, h, "look at volume", pool, name, describe)
+	return h.described(d, err, fmt.Sprintf("look at volume %s in storage pool %s", name, pool))
+}
+
+// VolumeAt is Volume for the volume of that path, of whatever active pool.
 func (h *Host) VolumeAt(ctx context.Context, path string) (StorageVolume, error) {
-	return call(ctx, h, "look at volume "+path, func(l *libvirt.Libvirt) (StorageVolume, error) {
+	op := "look at volume " + path
+	d, err := call(ctx, h, op, func(l *libvirt.Libvirt) (described, error) {
 		v, err := l.StorageVolLookupByPath(path)
 		if err != nil {
-			return StorageVolume{}, err
+			return described{}, err
 		}
 		return describe(l, v)
 	})
+	return h.described(d, err, op)
 }
 
-func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (StorageVolume, error) {
+// undescribed are libvirt's codes for a head that it can't follow.
+var undescribed = []libvirt.ErrorNumber{
+	libvirt.ErrInternalError, libvirt.ErrSystemError, libvirt.ErrInvalidArg, libvirt.ErrOperationFailed, libvirt.ErrConfigUnsupported, libvirt.ErrXMLError,
+}
+
+func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (described, error) {
 	text, err := l.StorageVolGetXMLDesc(v, 0)
-	if err != nil {
-		return StorageVolume{}, err
+	if slices.ContainsFunc(undescribed, func(code libvirt.ErrorNumber) bool { return isCode(err, code) }) {
+		path, failed := l.StorageVolGetPath(v)
+		s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: "file", Path: path, Undescribed: true}
+		return described{s, fmt.Errorf("%w: %w", ErrUndescribed, err)}, failed
 	}
+	if err != nil {
+		return described{}, err
+	}
+	s, err := readVolume(v, text)
+	return described{StorageVolume: s}, err
+}
+
+func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	var xml libvirtxml.StorageVolume
 	if err := xml.Unmarshal(legible(text)); err != nil {
 		return StorageVolume{}, err
@@ -155,8 +194,13 @@ func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	return err
 }
 
+// isOver tells whether a volume may be over another one, by the path that its head names as its backing image.
+func (v StorageVolume) isOver(over func(backing string) bool) bool {
+	return v.Undescribed || v.Backing != "" && over(v.Backing)
+}
+
 // Overlays are the volumes of all the host's pools that are over a volume, by the path that their heads name as their backing
-// image. A pool that is not active can't be looked at, which is an error.
+// image, and those that libvirt can't describe, whose heads are to be read. A pool that is not active can't be looked at, which is an error.
 func (h *Host) Overlays(ctx context.Context, of string, over func(backing string) bool) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) ([]StorageVolume, error) {
 		pools, _, err := l.ConnectListAllStoragePools(1, 0)
@@ -168,7 +212,7 @@ func (h *Host) Overlays(ctx context.Context, of string, over func(backing string
 			if isPassing(p) {
 				continue
 			}
-			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.Backing != "" && over(v.Backing) })
+			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.isOver(over) })
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
 			}
@@ -197,14 +241,11 @@ func knownVolumes(l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(Storage
 		if isCode(err, libvirt.ErrNoStorageVol) {
 			continue // it has just gone
 		}
-		if isCode(err, libvirt.ErrInternalError) {
-			continue // libvirt has no word for the format in its head: a guest wrote that, and must not stop all others
-		}
 		if err != nil {
 			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
-		if wanted(s) {
-			found = append(found, s)
+		if wanted(s.StorageVolume) {
+			found = append(found, s.StorageVolume)
 		}
 	}
 	return found, nil

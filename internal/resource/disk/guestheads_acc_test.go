@@ -9,6 +9,23 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
+// A head that libvirt can't follow, which a guest wrote to its raw disk, is no obstacle to other disks, nor to its own machine and end.
+func TestAccDisk_GuestWrittenHeadStopsNothing(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	write := func(running, more string) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", "format = \"raw\"\n size = \"1Mi\"")+
+			vm(l, acctest.NewConsole(t), "", "force_stop = true\n timeouts = { delete = \"10s\", update = \"1m\" }\n running = "+running, on("root", theDisk, ""))+more)
+	}
+	write("false", disk("other", blank))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", "/"+strings.Repeat("x", 300))
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Disk host-a/ssd/root could not be read", "No changes.")
+	write("true", "")
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 1 destroyed")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // What a guest wrote to the head of its raw disk decides nothing: the disk is imported as raw, another disk that the head names can be
 // deleted, and an image that disks share goes with the last of them.
 func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {

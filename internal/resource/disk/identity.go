@@ -26,11 +26,12 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 	if err = content.Forget(ctx, h, pool, name, id); err != nil {
 		return v, id, err
 	}
-	if v, err = h.Volume(ctx, pool, name); err != nil {
-		return v, id, err
+	v, err = h.Volume(ctx, pool, name)
+	if known {
+		err = warnOfHead(m, own.Images[0].Format, err, diags)
 	}
-	if !known {
-		return v, "", nil // it is being imported
+	if err != nil || !known { // it is being imported
+		return v, id, err
 	}
 	err = content.Recognize(ctx, h, v, own.Images[0].Format, id)
 	if errors.Is(err, content.ErrUnrecognized) {
@@ -41,6 +42,15 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 		err = warnOfBacking(ctx, h, m, own, diags)
 	}
 	return v, id, err
+}
+
+// warnOfHead says with every plan that the guest of a raw disk has written a head that libvirt can't follow.
+func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) error {
+	if err != nil && content.Described(err, format) == nil {
+		diags.AddWarning(fmt.Sprintf("Disk %s could not be read", m.ID.ValueString()), fmt.Sprintf("Until then its size is not compared: %s", err))
+		return nil
+	}
+	return err
 }
 
 // warnOfBacking says with every plan that somebody else has pulled the disk from its master, or rebased it.

@@ -153,6 +153,9 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		addError(&resp.Diagnostics, state, "The disk could not be read", err)
 		return
 	}
+	if v.Undescribed {
+		return // the prior state
+	}
 	state.read(ctx, v, id, below, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
@@ -261,7 +264,7 @@ func pinnedBase(ctx context.Context, h *host.Host, state model, top volume.Image
 		return "", nil
 	}
 	if !content.IsBase(v.Backing) {
-		return "", err
+		return "", content.Described(err, top.Format)
 	}
 	return filepath.Base(v.Backing), err
 }

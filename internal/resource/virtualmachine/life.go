@@ -287,7 +287,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		return nil, nil
 	}
 	if err = l.gainInterfaces(ctx, uuid, want); err == nil {
-		pending, err = l.gain(ctx, uuid, want)
+		pending, err = l.gain(ctx, uuid, was, want)
 	}
 	if err != nil {
 		return nil, l.putBack(ctx, uuid, was, want, err)

@@ -14,36 +14,54 @@ import (
 // errMigrated is the error of a machine that another host has.
 var errMigrated = errors.New("it was migrated")
 
-// checkMigrated is errMigrated for a machine that its host does not have, and another host of the provider does: its disks are in use
-// there, and a second machine must not be made of them. Hosts that do not answer tell nothing.
-func (r *machine) checkMigrated(ctx context.Context, state model) error {
+// checkMigrated is errMigrated for a machine that its host has shut off, or has not at all, while another host of the provider runs
+// it: its disks are in use there, and a second machine must not be made of them. For a machine that its host does not have, it is
+// enough that another one has its definition. Hosts that do not answer tell nothing.
+func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) error {
 	own, uuid := state.Host.ValueString(), state.UUID.ValueString()
 	for _, key := range r.backend.Hosts.Keys() {
 		if key == own {
 			continue
 		}
 		h, err := r.backend.Hosts.Host(key)
+		var there host.State
 		if err == nil {
-			_, err = h.State(ctx, uuid)
+			there, err = h.State(ctx, uuid)
 		}
-		if err == nil {
-			return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or remove the machine and its disks from the "+
-				"state (terraform state rm) and import them with host = %q", errMigrated, key, uuid, own, key)
-		}
-		if !errors.Is(err, host.ErrNotFound) {
-			tflog.Warn(ctx, "Whether a host has a machine that its own host does not have is not known",
+		switch {
+		case err == nil && isGone:
+			return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, key, uuid, own, adopt(key))
+		case err == nil && there.Active:
+			return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
+				"definition that is left: virsh undefine %s", errMigrated, key, uuid, own, adopt(key), state.Name.ValueString())
+		case err != nil && !errors.Is(err, host.ErrNotFound):
+			tflog.Warn(ctx, "Whether a machine was migrated to a host is not known",
 				map[string]any{"machine": state.Name.ValueString(), "host": key, "error": err.Error()})
 		}
 	}
 	return nil
 }
 
-// missing tells whether a machine that its host does not have is gone, or only was migrated, which is said then.
-func (r *machine) missing(ctx context.Context, state model, diags *diag.Diagnostics) bool {
-	err := r.checkMigrated(ctx, state)
+// adopt is how a machine goes on to be managed on another host.
+func adopt(key string) string {
+	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q", key)
+}
+
+// warnOfMigrated tells whether a machine was migrated, which is said then.
+func (r *machine) warnOfMigrated(ctx context.Context, state model, isGone bool, diags *diag.Diagnostics) bool {
+	err := r.checkMigrated(ctx, state, isGone)
 	if err != nil {
 		diags.AddWarning("A machine was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
 			state.Name.ValueString(), state.Host.ValueString(), err))
 	}
-	return err == nil
+	return err != nil
+}
+
+// checkHere is errMigrated for a machine that is about to be changed on its host, and runs on another one.
+func (r *machine) checkHere(ctx context.Context, h *host.Host, state model) error {
+	is, err := h.State(ctx, state.UUID.ValueString())
+	if err != nil && !errors.Is(err, host.ErrNotFound) || err == nil && is.Active {
+		return err
+	}
+	return errors.Join(r.checkMigrated(ctx, state, err != nil), err)
 }

@@ -13,8 +13,8 @@ import (
 
 // gain plugs into the running domain, and puts into its drives, what want has and it has not. What it opens is noted in the
 // running domain first: otherwise, after an interruption here, a disk that was made anew under the same name could be taken
-// for the old one.
-func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pending []string, err error) {
+// for the old one. So is what somebody else has had it open, who noted nothing.
+func (l life) gain(ctx context.Context, uuid string, was, want domainxml.Machine) (pending []string, err error) {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return nil, err
@@ -34,8 +34,12 @@ func (l life) gain(ctx context.Context, uuid string, want domainxml.Machine) (pe
 	if err != nil {
 		return nil, err
 	}
-	if len(keys)+len(media) > 0 {
-		mark, err := domainxml.LiveMark(live, want, slices.Concat(keys, media))
+	unnoted, err := domainxml.Unnoted(live, was, want)
+	if err != nil {
+		return nil, err
+	}
+	if notes := slices.Concat(keys, media, unnoted); len(notes) > 0 {
+		mark, err := domainxml.LiveMark(live, want, notes)
 		if err != nil {
 			return nil, err
 		}

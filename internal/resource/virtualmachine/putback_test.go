@@ -75,7 +75,7 @@ func TestWhatARunningMachineRefusesIsNotStoredEither(t *testing.T) {
 			if err := l.redefine(t.Context(), "", c.want); err != nil {
 				t.Fatal(err)
 			}
-			_, err = l.gain(t.Context(), "", c.want)
+			_, err = l.gain(t.Context(), "", was, c.want)
 			if !errors.Is(err, refused) {
 				t.Fatalf("the refusal is lost: %v", err)
 			}

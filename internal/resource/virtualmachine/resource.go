@@ -172,13 +172,16 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	is, active, err := life{host: h}.look(ctx, state.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
-		if r.missing(ctx, state, &resp.Diagnostics) {
+		if !r.warnOfMigrated(ctx, state, true, &resp.Diagnostics) {
 			resp.State.RemoveResource(ctx)
 		}
 		return
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
+		return
+	}
+	if !active && state.Running.ValueBool() && r.warnOfMigrated(ctx, state, false, &resp.Diagnostics) {
 		return
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
@@ -222,7 +225,11 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	life := r.life(h, plan.Host.ValueString())
-	pending, started, err := life.change(ctx, plan.UUID.ValueString(), want, plan.power())
+	var pending []string
+	started := false
+	if err = r.checkHere(ctx, h, state); err == nil {
+		pending, started, err = life.change(ctx, plan.UUID.ValueString(), want, plan.power())
+	}
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
@@ -253,10 +260,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err == nil {
-		_, err = h.State(ctx, state.UUID.ValueString())
-	}
-	if errors.Is(err, host.ErrNotFound) {
-		err = r.checkMigrated(ctx, state)
+		err = r.checkHere(ctx, h, state)
 	}
 	if err == nil {
 		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
