@@ -108,6 +108,24 @@ func TestMark_HoldsBelowAnOverlay(t *testing.T) {
 	}
 }
 
+// The metadata of a machine marks no other domain, such as a clone that virt-clone gave another UUID. What they note of its images holds.
+func TestMark_OfAnotherDomain(t *testing.T) {
+	text, err := Build(machines()["direct-boot"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uuid, phase := range map[string]string{"2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0": Creating, "3b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0": ""} {
+		m, err := Parse(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))
+		if err != nil || m.Mark.Phase != phase || len(m.Disks["root"].Volume.Images[0].Hosts) != 2 {
+			t.Errorf("%s: %+v, %v", uuid, m, err)
+		}
+		_, mark, err := AttachedTo(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))
+		if err != nil || mark.Phase != phase {
+			t.Errorf("%s: %+v, %v", uuid, mark, err)
+		}
+	}
+}
+
 // A disk whose chain somebody has changed is left alone unless it is adopted as it is, with all that it is known to have below.
 func TestMachine_Replaced(t *testing.T) {
 	m, err := Parse(externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`))))

@@ -17,16 +17,19 @@ const mountTable = "/proc/self/mountinfo"
 
 // mount is a line of that table.
 type mount struct {
-	// target is where it is mounted; device is what was mounted, as mount(8) lists it.
-	target, device string
-	options        []string
+	// target is where it is mounted.
+	target  string
+	options []string
 	location
 }
 
 // location is where something really is: a path within a filesystem, without symbolic links.
 type location struct {
-	// filesystem is the number of its device; path starts at the filesystem's own root.
-	filesystem, path string
+	// filesystem is the number of its device. Mounts of different folders of an NFS server share it, so device, which is what was
+	// mounted, as mount(8) lists it, belongs to it.
+	filesystem, device string
+	// path starts at the filesystem's own root.
+	path string
 }
 
 func (m mount) has(option string) bool { return slices.Contains(m.options, option) }
@@ -41,8 +44,8 @@ func parseMounts(table string) (found []mount) {
 			continue
 		}
 		found = append(found, mount{
-			target: unescape(fields[4]), device: unescape(fields[dash+2]), options: strings.Split(fields[5], ","),
-			location: location{filesystem: fields[2], path: unescape(fields[3])},
+			target: unescape(fields[4]), options: strings.Split(fields[5], ","),
+			location: location{filesystem: fields[2], device: unescape(fields[dash+2]), path: unescape(fields[3])},
 		})
 	}
 	return found
@@ -65,7 +68,7 @@ func locate(mounts []mount, path string) (found location) {
 		below, err := filepath.Rel(m.target, path)
 		if err == nil && filepath.IsLocal(below) && len(m.target) >= longest {
 			longest = len(m.target)
-			found = location{m.filesystem, filepath.Join(m.path, below)}
+			found = location{m.filesystem, m.device, filepath.Join(m.path, below)}
 		}
 	}
 	return found
@@ -111,15 +114,14 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 	defer h.unmounting.Unlock()
 	seen, err := mounts(l, name)
 	for _, m := range mountsAt(seen, target) {
-		err = unmount(l, name, m)
+		err = unmount(l, name, m, m.device)
 		for n := 0; err != nil && n < sourceTries; n++ { // another apply may be about to unmount something of the same filesystem
 			<-time.After(busyPause)
-			err = unmount(l, name, m)
+			err = unmount(l, name, m, m.device)
 		}
 		if err != nil && strings.HasPrefix(m.device, "/dev/") {
 			// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
-			m.device = "/dev/block/" + m.filesystem
-			err = unmount(l, name, m)
+			err = unmount(l, name, m, "/dev/block/"+m.filesystem)
 		}
 		if err != nil {
 			break
@@ -128,9 +130,9 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 	return err
 }
 
-// unmount ends the top mount at a target. Where that is no folder the pool can't start, which unmounts as well.
-func unmount(l *libvirt.Libvirt, name string, m mount) error {
-	xml, err := bindPool(name+"-unmount", "", m.device, m.target)
+// unmount ends the top mount at a target, by a source. Where that is no folder the pool can't start, which unmounts as well.
+func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
+	xml, err := bindPool(name+"-unmount", "", source, m.target)
 	if err != nil {
 		return err
 	}

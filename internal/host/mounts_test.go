@@ -18,8 +18,8 @@ func TestMountsAt(t *testing.T) {
 33 22 0:51 / /run/x rw
 `
 	want := []mount{
-		{target: "/run/x", device: "server:/with space", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "/"}},
-		{target: "/run/x", device: "/dev/vda", options: []string{"rw", "nosuid"}, location: location{"254:0", "/claims/a"}},
+		{target: "/run/x", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "server:/with space", "/"}},
+		{target: "/run/x", options: []string{"rw", "nosuid"}, location: location{"254:0", "/dev/vda", "/claims/a"}},
 	}
 	found := mountsAt(parseMounts(table), "/run/x")
 	if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
@@ -38,14 +38,26 @@ func TestLocate(t *testing.T) {
 25 24 0:51 / /claims/two rw - tmpfs none rw
 `)
 	for path, want := range map[string]location{
-		"/disk.img":                {"254:0", "/disk.img"},
-		"/claims/one/sub/disk.img": {"254:0", "/volumes/one/sub/disk.img"},
-		"/claims/two/disk.img":     {"0:51", "/disk.img"},
-		"/claims/two-more/x":       {"254:0", "/claims/two-more/x"},
+		"/disk.img":                {"254:0", "/dev/vda", "/disk.img"},
+		"/claims/one/sub/disk.img": {"254:0", "/dev/vda", "/volumes/one/sub/disk.img"},
+		"/claims/two/disk.img":     {"0:51", "none", "/disk.img"},
+		"/claims/two-more/x":       {"254:0", "/dev/vda", "/claims/two-more/x"},
 	} {
 		if got := locate(mounts, path); got != want {
 			t.Errorf("%s is at %v, want %v", path, got, want)
 		}
+	}
+}
+
+// Two mounts of an NFS server have one number and begin at one root: what was mounted tells them apart.
+func TestLocate_TwoMountsOfOneServer(t *testing.T) {
+	mounts := parseMounts(`93 30 0:47 / /mnt/t1 rw - nfs 10.0.0.1:/export/t1 rw
+97 30 0:47 / /mnt/t2 rw - nfs 10.0.0.1:/export/t2 rw
+120 30 0:47 /disk.img /run/bound rw - nfs 10.0.0.1:/export/t2 rw
+`)
+	bound := mountsAt(mounts, "/run/bound")[0].location
+	if locate(mounts, "/mnt/t1/disk.img") == bound || locate(mounts, "/mnt/t2/disk.img") != bound {
+		t.Errorf("%v is at %v and %v", bound, locate(mounts, "/mnt/t1/disk.img"), locate(mounts, "/mnt/t2/disk.img"))
 	}
 }
 
@@ -54,7 +66,7 @@ func TestParseMounts_SpacesInNames(t *testing.T) {
 	for _, space := range []string{"\u00a0", "\u0085", "\u2003", "\u3000", "\v", "\f", "\r"} {
 		folder := strings.ReplaceAll("/tenant/x_/run/x_rw_-_ext4_/dev/loop0_rw", "_", space)
 		found := parseMounts("22 1 254:0 " + folder + " /pods/1 rw shared:1 - ext4 /dev/vda rw\n")
-		want := []mount{{target: "/pods/1", device: "/dev/vda", options: []string{"rw"}, location: location{"254:0", folder}}}
+		want := []mount{{target: "/pods/1", options: []string{"rw"}, location: location{"254:0", "/dev/vda", folder}}}
 		if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
 			t.Errorf("%q: %s", space, diff)
 		}

@@ -87,8 +87,11 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (content []
 		return nil, err
 	}
 	if bound == (location{}) {
-		control, _, err := k.bind(l, path.Join(k.folder(), lookControl))
+		control, refused, err := k.bind(l, path.Join(k.folder(), lookControl))
 		if err == nil && control == (location{}) {
+			// Whether a mount is hidden is known by a file of our own only: a tenant names the others. The mount command has not failed then,
+			// but what comes after it.
+			k.host.hidesMounts.Store(!isCode(refused, libvirt.ErrInternalError))
 			return nil, fmt.Errorf("%w: %w", ErrCannotTell, failed)
 		}
 		return nil, errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
@@ -162,9 +165,6 @@ func (k look) bind(l *libvirt.Libvirt, path string) (bound location, failed, err
 	seen, err := mounts(l, k.name)
 	if at := mountsAt(seen, target); len(at) > 0 {
 		return at[0].location, failed, err
-	}
-	if err == nil && !isCode(failed, libvirt.ErrInternalError) {
-		k.host.hidesMounts.Store(true) // not the mount command has failed, but what comes after it
 	}
 	return bound, failed, err
 }

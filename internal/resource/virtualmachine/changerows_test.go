@@ -112,7 +112,7 @@ var changes = []change{
 		attribute: "machine.domain_type", change: replaced, removal: ours, proof: []string{"TestAnotherSpellingOfAMachineTypeIsNoOtherMachine"}, more: "taken out, it stays as it is",
 	},
 	{
-		attribute: "running", first: `running = true`, second: `running = false`, change: stopped, removal: started, more: "true by default",
+		attribute: "running", first: `running = true`, second: `running = false`, change: stopped, removal: started, boots: true, more: "true by default",
 	},
 	{attribute: "force_stop", first: `force_stop = false`, second: `force_stop = true`, change: ours, removal: ours},
 	{attribute: "timeouts.create", first: `timeouts = { create = "5m" }`, second: `timeouts = { create = "6m" }`, change: ours, removal: ours},

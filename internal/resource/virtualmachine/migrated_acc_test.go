@@ -43,3 +43,48 @@ resource "virtclaim_disk" "root" {
 	move(l.Hosts["host-b"], l.Hosts["host-a"])
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// virsh migrate leaves the definition on the source unless it is told otherwise: a machine that runs on another host is neither started a second
+// time, nor changed or removed with its disks.
+func TestAccVirtualMachine_MigratedWithDefinitionLeft(t *testing.T) {
+	l := acctest.Lab(t)
+	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
+	cli := acctest.NewCLI(t)
+	write := func(more string) {
+		cli.Write("main.tf", acctest.Provider(l, "migrated")+`
+resource "virtclaim_disk" "data" {
+  host       = "host-a"
+  name       = "data"
+  usage_type = "fast"
+  size       = "1Mi"
+}
+
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "32Mi"
+  machine    = { type = "q35", domain_type = "qemu" }
+  force_stop = true
+  timeouts   = { delete = "10s" }
+  disks      = { data = { volume = virtclaim_disk.data.volume } }
+`+more+"\n}\n")
+	}
+	write("")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Must(a.Virsh(t.Context(), "destroy", "web"))(t)
+	if err := b.DefineXML(t.Context(), acctest.Must(a.Virsh(t.Context(), "dumpxml", "--inactive", "web"))(t)); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Must(b.Virsh(t.Context(), "start", "web"))(t)
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: A machine was migrated", "No changes.")
+	write("title = \"mine\"")
+	for _, command := range []string{"apply", "destroy"} {
+		if out, err := cli.Run(command, "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b runs the domain").MatchString(out) {
+			t.Errorf("%s: %v:\n%s", command, err, out)
+		}
+	}
+	acctest.Must(a.Virsh(t.Context(), "vol-info", "data", "--pool", "ssd"))(t)
+	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
+	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
