@@ -28,6 +28,10 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 		return explainOverlay(is, domain, e)
 	case len(e.Chain) == 0 || len(e.Noted) == 0:
 		return is + " has another chain than is noted"
+	case slices.Contains(e.Noted[1:], e.Chain[0].Name):
+		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit without --base), and "+
+			"its guest writes there. No other overlay of that image can be used any more: restore those from a backup. To go on with it, give the "+
+			"machine the virtclaim_disk %[2]s, and remove %[3]s, which must never be used again", is, e.Chain[0].Name, e.Noted[0])
 	}
 	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh blockcopy, "+
 		"blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written there may go, take it out "+

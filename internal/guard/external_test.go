@@ -98,6 +98,7 @@ func TestExplainExternal(t *testing.T) {
 		},
 		"the index that virsh dumpxml web shows at /ours":                {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
 		"opens /snap and not its volume /ours":                           {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
+		"what it had was committed there":                                {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
 		"opens its volume /ours, which is no overlay of /lower any more": {Chain: []volume.Image{ours}, Cut: true, Noted: []string{"/ours", "/lower"}},
 		"a block job (active-commit) runs on disk root (vda)":            {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},
 		"a backup of disk root (vda) of domain web runs":                 {Job: "backup"},

@@ -19,20 +19,27 @@ var ErrInUse = errors.New("it is in use")
 // that is about to go: Terraform destroys what a machine no longer names before it updates the machine. A device that can
 // be unplugged is unplugged from the running guest, and taken out of the stored definition; a drive stays, empty.
 // When one can't go, nothing is touched at all, on any of the hosts, and the error, which is ErrInUse, names the domain and
-// says what to do. Uses that spares is true of are left as they are: they do not depend on what goes. nil spares none.
-func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, spares func(Use) bool) error {
+// says what to do. Uses that judge spares are left as they are: they do not depend on what goes. Its error refuses, too. nil spares none.
+func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, judge func(Use) (spares bool, err error)) error {
 	var all []Use
+	var refused []error
 	for key, h := range hosts {
 		uses, err := Users(ctx, key, h, image)
 		if err != nil {
 			return err
 		}
-		all = append(all, uses...)
+		for _, u := range uses {
+			spares := false
+			if judge != nil {
+				if spares, err = judge(u); err != nil {
+					refused = append(refused, err)
+				}
+			}
+			if !spares {
+				all = append(all, u)
+			}
+		}
 	}
-	if spares != nil {
-		all = slices.DeleteFunc(all, spares)
-	}
-	var refused []error
 	for _, u := range all {
 		refused = append(refused, u.refusal(image, owners))
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -147,19 +146,5 @@ func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
 	return err
 }
 
-// unescape undoes the kernel's octal escapes of spaces and the like.
-func unescape(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		if len(s) > 3 && s[0] == '\\' {
-			if n, err := strconv.ParseUint(s[1:4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				s = s[4:]
-				continue
-			}
-		}
-		b.WriteByte(s[0])
-		s = s[1:]
-	}
-	return b.String()
-}
+// unescape undoes the kernel's octal escapes as far as libvirt does: it compares the rest as it is.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace

@@ -225,7 +225,8 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	}
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
 		done := tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": key, "disk": name})
-		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former}, nil)
+		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former},
+			func(u guard.Use) (spares bool, err error) { return false, u.CheckMigrated(ctx, r.backend.Hosts) })
 		done()
 	}
 	if err == nil || errors.Is(err, content.ErrReplaced) {

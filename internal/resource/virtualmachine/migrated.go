@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -16,30 +17,21 @@ var errMigrated = errors.New("it was migrated")
 
 // checkMigrated is errMigrated for a machine that its host has shut off, or has not at all, while another host of the provider runs
 // it: its disks are in use there, and a second machine must not be made of them. For a machine that its host does not have, it is
-// enough that another one has its definition. Hosts that do not answer tell nothing.
+// enough that another one has its definition.
 func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) error {
 	own, uuid := state.Host.ValueString(), state.UUID.ValueString()
-	for _, key := range r.backend.Hosts.Keys() {
-		if key == own {
-			continue
-		}
-		h, err := r.backend.Hosts.Host(key)
-		var there host.State
-		if err == nil {
-			there, err = h.State(ctx, uuid)
-		}
-		switch {
-		case err == nil && isGone:
-			return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, key, uuid, own, adopt(key))
-		case err == nil && there.Active:
-			return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
-				"definition that is left: virsh undefine %s", errMigrated, key, uuid, own, adopt(key), state.Name.ValueString())
-		case err != nil && !errors.Is(err, host.ErrNotFound):
-			tflog.Warn(ctx, "Whether a machine was migrated to a host is not known",
-				map[string]any{"machine": state.Name.ValueString(), "host": key, "error": err.Error()})
-		}
+	to, err := guard.MigratedTo(ctx, r.backend.Hosts, own, uuid, isGone)
+	if err != nil {
+		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
 	}
-	return nil
+	switch {
+	case to == "":
+		return nil
+	case isGone:
+		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, own, adopt(to))
+	}
+	return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
+		"definition that is left: virsh undefine %s", errMigrated, to, uuid, own, adopt(to), state.Name.ValueString())
 }
 
 // adopt is how a machine goes on to be managed on another host.

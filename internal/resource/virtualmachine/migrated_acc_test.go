@@ -83,6 +83,9 @@ resource "virtclaim_virtual_machine" "web" {
 			t.Errorf("%s: %v:\n%s", command, err, out)
 		}
 	}
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace=virtclaim_disk.data"); err == nil || !message("was migrated: host host-b runs it").MatchString(out) {
+		t.Errorf("replace: %v:\n%s", err, out)
+	}
 	acctest.Must(a.Virsh(t.Context(), "vol-info", "data", "--pool", "ssd"))(t)
 	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
 	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)

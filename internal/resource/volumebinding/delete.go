@@ -81,12 +81,12 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		return false, err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
-	err = guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) bool {
+	err = guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (spares bool, err error) {
 		if others.isOtherInstance(u, v.Images[0].Binding) {
 			shared = true
-			return true
+			return true, nil
 		}
-		return own.spares(u, state.ID.ValueString(), others)
+		return own.spares(u, state.ID.ValueString(), others), nil
 	})
 	return shared, err
 }
