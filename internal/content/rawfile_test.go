@@ -1,0 +1,66 @@
+package content_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// What the ledger says of a raw file is not believed of another file under its name, so that the master of an overlay there stays.
+func TestRemovable_EntryOfAnotherFile(t *testing.T) {
+	grow := func(t *testing.T, h *fakeHost, made content.Made) {
+		t.Helper()
+		i := volume.Image{Type: "file", Format: "raw", Generation: made.Generation}
+		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*testing.T, *fakeHost, content.Made)
+		backs  bool
+	}{
+		"the raw file": {change: func(*testing.T, *fakeHost, content.Made) {}},
+		"an overlay in its place": {
+			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 196 << 10 }, backs: true,
+		},
+		"of unknown length": {
+			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 0 }, backs: true,
+		},
+		"after it has grown": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			grow(t, h, made)
+			h.volumes["ssd/above"].Physical = 2 << 20
+		}},
+		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			h.volumes["ssd/above"].Physical = 196 << 10
+			grow(t, h, made)
+			h.volumes["ssd/above"].Physical = 2 << 20
+		}},
+		"grown by others": {
+			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 2 << 20 }, backs: true,
+		},
+		"an entry without a length": {backs: true, change: func(_ *testing.T, h *fakeHost, _ content.Made) {
+			s := h.secrets["virtclaim ssd/above"]
+			s.Description = "identity of the volume above in the storage pool ssd, which is raw"
+			h.secrets["virtclaim ssd/above"] = s
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+			made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "raw", Capacity: 1 << 20})
+			h.volumes["ssd/above"].Backing = "/ssd/master"
+			c.change(t, h, made)
+			err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation)
+			if errors.Is(err, content.ErrBacking) != c.backs || !c.backs && err != nil {
+				t.Errorf("got %v", err)
+			}
+			if err := content.Recognize(t.Context(), h, h.volumes["ssd/above"].StorageVolume, "raw", made.Generation); err != nil {
+				t.Errorf("the raw file is not recognized: %v", err)
+			}
+		})
+	}
+}
