@@ -2,6 +2,7 @@ package content_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
@@ -60,6 +61,32 @@ func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 			}
 			if err := content.Recognize(t.Context(), h, h.volumes["ssd/above"].StorageVolume, "raw", made.Generation); err != nil {
 				t.Errorf("the raw file is not recognized: %v", err)
+			}
+		})
+	}
+}
+
+// A raw file that is imported again stays raw, whatever its guest wrote to its head; another file under its name is none.
+func TestFormatOf_NotedAsRaw(t *testing.T) {
+	for name, c := range map[string]struct {
+		disk, want string
+		length     int64
+	}{
+		"the raw file":             {length: 1 << 20, want: "raw"},
+		"another one":              {length: 196 << 10, want: "qcow2"},
+		"a domain has it as qcow2": {length: 1 << 20, disk: opens("file='/ssd/web'", "qcow2"), want: "qcow2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			mustMake(t, h, content.Spec{Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20})
+			v := h.volumes["ssd/web"]
+			v.head, v.Format, v.Physical = overlaid(), "qcow2", c.length
+			if c.disk != "" {
+				h.domains["web"] = opener(c.disk)
+			}
+			is, err := content.FormatOf(t.Context(), h, v.StorageVolume)
+			if err != nil || is.Name != c.want || strings.Contains(is.String(), "volume virtclaim ssd/web") != (c.want == "raw") {
+				t.Errorf("got %+v (%s), %v", is, is, err)
 			}
 		})
 	}
