@@ -213,6 +213,9 @@ func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.Sto
 		return host.ErrExists
 	}
 	v := host.StorageVolume{Type: "file", Pool: pool, Name: x.Name, Path: "/" + key, Format: x.Target.Format.Type, Capacity: int64(x.Capacity.Value)}
+	if v.Format == "raw" {
+		v.Physical = v.Capacity
+	}
 	if x.BackingStore != nil {
 		v.Backing = x.BackingStore.Path
 	}

@@ -18,6 +18,8 @@ type Format struct {
 	Name string
 	// Domain opens the volume in that format; empty where none does.
 	Domain string
+	// Noted is the usage of the ledger's entry that says raw; empty where none does.
+	Noted string
 	// Refused is why the volume can't be opened as what its head says: then Name is raw. An overlay is not refused for its backing
 	// file: whoever opens it must say which.
 	Refused error
@@ -28,14 +30,17 @@ func (f Format) String() string {
 	switch {
 	case f.Domain != "":
 		return fmt.Sprintf("domain %s opens it as %s", f.Domain, f.Name)
+	case f.Noted != "":
+		return fmt.Sprintf("the ledger of its host says that it is raw (virsh secret-list has it as \"volume %s\"; to remove the entry if it is wrong: "+
+			"virsh secret-undefine <its UUID>)", f.Noted)
 	case f.Refused != nil:
 		return f.Refused.Error()
 	}
 	return "its head is that of a " + f.Name + " image"
 }
 
-// FormatOf finds out in what format a volume is to be opened. A domain that opens it as raw decides: what such a volume begins with,
-// a guest wrote. Where none does, its head is read, and never opened: QEMU would open what that names.
+// FormatOf finds out in what format a volume is to be opened. A domain that opens it as raw decides, and where no domain has it the ledger:
+// what such a volume begins with, a guest wrote. Where neither says raw, its head is read, and never opened: QEMU would open what that names.
 func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -44,6 +49,11 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 	opened, err := openedAs(domains, v)
 	if err != nil || opened["raw"] != "" {
 		return Format{Name: "raw", Domain: opened["raw"]}, err
+	}
+	if len(opened) == 0 {
+		if noted, err := notedRaw(ctx, h, v); err != nil || noted {
+			return Format{Name: "raw", Noted: ledgerUsage(v.Pool, v.Name)}, err
+		}
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	if err != nil || len(head) == 0 {

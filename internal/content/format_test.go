@@ -96,7 +96,7 @@ func TestRemovable_Heads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			h.volumes["ssd/master"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "master", Path: "/ssd/master"}}
-			above := host.StorageVolume{Pool: "ssd", Name: "above", Path: c.path, Type: "file", Backing: "/ssd/master"}
+			above := host.StorageVolume{Pool: "ssd", Name: "above", Path: c.path, Type: "file", Physical: 1 << 20, Backing: "/ssd/master"}
 			h.volumes["ssd/above"] = &fakeVolume{StorageVolume: above}
 			if c.noted != "" {
 				if _, err := content.Adopt(t.Context(), h, above, c.noted); err != nil {

@@ -266,16 +266,6 @@ func noted(ctx context.Context, h Identities, v host.StorageVolume) (string, err
 	return id, err
 }
 
-// notedRaw tells whether the ledger says of a file that it is opened as raw.
-func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error) {
-	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
-	if err != nil {
-		return false, found(err)
-	}
-	described, err := entryOf(ctx, h, id)
-	return described == ledgerDescription(v)+formatNote(v, "raw"), err
-}
-
 // entryOf is what the ledger describes; empty when there is no such entry.
 func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 	text, err := h.SecretXML(ctx, id)
@@ -287,14 +277,6 @@ func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 		return "", fmt.Errorf("read the secret %s: %w", id, err)
 	}
 	return entry.Description, nil
-}
-
-// formatNote is what follows the description of a raw file.
-func formatNote(v host.StorageVolume, format string) string {
-	if v.Type != "file" || format != "raw" {
-		return ""
-	}
-	return ", which is raw"
 }
 
 // note writes the identity of a volume into the ledger, over that of one that had its name, and in what format it is opened: what its

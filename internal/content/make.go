@@ -79,6 +79,9 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 			err = fmt.Errorf("%w (%w)", left.foreign("is finished, and is not the one that was made"), lost)
 		}
 	}
+	if err == nil {
+		err = left.checkLeft(ctx, v)
+	}
 	if s.Content != nil {
 		v = asProbed(v)
 	}

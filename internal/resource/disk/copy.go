@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -105,12 +106,18 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), own.Images[0])
 	})
 	read := func(u guard.Use) bool { return u.Live && (u.Depth > 0 || u.Device.Ephemeral) }
+	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
 	for _, u := range users {
 		if u.Live && !read(u) {
+			if err == nil {
+				err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
+			}
+			if err != nil && !errors.Is(err, host.ErrNotFound) {
+				return err
+			}
 			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
 		}
 	}
-	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
 	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
 		return err // never smaller, whoever has grown it
 	}
@@ -133,6 +140,9 @@ func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume
 	format := own.Images[0].Format
 	if format == "raw" && is.Type == "file" {
 		xml, err := domainxml.WritableDiskXML(own)
+		if err == nil {
+			err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
+		}
 		if err != nil {
 			return err
 		}

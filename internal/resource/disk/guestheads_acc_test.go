@@ -31,7 +31,7 @@ func TestAccDisk_GuestWrittenHeadStopsNothing(t *testing.T) {
 func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushed(t, l, "disks/heads", qcow2Image(t))
-	raw := "format = \"raw\"\n size = \"64Mi\""
+	raw := "format = \"raw\"\n size = \"32Mi\""
 	machine := vm(l, acctest.NewConsole(t), "", "running = false", on("root", theDisk, ""))
 	cli := acctest.NewCLI(t)
 	write := func(more string) { cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", raw)+machine+more) }
@@ -47,6 +47,11 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 	if len(bases) != 1 {
 		t.Fatalf("the pool has the shared images %v", bases)
 	}
+
+	// It grows, and the host notes its length.
+	raw = strings.Replace(raw, "32Mi", "64Mi", 1)
+	write(disk("other", blank) + disk("pulled", containerImage(image.Reference)))
+	apply("0 added, 2 changed")
 
 	// A disk that the head names is deleted, also while no machine has the raw one: the host has noted that it is raw.
 	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, "other"))

@@ -18,25 +18,35 @@ import (
 // readImported is the volume of a disk that has just been imported in the format that it is to be opened in, its identity, and the image
 // that it shares with others, if its head names one. The pool's scan is not believed: it takes what a guest wrote for a format.
 func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVolume) (is host.StorageVolume, id string, below []volume.Image, err error) {
-	if v, below, err = m.formatOf(ctx, h, v); err == nil {
-		id, err = content.Adopt(ctx, h, v, v.Format)
+	shown, err := content.FormatOf(ctx, h, v)
+	if err == nil {
+		v, below, err = m.openedAs(ctx, h, v, shown.Name)
 	}
+	if err != nil {
+		return v, "", below, err
+	}
+	note := v.Format
+	if shown.Refused != nil {
+		note = "" // whether it is raw is for the configuration to say
+	}
+	id, err = content.Adopt(ctx, h, v, note)
 	return v, id, below, err
 }
 
-func (m model) formatOf(ctx context.Context, h *host.Host, v host.StorageVolume) (host.StorageVolume, []volume.Image, error) {
-	is, err := content.FormatOf(ctx, h, v)
-	if err != nil || is.Name == "raw" {
+// openedAs is a volume that is opened in that format.
+func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume, format string) (host.StorageVolume, []volume.Image, error) {
+	if format == "raw" {
 		v.Format, v.Backing = "raw", ""
-		return v, nil, err
+		return v, nil, nil
 	}
 	if err := h.Rescan(ctx, v.Pool); err != nil { // the pool may have seen the volume before it had this head
 		return v, nil, err
 	}
-	if v, err = h.Volume(ctx, v.Pool, v.Name); err != nil {
+	v, err := h.Volume(ctx, v.Pool, v.Name)
+	if err != nil {
 		return v, nil, err
 	}
-	if v.Format = is.Name; !content.IsBase(v.Backing) {
+	if v.Format = format; !content.IsBase(v.Backing) {
 		return v, nil, nil
 	}
 	base, err := content.BaseOf(ctx, h, v)

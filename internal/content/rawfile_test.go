@@ -1,0 +1,93 @@
+package content_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// What the ledger says of a raw file is not believed of another file under its name, so that the master of an overlay there stays.
+func TestRemovable_EntryOfAnotherFile(t *testing.T) {
+	grow := func(t *testing.T, h *fakeHost, made content.Made) {
+		t.Helper()
+		i := volume.Image{Type: "file", Format: "raw", Generation: made.Generation}
+		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*testing.T, *fakeHost, content.Made)
+		backs  bool
+	}{
+		"the raw file": {change: func(*testing.T, *fakeHost, content.Made) {}},
+		"an overlay in its place": {
+			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 196 << 10 }, backs: true,
+		},
+		"of unknown length": {
+			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 0 }, backs: true,
+		},
+		"after it has grown": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			grow(t, h, made)
+			h.volumes["ssd/above"].Physical = 2 << 20
+		}},
+		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			h.volumes["ssd/above"].Physical = 196 << 10
+			grow(t, h, made)
+			h.volumes["ssd/above"].Physical = 2 << 20
+		}},
+		"grown by others": {
+			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 2 << 20 }, backs: true,
+		},
+		"an entry without a length": {backs: true, change: func(_ *testing.T, h *fakeHost, _ content.Made) {
+			s := h.secrets["virtclaim ssd/above"]
+			s.Description = "identity of the volume above in the storage pool ssd, which is raw"
+			h.secrets["virtclaim ssd/above"] = s
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+			made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "raw", Capacity: 1 << 20})
+			h.volumes["ssd/above"].Backing = "/ssd/master"
+			c.change(t, h, made)
+			err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation)
+			if errors.Is(err, content.ErrBacking) != c.backs || !c.backs && err != nil {
+				t.Errorf("got %v", err)
+			}
+			if err := content.Recognize(t.Context(), h, h.volumes["ssd/above"].StorageVolume, "raw", made.Generation); err != nil {
+				t.Errorf("the raw file is not recognized: %v", err)
+			}
+		})
+	}
+}
+
+// A raw file that is imported again stays raw, whatever its guest wrote to its head; another file under its name is none.
+func TestFormatOf_NotedAsRaw(t *testing.T) {
+	for name, c := range map[string]struct {
+		disk, want string
+		length     int64
+	}{
+		"the raw file":             {length: 1 << 20, want: "raw"},
+		"another one":              {length: 196 << 10, want: "qcow2"},
+		"a domain has it as qcow2": {length: 1 << 20, disk: opens("file='/ssd/web'", "qcow2"), want: "qcow2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			mustMake(t, h, content.Spec{Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20})
+			v := h.volumes["ssd/web"]
+			v.head, v.Format, v.Physical = overlaid(), "qcow2", c.length
+			if c.disk != "" {
+				h.domains["web"] = opener(c.disk)
+			}
+			is, err := content.FormatOf(t.Context(), h, v.StorageVolume)
+			if err != nil || is.Name != c.want || strings.Contains(is.String(), "volume virtclaim ssd/web") != (c.want == "raw") {
+				t.Errorf("got %+v (%s), %v", is, is, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package disk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// The copy of a folder without its state takes no disk over that a machine of the first has, and so deletes none. An import is the way out
+// for who has lost a state.
+func TestAccDisk_CopiedFolder(t *testing.T) {
+	l := acctest.Lab(t)
+	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"") +
+		vm(l, acctest.NewConsole(t), "", "running = false", on("root", theDisk, ""), on("plain", "virtclaim_disk.plain", ""))
+	first, second := acctest.NewCLI(t), acctest.NewCLI(t)
+	first.Write("main.tf", config)
+	second.Write("main.tf", config)
+	first.Must("apply", "-auto-approve", "-no-color")
+	out, err := second.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || !message("The disk could not be made", "ssd is used by the domain web", "terraform import").MatchString(out) ||
+		strings.Contains(out, "Creation complete") {
+		t.Errorf("the copy of the folder was applied: %v\n%s", err, out)
+	}
+	second.Must("destroy", "-auto-approve", "-no-color")
+	second.Must("import", "-no-color", theDisk, "host-a/ssd/root")
+	if plan := first.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the first folder's plan is not empty any more:\n%s", plan)
+	}
+	first.Must("destroy", "-auto-approve", "-no-color")
+	nothingIn(t, l, "ssd")
+}
