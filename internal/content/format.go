@@ -20,7 +20,7 @@ type Format struct {
 	Domain string
 	// Noted is the usage of the ledger's entry that says raw; empty where none does.
 	Noted string
-	// Refused is why the volume can't be opened as what its head says: then Name is raw. An overlay is not refused for its backing
+	// Refused is why the volume can't be opened as what its head says: then Name is raw, unless a domain opens it as qcow2. An overlay is not refused for its backing
 	// file: whoever opens it must say which.
 	Refused error
 }
@@ -60,7 +60,10 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 		return Format{Name: "raw"}, err
 	}
 	is, refused := image.ProbeOverlay(head)
-	if refused != nil {
+	switch {
+	case refused != nil && opened["qcow2"] != "":
+		is.Format = "qcow2" // its guest did not write that head
+	case refused != nil:
 		is.Format = "raw"
 	}
 	return Format{Name: is.Format, Domain: opened[is.Format], Refused: refused}, nil

@@ -52,7 +52,7 @@ func TestFormatOf(t *testing.T) {
 		"data elsewhere":              {split(), "", "raw", true},
 		"VMDK":                        {[]byte("# Disk DescriptorFile\nRW 1 FLAT \"/etc/shadow\" 0"), "", "raw", true},
 		"qcow2 that is opened so":     {qcow2(1 << 20), opens("file='/ssd/web'", "qcow2"), "qcow2", false},
-		"split that is opened so":     {split(), opens("file='/ssd/web'", "qcow2"), "raw", true},
+		"split that is opened so":     {split(), opens("file='/ssd/web'", "qcow2"), "qcow2", true},
 		"qcow2 that is opened as raw": {qcow2(1 << 20), raw, "raw", false},
 		"split that is opened as raw": {split(), raw, "raw", false},
 		"opened as a volume":          {overlaid(), "<disk type='volume'><driver type='raw'/><source pool='ssd' volume='web'/><target dev='vda'/></disk>", "raw", false},

@@ -43,7 +43,11 @@ func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report fun
 // still wanted so, and left alone if not; what is half made, by the same owner, is removed once nobody works on it any more.
 func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Made, adopted bool, err error) {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
-		return Made{}, false, left.foreign("is being made by " + called(left.Note.Owner))
+		verb := "is being made by "
+		if left.Note.Phase == domainxml.Done {
+			verb = "was made by "
+		}
+		return Made{}, false, left.foreign(verb + called(left.Note.Owner))
 	}
 	if left.Note.Phase != domainxml.Done {
 		// The maker may be alive: while it is, wait, and look again.
@@ -100,10 +104,13 @@ func (m *Maker) clear(ctx context.Context, key string, left *journal, s Spec) er
 // foreign is the error of a volume that is not to be touched, and says how it can be had.
 func (j *journal) foreign(why string) error {
 	n := j.Note
-	return fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w. If that was a creation of yours that was "+
-		"interrupted, and the volume is whole (phase %s in the domain's metadata), import it: terraform import <address of this "+
-		"resource> <host>/%s/%s. If not, remove both: virsh undefine %s; virsh vol-delete %s --pool %s",
-		j.Name, n.Volume, n.Pool, why, ErrForeign, domainxml.Done, n.Pool, n.Volume, j.Name, n.Volume, n.Pool)
+	err := fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w", j.Name, n.Volume, n.Pool, why, ErrForeign)
+	if n.Phase == domainxml.Done { // machines may use it
+		return fmt.Errorf("%w. If a creation of yours was interrupted, import it: terraform import <address of this resource> <host>/%s/%s. "+
+			"Otherwise choose another name", err, n.Pool, n.Volume)
+	}
+	return fmt.Errorf("%w. If a creation of yours was interrupted, remove what it has left: virsh undefine %s; virsh vol-delete %s --pool %s",
+		err, j.Name, n.Volume, n.Pool)
 }
 
 func called(owner string) string {

@@ -85,6 +85,9 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 			addError(diags, *state, "The disk could not be read", err)
 		}
 		state.read(ctx, v, instance, nil, diags)
+	case is.Refused != nil && is.Domain != "":
+		diags.AddAttributeError(at, "The imported disk can't be opened", fmt.Sprintf("Disk %s is an image that domain %s opens as %s, and that a disk "+
+			"can't be: %s. %s", id, is.Domain, is.Name, is.Refused, image.Convert("qcow2")))
 	case asked.IsNull() && is.Refused != nil:
 		diags.AddAttributeError(at, "The format of the imported disk is not known", fmt.Sprintf("Disk %s begins as an image does that can't be "+
 			"opened: %s. If it is a raw disk whose guest wrote that, set format = \"raw\". If not, replace the volume by an image that needs "+
