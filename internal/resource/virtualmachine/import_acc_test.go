@@ -79,7 +79,7 @@ resource "virtclaim_virtual_machine" "web" {
 	cli.Must("import", "-no-color", "virtclaim_virtual_machine.web", "host-b/by-hand")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	virsh("vol-delete", "theirs", "--pool", "ssd")
-	cli.Run("apply", "-auto-approve", "-no-color")
+	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Machine by-hand has a file of disk vda open that is gone")
 	virsh("destroy", "by-hand")
 	cli.Must("destroy", "-auto-approve", "-no-color")
