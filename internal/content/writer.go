@@ -35,6 +35,7 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 		names = append(names, o.Pool+"/"+o.Name)
 	}
 	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or remove those volumes, if they are overlays: a guest may have written such a head to a raw disk, which counts no more "+
+		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed (the overlay of an external snapshot has "+
+		"all that was written since: commit it with qemu-img commit): a guest may have written such a head to a raw disk, which counts no more "+
 		"while a machine has that disk", ErrMaster, path, strings.Join(names, ", "))
 }

@@ -2,13 +2,16 @@ package volumebinding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // planRemade replaces a binding whose claim was deleted and made again over other storage: what the machines have is not
@@ -46,4 +49,31 @@ func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
 	}
 	now, err := lists.Claim(ctx, c.Ref().Namespace, c.Ref().Name)
 	return err == nil && string(now.UID) != own.ClaimUID
+}
+
+// checkOpenFile is guard.ErrInUse for the file of a claim that was made again while a domain runs with that path: the guest may have the
+// former file open, which was deleted, and nothing on the host tells them apart.
+func (r *binding) checkOpenFile(ctx context.Context, i volume.Image) error {
+	if i.Type != "file" {
+		return nil
+	}
+	var refused error
+	for _, key := range i.Hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			return err
+		}
+		users, err := guard.Users(ctx, key, h, i)
+		if err != nil {
+			return err
+		}
+		for _, u := range users {
+			if u.Live {
+				refused = errors.Join(refused, fmt.Errorf("%w: the claim was made again while domain %s runs on host %s with %s. Its guest may have the "+
+					"former file open, which is gone as soon as it stops. To save what that has: %s. To go on with the file of the new claim, shut the "+
+					"domain down (virsh shutdown %s) and apply again", guard.ErrInUse, u.Domain, key, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain))
+			}
+		}
+	}
+	return refused
 }

@@ -65,16 +65,18 @@ type change struct {
 	hosts, before []string
 	// put is what hosts were given.
 	put deposit
-	// reserved tells that the new mode is on record.
-	reserved bool
+	// reserved tells that the new mode is on record, remade that the claim is another one than was bound.
+	reserved, remade bool
 }
 
 // resolve finds out where the volume is, which must be the storage that the plan showed.
 func (c *change) resolve(ctx context.Context, secret types.String) bool {
 	var ok bool
+	former := c.own.ClaimUID
 	if c.found, ok = c.await(ctx, c.plan, secret, &c.own, c.diags); !ok {
 		return false
 	}
+	c.remade = former != "" && former != c.own.ClaimUID
 	c.hosts = c.plan.hostKeys(ctx, c.diags)
 	c.actual = c.plan.held(c.found.Volume, c.hosts, c.plan.instance(ctx, &c.state, c.own, c.diags))
 	// What an import has found is where the volume would be without the options that the configuration adds.
@@ -90,6 +92,11 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
 		return err
+	}
+	if c.remade {
+		if err := c.checkOpenFile(ctx, c.actual.Images[0]); err != nil {
+			return err
+		}
 	}
 	c.own.Reserved = c.own.Reserved || c.plan.Reserved.ValueBool()
 	c.diags.Append(c.own.save(ctx, private)...)
