@@ -23,7 +23,7 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 		return fmt.Sprintf("a block job (%s) runs on %s. Wait until it has ended, or end it: virsh blockjob %s %s --abort", e.Job, is, domain, e.Target)
 	case e.Cut && len(e.Chain) > 0 && len(e.Noted) > len(e.Chain):
 		return fmt.Sprintf("%s opens its volume %s, which is no overlay of %s any more, as after virsh blockpull: over that it would be a "+
-			"mix of two disks. %s", is, e.Chain[0].Name, e.Noted[len(e.Chain)], domainxml.TakeCut)
+			"mix of two disks. %s", is, e.Chain[0].Name, pulled(e), domainxml.TakeCut)
 	case e.Depth > 0:
 		return explainOverlay(is, domain, e)
 	case len(e.Chain) == 0 || len(e.Noted) == 0:
@@ -36,6 +36,15 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh blockcopy, "+
 		"blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written there may go, take it out "+
 		"(virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is, e.Chain[0].Name, e.Noted[0], domain, e.Target)
+}
+
+// pulled is the first of the noted images that the chain does not have.
+func pulled(e domainxml.External) string {
+	n := 0
+	for n < len(e.Chain) && n < len(e.Noted)-1 && e.Chain[n].Name == e.Noted[n] {
+		n++
+	}
+	return e.Noted[n]
 }
 
 // Rescue is the command that saves what a running domain has written to a file that is deleted. virsh refuses a copy of a domain that has a

@@ -96,13 +96,14 @@ func TestExplainExternal(t *testing.T) {
 		"start the domain (virsh start web) and run: virsh blockcommit web vda --base /ours": {
 			Chain: []volume.Image{snapshot, ours}, Depth: 1, Base: "/ours", Noted: []string{"/ours"},
 		},
-		"the index that virsh dumpxml web shows at /ours":                {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
-		"opens /snap and not its volume /ours":                           {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
-		"what it had was committed there":                                {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
-		"opens its volume /ours, which is no overlay of /lower any more": {Chain: []volume.Image{ours}, Cut: true, Noted: []string{"/ours", "/lower"}},
-		"a block job (active-commit) runs on disk root (vda)":            {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},
-		"a backup of disk root (vda) of domain web runs":                 {Job: "backup"},
-		"virsh blockjob web vda --abort":                                 {Job: "copy"},
+		"the index that virsh dumpxml web shows at /ours":                 {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
+		"opens /snap and not its volume /ours":                            {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
+		"what it had was committed there":                                 {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
+		"opens its volume /ours, which is no overlay of /middle any more": {Chain: []volume.Image{ours, {Name: "/lower"}}, Cut: true, Noted: []string{"/ours", "/middle", "/lower"}},
+		"opens its volume /ours, which is no overlay of /lower any more":  {Chain: []volume.Image{ours}, Cut: true, Noted: []string{"/ours", "/lower"}},
+		"a block job (active-commit) runs on disk root (vda)":             {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},
+		"a backup of disk root (vda) of domain web runs":                  {Job: "backup"},
+		"virsh blockjob web vda --abort":                                  {Job: "copy"},
 	} {
 		e.Target = "vda"
 		if got := guard.ExplainExternal("web", "root", e); !strings.Contains(got, want) {

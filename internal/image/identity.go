@@ -44,8 +44,9 @@ func isUUID(text string) bool {
 	return err == nil && id.String() == text
 }
 
-// WithIdentity gives the head of a qcow2 image an identity, in place of one that it has. The head keeps its length: what follows the
-// header in its first cluster moves back, and the bytes that this takes must be free. Nobody may have the image open: QEMU would
+// WithIdentity is the header of a qcow2 image, of which head is the beginning, with an identity, in place of one that it has. What follows
+// the extensions in its first cluster moves back, and the bytes that this takes must be free. What comes after that is not part of the
+// result, since it may be a guest's. Nobody may have the image open: QEMU would
 // write its own header back.
 func WithIdentity(head []byte, id string) ([]byte, error) {
 	q := qcow2(slices.Clone(head))
@@ -79,7 +80,7 @@ func WithIdentity(head []byte, id string) ([]byte, error) {
 	}
 	clear(q[start:max(end, now)])
 	copy(q[start:], text)
-	return q, nil
+	return q[:max(end, now)], nil
 }
 
 // headerEnd is where the extensions begin.

@@ -44,6 +44,15 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 	return v, id, err
 }
 
+// ofMissingPool says what to do when the pool of a disk that is known is gone.
+func ofMissingPool(err error) error {
+	if !errors.Is(err, host.ErrNoPool) {
+		return err
+	}
+	return fmt.Errorf("%w. Define and start it again (virsh pool-define, virsh pool-start). If it has another name now, remove the disk from the "+
+		"state (terraform state rm) and import it from there", err)
+}
+
 // warnOfHead says with every plan that the guest of a raw disk has written a head that libvirt can't follow.
 func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) error {
 	if err != nil && content.Described(err, format) == nil {

@@ -150,7 +150,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		}
 	}
 	if err != nil {
-		addError(&resp.Diagnostics, state, "The disk could not be read", err)
+		addError(&resp.Diagnostics, state, "The disk could not be read", ofMissingPool(err))
 		return
 	}
 	if v.Undescribed {
@@ -239,7 +239,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		err = r.backend.Content.Collect(ctx, key, h, state.Pool.ValueString(), pinned)
 	}
 	if err != nil {
-		addError(&resp.Diagnostics, state, "The disk could not be removed", err)
+		addError(&resp.Diagnostics, state, "The disk could not be removed", ofMissingPool(err))
 	}
 }
 
