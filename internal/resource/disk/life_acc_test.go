@@ -164,7 +164,7 @@ func TestAccWithoutAnOwnerALeftOverIsNotTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
-		!message("being made by a configuration without an owner", "left alone", "terraform import", "ssd/root").MatchString(out) {
+		!message("was made by a configuration without an owner", "left alone", "terraform import", "ssd/root").MatchString(out) {
 		t.Errorf("got %v:\n%s", err, out)
 	}
 	cli.Must("import", "virtclaim_disk.root", "host-a/ssd/root")
