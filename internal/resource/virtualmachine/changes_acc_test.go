@@ -89,7 +89,7 @@ resource "virtclaim_disk" "%[1]s-%[2]s" {
 		"force_stop": "true", "timeouts": `{ delete = "10s" }`,
 	}
 	if boots {
-		rest["memory"], rest["force_stop"], rest["timeouts"] = `"128Mi"`, "false", "null"
+		rest["memory"], rest["timeouts"] = `"128Mi"`, "null"
 		rest["boot"] = `{ kernel = "KERNEL", initrd = "INITRD", cmdline = "console=ttyS0 quiet no_timer_check" }`
 	}
 	for attribute, value := range rest {

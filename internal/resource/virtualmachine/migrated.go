@@ -55,5 +55,5 @@ func (r *machine) checkHere(ctx context.Context, h *host.Host, state model) erro
 	if err != nil && !errors.Is(err, host.ErrNotFound) || err == nil && is.Active {
 		return err
 	}
-	return errors.Join(r.checkMigrated(ctx, state, err != nil), err)
+	return r.checkMigrated(ctx, state, err != nil)
 }

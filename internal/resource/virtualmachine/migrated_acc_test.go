@@ -41,7 +41,8 @@ resource "virtclaim_disk" "root" {
 	}
 	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "vol-info", "root", "--pool", "ssd"))(t)
 	move(l.Hosts["host-b"], l.Hosts["host-a"])
-	cli.Must("destroy", "-auto-approve", "-no-color")
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "undefine", "web"))(t) // what is nowhere is gone
+	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false")
 }
 
 // virsh migrate leaves the definition on the source unless it is told otherwise: a machine that runs on another host is neither started a second
