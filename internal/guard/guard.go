@@ -154,5 +154,8 @@ func located(ctx context.Context, h Looker, i volume.Image) (volume.Image, error
 	pool, name, _ := strings.Cut(i.Name, "/")
 	v, err := h.Volume(ctx, pool, name)
 	i.Type, i.Name = "file", v.Path
+	if errors.Is(err, host.ErrUndescribed) && v.Path != "" {
+		err = nil // where it is, is known: its guest must not stop all others
+	}
 	return i, err
 }

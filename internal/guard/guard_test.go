@@ -25,6 +25,9 @@ func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVol
 	if pool == "gone" {
 		return host.StorageVolume{}, host.ErrNotFound
 	}
+	if pool == "hostile" {
+		return host.StorageVolume{Path: "/" + pool + "/" + name}, host.ErrUndescribed
+	}
 	if pool == "removed" {
 		return host.StorageVolume{}, host.ErrNoPool
 	}
@@ -265,5 +268,16 @@ func TestUsers(t *testing.T) {
 	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), []string{"prod"}, nil)
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it was begun and never finished") {
 		t.Errorf("while a clone of it is made: %v", err)
+	}
+}
+
+// A disk whose head libvirt can't follow, and which a domain names by its pool, keeps nobody from anything but that very file.
+func TestUsers_UndescribedVolume(t *testing.T) {
+	h := &fakeHost{domains: []host.Domain{{Name: "theirs", UUID: "1", Stored: "<domain><name>theirs</name><devices><disk type='volume' device='disk'>" +
+		"<source pool='hostile' volume='data'/><target dev='vda'/></disk></devices></domain>"}}}
+	for name, want := range map[string]int{"/ssd/other": 0, "/hostile/data": 1} {
+		if uses, err := guard.Users(t.Context(), "a", h, volume.Image{Type: "file", Name: name, Hosts: []string{"a"}}); err != nil || len(uses) != want {
+			t.Errorf("%s: %v, %v", name, uses, err)
+		}
 	}
 }

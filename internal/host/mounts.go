@@ -16,17 +16,16 @@ const mountTable = "/proc/self/mountinfo"
 
 // mount is a line of that table.
 type mount struct {
-	// target is where it is mounted.
-	target  string
-	options []string
+	// target is where it is mounted; source is what was mounted, as mount(8) lists it.
+	target, source string
+	options        []string
 	location
 }
 
 // location is where something really is: a path within a filesystem, without symbolic links.
 type location struct {
-	// filesystem is the number of its device. Mounts of different folders of an NFS server share it, so device, which is what was
-	// mounted, as mount(8) lists it, belongs to it.
-	filesystem, device string
+	// filesystem is the number of its device; source is that of the mount, since filesystems of one number may have several.
+	filesystem, source string
 	// path starts at the filesystem's own root.
 	path string
 }
@@ -42,10 +41,13 @@ func parseMounts(table string) (found []mount) {
 		if dash < 6 || len(fields) < dash+3 {
 			continue
 		}
-		found = append(found, mount{
-			target: unescape(fields[4]), options: strings.Split(fields[5], ","),
-			location: location{filesystem: fields[2], device: unescape(fields[dash+2]), path: unescape(fields[3])},
-		})
+		m := mount{target: unescape(fields[4]), source: unescape(fields[dash+2]), options: strings.Split(fields[5], ",")}
+		m.location = location{filesystem: fields[2], source: m.source, path: unescape(fields[3])}
+		if kind := fields[dash+1]; kind == "nfs" || kind == "nfs4" {
+			// The kernel writes the whole path into the source of each mount, also of a bind of a part, and gives / for its root.
+			m.location = location{filesystem: fields[2], path: filepath.Join(m.source, unescape(fields[3]))}
+		}
+		found = append(found, m)
 	}
 	return found
 }
@@ -67,7 +69,7 @@ func locate(mounts []mount, path string) (found location) {
 		below, err := filepath.Rel(m.target, path)
 		if err == nil && filepath.IsLocal(below) && len(m.target) >= longest {
 			longest = len(m.target)
-			found = location{m.filesystem, m.device, filepath.Join(m.path, below)}
+			found = location{m.filesystem, m.location.source, filepath.Join(m.path, below)}
 		}
 	}
 	return found
@@ -113,12 +115,12 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 	defer h.unmounting.Unlock()
 	seen, err := mounts(l, name)
 	for _, m := range mountsAt(seen, target) {
-		err = unmount(l, name, m, m.device)
+		err = unmount(l, name, m, m.source)
 		for n := 0; err != nil && n < sourceTries; n++ { // another apply may be about to unmount something of the same filesystem
 			<-time.After(busyPause)
-			err = unmount(l, name, m, m.device)
+			err = unmount(l, name, m, m.source)
 		}
-		if err != nil && strings.HasPrefix(m.device, "/dev/") {
+		if err != nil && strings.HasPrefix(m.source, "/dev/") {
 			// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
 			err = unmount(l, name, m, "/dev/block/"+m.filesystem)
 		}

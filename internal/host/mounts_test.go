@@ -18,8 +18,8 @@ func TestMountsAt(t *testing.T) {
 33 22 0:51 / /run/x rw
 `
 	want := []mount{
-		{target: "/run/x", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "server:/with space", "/"}},
-		{target: "/run/x", options: []string{"rw", "nosuid"}, location: location{"254:0", "/dev/vda", "/claims/a"}},
+		{target: "/run/x", source: "server:/with space", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "", "server:/with space"}},
+		{target: "/run/x", source: "/dev/vda", options: []string{"rw", "nosuid"}, location: location{"254:0", "/dev/vda", "/claims/a"}},
 	}
 	found := mountsAt(parseMounts(table), "/run/x")
 	if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
@@ -49,15 +49,20 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// Two mounts of an NFS server have one number and begin at one root: what was mounted tells them apart.
-func TestLocate_TwoMountsOfOneServer(t *testing.T) {
-	mounts := parseMounts(`93 30 0:47 / /mnt/t1 rw - nfs 10.0.0.1:/export/t1 rw
-97 30 0:47 / /mnt/t2 rw - nfs 10.0.0.1:/export/t2 rw
-120 30 0:47 /disk.img /run/bound rw - nfs 10.0.0.1:/export/t2 rw
+// The kernel gives each mount of an NFS server the root /, and puts the path into its source, also of one file that is bound.
+func TestLocate_NFS(t *testing.T) {
+	mounts := parseMounts(`93 30 0:47 / /mnt/t1 rw - nfs4 10.0.0.1:/export/t1 rw
+97 30 0:47 / /mnt/t2 rw - nfs4 10.0.0.1:/export/t2 rw
+98 30 0:48 / /mnt/all rw - nfs 10.0.0.2:/ rw
+120 30 0:47 / /run/bound rw - nfs4 10.0.0.1:/export/t2/disk.img rw
+121 30 0:48 / /run/root rw - nfs 10.0.0.2:/t1/disk.img rw
 `)
 	bound := mountsAt(mounts, "/run/bound")[0].location
 	if locate(mounts, "/mnt/t1/disk.img") == bound || locate(mounts, "/mnt/t2/disk.img") != bound {
 		t.Errorf("%v is at %v and %v", bound, locate(mounts, "/mnt/t1/disk.img"), locate(mounts, "/mnt/t2/disk.img"))
+	}
+	if root := mountsAt(mounts, "/run/root")[0].location; locate(mounts, "/mnt/all/t1/disk.img") != root {
+		t.Errorf("%v is at %v", root, locate(mounts, "/mnt/all/t1/disk.img"))
 	}
 }
 
@@ -66,7 +71,7 @@ func TestParseMounts_SpacesInNames(t *testing.T) {
 	for _, space := range []string{"\u00a0", "\u0085", "\u2003", "\u3000", "\v", "\f", "\r"} {
 		folder := strings.ReplaceAll("/tenant/x_/run/x_rw_-_ext4_/dev/loop0_rw", "_", space)
 		found := parseMounts("22 1 254:0 " + folder + " /pods/1 rw shared:1 - ext4 /dev/vda rw\n")
-		want := []mount{{target: "/pods/1", options: []string{"rw"}, location: location{"254:0", "/dev/vda", folder}}}
+		want := []mount{{target: "/pods/1", source: "/dev/vda", options: []string{"rw"}, location: location{"254:0", "/dev/vda", folder}}}
 		if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
 			t.Errorf("%q: %s", space, diff)
 		}

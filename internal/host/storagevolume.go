@@ -79,10 +79,10 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 	return err
 }
 
-// ErrUndescribed is the error of a volume whose head libvirt can't follow, such as to a backing file whose name is too long. Of such a
-// volume only the pool, the names, the type and the path are known.
-var ErrUndescribed = errors.New("libvirt can't describe the volume, because of what the beginning of its file says. The guest of a raw disk can write " +
-	"that. Nothing else of the host is affected. To read the disk, overwrite the first 64 KiB of its file; it can be destroyed as it is")
+// ErrUndescribed is the error of a volume that libvirt can't describe: its storage does not answer well, or its head names what can't be
+// looked at, which the guest of a raw disk can write. Of such a volume only the pool, the names, the type and the path are known.
+var ErrUndescribed = errors.New("libvirt can't describe the volume. Either its storage has an error now, or the beginning of the file names " +
+	"something that can't be looked at, which the guest of a raw disk can write")
 
 // described is a volume, or why libvirt can't describe it.
 type described struct {

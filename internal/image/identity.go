@@ -112,11 +112,11 @@ func (q qcow2) extensions() (all []extension, end int, err error) {
 
 // backingName is the name of the backing file, and where header and name end. It must follow the extensions, as QEMU writes it.
 func (q qcow2) backingName(after int) (name []byte, end int, err error) {
-	at, size := q.long(qcow2Backing), uint64(q.word(qcow2BackingSize))
+	at, size, all := q.long(qcow2Backing), uint64(q.word(qcow2BackingSize)), uint64(len(q))
 	if at == 0 {
 		return nil, after, nil
 	}
-	if at < uint64(after) || at+size > uint64(len(q)) || len(bytes.Trim(q[after:at], "\x00")) > 0 {
+	if at < uint64(after) || at > all || size > all-at || len(bytes.Trim(q[after:at], "\x00")) > 0 {
 		return nil, 0, ErrNoRoom
 	}
 	return bytes.Clone(q[at : at+size]), int(at + size), nil

@@ -15,9 +15,12 @@ import (
 // errMigrated is the error of a machine that another host has.
 var errMigrated = errors.New("it was migrated")
 
+// errUnanswered is the error of a machine that its host does not have, and perhaps another one does.
+var errUnanswered = errors.New("its host does not have it, and a host that may have it, because it was migrated, does not answer")
+
 // checkMigrated is errMigrated for a machine that its host has shut off, or has not at all, while another host of the provider runs
 // it: its disks are in use there, and a second machine must not be made of them. For a machine that its host does not have, it is
-// enough that another one has its definition.
+// enough that another one has its definition, and errUnanswered tells that a host may.
 func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) error {
 	own, uuid := state.Host.ValueString(), state.UUID.ValueString()
 	to, err := guard.MigratedTo(ctx, r.backend.Hosts, own, uuid, isGone)
@@ -25,6 +28,8 @@ func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) e
 		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
 	}
 	switch {
+	case to == "" && isGone && err != nil:
+		return fmt.Errorf("%w: %w. Remove a host that is gone for good from hosts, or the machine from the state (terraform state rm)", errUnanswered, err)
 	case to == "":
 		return nil
 	case isGone:
@@ -43,7 +48,11 @@ func adopt(key string) string {
 func (r *machine) warnOfMigrated(ctx context.Context, state model, isGone bool, diags *diag.Diagnostics) bool {
 	err := r.checkMigrated(ctx, state, isGone)
 	if err != nil {
-		diags.AddWarning("A machine was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
+		summary := "A machine was migrated"
+		if errors.Is(err, errUnanswered) {
+			summary = "A machine is missing"
+		}
+		diags.AddWarning(summary, fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
 			state.Name.ValueString(), state.Host.ValueString(), err))
 	}
 	return err != nil

@@ -68,12 +68,23 @@ func (r *binding) checkOpenFile(ctx context.Context, i volume.Image) error {
 			return err
 		}
 		for _, u := range users {
-			if u.Live {
-				refused = errors.Join(refused, fmt.Errorf("%w: the claim was made again while domain %s runs on host %s with %s. Its guest may have the "+
-					"former file open, which is gone as soon as it stops. To save what that has: %s. To go on with the file of the new claim, shut the "+
-					"domain down (virsh shutdown %s) and apply again", guard.ErrInUse, u.Domain, key, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain))
-			}
+			refused = errors.Join(refused, explainOpenFile(u, i))
 		}
 	}
 	return refused
+}
+
+// explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
+func explainOpenFile(u guard.Use, i volume.Image) error {
+	if !u.Live && !u.Saved || u.Depth == 0 && !u.Device.Writes() {
+		return nil
+	}
+	is := fmt.Sprintf("the claim was made again while domain %s, which runs on host %s or is saved with its memory, has %s. Its guest may have the former "+
+		"file open, which is gone as soon as it stops", u.Domain, u.Host, i.Name)
+	if u.Depth > 0 {
+		return fmt.Errorf("%w: %s. Its disk %s is an overlay of that file, and is worth nothing over another one: save what is needed, and destroy that "+
+			"overlay and its machine first", guard.ErrInUse, is, u.Device.Key)
+	}
+	return fmt.Errorf("%w: %s. To save what that has: %s. To go on with the file of the new claim, shut the domain down (virsh shutdown %s) and apply again",
+		guard.ErrInUse, is, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
 }

@@ -84,7 +84,7 @@ resource "virtclaim_virtual_machine" "web" {
 	write()
 	remake(t, l, spec, lab.LUN{})
 	for range 2 {
-		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web runs") {
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	}
