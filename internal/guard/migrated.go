@@ -47,5 +47,5 @@ func (u Use) CheckMigrated(ctx context.Context, hosts Hosts) error {
 		return nil
 	}
 	return fmt.Errorf("%w: domain %s, which has it, was migrated: host %s runs it, and host %s still has its definition. Migrate it back, or "+
-		"remove the definition that is left, if it does not use this disk there: virsh undefine %s", ErrInUse, u.Domain, to, u.Host, u.Domain)
+		"remove the definition that is left, if it does not use this disk there: virsh undefine %s --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata", ErrInUse, u.Domain, to, u.Host, u.Domain)
 }

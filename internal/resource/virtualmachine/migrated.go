@@ -36,12 +36,13 @@ func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) e
 		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, own, adopt(to))
 	}
 	return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
-		"definition that is left: virsh undefine %s", errMigrated, to, uuid, own, adopt(to), state.Name.ValueString())
+		"definition that is left: virsh undefine %s --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata", errMigrated, to, uuid, own, adopt(to), state.Name.ValueString())
 }
 
 // adopt is how a machine goes on to be managed on another host.
 func adopt(key string) string {
-	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q", key)
+	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q; shut it down before the next "+
+		"apply if it has raw disks, whose identity is the former host's", key)
 }
 
 // warnOfMigrated tells whether a machine was migrated, which is said then.

@@ -1,8 +1,10 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
@@ -41,7 +43,21 @@ resource "virtclaim_disk" "root" {
 	}
 	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "vol-info", "root", "--pool", "ssd"))(t)
 	move(l.Hosts["host-b"], l.Hosts["host-a"])
-	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "undefine", "web"))(t) // what is nowhere is gone
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "undefine", "web"))(t)
+
+	// A host that does not answer may have it. What is nowhere is gone.
+	if err := l.Hosts["host-b"].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start := sync.OnceValue(func() error { return l.Hosts["host-b"].Start(context.WithoutCancel(t.Context())) })
+	acctest.Undo(t, func(context.Context) error { return start() })
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: A machine is missing", "No changes.")
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-refresh=false"); err == nil || !message("that may have it").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
 	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false")
 }
 
