@@ -96,6 +96,9 @@ func (q qcow2) extensions() (all []extension, end int, err error) {
 	if len(q) < qcow2Length+4 || !has(q, 0, "QFI\xfb") || q.word(qcow2ClusterBits) > 21 {
 		return nil, 0, ErrNoRoom
 	}
+	if q.word(qcow2Version) != 2 && q.headerEnd() < qcow2Length+4 {
+		return nil, 0, ErrNoRoom // extensions there would be over the header
+	}
 	for at := uint64(q.headerEnd()); at+8 <= uint64(len(q)); {
 		kind, length := q.word(int(at)), uint64(q.word(int(at)+4))
 		if at += 8; kind == 0 {
