@@ -9,8 +9,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkLeft refuses to adopt a finished volume that a domain uses which no interrupted creation of it leaves behind: a machine is made
-// after its disks are in the state, so they are in somebody's. A machine that names a former volume of that name does not use this one.
+// checkLeft refuses to adopt a finished volume that a domain uses, unless that domain is itself being created. A machine is created after
+// its disks are in the state, so another state contains this volume. A domain that records another identity for the path used an
+// earlier volume of that name, and does not count.
 func (j *journal) checkLeft(ctx context.Context, v host.StorageVolume) error {
 	domains, err := j.host.Domains(ctx)
 	if err != nil {

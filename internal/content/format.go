@@ -20,8 +20,8 @@ type Format struct {
 	Domain string
 	// Noted is the usage of the ledger's entry that says raw; empty where none does.
 	Noted string
-	// Refused is why the volume can't be opened as what its head says: then Name is raw, unless a domain opens it as qcow2. An overlay is not refused for its backing
-	// file: whoever opens it must say which.
+	// Refused is why the volume can't be opened in the format of its head: then Name is raw, unless a domain opens it as qcow2. An
+	// overlay is not refused because of its backing file, which must be given explicitly when it is opened.
 	Refused error
 }
 

@@ -166,7 +166,7 @@ func TestIsGone(t *testing.T) {
 	}
 }
 
-// The identity of an imported image goes into its header as soon as nobody has it open: then another file under its name is not taken for it.
+// The identity of an imported image moves to its header once no domain has it open, so another file of that name is not mistaken for it.
 func TestEngrave(t *testing.T) {
 	for name, c := range map[string]struct {
 		format   string

@@ -8,8 +8,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// notedRaw tells whether the ledger says of a file that it is opened as raw: of one of that length, since whoever deletes it can put
-// another one under its name. When in doubt, it does not.
+// notedRaw reports whether the ledger records the file as raw. The record counts only for a file of the recorded length, because another
+// file may have been created under the name since.
 func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {

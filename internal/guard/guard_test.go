@@ -271,7 +271,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// A disk whose head libvirt can't follow, and which a domain names by its pool, keeps nobody from anything but that very file.
+// A domain that references, by pool and name, a volume that libvirt can't describe blocks no other image of the host.
 func TestUsers_UndescribedVolume(t *testing.T) {
 	h := &fakeHost{domains: []host.Domain{{Name: "theirs", UUID: "1", Stored: "<domain><name>theirs</name><devices><disk type='volume' device='disk'>" +
 		"<source pool='hostile' volume='data'/><target dev='vda'/></disk></devices></domain>"}}}

@@ -109,8 +109,8 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	case unseen != nil:
 		err = errors.Join(err, unseen)
 	case len(mounts) == 0 || err == nil:
-		// A folder whose files make the pool fail is mounted by then: nobody who writes there can pretend that this host can't. For good
-		// that is told by a look at a file alone: here, another apply may have ended the mount.
+		// A pool that fails because of the files in the folder has mounted it by then, so a tenant can't simulate a host that can't mount.
+		// hidesMounts is not set here: another apply may have unmounted the folder. Only RegularFile's control file decides that.
 		err = errors.Join(ErrFollowsLinks, err)
 	}
 	return errors.Join(err, f.close(l))

@@ -45,8 +45,8 @@ func isUUID(text string) bool {
 }
 
 // WithIdentity is the header of a qcow2 image, of which head is the beginning, with an identity, in place of one that it has. What follows
-// the extensions in its first cluster moves back, and the bytes that this takes must be free. What comes after that is not part of the
-// result, since it may be a guest's. Nobody may have the image open: QEMU would
+// the extensions in its first cluster moves back, and the bytes that this takes must be unused. The result ends with the header, because
+// the bytes after it may be guest data. The image must not be open in QEMU, which would
 // write its own header back.
 func WithIdentity(head []byte, id string) ([]byte, error) {
 	q := qcow2(slices.Clone(head))

@@ -107,6 +107,9 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	})
 	read := func(u guard.Use) bool { return u.Live && (u.Depth > 0 || u.Device.Ephemeral) }
 	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
+	if errors.Is(err, host.ErrUndescribed) && own.Capacity != nil && size <= *own.Capacity {
+		return nil // the size does not change, so other changes need no description
+	}
 	for _, u := range users {
 		if u.Live && !read(u) {
 			if err == nil {
