@@ -1,0 +1,171 @@
+package content_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+func (h *fakeHost) PoolFree(context.Context, string) (int64, error) { return h.free, nil }
+
+func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.StorageVolume, _ bool) error {
+	if h.meanwhile != nil {
+		h.meanwhile()
+	}
+	key := pool + "/" + x.Name
+	if h.volumes[key] != nil {
+		return host.ErrExists
+	}
+	v := host.StorageVolume{Type: "file", Pool: pool, Name: x.Name, Path: "/" + key, Format: x.Target.Format.Type, Capacity: int64(x.Capacity.Value)}
+	if v.Format == "raw" {
+		v.Physical = v.Capacity
+	}
+	if x.BackingStore != nil {
+		v.Backing = x.BackingStore.Path
+	}
+	return h.change(func() { h.volumes[key] = &fakeVolume{StorageVolume: v} })
+}
+
+func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
+	if v := h.volumes[pool+"/"+name]; v != nil {
+		return v.StorageVolume, nil
+	}
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
+func (h *fakeHost) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
+	for _, v := range h.volumes {
+		if v.Path == path {
+			return v.StorageVolume, nil
+		}
+	}
+	return host.StorageVolume{}, host.ErrNotFound
+}
+
+func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
+	if h.volumes[pool+"/"+name] == nil {
+		return host.ErrNotFound
+	}
+	return h.change(func() { delete(h.volumes, pool+"/"+name) })
+}
+
+func (h *fakeHost) Overlays(_ context.Context, _ string, over func(string) bool) (found []host.StorageVolume, err error) {
+	for _, v := range h.volumes {
+		if v.Backing != "" && over(v.Backing) {
+			found = append(found, v.StorageVolume)
+		}
+	}
+	return found, nil
+}
+
+func (h *fakeHost) Rescan(_ context.Context, pool string) error {
+	for _, v := range h.volumes {
+		if is, err := image.Probe(v.content); err == nil && v.content != nil && v.Pool == pool && is.Format == "qcow2" {
+			v.Format, v.Capacity = "qcow2", max(v.Capacity, is.Capacity)
+		}
+	}
+	return nil
+}
+
+func (h *fakeHost) ResizeVolume(_ context.Context, pool, name string, bytes int64) error {
+	return h.change(func() { h.volumes[pool+"/"+name].Capacity = bytes })
+}
+
+// IsUnfinished is what the head says: nothing is there until all is.
+func (h *fakeHost) IsUnfinished(_ context.Context, pool, name string) (bool, error) {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return false, host.ErrNotFound
+	}
+	return v.content == nil, nil
+}
+
+func (h *fakeHost) UUID(context.Context) (string, error) { return "this host", nil }
+
+// xmls are the domains' definitions.
+func (h *fakeHost) xmls() (all []string) {
+	for _, d := range h.domains {
+		all = append(all, d.xml)
+	}
+	return all
+}
+
+// VolumeHead is that of the content, or of the image that libvirt makes.
+func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([]byte, error) {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return nil, host.ErrNotFound
+	}
+	head := v.head
+	switch {
+	case head != nil:
+	case v.content != nil:
+		head = v.content
+	case v.Format == "qcow2":
+		head = qcow2(uint64(v.Capacity))
+	}
+	return slices.Clone(head[:min(uint64(len(head)), n)]), nil
+}
+
+func (h *fakeHost) WriteVolumeHead(_ context.Context, pool, name string, head []byte) error {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return host.ErrNotFound
+	}
+	return h.change(func() { v.head = head })
+}
+
+func (h *fakeHost) SecretOfVolume(_ context.Context, usage string) (string, error) {
+	if s, ok := h.secrets[usage]; ok {
+		return s.UUID, nil
+	}
+	return "", host.ErrNotFound
+}
+
+func (h *fakeHost) SecretXML(_ context.Context, uuid string) (string, error) {
+	for _, s := range h.secrets {
+		if s.UUID == uuid {
+			return s.Marshal()
+		}
+	}
+	return "", host.ErrNotFound
+}
+
+// DefineSecret refuses a second secret of a usage, as libvirt does.
+func (h *fakeHost) DefineSecret(_ context.Context, text string) error {
+	var s libvirtxml.Secret
+	if err := s.Unmarshal(text); err != nil {
+		return err
+	}
+	if other, ok := h.secrets[s.Usage.Volume]; ok && other.UUID != s.UUID {
+		return fmt.Errorf("a secret with UUID %s is already defined for use with %s", other.UUID, s.Usage.Volume)
+	}
+	return h.change(func() { h.secrets[s.Usage.Volume] = s })
+}
+
+func (h *fakeHost) UndefineSecret(_ context.Context, uuid string) error {
+	if _, err := h.SecretXML(context.Background(), uuid); err != nil {
+		return err
+	}
+	return h.change(func() {
+		maps.DeleteFunc(h.secrets, func(_ string, s libvirtxml.Secret) bool { return s.UUID == uuid })
+	})
+}
+
+// RegularFile knows the volumes whose names are paths.
+func (h *fakeHost) RegularFile(_ context.Context, path string, _ int) ([]byte, error) {
+	if _, ok := h.volumes[path]; !ok {
+		return nil, host.ErrNotRegular
+	}
+	return nil, nil
+}
+
+func (h *fakeHost) InFolder(context.Context, string, func(context.Context, string) error) error {
+	return host.ErrNoPool
+}

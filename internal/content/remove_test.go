@@ -1,0 +1,53 @@
+package content_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+func TestRemove(t *testing.T) {
+	h, m := newHost(), &content.Maker{Owner: "renamed"} // what is in state is known by its generation
+	made := mustMake(t, h, clone("web"))
+	h.volumes["rust/over"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}}
+	err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation)
+	if !errors.Is(err, content.ErrBacking) || !strings.Contains(err.Error(), "rust/over") || h.volumes["ssd/web"] == nil {
+		t.Errorf("below an overlay: %v, and the host has %v", err, h.volumes)
+	}
+	delete(h.volumes, "rust/over")
+	for range 2 { // once more is no error
+		if err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation); err != nil || len(h.volumes)+len(h.domains) != 0 {
+			t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
+		}
+	}
+}
+
+func TestAVolumeOfOursThatIsAnothersByNowIsGone(t *testing.T) {
+	for _, finished := range []bool{false, true} {
+		h, m := newHost(), &content.Maker{Owner: "prod"}
+		made := mustMake(t, h, clone("web"))
+		if err := content.Forget(t.Context(), h, "ssd", "web", made.Generation); err != nil {
+			t.Fatal(err)
+		}
+		delete(h.volumes, "ssd/web")
+		if !finished {
+			h.changes, h.failAt, h.dead, h.after = 0, 5, true, true
+		}
+		_, _ = (&content.Maker{Owner: "other"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		h.failAt, h.killed = 0, false
+		for _, generation := range []string{made.Generation, ""} {
+			if err := content.Forget(t.Context(), h, "ssd", "web", generation); !errors.Is(err, host.ErrNotFound) {
+				t.Errorf("finished %t: %v", finished, err)
+			}
+			if err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", generation); err != nil {
+				t.Errorf("finished %t: %v", finished, err)
+			}
+		}
+		if len(h.volumes) != 1 || len(h.domains) != 1 {
+			t.Errorf("finished %t: of the other's is left %v, %v", finished, h.volumes, h.domains)
+		}
+	}
+}
