@@ -25,6 +25,19 @@ func WritableDiskXML(v volume.Volume) (string, error) {
 	return d.Marshal()
 }
 
+// ReaderXML is the <disk> element that opens a file only to read it, whatever its head says, as target vda. A QEMU that writes to that file
+// keeps others out by its lock, unless shared lets it write on. The file keeps its SELinux label, which that QEMU needs.
+func ReaderXML(path string, shared bool) string {
+	d := diskOf(volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path}}})
+	d.Source.File.SecLabel = []libvirtxml.DomainDeviceSecLabel{{Model: "selinux", Relabel: "no"}}
+	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	if shared {
+		d.Shareable = &libvirtxml.DomainDiskShareable{}
+	}
+	text, _ := d.Marshal() // none of its parts can fail
+	return text
+}
+
 func diskOf(v volume.Volume) libvirtxml.DomainDisk {
 	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
 	applyVolume(&d, v)

@@ -22,8 +22,8 @@ type StorageVolume struct {
 	Path, Key string
 	// Format is raw, qcow2 or what else libvirt makes of the file's head.
 	Format string
-	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is.
-	Capacity, Physical int64
+	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is, Allocation the space that it takes.
+	Capacity, Physical, Allocation int64
 	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
 	Backing string
 	// Undescribed tells that libvirt can't follow the file's head: only the names, the type and the path are known.
@@ -146,6 +146,9 @@ func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	}
 	if xml.Physical != nil {
 		s.Physical = int64(xml.Physical.Value)
+	}
+	if xml.Allocation != nil {
+		s.Allocation = int64(xml.Allocation.Value)
 	}
 	if xml.Target != nil {
 		s.Path = xml.Target.Path

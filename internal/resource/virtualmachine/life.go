@@ -36,6 +36,7 @@ type domains interface {
 	guard.Host
 	guard.Waiter
 	content.Locator
+	content.OpenFiles
 	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
 	content.Folders
 	chains

@@ -33,8 +33,8 @@ type openFile struct {
 	moved bool
 }
 
-// openFiles are such disks of a running domain, of those that asks is true of: a host needs time to tell.
-func (l life) openFiles(ctx context.Context, live string, wanted func(key string) volume.Image, asks func(key string) bool) (all []openFile, err error) {
+// openFiles are such disks of a running domain, of those that isGone, which takes its time, is asked of.
+func openFiles(live string, wanted func(key string) volume.Image, isGone func(openFile) (bool, error)) (all []openFile, err error) {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (l life) openFiles(ctx context.Context, live string, wanted func(key string
 		f := openFile{Attached: a, wanted: wanted(a.Key)}
 		f.moved = volume.IsMoved(a.Volume.Images[0], f.wanted)
 		gone := false
-		if !f.moved && asks(a.Key) {
-			if gone, err = content.IsGone(ctx, l.host, a.Volume.Images[0]); err != nil {
+		if !f.moved {
+			if gone, err = isGone(f); err != nil {
 				return nil, fmt.Errorf("whether the file of disk %s is still there is not known: %w", a.Key, err)
 			}
 		}
@@ -56,6 +56,22 @@ func (l life) openFiles(ctx context.Context, live string, wanted func(key string
 		}
 	}
 	return all, nil
+}
+
+// isUnnoted tells whether nothing says which file of that name the guest has open: it was started, or given that disk, without virtclaim. The
+// name may be another file's by now, also that of one which was made a moment ago.
+func (f openFile) isUnnoted() bool {
+	is := f.Volume.Images[0]
+	return is.Type == "file" && is.Generation == "" && is.Name == f.wanted.Name && f.wanted.Generation != ""
+}
+
+// isGone asks the host about an open file; what the guest has opened without a note is proven.
+func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error) {
+	if f.isUnnoted() {
+		is, err := content.HasOpen(ctx, l.host, uuid, f.Target, f.wanted.Name)
+		return !is, err
+	}
+	return content.IsGone(ctx, l.host, f.Volume.Images[0])
 }
 
 // checkOpenFiles refuses to take files from the running guest that have what nothing else has. One that is gone may go with restarts, when
@@ -73,8 +89,12 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 	if err != nil {
 		return err
 	}
-	all, err := l.openFiles(ctx, live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) },
-		func(key string) bool { return restarts || slices.Contains(loses, key) })
+	all, err := openFiles(live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) }, func(f openFile) (bool, error) {
+		if !restarts && !slices.Contains(loses, f.Key) && !f.isUnnoted() {
+			return false, nil
+		}
+		return l.isGone(ctx, uuid, f)
+	})
 	if err != nil {
 		return err
 	}
@@ -122,11 +142,15 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	if err != nil || len(changed) == 0 {
 		return
 	}
-	live, err := h.LiveXML(ctx, state.UUID.ValueString())
+	live, err := located{h}.LiveXML(ctx, state.UUID.ValueString())
 	var all []openFile
 	if err == nil {
-		all, err = life{host: h}.openFiles(ctx, live, func(key string) volume.Image { return wanted[key] },
-			func(key string) bool { return slices.Contains(changed, key) })
+		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f openFile) (bool, error) {
+			if !slices.Contains(changed, f.Key) || f.isUnnoted() { // a plan starts nothing on a host to prove it: the apply does
+				return false, nil
+			}
+			return content.IsGone(ctx, h, f.Volume.Images[0])
+		})
 	}
 	if err != nil {
 		tflog.Warn(ctx, "Which files the guest has open is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
