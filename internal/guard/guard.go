@@ -114,6 +114,9 @@ func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text strin
 	if text == "" {
 		return nil, nil
 	}
+	if text, err = WithPaths(ctx, h, text); err != nil {
+		return nil, fmt.Errorf("what the disks of domain %s on host %s are: %w", d.Name, key, err)
+	}
 	attached, mark, err := domainxml.AttachedTo(text)
 	if err != nil {
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
@@ -147,15 +150,4 @@ func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text strin
 		}
 	}
 	return found, nil
-}
-
-// located is the file behind a source that names a pool and a volume.
-func located(ctx context.Context, h Looker, i volume.Image) (volume.Image, error) {
-	pool, name, _ := strings.Cut(i.Name, "/")
-	v, err := h.Volume(ctx, pool, name)
-	i.Type, i.Name = "file", v.Path
-	if errors.Is(err, host.ErrUndescribed) && v.Path != "" {
-		err = nil // where it is, is known: its guest must not stop all others
-	}
-	return i, err
 }

@@ -146,7 +146,7 @@ func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, d
 
 // life is that of a machine on a host.
 func (r *machine) life(h *host.Host, key string) life {
-	return life{host: h, key: key, owner: r.backend.Owner, hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) }}
+	return life{host: located{h}, key: key, owner: r.backend.Owner, hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) }}
 }
 
 // Read reports what the host says. Only libvirt's own not-found takes the machine out of state; a domain of its name
@@ -170,7 +170,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		return
 	}
-	is, active, err := life{host: h}.look(ctx, state.UUID.ValueString())
+	is, active, err := life{host: located{h}}.look(ctx, state.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
 		if !r.warnOfMigrated(ctx, state, true, &resp.Diagnostics) {
 			resp.State.RemoveResource(ctx)
@@ -187,7 +187,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
-	if err := state.examine(ctx, life{host: h}, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
+	if err := state.examine(ctx, life{host: located{h}}, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
@@ -263,10 +263,10 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		err = r.checkHere(ctx, h, state)
 	}
 	if err == nil {
-		err = life{host: h}.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
+		err = life{host: located{h}}.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
 	}
 	if err == nil {
-		err = life{host: h}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+		err = life{host: located{h}}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}
 	if err == nil {
 		r.backend.Free(state.Host.ValueString() + "/" + state.Name.ValueString())

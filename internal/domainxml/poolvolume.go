@@ -1,0 +1,59 @@
+package domainxml
+
+import (
+	"errors"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// ErrNoPath is what tells WithPaths that nothing is known of a volume.
+var ErrNoPath = errors.New("the path of the volume is not known")
+
+// WithPaths gives a domain's XML with the path of each disk that names a storage pool and a volume, as path says of what kind that is (file or
+// block) and where. One that it gives ErrNoPath for stays as it is. All else of virtclaim knows local images by their paths.
+func WithPaths(text string, path func(pool, name string) (kind, at string, err error)) (string, error) {
+	if !strings.Contains(text, "'volume'") && !strings.Contains(text, `"volume"`) {
+		return text, nil
+	}
+	d, err := Unmarshal(text)
+	if err != nil {
+		return "", err
+	}
+	changed := false
+	for _, source := range sourcesOf(d) {
+		if source == nil || source.Volume == nil {
+			continue
+		}
+		kind, at, err := path(source.Volume.Pool, source.Volume.Volume)
+		switch {
+		case errors.Is(err, ErrNoPath):
+			continue
+		case err != nil:
+			return "", err
+		case kind == "block":
+			source.Block = &libvirtxml.DomainDiskSourceBlock{Dev: at, SecLabel: source.Volume.SecLabel}
+		default:
+			source.File = &libvirtxml.DomainDiskSourceFile{File: at, SecLabel: source.Volume.SecLabel}
+		}
+		source.Volume, changed = nil, true
+	}
+	if !changed {
+		return text, nil
+	}
+	return d.Marshal()
+}
+
+// sourcesOf are the sources of all that the disks of a domain open, some of them nil.
+func sourcesOf(d *libvirtxml.Domain) (all []*libvirtxml.DomainDiskSource) {
+	for _, disk := range d.Devices.Disks {
+		all = append(all, disk.Source)
+		if disk.Mirror != nil {
+			all = append(all, disk.Mirror.Source)
+		}
+		for b := disk.BackingStore; b != nil; b = b.BackingStore {
+			all = append(all, b.Source)
+		}
+	}
+	return all
+}
