@@ -40,7 +40,7 @@ func openFiles(live string, wanted func(key string) volume.Image, isGone func(op
 		return nil, err
 	}
 	for _, a := range attached {
-		if !a.Writes() || !a.Volume.Images[0].IsDisk() {
+		if !a.Writes() || a.Volume.Images[0].Type != "file" {
 			continue
 		}
 		f := openFile{Attached: a, wanted: wanted(a.Key)}
@@ -62,13 +62,16 @@ func openFiles(live string, wanted func(key string) volume.Image, isGone func(op
 // name may be another file's by now, also that of one which was made a moment ago.
 func (f openFile) isUnnoted() bool {
 	is := f.Volume.Images[0]
-	return is.Type == "file" && is.Generation == "" && is.Name == f.wanted.Name && f.wanted.Generation != ""
+	return is.IsDisk() && is.Generation == "" && is.Name == f.wanted.Name && f.wanted.Generation != ""
 }
 
-// isGone asks the host about an open file; what the guest has opened without a note is proven.
+// isOfClaim tells whether it is a file that pods may replace. It has no identity.
+func (f openFile) isOfClaim() bool { return f.Volume.Images[0].Binding != "" }
+
+// isGone asks the host about an open file. Where nothing is noted, a process is started there that proves it.
 func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error) {
-	if f.isUnnoted() {
-		is, err := content.HasOpen(ctx, l.host, uuid, f.Target, f.wanted.Name)
+	if f.isUnnoted() || f.isOfClaim() {
+		is, err := content.HasOpen(ctx, l.host, uuid, f.Target, f.Volume.Images[0].Name)
 		return !is, err
 	}
 	return content.IsGone(ctx, l.host, f.Volume.Images[0])
@@ -119,9 +122,12 @@ func (f openFile) explain(machine string) string {
 			"identity. What the guest has written since is not in a copy. Shut the machine down (running = false), make sure that the file at "+
 			"the new path is the newest one, for example by copying it again, and start it. Or give the storage pool its former folder.", f.wanted.Name)
 	}
-	return is + fmt.Sprintf("which is not a volume of a storage pool any more: it was deleted or replaced by hand, or the pool has another "+
-		"folder now. What the guest has written may be nowhere else; when the file was deleted, it is lost as soon as the guest stops. To save "+
-		"it: %s. To go on without it, shut the machine down (running = false, or virsh destroy %s) and apply.", guard.Rescue(machine, f.Target), machine)
+	became := "which is not a volume of a storage pool any more: it was deleted or replaced by hand, or the pool has another folder now"
+	if f.isOfClaim() || f.isUnnoted() {
+		became = "and that name is another file's now, or none's: the file was deleted or replaced, by hand or by a pod"
+	}
+	return is + became + fmt.Sprintf(". What the guest has written may be nowhere else; when the file was deleted, it is lost as soon as the guest "+
+		"stops. To save it: %s. To go on without it, shut the machine down (running = false, or virsh destroy %s) and apply.", guard.Rescue(machine, f.Target), machine)
 }
 
 func topOf(v volume.Volume) volume.Image {
@@ -146,8 +152,8 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	var all []openFile
 	if err == nil {
 		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f openFile) (bool, error) {
-			if !slices.Contains(changed, f.Key) || f.isUnnoted() { // a plan starts nothing on a host to prove it: the apply does
-				return false, nil
+			if !slices.Contains(changed, f.Key) || f.isUnnoted() || f.isOfClaim() {
+				return false, nil // a plan starts nothing on a host to prove it: the apply does
 			}
 			return content.IsGone(ctx, h, f.Volume.Images[0])
 		})

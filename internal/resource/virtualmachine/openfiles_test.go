@@ -21,7 +21,18 @@ type withFiles struct {
 	leftOver
 	files map[string]string
 	err   error
+	// locked tells that a QEMU writes to the file that has the name now.
+	locked bool
 }
+
+func (h *withFiles) Capacity(_ context.Context, diskXML string) (int64, error) {
+	if h.err != nil || h.locked && !strings.Contains(diskXML, "<shareable") {
+		return 0, errors.Join(errors.New("refused"), h.err)
+	}
+	return 1, nil
+}
+
+func (h *withFiles) OpenAllocation(context.Context, string, string) (int64, error) { return 0, h.err }
 
 func (h *withFiles) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
 	if _, has := h.files[path]; !has {
@@ -50,9 +61,11 @@ func TestCheckOpenFiles(t *testing.T) {
 		}
 	}
 	old, moved, remade := file("/old", firstID), file("/new", firstID), file("/old", secondID)
-	read := file("/old", firstID)
+	read, unnoted, claimed := file("/old", firstID), file("/old", ""), file("/old", "")
 	read.Images[0].AccessMode = volume.ReadShared
+	claimed.Images[0].Binding = "binding"
 	const isCopy, isGone = "which is a copy of that file", "which is not a volume of a storage pool any more"
+	const isOther = "and that name is another file's now, or none's"
 	for name, c := range map[string]struct {
 		bus      string
 		was      volume.Volume
@@ -60,6 +73,7 @@ func TestCheckOpenFiles(t *testing.T) {
 		files    map[string]string
 		restarts bool
 		off      bool
+		locked   bool
 		refuse   string
 	}{
 		"the same":                            {want: old, files: map[string]string{"/old": firstID}},
@@ -78,6 +92,13 @@ func TestCheckOpenFiles(t *testing.T) {
 		"another one, and the first is there": {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}},
 		"taken away while it is gone":         {refuse: isGone},
 		"read only, and made anew":            {was: read, want: remade, files: map[string]string{"/old": secondID}},
+		"not noted, and open":                 {was: unnoted, want: remade, locked: true},
+		"not noted, and another one":          {was: unnoted, want: remade, refuse: isOther},
+		"not noted, another one, restarted":   {was: unnoted, want: remade, restarts: true, refuse: isOther},
+		"of a claim, restarted":               {was: claimed, want: claimed, restarts: true, locked: true},
+		"of a claim, replaced":                {was: claimed, want: claimed},
+		"of a claim, replaced, restarted":     {was: claimed, want: claimed, restarts: true, refuse: isOther},
+		"of a claim, replaced, for a disk":    {was: claimed, want: moved, refuse: isOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.bus == "" {
@@ -94,13 +115,13 @@ func TestCheckOpenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, !c.off}, files: c.files}
+			h := &withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, !c.off}, files: c.files, locked: c.locked}
 			err = life{host: h}.checkOpenFiles(t.Context(), "", want, c.restarts)
 			if errors.Is(err, errOpen) != (c.refuse != "") || err != nil && !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("got %v, want %q", err, c.refuse)
 			}
 			h.err = errors.New("no answer")
-			if err := (life{host: h}).checkOpenFiles(t.Context(), "", want, c.restarts); c.refuse == isGone && err == nil {
+			if err := (life{host: h}).checkOpenFiles(t.Context(), "", want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
 				t.Error("a host that does not tell was believed")
 			}
 		})
