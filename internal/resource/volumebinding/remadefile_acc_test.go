@@ -1,0 +1,92 @@
+package volumebinding_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// deaf is a machine on host-a without an operating system that has the binding's volume.
+const deaf = `
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "32Mi"
+  machine    = { type = "q35", domain_type = "qemu" }
+  force_stop = true
+  timeouts   = { delete = "10s" }
+  disks      = { data = { volume = virtclaim_volume_binding.data.volume } }
+}
+`
+
+// inFolder is a volume that is a folder of the node, with a disk.img.
+func inFolder(t *testing.T) *corev1.PersistentVolumeSource {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "disk.img")
+	if err := errors.Join(os.WriteFile(file, []byte("data"), 0o600), os.Truncate(file, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
+}
+
+// A claim that was made anew over another file does not have the former one taken from a guest that may have it open.
+func TestAccVolumeBinding_OtherFileOfRemadeClaim(t *testing.T) {
+	for name, more := range map[string]string{"replaced": "", "replaced by one that is made first": createFirst} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+			acctest.AddClaim(t, l, spec)
+			former := spec.Source.HostPath.Path
+			cli := acctest.NewCLI(t)
+			cli.Write("main.tf", unreserved(acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), more, "host-a")+deaf))
+			cli.Must("apply", "-auto-approve", "-no-color")
+			spec.Source = inFolder(t)
+			remake(t, l, spec, lab.LUN{})
+			for range 2 {
+				if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
+					!strings.Contains(strings.Join(strings.Fields(out), " "), "Error: The binding could not be updated") ||
+					!strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
+					t.Errorf("%v:\n%s", err, out)
+				}
+			}
+			if xml := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web"))(t); !strings.Contains(xml, former) {
+				t.Errorf("the file was taken from the guest:\n%s", xml)
+			}
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+			says(t, cli.Must("apply", "-auto-approve", "-no-color"), "The claim was made again over other storage")
+			if xml := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web"))(t); !strings.Contains(xml, spec.Source.HostPath.Path) {
+				t.Errorf("the machine has not got the new file:\n%s", xml)
+			}
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve", "-no-color")
+		})
+	}
+}
+
+// A binding that is removed does not take the file of a claim that was made anew from a guest either.
+func TestAccVolumeBinding_RemovedWithRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	config := acctest.Provider(l, "remade") + binding(fromClaim("remade", "file"), "", "host-a") + deaf
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	without := strings.Replace(deaf, "data = { volume = virtclaim_volume_binding.data.volume }", "", 1)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+without)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
