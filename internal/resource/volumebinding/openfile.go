@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -39,6 +41,49 @@ func explainOpenFile(u guard.Use, i volume.Image) error {
 	}
 	return fmt.Errorf("%w: %s. To save what that has: %s. To go on with the file of the new claim, shut the domain down (virsh shutdown %s) and apply again",
 		guard.ErrInUse, is, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
+}
+
+// checkOverlays is guard.ErrInUse for the file of a claim that was made again while there are overlays of the former one, whether a machine
+// has them or not, and runs or not: what they lack would be read from a file with another content.
+func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []string) error {
+	var over []string
+	for _, key := range keys {
+		names, err := r.overlaysOn(ctx, i, key)
+		if err != nil {
+			return err
+		}
+		over = append(over, names...)
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the claim was made again, so that %s may be another file than before, and these are overlays of it: %s. Over another file an "+
+		"overlay is worth nothing: destroy them first, and their machines. If they are over the file that is there now, replace the binding: "+
+		"terraform apply -replace=<address of this resource>", guard.ErrInUse, i.Name, strings.Join(over, ", "))
+}
+
+func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
+	users, err := r.uses(ctx, i, []string{key})
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if u.Depth > 0 {
+			over = append(over, fmt.Sprintf("disk %s of domain %s on host %s", u.Device.Key, u.Domain, key))
+		}
+	}
+	if i.Type != "file" {
+		return over, nil
+	}
+	h, err := r.backend.Hosts.Host(key)
+	if err != nil {
+		return nil, err
+	}
+	names, err := content.OverlaysOf(ctx, h, i.Name)
+	for _, name := range names {
+		over = append(over, fmt.Sprintf("volume %s on host %s", name, key))
+	}
+	return over, err
 }
 
 // checkLeft is explainOpenFile for a use that is about to end, because the binding is about to go or to leave the host: nil while the claim

@@ -2,6 +2,7 @@ package volumebinding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -77,5 +78,10 @@ func (c *change) checkRemade(ctx context.Context) error {
 	if !known {
 		was = c.actual
 	}
-	return c.checkOpenFile(ctx, was.Images[0], slices.Concat(c.hosts, leftHosts(c.before, c.hosts)))
+	keys := slices.Concat(c.hosts, leftHosts(c.before, c.hosts))
+	err := c.checkOpenFile(ctx, was.Images[0], keys)
+	if isDiskImage(was) && sameUnit(was.Images[0], c.actual.Images[0]) {
+		err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
+	}
+	return err
 }

@@ -90,3 +90,35 @@ func TestAccVolumeBinding_RemovedWithRemadeClaim(t *testing.T) {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// Overlays of what the file of a claim was before are worth nothing over another one, also those of machines that are off.
+func TestAccVolumeBinding_OverlaysOfRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", unreserved(acctest.Provider(l, "remade"))+binding(fromClaim("remade", "file"), `access_mode = "read-shared"`, "host-a")+`
+resource "virtclaim_disk" "over" {
+  host       = "host-a"
+  name       = "over"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.data.volume }
+}
+`+strings.NewReplacer("virtclaim_volume_binding.data", "virtclaim_disk.over", "force_stop", "running = false\n  force_stop").Replace(deaf))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	for _, destroyed := range []string{"virtclaim_virtual_machine.web", "virtclaim_disk.over"} {
+		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-target=virtclaim_volume_binding.data")
+		if said := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(said, "these are overlays of it:") ||
+			!strings.Contains(said, "/over") || strings.Contains(said, "of domain web") != strings.Contains(destroyed, "web") {
+			t.Errorf("before %s goes: %v:\n%s", destroyed, err, out)
+		}
+		cli.Must("destroy", "-auto-approve", "-no-color", "-target="+destroyed)
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_volume_binding.data")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
