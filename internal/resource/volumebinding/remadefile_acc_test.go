@@ -30,11 +30,53 @@ resource "virtclaim_virtual_machine" "web" {
 func inFolder(t *testing.T) *corev1.PersistentVolumeSource {
 	t.Helper()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "disk.img")
-	if err := errors.Join(os.WriteFile(file, []byte("data"), 0o600), os.Truncate(file, 1<<20)); err != nil {
+	writeFile(t, filepath.Join(dir, "disk.img"), 1<<20)
+	return &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
+}
+
+// writeFile makes a raw image in place of what has that path.
+func writeFile(t *testing.T, file string, size int64) {
+	t.Helper()
+	_ = os.Remove(file)
+	if err := errors.Join(os.WriteFile(file, []byte("data"), 0o600), os.Truncate(file, size)); err != nil {
 		t.Fatal(err)
 	}
-	return &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
+}
+
+// A claim that was made anew over the same path is not taken while a guest may have the former file open. Then the file is looked at as
+// that of a new binding.
+func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
+	for name, write := range map[string]func(string) string{"reserved": strings.Clone, "unreserved": unreserved} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+			file := filepath.Join(spec.Source.HostPath.Path, "disk.img")
+			acctest.AddClaim(t, l, spec)
+			cli := acctest.NewCLI(t)
+			cli.Write("main.tf", write(acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a")+deaf))
+			cli.Must("apply", "-auto-approve", "-no-color")
+			remake(t, l, spec, lab.LUN{})
+			refused := func(why string) {
+				for range 2 {
+					if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), why) {
+						t.Errorf("%v:\n%s", err, out)
+					}
+				}
+			}
+			refused("the claim was made again while domain web, which runs")
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+			writeFile(t, file, 0)
+			qcow2At(t, file)
+			refused("is a qcow2 image, and is to be opened as raw")
+			writeFile(t, file, 2<<20)
+			cli.Must("apply", "-auto-approve", "-no-color")
+			says(t, cli.Must("state", "show", "-no-color", "virtclaim_volume_binding.data"), "capacity", "= 2097152")
+			if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
+				t.Errorf("it is not the binding of the claim that was made again:\n%s", plan)
+			}
+			cli.Must("destroy", "-auto-approve", "-no-color")
+		})
+	}
 }
 
 // A claim that was made anew over another file does not have the former one taken from a guest that may have it open.

@@ -115,10 +115,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if c.put, err = c.putCredentials(ctx, record, c.found.Credentials, stale); err != nil {
 		return err
 	}
-	if c.actual.Capacity == nil {
-		c.actual.Capacity = c.state.capacityOf(ctx, c.actual, c.diags)
-	}
-	return c.prepare(ctx, c.plan, &c.actual, newImage(ctx, c.plan, c.state, c.found, c.diags), stale, false, c.diags)
+	return c.measureAgain(ctx, stale)
 }
 
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
