@@ -40,13 +40,16 @@ type holding struct {
 
 	// inState tells that the binding is in state, and not just being made.
 	inState bool
+	// again tells that the claim was made again, and got the PersistentVolume that it had.
+	again bool
 }
 
 // note keeps which claim and PersistentVolume were found. A claim that was made again and got the PersistentVolume that it had leads to the
-// same storage.
+// same storage, as far as that is known: see isOtherFile.
 func (h *holding) note(found claim.Info) {
 	if h.ClaimUID != "" && h.ClaimUID != found.UID {
-		h.Remade = h.Remade || h.VolumeUID == "" || h.VolumeUID != found.VolumeUID
+		h.again = h.VolumeUID != "" && h.VolumeUID == found.VolumeUID
+		h.Remade = h.Remade || !h.again
 	}
 	h.ClaimUID, h.VolumeUID = found.UID, found.VolumeUID
 }

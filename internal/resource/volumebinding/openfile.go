@@ -33,6 +33,11 @@ func explainOpenFile(u guard.Use, i volume.Image) error {
 	if i.Type != "file" || !u.Live && !u.Saved || u.Depth == 0 && !u.Device.Writes() {
 		return nil
 	}
+	if u.Saved && !u.Live && u.Depth == 0 {
+		return fmt.Errorf("%w: the claim was made again while domain %s on host %s is saved with its memory, and has %s, which may be another file by "+
+			"now: its next start would go on with that memory over it. To give up what its memory had: virsh managedsave-remove %s",
+			guard.ErrInUse, u.Domain, u.Host, i.Name, u.Domain)
+	}
 	is := fmt.Sprintf("the claim was made again while domain %s, which runs on host %s or is saved with its memory, has %s. Its guest may have the former "+
 		"file open, which is gone as soon as it stops", u.Domain, u.Host, i.Name)
 	if u.Depth > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // planRemade replaces a binding whose claim was deleted and made again over other storage: what the machines have is not
@@ -70,13 +71,19 @@ func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
 
 // checkRemade refuses to go on with a claim that was made again while something needs the storage that it had.
 func (c *change) checkRemade(ctx context.Context) error {
-	if !c.own.Remade {
-		return nil
-	}
 	was, known, d := tfvalue.VolumeFrom(ctx, c.state.Volume)
 	c.diags.Append(d...)
 	if !known {
 		was = c.actual
+	}
+	if c.own.again && !c.own.Remade {
+		var err error
+		if c.own.Remade, err = c.isOtherFile(ctx, was); err != nil {
+			return err
+		}
+	}
+	if !c.own.Remade {
+		return nil
 	}
 	keys := slices.Concat(c.hosts, leftHosts(c.before, c.hosts))
 	err := c.checkOpenFile(ctx, was.Images[0], keys)
@@ -84,4 +91,18 @@ func (c *change) checkRemade(ctx context.Context) error {
 		err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
 	}
 	return err
+}
+
+// isOtherFile tells whether the disk.img of a claim that was made again, and got the PersistentVolume that it had, is known to be another
+// one by its size, which no guest can change.
+func (c *change) isOtherFile(ctx context.Context, was volume.Volume) (bool, error) {
+	if was.Images[0].Type != "file" || was.Capacity == nil {
+		return false, nil
+	}
+	found, _, err := c.measure(ctx, c.actual, c.hosts, c.diags)
+	if err != nil {
+		return false, err
+	}
+	is, err := capacityAs(c.actual.Images[0].Format, found)
+	return err == nil && *is != *was.Capacity, err
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -76,6 +78,48 @@ func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
 			}
 			cli.Must("destroy", "-auto-approve", "-no-color")
 		})
+	}
+}
+
+// A claim that was made anew for the PersistentVolume that it had, as continuous delivery does, leads to the file that its guest has,
+// unless that shows to be another one.
+func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a")+deaf)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	for range 2 {
+		remakeClaim(t, l, spec)
+		cli.Must("apply", "-auto-approve", "-no-color")
+		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
+			t.Errorf("it is not the binding of the claim that was made again:\n%s", plan)
+		}
+	}
+	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 2<<20)
+	remakeClaim(t, l, spec)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// remakeClaim deletes a claim, whoever holds it, and makes it again for the PersistentVolume that it had.
+func remakeClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+	t.Helper()
+	vanish(t, l, spec)
+	core := l.Cluster.Client.CoreV1()
+	free := []byte(`{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)
+	if _, err := core.PersistentVolumes().Patch(t.Context(), spec.VolumeName(), types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.PersistentVolumeClaims(spec.Namespace).Create(t.Context(), l.Claim(spec), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AwaitBound(t.Context(), spec.Namespace, spec.Name); err != nil {
+		t.Fatal(err)
 	}
 }
 
