@@ -21,21 +21,26 @@ type overlaid interface {
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
 func CheckWriter(ctx context.Context, h overlaid, path string) error {
-	over := func(backing string) bool { return backing == path }
-	named, err := h.KnownOverlays(ctx, path, over)
-	if err != nil {
+	names, err := OverlaysOf(ctx, h, path)
+	if err != nil || len(names) == 0 {
 		return err
-	}
-	overlays, err := trueOverlays(ctx, h, named, over)
-	if err != nil || len(overlays) == 0 {
-		return err
-	}
-	names := make([]string, 0, len(overlays))
-	for _, o := range overlays {
-		names = append(names, o.Pool+"/"+o.Name)
 	}
 	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
 		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed (the overlay of an external snapshot has "+
 		"all that was written since: commit it with qemu-img commit): a guest may have written such a head to a raw disk, which counts no more "+
 		"while a machine has that disk", ErrMaster, path, strings.Join(names, ", "))
+}
+
+// OverlaysOf are the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not.
+func OverlaysOf(ctx context.Context, h overlaid, path string) (names []string, err error) {
+	over := func(backing string) bool { return backing == path }
+	named, err := h.KnownOverlays(ctx, path, over)
+	if err != nil {
+		return nil, err
+	}
+	overlays, err := trueOverlays(ctx, h, named, over)
+	for _, o := range overlays {
+		names = append(names, o.Pool+"/"+o.Name)
+	}
+	return names, err
 }

@@ -75,7 +75,7 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 	hosts := v.Images[0].Hosts
 	put, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts)
 	if err == nil {
-		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, true, diags)
+		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, unseen, diags)
 	}
 	return put, err
 }

@@ -86,7 +86,10 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 			shared = true
 			return true, nil
 		}
-		return own.spares(u, state.ID.ValueString(), others), nil
+		if own.spares(u, state.ID.ValueString(), others) {
+			return true, nil
+		}
+		return false, r.checkLeft(ctx, state, own, u, v.Images[0])
 	})
 	return shared, err
 }

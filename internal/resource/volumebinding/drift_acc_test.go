@@ -150,7 +150,7 @@ func vanish(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 		t.Fatal(err)
 	}
 	free := []byte(`{"metadata":{"finalizers":[]}}`)
-	if _, err := claims.Patch(t.Context(), spec.Name, types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+	if _, err := claims.Patch(t.Context(), spec.Name, types.MergePatchType, free, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 	gone(t, l, spec.Namespace, spec.Name)

@@ -18,8 +18,8 @@ import (
 )
 
 // checkFormat refuses a volume that begins otherwise than what it is to be opened as: a guest that had a qcow2 image as raw would see
-// its header, and write into its tables. What a machine has as raw stays raw, whatever its guest wrote there.
-func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key string, head []byte, diags *diag.Diagnostics) error {
+// its header, and write into its tables. What a machine has as raw stays raw, whatever its guest wrote there, unless that was another file.
+func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key string, head []byte, known knowledge, diags *diag.Diagnostics) error {
 	_, asked := m.format(ctx, diags)
 	top := v.Images[0]
 	is, err := image.Probe(head)
@@ -27,7 +27,12 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 	if len(head) == 0 || asked == "raw" || isGood && asked == "" {
 		return nil
 	}
-	user, isRaw, failed := r.rawUser(ctx, top)
+	var user guard.Use
+	var isRaw bool
+	var failed error
+	if known != madeAgain {
+		user, isRaw, failed = r.rawUser(ctx, top)
+	}
 	if failed != nil && asked == "qcow2" {
 		return fmt.Errorf("whether a machine has %s as raw is not known: %w", top.Name, failed)
 	}

@@ -26,6 +26,11 @@ type holding struct {
 	Version string `json:"version"`
 	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
 	ClaimUID string `json:"claimUID,omitempty"`
+	// VolumeUID is the UID of the PersistentVolume that the claim had; empty for direct storage, and where an older virtclaim made the
+	// binding, until it is refreshed.
+	VolumeUID string `json:"volumeUID,omitempty"`
+	// Remade tells that the claim was made again, maybe with other storage, and that the binding has not gone on with it yet.
+	Remade bool `json:"remade,omitempty"`
 	// Reserved tells that the claim has, or may have, the binding's record or finalizer. What a refresh sees of it is in
 	// the state; this one stays true until it was released.
 	Reserved bool `json:"reserved,omitempty"`
@@ -35,6 +40,18 @@ type holding struct {
 
 	// inState tells that the binding is in state, and not just being made.
 	inState bool
+	// again tells that the claim was made again, and got the PersistentVolume that it had.
+	again bool
+}
+
+// note keeps which claim and PersistentVolume were found. A claim that was made again and got the PersistentVolume that it had leads to the
+// same storage, as far as that is known: see isOtherFile.
+func (h *holding) note(found claim.Info) {
+	if h.ClaimUID != "" && h.ClaimUID != found.UID {
+		h.again = h.VolumeUID != "" && h.VolumeUID == found.VolumeUID
+		h.Remade = h.Remade || !h.again
+	}
+	h.ClaimUID, h.VolumeUID = found.UID, found.VolumeUID
 }
 
 const holdingKey = "holding"

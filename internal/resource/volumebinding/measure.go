@@ -13,20 +13,33 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // openTime is what storage gets to be opened. Ceph does not refuse a wrong key: whoever has one asks on for five minutes.
 const openTime = 30 * time.Second
 
+// knowledge is what is known of how a volume begins.
+type knowledge int
+
+const (
+	// alreadySeen is a volume that was looked at when it was bound: a guest may have written whatever it begins with since.
+	alreadySeen knowledge = iota
+	// unseen is one that is bound for the first time, but a machine may have it already.
+	unseen
+	// madeAgain is a file that may have taken the place of one that machines have: what they open that as tells nothing of it.
+	madeAgain
+)
+
 // isDiskImage tells whether a volume is the disk.img of a filesystem.
 func isDiskImage(v volume.Volume) bool { return path.Base(v.Images[0].Name) == "disk.img" }
 
 // prepare makes a disk.img that is to be made, and finds out how large the volume is where nobody says. Ceph is asked in
-// any case, on each host that has got a key: when a machine asked with a wrong one it would take minutes to fail. Of a new binding
-// the format is looked at, too; later, a guest may have written whatever the volume begins with.
-func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claimed *int64, fresh []string, isNew bool, diags *diag.Diagnostics) error {
+// any case, on each host that has got a key: when a machine asked with a wrong one it would take minutes to fail. The format is
+// looked at as far as the volume is not known.
+func (r *binding) prepare(
+	ctx context.Context, m model, v *volume.Volume, claimed *int64, fresh []string, known knowledge, diags *diag.Diagnostics,
+) error {
 	hosts := v.Images[0].Hosts
 	if c := m.claim(ctx, diags); c != nil && c.CreateDiskImage.ValueBool() && claimed != nil {
 		h, err := r.backend.Hosts.Host(hosts[0])
@@ -48,8 +61,8 @@ func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claime
 		return nil
 	}
 	found, key, err := r.measure(ctx, *v, hosts, diags)
-	if err == nil && isNew {
-		err = r.checkFormat(ctx, m, *v, key, found.Head, diags)
+	if err == nil && known != alreadySeen {
+		err = r.checkFormat(ctx, m, *v, key, found.Head, known, diags)
 	}
 	if err == nil {
 		v.Capacity, err = capacityAs(v.Images[0].Format, found)
@@ -57,14 +70,21 @@ func (r *binding) prepare(ctx context.Context, m model, v *volume.Volume, claime
 	return err
 }
 
-// newImage is how large a claim says a disk.img is that is asked for only now; nil otherwise: one that is missing later is not
-// there because nothing is mounted.
-func newImage(ctx context.Context, plan, state model, found source.Resolved, diags *diag.Diagnostics) *int64 {
-	was, is := state.claim(ctx, diags), plan.claim(ctx, diags)
-	if was == nil || is == nil || was.CreateDiskImage.Equal(is.CreateDiskImage) {
-		return nil
+// measureAgain is prepare for an update. A claim that was made again is measured as one that is bound for the first time. Else a
+// disk.img is made only where that is asked for only now: one that is missing later is not there because nothing is mounted.
+func (c *change) measureAgain(ctx context.Context, fresh []string) error {
+	if c.own.Remade {
+		return c.prepare(ctx, c.plan, &c.actual, c.found.Volume.Capacity, fresh, madeAgain, c.diags)
 	}
-	return found.Volume.Capacity
+	if c.actual.Capacity == nil {
+		c.actual.Capacity = c.state.capacityOf(ctx, c.actual, c.diags)
+	}
+	var claimed *int64
+	was, is := c.state.claim(ctx, c.diags), c.plan.claim(ctx, c.diags)
+	if was != nil && is != nil && !was.CreateDiskImage.Equal(is.CreateDiskImage) {
+		claimed = c.found.Volume.Capacity
+	}
+	return c.prepare(ctx, c.plan, &c.actual, claimed, fresh, alreadySeen, c.diags)
 }
 
 // measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.

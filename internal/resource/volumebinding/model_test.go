@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -24,6 +25,30 @@ func TestModel_InstanceStaysAsInState(t *testing.T) {
 		var diags diag.Diagnostics
 		if got := state.instance(t.Context(), &state, own, &diags); got != want || diags.HasError() {
 			t.Errorf("%q becomes %q, %v", was, got, diags)
+		}
+	}
+}
+
+// A claim that was made again leads to what was bound only where it got the PersistentVolume that it had; whether an older virtclaim's
+// binding had that one is not known.
+func TestHolding_ClaimMadeAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		was    holding
+		found  claim.Info
+		remade bool
+	}{
+		"a new binding":               {holding{}, claim.Info{UID: "a", VolumeUID: "v"}, false},
+		"the same claim":              {holding{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "a", VolumeUID: "v"}, false},
+		"another volume":              {holding{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "b", VolumeUID: "w"}, true},
+		"the same volume":             {holding{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "b", VolumeUID: "v"}, false},
+		"a volume that nobody noted":  {holding{ClaimUID: "a"}, claim.Info{UID: "b", VolumeUID: "v"}, true},
+		"after an update that failed": {holding{ClaimUID: "b", VolumeUID: "w", Remade: true}, claim.Info{UID: "b", VolumeUID: "w"}, true},
+		"once more, after such a one": {holding{ClaimUID: "b", VolumeUID: "w", Remade: true}, claim.Info{UID: "c", VolumeUID: "w"}, true},
+	} {
+		own := tt.was
+		own.note(tt.found)
+		if own.Remade != tt.remade || own.ClaimUID != tt.found.UID || own.VolumeUID != tt.found.VolumeUID {
+			t.Errorf("%s: %+v", name, own)
 		}
 	}
 }

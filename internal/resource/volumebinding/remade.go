@@ -4,21 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // planRemade replaces a binding whose claim was deleted and made again over other storage: what the machines have is not
-// what the claim leads to any more. Over the same storage it is the same to them, and a claim that is not ready changes
-// nothing yet.
+// what the claim leads to any more. While a guest may have the former file open it is an update, which refuses: only so are the machines
+// that Terraform changes before it destroys the binding not changed either. Over the same storage it is an update, too, which measures the
+// file again. A claim that is not ready changes nothing yet.
 func (r *binding) planRemade(ctx context.Context, plan *model, state model, own holding, resp *resource.ModifyPlanResponse) {
-	if len(resp.RequiresReplace) > 0 || r.backend.Applies() || !r.isRemade(ctx, *plan, own) {
+	if len(resp.RequiresReplace) > 0 || !r.isRemade(ctx, *plan, own) {
 		return
 	}
 	var quiet diag.Diagnostics // a refresh has said what became of the claim
@@ -26,17 +27,34 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 	is, known, _ := tfvalue.VolumeFrom(ctx, now)
 	was, wasKnown, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	resp.Diagnostics.Append(d...)
-	if !known || !wasKnown || sameUnit(was.Images[0], is.Images[0]) {
+	if !known || !wasKnown {
+		return
+	}
+	top := was.Images[0]
+	if sameUnit(top, is.Images[0]) {
+		if isDiskImage(is) {
+			plan.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{Capacity: true})
+		}
+		return
+	}
+	at := sourcePath.AtName(claimSource)
+	if err := r.checkOpenFile(ctx, top, r.present(state, r.hostsOf(ctx, state, own, &quiet), &quiet)); err != nil {
+		plan.Volume, plan.Credentials = tfvalue.VolumeObject(was, tfvalue.Unknowns{Capacity: true}), state.Credentials
+		resp.Diagnostics.AddAttributeWarning(at, "The claim was made again over other storage", fmt.Sprintf("The claim of the binding %s was %s, "+
+			"and is %s now. The apply is going to refuse to go on with it: %s.", state.Name.ValueString(), top.Name, is.Images[0].Name, err))
+		return
+	}
+	if r.backend.Applies() {
 		return
 	}
 	plan.Volume, plan.Credentials = now, credentials
 	resp.RequiresReplace = append(resp.RequiresReplace, path.Root("volume"))
-	resp.Diagnostics.AddAttributeWarning(sourcePath.AtName(claimSource), "The claim was made again over other storage",
+	resp.Diagnostics.AddAttributeWarning(at, "The claim was made again over other storage",
 		fmt.Sprintf("The binding %s is replaced: its claim was %s, and is %s now. Its machines change from one to the other.",
-			state.Name.ValueString(), was.Images[0].Name, is.Images[0].Name))
+			state.Name.ValueString(), top.Name, is.Images[0].Name))
 }
 
-// isRemade tells whether the claim that is to be bound is known to be another one than was.
+// isRemade tells whether the claim that is to be bound is known to be another one than was, or than the binding has gone on with.
 func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
 	var quiet diag.Diagnostics
 	c := plan.claim(ctx, &quiet)
@@ -48,43 +66,43 @@ func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
 		return false
 	}
 	now, err := lists.Claim(ctx, c.Ref().Namespace, c.Ref().Name)
-	return err == nil && string(now.UID) != own.ClaimUID
+	return err == nil && (own.Remade || string(now.UID) != own.ClaimUID)
 }
 
-// checkOpenFile is guard.ErrInUse for the file of a claim that was made again while a domain runs with that path: the guest may have the
-// former file open, which was deleted, and nothing on the host tells them apart.
-func (r *binding) checkOpenFile(ctx context.Context, i volume.Image) error {
-	if i.Type != "file" {
+// checkRemade refuses to go on with a claim that was made again while something needs the storage that it had.
+func (c *change) checkRemade(ctx context.Context) error {
+	was, known, d := tfvalue.VolumeFrom(ctx, c.state.Volume)
+	c.diags.Append(d...)
+	if !known {
+		was = c.actual
+	}
+	if c.own.again && !c.own.Remade {
+		var err error
+		if c.own.Remade, err = c.isOtherFile(ctx, was); err != nil {
+			return err
+		}
+	}
+	if !c.own.Remade {
 		return nil
 	}
-	var refused error
-	for _, key := range i.Hosts {
-		h, err := r.backend.Hosts.Host(key)
-		if err != nil {
-			return err
-		}
-		users, err := guard.Users(ctx, key, h, i)
-		if err != nil {
-			return err
-		}
-		for _, u := range users {
-			refused = errors.Join(refused, explainOpenFile(u, i))
-		}
+	keys := slices.Concat(c.hosts, leftHosts(c.before, c.hosts))
+	err := c.checkOpenFile(ctx, was.Images[0], keys)
+	if isDiskImage(was) && sameUnit(was.Images[0], c.actual.Images[0]) {
+		err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
 	}
-	return refused
+	return err
 }
 
-// explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
-func explainOpenFile(u guard.Use, i volume.Image) error {
-	if !u.Live && !u.Saved || u.Depth == 0 && !u.Device.Writes() {
-		return nil
+// isOtherFile tells whether the disk.img of a claim that was made again, and got the PersistentVolume that it had, is known to be another
+// one by its size, which no guest can change.
+func (c *change) isOtherFile(ctx context.Context, was volume.Volume) (bool, error) {
+	if was.Images[0].Type != "file" || was.Capacity == nil {
+		return false, nil
 	}
-	is := fmt.Sprintf("the claim was made again while domain %s, which runs on host %s or is saved with its memory, has %s. Its guest may have the former "+
-		"file open, which is gone as soon as it stops", u.Domain, u.Host, i.Name)
-	if u.Depth > 0 {
-		return fmt.Errorf("%w: %s. Its disk %s is an overlay of that file, and is worth nothing over another one: save what is needed, and destroy that "+
-			"overlay and its machine first", guard.ErrInUse, is, u.Device.Key)
+	found, _, err := c.measure(ctx, c.actual, c.hosts, c.diags)
+	if err != nil {
+		return false, err
 	}
-	return fmt.Errorf("%w: %s. To save what that has: %s. To go on with the file of the new claim, shut the domain down (virsh shutdown %s) and apply again",
-		guard.ErrInUse, is, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
+	is, err := capacityAs(c.actual.Images[0].Format, found)
+	return err == nil && *is != *was.Capacity, err
 }

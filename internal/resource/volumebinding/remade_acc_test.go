@@ -1,14 +1,9 @@
 package volumebinding_test
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
@@ -49,48 +44,6 @@ func TestAccABindingGoesOnWithAClaimThatWasRestored(t *testing.T) {
 	}
 	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "restored", "data")
-}
-
-// A claim that was made anew over the same path is not taken while a guest may have the former file open.
-func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
-	l := acctest.Lab(t)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "disk.img")
-	write := func() {
-		_ = os.Remove(file)
-		if err := errors.Join(os.WriteFile(file, []byte("data"), 0o600), os.Truncate(file, 1<<20)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write()
-	spec := lab.ClaimSpec{
-		Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true,
-		Source: &corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "files.example.com", VolumeHandle: "1"}},
-	}
-	acctest.AddClaim(t, l, spec)
-	source := fmt.Sprintf("persistent_volume_claim = { namespace = \"remade\", claim_name = \"file\", mount_path = %q }", dir)
-	cli := configured(t, l, "remade", binding(source, "", "host-a")+`
-resource "virtclaim_virtual_machine" "web" {
-  host       = "host-a"
-  name       = "web"
-  memory     = "32Mi"
-  machine    = { type = "q35", domain_type = "qemu" }
-  force_stop = true
-  timeouts   = { delete = "10s" }
-  disks      = { data = { volume = virtclaim_volume_binding.data.volume } }
-}
-`)
-	cli.Must("apply", "-auto-approve", "-no-color")
-	write()
-	remake(t, l, spec, lab.LUN{})
-	for range 2 {
-		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
-			t.Errorf("%v:\n%s", err, out)
-		}
-	}
-	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
-	cli.Must("apply", "-auto-approve", "-no-color")
-	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 // A claim that was made anew over other storage is another binding: machines must let go of the old one first.

@@ -63,7 +63,7 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
 				MarkdownDescription: "What QEMU opens, as a chain of images, top first. It holds no secret, but for what a URL has in it. Its " +
 					"`capacity` is what the claim says. Where none says it, for storage that is named directly and for a `disk.img`, a host " +
-					"measures it when the binding is made, and never again, because it must open the storage for that. Storage that has " +
+					"measures it when the binding is made, and again only for a claim that was made again, because it must open the storage for that. Storage that has " +
 					"grown is measured by a binding that replaces this one (`terraform apply -replace`): with `create_before_destroy` in its " +
 					"`lifecycle`, machines keep their disk meanwhile.",
 			},

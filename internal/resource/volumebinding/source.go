@@ -152,7 +152,7 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *ho
 	}
 	found, info, err := claim.Await(ctx, client, c.Ref(), r.need(ctx, m, c, diags))
 	if err == nil {
-		own.ClaimUID = info.UID
+		own.note(info)
 	}
 	return found, err
 }
@@ -179,6 +179,9 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 	addWarnings(diags, sourcePath.AtName(claimSource), seen.Warnings)
 	if seen.Version != "" {
 		own.Version = seen.Version
+	}
+	if own.VolumeUID == "" && own.ClaimUID != "" && !own.Remade {
+		own.VolumeUID = seen.VolumeUID // an older virtclaim did not note it
 	}
 	if seen.Volume != nil {
 		now := state.held(*seen.Volume, last.Images[0].Hosts, state.instance(ctx, state, *own, diags))

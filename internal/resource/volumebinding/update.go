@@ -41,11 +41,10 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		err = c.lose(ctx)
 	}
 	if err != nil {
-		resp.Diagnostics.AddError("The binding could not be updated",
-			fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), errors.Join(err, c.takeBack(ctx))))
+		c.fail(errors.Join(err, c.takeBack(ctx)))
 		return
 	}
-	c.own.Version, c.own.Everywhere = c.found.Version(), false
+	c.own.Version, c.own.Everywhere, c.own.Remade = c.found.Version(), false, false
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.put.versions, c.hosts), c.diags)
 	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
@@ -65,38 +64,39 @@ type change struct {
 	hosts, before []string
 	// put is what hosts were given.
 	put deposit
-	// reserved tells that the new mode is on record, remade that the claim is another one than was bound.
-	reserved, remade bool
+	// reserved tells that the new mode is on record.
+	reserved bool
 }
 
 // resolve finds out where the volume is, which must be the storage that the plan showed.
 func (c *change) resolve(ctx context.Context, secret types.String) bool {
 	var ok bool
-	former := c.own.ClaimUID
 	if c.found, ok = c.await(ctx, c.plan, secret, &c.own, c.diags); !ok {
 		return false
 	}
-	c.remade = former != "" && former != c.own.ClaimUID
 	c.hosts = c.plan.hostKeys(ctx, c.diags)
 	c.actual = c.plan.held(c.found.Volume, c.hosts, c.plan.instance(ctx, &c.state, c.own, c.diags))
+	c.before = c.present(c.state, c.hostsBefore(ctx, c.state, c.own, c.diags), c.diags)
+	if err := c.checkRemade(ctx); err != nil {
+		c.fail(err)
+		return false
+	}
 	// What an import has found is where the volume would be without the options that the configuration adds.
 	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) ||
 		c.state.isAdopted() && !checkIdentity(ctx, c.state.Volume, c.actual, c.diags) {
 		return false
 	}
-	c.before = c.present(c.state, c.hostsBefore(ctx, c.state, c.own, c.diags), c.diags)
 	return true
+}
+
+func (c *change) fail(err error) {
+	c.diags.AddError("The binding could not be updated", fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), err))
 }
 
 // gain takes what the binding is to have: the claim under its mode, credentials on hosts, and the volume's size.
 func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
 		return err
-	}
-	if c.remade {
-		if err := c.checkOpenFile(ctx, c.actual.Images[0]); err != nil {
-			return err
-		}
 	}
 	c.own.Reserved = c.own.Reserved || c.plan.Reserved.ValueBool()
 	c.diags.Append(c.own.save(ctx, private)...)
@@ -115,10 +115,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if c.put, err = c.putCredentials(ctx, record, c.found.Credentials, stale); err != nil {
 		return err
 	}
-	if c.actual.Capacity == nil {
-		c.actual.Capacity = c.state.capacityOf(ctx, c.actual, c.diags)
-	}
-	return c.prepare(ctx, c.plan, &c.actual, newImage(ctx, c.plan, c.state, c.found, c.diags), stale, false, c.diags)
+	return c.measureAgain(ctx, stale)
 }
 
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the

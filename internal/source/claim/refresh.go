@@ -33,6 +33,8 @@ type Refreshed struct {
 	Volume *volume.Volume
 	// Version is that of the credentials; empty when there are none or nobody could tell, so that the last one holds.
 	Version string
+	// VolumeUID is the UID of the claim's PersistentVolume; empty when the last volume is to be kept.
+	VolumeUID string
 	// Warnings are whole sentences for the user.
 	Warnings []string
 }
@@ -54,7 +56,7 @@ func Refresh(ctx context.Context, r RefreshReader, ref Ref, options Options, las
 	if err != nil {
 		return Refreshed{}, err
 	}
-	refreshed := Refreshed{Volume: &found.volume, Warnings: found.warnings}
+	refreshed := Refreshed{Volume: &found.volume, VolumeUID: string(pv.UID), Warnings: found.warnings}
 	if err := checkFilled(claim); err != nil {
 		refreshed.Warnings = append(slices.Clone(refreshed.Warnings), fmt.Sprintf("Machines must not use it meanwhile: %s.", err))
 	}

@@ -21,12 +21,13 @@ var last = claim.Last{UID: "claim-uid", Auth: &volume.Auth{Type: "iscsi", Userna
 func TestRefreshGivesWhatTheVolumeSaysNow(t *testing.T) {
 	f := bound()
 	f.pv.Spec.ISCSI.TargetPortal = "192.0.2.99"
+	f.pv.UID = "pv-uid"
 	got, err := claim.Refresh(t.Context(), f.client(t), golden, claim.Options{}, last)
 	if err != nil || got.Volume == nil || len(got.Warnings) != 0 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	top := got.Volume.Images[0]
-	if top.Servers[0].Host != "192.0.2.99" || *got.Volume.Capacity != 1<<30 || got.Version != "42" {
+	if top.Servers[0].Host != "192.0.2.99" || *got.Volume.Capacity != 1<<30 || got.Version != "42" || got.VolumeUID != "pv-uid" {
 		t.Errorf("got %+v, version %q", top, got.Version)
 	}
 	if *top.Auth != (volume.Auth{Type: "iscsi", Username: "last-user"}) {

@@ -52,7 +52,8 @@ type Need struct {
 
 // Info is what was found out about the claim itself.
 type Info struct {
-	UID string
+	// UID is the claim's, VolumeUID its PersistentVolume's.
+	UID, VolumeUID string
 }
 
 // Resolve looks once and never waits. Its error is a source.NotReady while the claim, its binding or its secret may
@@ -88,7 +89,7 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 	resolved := source.WithCredentials(found.volume, credentials)
 	resolved.ReadOnly, resolved.DiskImage = found.readOnly, found.diskImage
 	resolved.Warnings = slices.Concat(found.warnings, found.hints)
-	return resolved, Info{UID: string(claim.UID)}, nil
+	return resolved, Info{UID: string(claim.UID), VolumeUID: string(pv.UID)}, nil
 }
 
 func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, found location) error {

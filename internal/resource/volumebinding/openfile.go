@@ -1,0 +1,120 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// checkOpenFile is guard.ErrInUse for the file of a claim that was made again while a domain runs with that path: the guest may have the
+// former file open, which was deleted, and nothing on the host tells them apart.
+func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string) error {
+	if i.Type != "file" {
+		return nil
+	}
+	users, err := r.uses(ctx, i, keys)
+	refused := []error{err}
+	for _, u := range users {
+		refused = append(refused, explainOpenFile(u, i))
+	}
+	return errors.Join(refused...)
+}
+
+// explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
+func explainOpenFile(u guard.Use, i volume.Image) error {
+	if i.Type != "file" || !u.Live && !u.Saved || u.Depth == 0 && !u.Device.Writes() {
+		return nil
+	}
+	if u.Saved && !u.Live && u.Depth == 0 {
+		return fmt.Errorf("%w: the claim was made again while domain %s on host %s is saved with its memory, and has %s, which may be another file by "+
+			"now: its next start would go on with that memory over it. To give up what its memory had: virsh managedsave-remove %s",
+			guard.ErrInUse, u.Domain, u.Host, i.Name, u.Domain)
+	}
+	is := fmt.Sprintf("the claim was made again while domain %s, which runs on host %s or is saved with its memory, has %s. Its guest may have the former "+
+		"file open, which is gone as soon as it stops", u.Domain, u.Host, i.Name)
+	if u.Depth > 0 {
+		return fmt.Errorf("%w: %s. Its disk %s is an overlay of that file, and is worth nothing over another one: save what is needed, and destroy that "+
+			"overlay and its machine first", guard.ErrInUse, is, u.Device.Key)
+	}
+	return fmt.Errorf("%w: %s. To save what that has: %s. To go on with the file of the new claim, shut the domain down (virsh shutdown %s) and apply again",
+		guard.ErrInUse, is, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
+}
+
+// checkOverlays is guard.ErrInUse for the file of a claim that was made again while there are overlays of the former one, whether a machine
+// has them or not, and runs or not: what they lack would be read from a file with another content.
+func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []string) error {
+	var over []string
+	for _, key := range keys {
+		names, err := r.overlaysOn(ctx, i, key)
+		if err != nil {
+			return err
+		}
+		over = append(over, names...)
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the claim was made again, so that %s may be another file than before, and these are overlays of it: %s. Over another file an "+
+		"overlay is worth nothing: destroy them first, and their machines. If they are over the file that is there now, replace the binding: "+
+		"terraform apply -replace=<address of this resource>", guard.ErrInUse, i.Name, strings.Join(over, ", "))
+}
+
+func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
+	users, err := r.uses(ctx, i, []string{key})
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if u.Depth > 0 {
+			over = append(over, fmt.Sprintf("disk %s of domain %s on host %s", u.Device.Key, u.Domain, key))
+		}
+	}
+	if i.Type != "file" {
+		return over, nil
+	}
+	h, err := r.backend.Hosts.Host(key)
+	if err != nil {
+		return nil, err
+	}
+	names, err := content.OverlaysOf(ctx, h, i.Name)
+	for _, name := range names {
+		over = append(over, fmt.Sprintf("volume %s on host %s", name, key))
+	}
+	return over, err
+}
+
+// checkLeft is explainOpenFile for a use that is about to end, because the binding is about to go or to leave the host: nil while the claim
+// is the one that was bound, and where it is gone for good. The cluster is asked only where a guest may have something to lose.
+func (r *binding) checkLeft(ctx context.Context, m model, own holding, u guard.Use, i volume.Image) error {
+	var diags diag.Diagnostics
+	refused, c := explainOpenFile(u, i), m.claim(ctx, &diags)
+	if refused == nil || c == nil || own.ClaimUID == "" {
+		return nil
+	}
+	if own.Remade {
+		return refused
+	}
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return err
+	}
+	now, err := client.Claim(ctx, c.Ref().Namespace, c.Ref().Name)
+	if apierrors.IsNotFound(err) || err == nil && string(now.UID) == own.ClaimUID {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("whether the %s was made again while domain %s on host %s has its file is not known: %w", c.Ref(), u.Domain, u.Host, err)
+	}
+	if pv, err := client.Volume(ctx, now.Spec.VolumeName); err == nil && string(pv.UID) == own.VolumeUID {
+		return nil
+	}
+	return refused
+}

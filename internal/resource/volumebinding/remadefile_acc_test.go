@@ -1,0 +1,210 @@
+package volumebinding_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// deaf is a machine on host-a without an operating system that has the binding's volume.
+const deaf = `
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "32Mi"
+  machine    = { type = "q35", domain_type = "qemu" }
+  force_stop = true
+  timeouts   = { delete = "10s" }
+  disks      = { data = { volume = virtclaim_volume_binding.data.volume } }
+}
+`
+
+// inFolder is a volume that is a folder of the node, with a disk.img.
+func inFolder(t *testing.T) *corev1.PersistentVolumeSource {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "disk.img"), 1<<20)
+	return &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
+}
+
+// writeFile makes a raw image in place of what has that path.
+func writeFile(t *testing.T, file string, size int64) {
+	t.Helper()
+	_ = os.Remove(file)
+	if err := errors.Join(os.WriteFile(file, []byte("data"), 0o600), os.Truncate(file, size)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A claim that was made anew over the same path is not taken while a guest may have the former file open. Then the file is looked at as
+// that of a new binding.
+func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
+	for name, write := range map[string]func(string) string{"reserved": strings.Clone, "unreserved": unreserved} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+			file := filepath.Join(spec.Source.HostPath.Path, "disk.img")
+			acctest.AddClaim(t, l, spec)
+			cli := acctest.NewCLI(t)
+			cli.Write("main.tf", write(acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a")+deaf))
+			cli.Must("apply", "-auto-approve", "-no-color")
+			remake(t, l, spec, lab.LUN{})
+			refused := func(why string) {
+				for range 2 {
+					if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), why) {
+						t.Errorf("%v:\n%s", err, out)
+					}
+				}
+			}
+			refused("the claim was made again while domain web, which runs")
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+			writeFile(t, file, 0)
+			qcow2At(t, file)
+			refused("is a qcow2 image, and is to be opened as raw")
+			writeFile(t, file, 2<<20)
+			cli.Must("apply", "-auto-approve", "-no-color")
+			says(t, cli.Must("state", "show", "-no-color", "virtclaim_volume_binding.data"), "capacity", "= 2097152")
+			if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
+				t.Errorf("it is not the binding of the claim that was made again:\n%s", plan)
+			}
+			cli.Must("destroy", "-auto-approve", "-no-color")
+		})
+	}
+}
+
+// A claim that was made anew for the PersistentVolume that it had, as continuous delivery does, leads to the file that its guest has,
+// unless that shows to be another one.
+func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a")+deaf)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	for range 2 {
+		remakeClaim(t, l, spec)
+		cli.Must("apply", "-auto-approve", "-no-color")
+		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
+			t.Errorf("it is not the binding of the claim that was made again:\n%s", plan)
+		}
+	}
+	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 2<<20)
+	remakeClaim(t, l, spec)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// remakeClaim deletes a claim, whoever holds it, and makes it again for the PersistentVolume that it had.
+func remakeClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+	t.Helper()
+	vanish(t, l, spec)
+	core := l.Cluster.Client.CoreV1()
+	free := []byte(`{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)
+	if _, err := core.PersistentVolumes().Patch(t.Context(), spec.VolumeName(), types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.PersistentVolumeClaims(spec.Namespace).Create(t.Context(), l.Claim(spec), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AwaitBound(t.Context(), spec.Namespace, spec.Name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A claim that was made anew over another file does not have the former one taken from a guest that may have it open.
+func TestAccVolumeBinding_OtherFileOfRemadeClaim(t *testing.T) {
+	for name, more := range map[string]string{"replaced": "", "replaced by one that is made first": createFirst} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+			acctest.AddClaim(t, l, spec)
+			former := spec.Source.HostPath.Path
+			cli := acctest.NewCLI(t)
+			cli.Write("main.tf", unreserved(acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), more, "host-a")+deaf))
+			cli.Must("apply", "-auto-approve", "-no-color")
+			spec.Source = inFolder(t)
+			remake(t, l, spec, lab.LUN{})
+			for range 2 {
+				if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
+					!strings.Contains(strings.Join(strings.Fields(out), " "), "Error: The binding could not be updated") ||
+					!strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
+					t.Errorf("%v:\n%s", err, out)
+				}
+			}
+			if xml := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web"))(t); !strings.Contains(xml, former) {
+				t.Errorf("the file was taken from the guest:\n%s", xml)
+			}
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+			says(t, cli.Must("apply", "-auto-approve", "-no-color"), "The claim was made again over other storage")
+			if xml := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web"))(t); !strings.Contains(xml, spec.Source.HostPath.Path) {
+				t.Errorf("the machine has not got the new file:\n%s", xml)
+			}
+			says(t, cli.Must("plan", "-no-color"), "No changes.")
+			cli.Must("destroy", "-auto-approve", "-no-color")
+		})
+	}
+}
+
+// A binding that is removed does not take the file of a claim that was made anew from a guest either.
+func TestAccVolumeBinding_RemovedWithRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	config := acctest.Provider(l, "remade") + binding(fromClaim("remade", "file"), "", "host-a") + deaf
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	without := strings.Replace(deaf, "data = { volume = virtclaim_volume_binding.data.volume }", "", 1)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+without)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// Overlays of what the file of a claim was before are worth nothing over another one, also those of machines that are off.
+func TestAccVolumeBinding_OverlaysOfRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", unreserved(acctest.Provider(l, "remade"))+binding(fromClaim("remade", "file"), `access_mode = "read-shared"`, "host-a")+`
+resource "virtclaim_disk" "over" {
+  host       = "host-a"
+  name       = "over"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.data.volume }
+}
+`+strings.NewReplacer("virtclaim_volume_binding.data", "virtclaim_disk.over", "force_stop", "running = false\n  force_stop").Replace(deaf))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	for _, destroyed := range []string{"virtclaim_virtual_machine.web", "virtclaim_disk.over"} {
+		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-target=virtclaim_volume_binding.data")
+		if said := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(said, "these are overlays of it:") ||
+			!strings.Contains(said, "/over") || strings.Contains(said, "of domain web") != strings.Contains(destroyed, "web") {
+			t.Errorf("before %s goes: %v:\n%s", destroyed, err, out)
+		}
+		cli.Must("destroy", "-auto-approve", "-no-color", "-target="+destroyed)
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_volume_binding.data")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
