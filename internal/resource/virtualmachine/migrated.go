@@ -23,7 +23,7 @@ var errUnanswered = errors.New("its host does not have it, and a host that may h
 // enough that another one has its definition, and errUnanswered tells that a host may.
 func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) error {
 	own, uuid := state.Host.ValueString(), state.UUID.ValueString()
-	to, err := guard.MigratedTo(ctx, r.backend.Hosts, own, uuid, isGone)
+	to, err := guard.MigratedTo(ctx, guard.HostsOf(r.backend.Hosts), own, uuid, isGone)
 	if err != nil {
 		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
 	}
@@ -33,16 +33,10 @@ func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) e
 	case to == "":
 		return nil
 	case isGone:
-		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, own, adopt(to))
+		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, own, guard.Adopt(to))
 	}
 	return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
-		"definition that is left: virsh undefine %s --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata", errMigrated, to, uuid, own, adopt(to), state.Name.ValueString())
-}
-
-// adopt is how a machine goes on to be managed on another host.
-func adopt(key string) string {
-	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q; shut it down before the next "+
-		"apply if it has raw disks, whose identity is the former host's", key)
+		"definition that is left: %s", errMigrated, to, uuid, own, guard.Adopt(to), guard.UndefineLeft(state.Name.ValueString()))
 }
 
 // warnOfMigrated tells whether a machine was migrated, which is said then.
