@@ -61,3 +61,23 @@ func (r *machine) checkHere(ctx context.Context, h *host.Host, state model) erro
 	}
 	return r.checkMigrated(ctx, state, err != nil)
 }
+
+// refuseUnanswered refuses a plan that changes the disks of a machine which may be on a host that does not answer. Terraform destroys a disk
+// before it updates the machine, and then nothing tells any more that the disk was this machine's.
+func (r *machine) refuseUnanswered(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+	if r.backend.Applies() || plan.Disks.IsUnknown() {
+		return
+	}
+	disks, differs := plan.disks(ctx, diags), false
+	for key, was := range state.disks(ctx, diags) {
+		is, has := disks[key]
+		differs = differs || !has || !was.Volume.Equal(is.Volume)
+	}
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil || !differs {
+		return
+	}
+	if err = r.checkHere(ctx, h, state); errors.Is(err, errUnanswered) {
+		addError(diags, state, "Disks of a missing machine can't be changed", err)
+	}
+}

@@ -55,6 +55,10 @@ resource "virtclaim_disk" "root" {
 	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-refresh=false"); err == nil || !message("that may have it").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
+	// Nothing may have been deleted before that is said.
+	if out, err := cli.Run("plan", "-no-color", "-replace=virtclaim_disk.root"); err == nil || !message("Error: Disks of a missing machine can't be changed").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
 	if err := start(); err != nil {
 		t.Fatal(err)
 	}
