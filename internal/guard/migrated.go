@@ -29,6 +29,8 @@ func HostsOf(fleet *host.Fleet) Hosts {
 // the own host does not have it, a definition is enough. It is empty for a domain that was not migrated, as far as the hosts tell that
 // answer; unanswered is of the others.
 func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool) (to string, unanswered error) {
+	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
+	defer cancel()
 	for _, key := range hosts.Keys {
 		if key == own {
 			continue
