@@ -52,6 +52,21 @@ func (l life) checkHere(ctx context.Context, uuid string) error {
 	return l.checkMigrated(ctx, uuid, is, err != nil)
 }
 
+// checkStopped is checkHere for a machine that has just gone off. Where its host says that it was shut down, no other one is asked; a
+// transient one is gone then.
+func (l life) checkStopped(ctx context.Context, uuid string, isPersistent bool) error {
+	is, err := l.host.State(ctx, uuid)
+	isGone := errors.Is(err, host.ErrNotFound)
+	if err != nil && !isGone || is.Active || is.Reason != "" && is.Reason != host.ReasonMigrated {
+		return err
+	}
+	err = l.checkMigrated(ctx, uuid, is, isGone)
+	if isGone && !isPersistent && errors.Is(err, errUnanswered) {
+		return nil
+	}
+	return err
+}
+
 // warnOfMigrated tells whether a machine was migrated, which is said then.
 func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, isGone bool, diags *diag.Diagnostics) bool {
 	err := l.checkMigrated(ctx, state.UUID.ValueString(), is, isGone)

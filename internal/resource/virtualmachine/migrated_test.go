@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
@@ -47,6 +48,68 @@ func TestCheckHere(t *testing.T) {
 			l := life{host: c.own, key: "a", all: others(c.other)}
 			if err := l.checkHere(t.Context(), "web"); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// leaving is a host whose domain is migrated away while it is to be stopped.
+type leaving struct {
+	shown
+	isPersistent bool
+	after        shown
+	done         []string
+}
+
+func (h *leaving) IsPersistent(context.Context, string) (bool, error) { return h.isPersistent, nil }
+
+func (h *leaving) Stop(context.Context, string, bool) error {
+	h.shown = h.after
+	return nil
+}
+
+func (h *leaving) StoredXML(context.Context, string) (string, error) {
+	return "<domain type='kvm'><name>web</name></domain>", h.err
+}
+
+func (h *leaving) Undefine(context.Context, string) error {
+	h.done = append(h.done, "undefine")
+	return nil
+}
+
+func (h *leaving) Start(context.Context, string) error {
+	h.done = append(h.done, "start")
+	return nil
+}
+
+func TestStop_MigratedMeanwhile(t *testing.T) {
+	off, on, away := shown{is: host.State{Reason: "shutdown"}}, shown{is: host.State{Active: true}}, shown{is: host.State{Reason: host.ReasonMigrated}}
+	gone, down := shown{err: host.ErrNotFound}, shown{err: errors.New("no route to host b")}
+	for name, c := range map[string]struct {
+		after, other shown
+		isTransient  bool
+		want         error
+	}{
+		"it has shut down":                  {off, down, false, nil},
+		"it runs there":                     {away, on, false, errMigrated},
+		"it may run there":                  {away, down, false, errUnanswered},
+		"its definition went, too":          {gone, on, false, errMigrated},
+		"its definition may have gone, too": {gone, down, false, errUnanswered},
+		"a transient one has shut down":     {gone, down, true, nil},
+		"a transient one runs there":        {gone, on, true, errMigrated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &leaving{shown: on, after: c.after, isPersistent: !c.isTransient}
+			l := life{host: h, key: "a", all: others(&c.other)}
+			if err := l.end(t.Context(), "web", true); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			h.shown = on
+			if err := l.restart(t.Context(), "web", domainxml.Machine{}, true); c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("restarted: %v, want %v", err, c.want)
+			}
+			if c.want != nil && len(h.done) > 0 {
+				t.Error(h.done)
 			}
 		})
 	}
