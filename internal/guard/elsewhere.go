@@ -106,7 +106,8 @@ func isGiven(image volume.Image) func(volume.Image) bool {
 // checkAnswered is an error where a domain is off because it was migrated, and not all hosts tell whether they run it.
 func (all Hosts) checkAnswered(ctx context.Context, here []Use, unanswered error) error {
 	for _, u := range here {
-		if u.Live || u.isCopy {
+		runs := slices.ContainsFunc(here, func(v Use) bool { return v.UUID == u.UUID && v.Live })
+		if runs || u.isCopy {
 			continue
 		}
 		is, err := all.state(ctx, u.Host, u.UUID)
@@ -121,12 +122,12 @@ func (all Hosts) checkAnswered(ctx context.Context, here []Use, unanswered error
 	return nil
 }
 
-// CheckElsewhere is ErrInUse for an image that a machine has on another host than own, to which it was migrated. Uses that judge spares do
-// not depend on the image; nil spares none.
-func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, judge func(Use) (spares bool)) error {
+// CheckElsewhere is ErrInUse for an image that a machine has on another host than own, to which it was migrated. Uses that spares
+// tells of do not depend on the image; nil tells of none.
+func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, spares func(Use) bool) error {
 	found, err := all.Elsewhere(ctx, own, image, here)
 	for _, u := range found {
-		if judge == nil || !judge(u) {
+		if spares == nil || !spares(u) {
 			err = errors.Join(err, u.refusalElsewhere(image))
 		}
 	}

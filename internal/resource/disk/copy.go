@@ -51,6 +51,7 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 	m := guard.Master{
 		Host: h.Key, Images: spec.Master.Images, Overlay: spec.Mode != volume.Clone,
 		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
+		All:   guard.HostsOf(r.backend.Hosts),
 	}
 	switch {
 	case !m.Overlay:
