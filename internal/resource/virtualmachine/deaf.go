@@ -19,6 +19,9 @@ import (
 // stop shuts the machine down and says meanwhile what is waited for. One that was migrated away meanwhile is off, too, and runs.
 func (l life) stop(ctx context.Context, uuid string, force bool) error {
 	defer tfvalue.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
+	if is, err := l.host.State(ctx, uuid); err != nil || !is.Active {
+		return err
+	}
 	isPersistent, err := l.host.IsPersistent(ctx, uuid)
 	if err == nil {
 		err = l.host.Stop(ctx, uuid, force)
