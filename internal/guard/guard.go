@@ -69,11 +69,27 @@ func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use
 
 func usersAmong(ctx context.Context, key string, h Looker, domains []host.Domain, image volume.Image) (all []Use, err error) {
 	image.Generation, image.Hosts = "", []string{key}
+	return search{key: key, h: h, isIt: func(i volume.Image) bool {
+		i.Generation, i.Hosts = "", []string{key}
+		return volume.Overlap(image, i)
+	}}.among(ctx, domains)
+}
+
+// search looks for the devices of a host's domains that have an image.
+type search struct {
+	key  string // the host's
+	h    Looker
+	isIt func(volume.Image) bool
+	// noted tells that what a running domain has noted counts, too, where it opens nothing of that.
+	noted bool
+}
+
+func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, err error) {
 	for _, d := range domains {
 		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
 			continue
 		}
-		uses, err := usesOf(ctx, key, h, d, image)
+		uses, err := s.usesOf(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +99,7 @@ func usersAmong(ctx context.Context, key string, h Looker, domains []host.Domain
 }
 
 // usesOf are the devices of one domain that have the image, each once: as it is live, or else as the next start has it.
-func usesOf(ctx context.Context, key string, h Looker, d host.Domain, image volume.Image) (uses []Use, err error) {
+func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err error) {
 	for _, from := range []struct {
 		text string
 		note func(*Use)
@@ -92,7 +108,7 @@ func usesOf(ctx context.Context, key string, h Looker, d host.Domain, image volu
 		{d.Saved, func(u *Use) { u.Saved = true }},
 		{d.Stored, func(u *Use) { u.Stored = true }},
 	} {
-		found, err := usesIn(ctx, key, h, d, from.text, image)
+		found, err := s.usesIn(ctx, d, from.text)
 		if err != nil {
 			return nil, err
 		}
@@ -110,40 +126,39 @@ func usesOf(ctx context.Context, key string, h Looker, d host.Domain, image volu
 	return uses, nil
 }
 
-func usesIn(ctx context.Context, key string, h Looker, d host.Domain, text string, image volume.Image) (found []Use, err error) {
+func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found []Use, err error) {
 	if text == "" {
 		return nil, nil
 	}
-	if text, err = WithPaths(ctx, h, text); err != nil {
-		return nil, fmt.Errorf("what the disks of domain %s on host %s are: %w", d.Name, key, err)
+	if text, err = WithPaths(ctx, s.h, text); err != nil {
+		return nil, fmt.Errorf("what the disks of domain %s on host %s are: %w", d.Name, s.key, err)
 	}
 	attached, mark, err := domainxml.AttachedTo(text)
 	if err != nil {
-		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
 	_, isCopy, err := domainxml.ParseJournal(text)
 	if err != nil {
-		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
 	for _, a := range attached {
-		if d.Live == "" {
+		if d.Live == "" || s.noted {
 			a.Volume.Images = slices.Concat(a.Volume.Images, a.Noted)
 		}
 		a.Volume.Images = a.Volume.Uses()
 		for depth, i := range a.Volume.Images {
 			if i.Type == "volume" {
-				i, err = located(ctx, h, i)
+				i, err = located(ctx, s.h, i)
 				if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrNoPool) && d.Live == "" {
 					continue // there is nothing to be used, and nothing that the domain could be started with
 				}
 				if err != nil {
-					return nil, fmt.Errorf("what disk %s of domain %s on host %s is: %w", a.Key, d.Name, key, err)
+					return nil, fmt.Errorf("what disk %s of domain %s on host %s is: %w", a.Key, d.Name, s.key, err)
 				}
 			}
-			i.Generation, i.Hosts = "", []string{key}
-			if volume.Overlap(image, i) {
+			if s.isIt(i) {
 				found = append(found, Use{
-					Host: key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
+					Host: s.key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
 				})
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -19,6 +20,8 @@ type Master struct {
 	Images []volume.Image
 	// Hosts gives a host by its key.
 	Hosts func(key string) (Waiter, error)
+	// All are all hosts: a machine that writes to the master may have been migrated by hand to one that it is not on.
+	All Hosts
 }
 
 // AwaitQuiet returns when no machine writes to the master, and none is about to: what came of a copy would be torn. The
@@ -75,23 +78,34 @@ func (u Use) comes() error {
 // writer is a machine that writes to the master, or else one that is about to, and to which image; nil when there is none.
 func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err error) {
 	for _, image := range m.Images {
+		var uses []Use
 		for _, key := range image.Hosts {
-			uses, err := m.users(ctx, key, image)
+			here, err := m.users(ctx, key, image)
 			if err != nil {
 				return nil, image, err
 			}
-			for _, u := range uses {
-				switch {
-				case u.Depth > 0 || u.Device.Ephemeral || u.Device.ReadOnly || u.Image().AccessMode == volume.ReadShared:
-				case u.Live, m.Overlay && u.Saved:
-					return &u, image, nil
-				case u.Mark.Phase != "" && u.isPublished():
-					found, to = &u, image
-				}
+			uses = append(uses, here...)
+		}
+		elsewhere, err := m.All.Elsewhere(ctx, image.Hosts, image, slices.DeleteFunc(slices.Clone(uses), Use.reads))
+		if err != nil {
+			return nil, image, err
+		}
+		for _, u := range slices.Concat(uses, elsewhere) {
+			switch {
+			case u.reads():
+			case u.Live, m.Overlay && u.Saved:
+				return &u, image, nil
+			case slices.Contains(image.Hosts, u.Host) && u.Mark.Phase != "" && u.isPublished():
+				found, to = &u, image
 			}
 		}
 	}
 	return found, to, nil
+}
+
+// reads tells whether the domain only reads the image.
+func (u Use) reads() bool {
+	return u.Depth > 0 || u.Device.Ephemeral || u.Device.ReadOnly || u.Image().AccessMode == volume.ReadShared
 }
 
 // users are those of an image on a host. Of an image that nobody may write to, only the clone's own host has to answer.

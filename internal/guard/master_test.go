@@ -194,3 +194,46 @@ func TestAwaitQuiet_Overlay(t *testing.T) {
 		}
 	}
 }
+
+// A machine that was migrated by hand writes to the master on a host that the master is not on.
+func TestAwaitQuiet_Migrated(t *testing.T) {
+	data, bound := image("/ssd/data", "g"), of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")
+	for name, c := range map[string]struct {
+		master  volume.Image
+		here    host.Domain
+		there   host.Domain
+		overlay bool
+		refuse  string
+	}{
+		"a disk that is written to":      {data, host.Domain{}, live(user(t, "db", high, "x", "ready", data)), false, "domain db on host b runs and writes to the master /ssd/data"},
+		"an overlay of it":               {data, host.Domain{}, live(user(t, "db", high, "x", "ready", data)), true, "domain db on host b runs and writes to the master /ssd/data"},
+		"a disk that is only below":      {data, host.Domain{}, live(user(t, "db", high, "x", "ready", image("/ssd/over", "o"), data)), true, ""},
+		"a disk of one that is off":      {data, host.Domain{}, user(t, "db", high, "x", "ready", data), false, ""},
+		"one whose definition was left":  {data, user(t, "db", high, "x", "ready", data), live(user(t, "db", high, "x", "ready", data)), false, "domain db on host b runs and writes"},
+		"a claim that is written to":     {bound, host.Domain{}, live(user(t, "db", high, "x", "ready", bound)), false, "domain db on host b runs and writes to the master data"},
+		"another disk of that path":      {data, host.Domain{}, live(user(t, "db", high, "x", "ready", image("/ssd/data", "h"))), false, ""},
+		"one of others that was defined": {data, user(t, "db", high, "", "", image("/ssd/data", "")), live(user(t, "db", high, "", "", image("/ssd/data", ""))), false, "domain db on host b runs and writes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.set("a", c.here)
+			w.set("b", c.there)
+			m := w.master(c.master)
+			m.All, m.Overlay = w.all(nil), c.overlay
+			err := m.AwaitQuiet(t.Context())
+			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse)) {
+				t.Errorf("got %v, want %q", err, c.refuse)
+			}
+		})
+	}
+	w := newWorld()
+	w.set("a", user(t, "db", high, "x", "ready", data))
+	w.down = "b"
+	m := w.master(data)
+	if m.All = w.all(map[string]string{"a " + high: host.ReasonMigrated}); !errors.Is(m.AwaitQuiet(t.Context()), guard.ErrInUse) {
+		t.Error("a machine that may run on a host which does not answer is none")
+	}
+	if m.All = w.all(nil); m.AwaitQuiet(t.Context()) != nil {
+		t.Error("a host that does not answer is in the way of a master that nobody took there")
+	}
+}

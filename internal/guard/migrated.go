@@ -8,25 +8,34 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// Hosts are all hosts of the configuration.
-type Hosts interface {
-	Keys() []string
-	Host(key string) (*host.Host, error)
+// Hosts are all hosts of the configuration; none when it is empty.
+type Hosts struct {
+	Keys []string
+	Host func(key string) (Peer, error)
+}
+
+// Peer is a host that may have what was migrated to it.
+type Peer interface {
+	Looker
+	State(ctx context.Context, uuid string) (host.State, error)
+}
+
+// HostsOf are the hosts of a fleet.
+func HostsOf(fleet *host.Fleet) Hosts {
+	return Hosts{fleet.Keys(), func(key string) (Peer, error) { return fleet.Host(key) }}
 }
 
 // MigratedTo is the key of another host than the domain's own that runs it: virsh migrate may leave the definition on the source. Where
 // the own host does not have it, a definition is enough. It is empty for a domain that was not migrated, as far as the hosts tell that
 // answer; unanswered is of the others.
 func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool) (to string, unanswered error) {
-	for _, key := range hosts.Keys() {
+	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
+	defer cancel()
+	for _, key := range hosts.Keys {
 		if key == own {
 			continue
 		}
-		var is host.State
-		h, err := hosts.Host(key)
-		if err == nil {
-			is, err = h.State(ctx, uuid)
-		}
+		is, err := hosts.state(ctx, key, uuid)
 		switch {
 		case err == nil && (isGone || is.Active):
 			return key, nil
@@ -37,15 +46,21 @@ func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool)
 	return "", unanswered
 }
 
-// CheckMigrated is ErrInUse for a use by a domain that is off, and that another host runs: the image may be in use there.
-func (u Use) CheckMigrated(ctx context.Context, hosts Hosts) error {
-	if u.Live || u.isCopy {
-		return nil
+func (all Hosts) state(ctx context.Context, key, uuid string) (host.State, error) {
+	h, err := all.Host(key)
+	if err != nil {
+		return host.State{}, err
 	}
-	to, _ := MigratedTo(ctx, hosts, u.Host, u.UUID, false) // a host that does not answer tells nothing
-	if to == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: domain %s, which has it, was migrated: host %s runs it, and host %s still has its definition. Migrate it back, or "+
-		"remove the definition that is left, if it does not use this disk there: virsh undefine %s --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata", ErrInUse, u.Domain, to, u.Host, u.Domain)
+	return h.State(ctx, uuid)
+}
+
+// UndefineLeft is the command that removes a definition which a migration has left, with all its state kept.
+func UndefineLeft(domain string) string {
+	return "virsh undefine " + domain + " --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata"
+}
+
+// Adopt is how a machine goes on to be managed on another host.
+func Adopt(key string) string {
+	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q; shut it down before the next "+
+		"apply if it has raw disks, whose identity is the former host's", key)
 }

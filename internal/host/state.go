@@ -52,16 +52,18 @@ var passing = map[libvirt.DomainPausedReason]bool{
 	libvirt.DomainPausedPostcopy: true,
 }
 
-// The reasons of a domain that is off because it failed.
+// The reasons of a domain that is off because it failed, or because it was migrated: until the host's libvirtd starts anew, that tells that
+// another host has it.
 const (
-	ReasonCrashed = "crashed"
-	ReasonFailed  = "failed"
+	ReasonCrashed  = "crashed"
+	ReasonFailed   = "failed"
+	ReasonMigrated = "migrated"
 )
 
 // shutoffReasons are virsh's words, by virDomainShutoffReason.
 var shutoffReasons = map[libvirt.DomainShutoffReason]string{
 	libvirt.DomainShutoffShutdown: "shutdown", libvirt.DomainShutoffDestroyed: "destroyed", libvirt.DomainShutoffCrashed: ReasonCrashed,
-	libvirt.DomainShutoffMigrated: "migrated", libvirt.DomainShutoffSaved: "saved", libvirt.DomainShutoffFailed: ReasonFailed,
+	libvirt.DomainShutoffMigrated: ReasonMigrated, libvirt.DomainShutoffSaved: "saved", libvirt.DomainShutoffFailed: ReasonFailed,
 	libvirt.DomainShutoffFromSnapshot: "from snapshot", libvirt.DomainShutoffDaemon: "daemon",
 }
 

@@ -51,6 +51,7 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 	m := guard.Master{
 		Host: h.Key, Images: spec.Master.Images, Overlay: spec.Mode != volume.Clone,
 		Hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
+		All:   guard.HostsOf(r.backend.Hosts),
 	}
 	switch {
 	case !m.Overlay:
@@ -124,10 +125,8 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
 		return err // never smaller, whoever has grown it
 	}
-	for _, u := range users {
-		if err := u.CheckMigrated(ctx, r.backend.Hosts); err != nil {
-			return err
-		}
+	if err := guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, own.Images[0], users, nil); err != nil {
+		return err
 	}
 	if n := slices.IndexFunc(users, read); n >= 0 {
 		return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, users[n].Domain)

@@ -224,10 +224,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		pinned, err = pinnedBase(ctx, h, state, top)
 	}
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
-		done := tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": key, "disk": name})
-		err = guard.LetGo(ctx, map[string]guard.Host{key: h}, top, []string{r.backend.Owner, former},
-			func(u guard.Use) (spares bool, err error) { return false, u.CheckMigrated(ctx, r.backend.Hosts) })
-		done()
+		err = r.letGo(ctx, h, top, []string{r.backend.Owner, former})
 	}
 	if err == nil || errors.Is(err, content.ErrReplaced) {
 		err = r.backend.Content.Remove(ctx, key, h, pool, name, top.Format, top.Generation)
@@ -241,6 +238,19 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", ofMissingPool(err))
 	}
+}
+
+// letGo has machines let go of a disk, and refuses that of one that was migrated by hand to another host.
+func (r *disk) letGo(ctx context.Context, h *host.Host, top volume.Image, owners []string) error {
+	users, err := guard.Users(ctx, h.Key, h, top)
+	if err == nil {
+		err = guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, top, users, nil)
+	}
+	if err != nil {
+		return err
+	}
+	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
+	return guard.LetGo(ctx, map[string]guard.Host{h.Key: h}, top, owners, nil)
 }
 
 // collect removes the image that a disk which is gone shared with others, if none of them needs it any more. An error keeps the

@@ -16,10 +16,20 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// stop shuts the machine down and says meanwhile what is waited for.
+// stop shuts the machine down and says meanwhile what is waited for. One that was migrated away meanwhile is off, too, and runs.
 func (l life) stop(ctx context.Context, uuid string, force bool) error {
 	defer tfvalue.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
-	return l.host.Stop(ctx, uuid, force)
+	if is, err := l.host.State(ctx, uuid); err != nil || !is.Active {
+		return err
+	}
+	isPersistent, err := l.host.IsPersistent(ctx, uuid)
+	if err == nil {
+		err = l.host.Stop(ctx, uuid, force)
+	}
+	if err != nil {
+		return err
+	}
+	return l.checkStopped(ctx, uuid, isPersistent)
 }
 
 // unplugging is the context and the announcement of an unplug. Where the machine may be restarted for what its guest does not

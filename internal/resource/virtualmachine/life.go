@@ -61,6 +61,8 @@ type life struct {
 	owner string
 	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
 	hosts func(key string) (guard.Waiter, error)
+	// all are the same hosts, to which the machine may have been migrated by hand.
+	all guard.Hosts
 	// mayRestart tells that a guest which does not acknowledge an unplug may be restarted without the device.
 	mayRestart bool
 }
@@ -107,6 +109,9 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 	if l.owner == "" || is.Mark != want.Mark {
 		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration%s. "+
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, l.inAnotherState(is.Mark), is.Name)
+	}
+	if err := l.checkHere(ctx, uuid); err != nil {
+		return "", false, err
 	}
 	if err := refuseExternal(is, want); err != nil {
 		return "", false, err

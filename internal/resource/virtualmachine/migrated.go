@@ -15,42 +15,64 @@ import (
 // errMigrated is the error of a machine that another host has.
 var errMigrated = errors.New("it was migrated")
 
-// errUnanswered is the error of a machine that its host does not have, and perhaps another one does.
-var errUnanswered = errors.New("its host does not have it, and a host that may have it, because it was migrated, does not answer")
+// errUnanswered is the error of a machine that its host does not have any more, and perhaps another one does.
+var errUnanswered = errors.New("a host that may have it, because it was migrated, does not answer")
 
 // checkMigrated is errMigrated for a machine that its host has shut off, or has not at all, while another host of the provider runs
 // it: its disks are in use there, and a second machine must not be made of them. For a machine that its host does not have, it is
-// enough that another one has its definition, and errUnanswered tells that a host may.
-func (r *machine) checkMigrated(ctx context.Context, state model, isGone bool) error {
-	own, uuid := state.Host.ValueString(), state.UUID.ValueString()
-	to, err := guard.MigratedTo(ctx, r.backend.Hosts, own, uuid, isGone)
+// enough that another one has its definition. errUnanswered tells that a host may run it: its own has it no more, or says that it is off
+// because it was migrated.
+func (l life) checkMigrated(ctx context.Context, uuid string, is host.State, isGone bool) error {
+	to, err := guard.MigratedTo(ctx, l.all, l.key, uuid, isGone)
 	if err != nil {
-		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
+		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"domain": uuid, "error": err.Error()})
 	}
 	switch {
 	case to == "" && isGone && err != nil:
-		return fmt.Errorf("%w: %w. Remove a host that is gone for good from hosts, or the machine from the state (terraform state rm)", errUnanswered, err)
+		return fmt.Errorf("its host does not have it, and %w: %w. Remove a host that is gone for good from hosts, or the machine from the state "+
+			"(terraform state rm)", errUnanswered, err)
+	case to == "" && is.Reason == host.ReasonMigrated && err != nil:
+		return fmt.Errorf("its host says that it is off because it was migrated, and %w: %w. Apply again when it does, or remove a host that is gone "+
+			"for good from hosts", errUnanswered, err)
 	case to == "":
 		return nil
 	case isGone:
-		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, own, adopt(to))
+		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, l.key, guard.Adopt(to))
 	}
 	return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
-		"definition that is left: virsh undefine %s --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata", errMigrated, to, uuid, own, adopt(to), state.Name.ValueString())
+		"definition that is left: %s", errMigrated, to, uuid, l.key, guard.Adopt(to), guard.UndefineLeft(uuid))
 }
 
-// adopt is how a machine goes on to be managed on another host.
-func adopt(key string) string {
-	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q; shut it down before the next "+
-		"apply if it has raw disks, whose identity is the former host's", key)
+// checkHere is checkMigrated for a machine that is about to be changed on its host.
+func (l life) checkHere(ctx context.Context, uuid string) error {
+	is, err := l.host.State(ctx, uuid)
+	if err != nil && !errors.Is(err, host.ErrNotFound) || err == nil && is.Active {
+		return err
+	}
+	return l.checkMigrated(ctx, uuid, is, err != nil)
+}
+
+// checkStopped is checkHere for a machine that has just gone off. Where its host says that it was shut down, no other one is asked; a
+// transient one is gone then.
+func (l life) checkStopped(ctx context.Context, uuid string, isPersistent bool) error {
+	is, err := l.host.State(ctx, uuid)
+	isGone := errors.Is(err, host.ErrNotFound)
+	if err != nil && !isGone || is.Active || is.Reason != "" && is.Reason != host.ReasonMigrated {
+		return err
+	}
+	err = l.checkMigrated(ctx, uuid, is, isGone)
+	if isGone && !isPersistent && errors.Is(err, errUnanswered) {
+		return nil
+	}
+	return err
 }
 
 // warnOfMigrated tells whether a machine was migrated, which is said then.
-func (r *machine) warnOfMigrated(ctx context.Context, state model, isGone bool, diags *diag.Diagnostics) bool {
-	err := r.checkMigrated(ctx, state, isGone)
+func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, isGone bool, diags *diag.Diagnostics) bool {
+	err := l.checkMigrated(ctx, state.UUID.ValueString(), is, isGone)
 	if err != nil {
 		summary := "A machine was migrated"
-		if errors.Is(err, errUnanswered) {
+		if isGone && errors.Is(err, errUnanswered) {
 			summary = "A machine is missing"
 		}
 		diags.AddWarning(summary, fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
@@ -59,11 +81,22 @@ func (r *machine) warnOfMigrated(ctx context.Context, state model, isGone bool, 
 	return err != nil
 }
 
-// checkHere is errMigrated for a machine that is about to be changed on its host, and runs on another one.
-func (r *machine) checkHere(ctx context.Context, h *host.Host, state model) error {
-	is, err := h.State(ctx, state.UUID.ValueString())
-	if err != nil && !errors.Is(err, host.ErrNotFound) || err == nil && is.Active {
-		return err
+// refuseUnanswered refuses a plan that changes the disks of a machine which may be on a host that does not answer. Terraform destroys a disk
+// before it updates the machine, and then nothing tells any more that the disk was this machine's.
+func (r *machine) refuseUnanswered(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+	if r.backend.Applies() || plan.Disks.IsUnknown() {
+		return
 	}
-	return r.checkMigrated(ctx, state, err != nil)
+	disks, differs := plan.disks(ctx, diags), false
+	for key, was := range state.disks(ctx, diags) {
+		is, has := disks[key]
+		differs = differs || !has || !was.Volume.Equal(is.Volume)
+	}
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil || !differs {
+		return
+	}
+	if err = r.life(h, state.Host.ValueString()).checkHere(ctx, state.UUID.ValueString()); errors.Is(err, errUnanswered) {
+		addError(diags, state, "Disks of a missing machine can't be changed", err)
+	}
 }

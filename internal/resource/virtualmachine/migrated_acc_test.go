@@ -55,6 +55,10 @@ resource "virtclaim_disk" "root" {
 	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-refresh=false"); err == nil || !message("that may have it").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
+	// Nothing may have been deleted before that is said.
+	if out, err := cli.Run("plan", "-no-color", "-replace=virtclaim_disk.root"); err == nil || !message("Error: Disks of a missing machine can't be changed").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
 	if err := start(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +104,21 @@ resource "virtclaim_virtual_machine" "web" {
 			t.Errorf("%s: %v:\n%s", command, err, out)
 		}
 	}
-	if out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace=virtclaim_disk.data"); err == nil || !message("was migrated: host host-b runs it").MatchString(out) {
-		t.Errorf("replace: %v:\n%s", err, out)
+	refused := func(words string, args ...string) {
+		t.Helper()
+		if out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...); err == nil || !message(words).MatchString(out) {
+			t.Errorf("%v: %v:\n%s", args, err, out)
+		}
+		acctest.Must(a.Virsh(t.Context(), "vol-info", "data", "--pool", "ssd"))(t)
 	}
-	acctest.Must(a.Virsh(t.Context(), "vol-info", "data", "--pool", "ssd"))(t)
+	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data")
+
+	// With --undefinesource nothing on its own host tells that it uses the disk.
+	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
+	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data")
+	write("lifecycle { ignore_changes = all }")
+	cli.Replace("main.tf", `size       = "1Mi"`, `size       = "2Mi"`)
+	refused("was migrated: host host-b runs it")
 	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
 	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)
 	cli.Must("destroy", "-auto-approve", "-no-color")

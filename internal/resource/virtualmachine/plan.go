@@ -108,6 +108,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 	plan.planRunning(ctx, req, resp)
 	r.warnOfOpenFiles(ctx, plan, state, resp)
+	r.refuseUnanswered(ctx, plan, state, &resp.Diagnostics)
 }
 
 // checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.

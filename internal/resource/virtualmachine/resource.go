@@ -146,7 +146,10 @@ func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, d
 
 // life is that of a machine on a host.
 func (r *machine) life(h *host.Host, key string) life {
-	return life{host: located{h}, key: key, owner: r.backend.Owner, hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) }}
+	return life{
+		host: located{h}, key: key, owner: r.backend.Owner, all: guard.HostsOf(r.backend.Hosts),
+		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
+	}
 }
 
 // Read reports what the host says. Only libvirt's own not-found takes the machine out of state; a domain of its name
@@ -170,24 +173,29 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		return
 	}
-	is, active, err := life{host: located{h}}.look(ctx, state.UUID.ValueString())
+	life := r.life(h, state.Host.ValueString())
+	is, active, err := life.look(ctx, state.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
-		if !r.warnOfMigrated(ctx, state, true, &resp.Diagnostics) {
+		if !life.warnOfMigrated(ctx, state, host.State{}, true, &resp.Diagnostics) {
 			resp.State.RemoveResource(ctx)
 		}
 		return
+	}
+	var off host.State
+	if err == nil && !active && state.Running.ValueBool() {
+		off, err = h.State(ctx, state.UUID.ValueString())
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
-	if !active && state.Running.ValueBool() && r.warnOfMigrated(ctx, state, false, &resp.Diagnostics) {
+	if !active && state.Running.ValueBool() && life.warnOfMigrated(ctx, state, off, false, &resp.Diagnostics) {
 		return
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
-	if err := state.examine(ctx, life{host: located{h}}, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
+	if err := state.examine(ctx, life, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
@@ -227,7 +235,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	life := r.life(h, plan.Host.ValueString())
 	var pending []string
 	started := false
-	if err = r.checkHere(ctx, h, state); err == nil {
+	if err = life.checkHere(ctx, state.UUID.ValueString()); err == nil {
 		pending, started, err = life.change(ctx, plan.UUID.ValueString(), want, plan.power())
 	}
 	if err != nil {
@@ -259,14 +267,15 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	life := r.life(h, state.Host.ValueString())
 	if err == nil {
-		err = r.checkHere(ctx, h, state)
+		err = life.checkHere(ctx, state.UUID.ValueString())
 	}
 	if err == nil {
-		err = life{host: located{h}}.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
+		err = life.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
 	}
 	if err == nil {
-		err = life{host: located{h}}.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+		err = life.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}
 	if err == nil {
 		r.backend.Free(state.Host.ValueString() + "/" + state.Name.ValueString())

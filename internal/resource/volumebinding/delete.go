@@ -3,6 +3,7 @@ package volumebinding
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -32,7 +33,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	replaced, err := r.isReplaced(ctx, state, own, hosts, &resp.Diagnostics)
 	var shared bool
 	if err == nil && !replaced {
-		shared, err = r.letGo(ctx, state, own, hosts, &resp.Diagnostics)
+		shared, err = r.letGo(ctx, state, own, hosts, guard.HostsOf(r.backend.Hosts), &resp.Diagnostics)
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
@@ -57,8 +58,9 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 }
 
 // letGo has machines on hosts let go of the storage that is about to be released there. Those that have it from another instance
-// of the binding keep it; shared tells that there are any. They need the credentials, too, which both have by the same id.
-func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, diags *diag.Diagnostics) (shared bool, err error) {
+// of the binding keep it; shared tells that there are any. They need the credentials, too, which both have by the same id. A machine on one of
+// all hosts that has it there by hand refuses: none of those when the binding stays.
+func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, all guard.Hosts, diags *diag.Diagnostics) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
 	if !known && !state.isAdopted() {
@@ -80,13 +82,24 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 	if err != nil {
 		return false, err
 	}
-	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
-	err = guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (spares bool, err error) {
+	spares := func(u guard.Use) bool {
 		if others.isOtherInstance(u, v.Images[0].Binding) {
 			shared = true
-			return true, nil
+			return true
 		}
-		if own.spares(u, state.ID.ValueString(), others) {
+		return own.spares(u, state.ID.ValueString(), others)
+	}
+	here, err := r.uses(ctx, v.Images[0], keys)
+	if err == nil {
+		here = slices.DeleteFunc(here, spares)
+		err = all.CheckElsewhere(ctx, keys, v.Images[0], here, spares)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
+	err = guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (bool, error) {
+		if spares(u) {
 			return true, nil
 		}
 		return false, r.checkLeft(ctx, state, own, u, v.Images[0])

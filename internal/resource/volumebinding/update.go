@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -121,7 +122,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
 // reservation.
 func (c *change) lose(ctx context.Context) error {
-	if _, err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), c.diags); err != nil {
+	if _, err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), guard.Hosts{}, c.diags); err != nil {
 		return err
 	}
 	keep := c.hosts

@@ -1,0 +1,145 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// elsewhereTime is what a host gets to tell whether a machine was migrated to it.
+const elsewhereTime = 30 * time.Second
+
+// Elsewhere lists the uses of an image by domains of other hosts than own, as a migration by hand (virsh migrate) leaves them: where hosts
+// share the folder of a pool, the guest goes on to use the file there. What tells is what a domain's metadata note of the image, which go
+// with it, since a path is another file on each host; or that a domain of here, which are the uses on the own hosts, runs there.
+//
+// A host that does not answer may have any domain. Only where one of here is off because it was migrated, that is an error.
+func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image, here []Use) (found []Use, err error) {
+	patient, cancel := context.WithTimeout(ctx, elsewhereTime)
+	defer cancel()
+	var mu sync.Mutex
+	var unanswered []error
+	var group errgroup.Group
+	for _, key := range all.Keys {
+		if slices.Contains(own, key) {
+			continue
+		}
+		group.Go(func() error {
+			uses, err := all.migrated(patient, key, image, here)
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, uses...)
+			if err != nil {
+				unanswered = append(unanswered, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // each host's error is one of those
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(found) > 0 || len(unanswered) == 0 {
+		slices.SortFunc(found, func(u, v Use) int { return cmp.Compare(u.Host+" "+u.Domain, v.Host+" "+v.Domain) })
+		return found, nil
+	}
+	return nil, all.checkAnswered(ctx, here, errors.Join(unanswered...))
+}
+
+// migrated are the uses on one host.
+func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, here []Use) (found []Use, err error) {
+	h, err := all.Host(key)
+	if err != nil {
+		return nil, err
+	}
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range domains {
+		uses, err := search{key: key, h: h, isIt: isGiven(image), noted: true}.among(ctx, []host.Domain{d})
+		if err != nil {
+			return found, err
+		}
+		uses = slices.DeleteFunc(uses, func(u Use) bool { return u.Mark.Phase == "" }) // a copy of the metadata marks nothing
+		at := slices.IndexFunc(here, func(u Use) bool { return u.UUID == d.UUID && !u.isCopy })
+		if len(uses) == 0 && at >= 0 && !here[at].Live && d.Live != "" {
+			moved := here[at]
+			moved.Host, moved.Live, moved.Saved, moved.live = key, true, false, d.Live
+			uses = []Use{moved}
+		}
+		if d.Live == "" && d.Saved == "" && len(uses) > 0 { // a definition that another migration has left, perhaps
+			is, err := h.State(ctx, d.UUID)
+			if err != nil && !errors.Is(err, host.ErrNotFound) {
+				return found, err
+			}
+			if err != nil || is.Reason == host.ReasonMigrated || at >= 0 && here[at].Live {
+				continue
+			}
+		}
+		found = append(found, uses...)
+	}
+	return found, nil
+}
+
+// isGiven tells whether an image that a domain of another host has is the very one: its identity, or its binding, is noted there.
+func isGiven(image volume.Image) func(volume.Image) bool {
+	id := volume.ParseBinding(image.Binding).ID
+	return func(i volume.Image) bool {
+		if image.Generation != "" && i.Generation != "" {
+			return !volume.IsRemade(image, i)
+		}
+		i.Hosts = image.Hosts
+		return id != "" && volume.ParseBinding(i.Binding).ID == id && volume.Overlap(image, i)
+	}
+}
+
+// checkAnswered is an error where a domain is off because it was migrated, and not all hosts tell whether they run it.
+func (all Hosts) checkAnswered(ctx context.Context, here []Use, unanswered error) error {
+	for _, u := range here {
+		runs := slices.ContainsFunc(here, func(v Use) bool { return v.UUID == u.UUID && v.Live })
+		if runs || u.isCopy {
+			continue
+		}
+		is, err := all.state(ctx, u.Host, u.UUID)
+		if err != nil && !errors.Is(err, host.ErrNotFound) {
+			return err
+		}
+		if err == nil && is.Reason == host.ReasonMigrated {
+			return fmt.Errorf("%w, perhaps: domain %s, which has it, is off on host %s because it was migrated, and a host that may run it does "+
+				"not answer: %w. Apply again when it does, or remove a host that is gone for good from hosts", ErrInUse, u.Domain, u.Host, unanswered)
+		}
+	}
+	return nil
+}
+
+// CheckElsewhere is ErrInUse for an image that a machine has on another host than own, to which it was migrated. Uses that spares
+// tells of do not depend on the image; nil tells of none.
+func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, spares func(Use) bool) error {
+	found, err := all.Elsewhere(ctx, own, image, here)
+	for _, u := range found {
+		if spares == nil || !spares(u) {
+			err = errors.Join(err, u.refusalElsewhere(image))
+		}
+	}
+	return err
+}
+
+func (u Use) refusalElsewhere(image volume.Image) error {
+	has, left := "runs it", ""
+	if !u.Live {
+		has = "has its definition"
+		left = " If only the definition was left there, remove that: " + UndefineLeft(u.Domain) + "."
+	}
+	return fmt.Errorf("%w: domain %s, which has %s, was migrated: host %s %s.%s Migrate it back, or %s", ErrInUse, u.Domain, image.Name, u.Host, has, left,
+		Adopt(u.Host))
+}
