@@ -88,16 +88,30 @@ func backingOf(ctx context.Context, h Locator, top volume.Image) (named string, 
 // IsOther tells whether what the head of an overlay names is known not to be an image. An overlay of network storage names nothing, as
 // libvirt can't make one that does, and such storage has many names.
 func IsOther(named, overlay string, below volume.Image) bool {
-	named = strings.TrimPrefix(named, "file:")
-	folder, _, _ := strings.Cut(named, "/")
+	named = absolute(named, overlay)
 	switch {
 	case named == "" || strings.Contains(named, "://"):
 		return !below.IsRemote()
-	case strings.Contains(folder, ":"): // another of QEMU's protocols, such as json:
+	case hasProtocol(named): // such as json:
 		return false
-	case !path.IsAbs(named):
-		named = path.Join(path.Dir(overlay), named)
 	}
 	same, clear := volume.SameMaster(volume.Image{Type: "file", Name: named, Hosts: below.Hosts}, below)
 	return clear && !same
+}
+
+// absolute is the path of the file that the head of an overlay names, or what else it names. libvirt and QEMU know several ways to write one.
+func absolute(named, overlay string) string {
+	named = strings.TrimPrefix(named, "file:")
+	switch {
+	case named == "" || hasProtocol(named):
+		return named
+	case !path.IsAbs(named):
+		named = path.Join(path.Dir(overlay), named)
+	}
+	return path.Clean(named)
+}
+
+func hasProtocol(named string) bool {
+	folder, _, _ := strings.Cut(named, "/")
+	return strings.Contains(folder, ":")
 }

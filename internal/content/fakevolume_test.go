@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -68,6 +69,9 @@ func (h *fakeHost) Rescan(_ context.Context, pool string) error {
 	for _, v := range h.volumes {
 		if is, err := image.Probe(v.content); err == nil && v.content != nil && v.Pool == pool && is.Format == "qcow2" {
 			v.Format, v.Capacity = "qcow2", max(v.Capacity, is.Capacity)
+		}
+		if mark := 32769; v.Pool == pool && len(v.content) > mark && bytes.HasPrefix(v.content[mark:], []byte("CD001")) {
+			v.Format = "iso"
 		}
 	}
 	return nil

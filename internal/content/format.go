@@ -158,12 +158,8 @@ func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.Sto
 		return false, nil // nothing is an overlay of itself
 	}
 	if v.Undescribed {
-		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
-		if err != nil {
+		if name, err := Named(ctx, h, v); err != nil || !over(name) {
 			return false, found(err)
-		}
-		if name, _ := image.Backing(head); !over(name) {
-			return false, nil
 		}
 	}
 	opened, err := openedAs(domains, v)
@@ -172,4 +168,18 @@ func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.Sto
 	}
 	isRaw, err := notedRaw(ctx, h, v)
 	return !isRaw, err
+}
+
+// Named is what the head of a volume names as its backing file, as an absolute path where it is one; empty where it names none. It is for
+// volumes that libvirt can't describe.
+func Named(ctx context.Context, h interface {
+	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
+}, v host.StorageVolume,
+) (string, error) {
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	name, _ := image.Backing(head)
+	if err != nil || name == "" {
+		return "", err
+	}
+	return absolute(name, v.Path), nil
 }

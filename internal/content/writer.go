@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -21,7 +22,7 @@ type overlaid interface {
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
 func CheckWriter(ctx context.Context, h overlaid, path string) error {
-	over := func(backing string) bool { return backing == path }
+	over := func(backing string) bool { return filepath.Clean(backing) == filepath.Clean(path) }
 	named, err := h.KnownOverlays(ctx, path, over)
 	if err != nil {
 		return err

@@ -121,8 +121,11 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
 		}
 	}
-	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
-		return err // never smaller, whoever has grown it
+	if err != nil {
+		return err
+	}
+	if capacityAs(own.Images[0].Format, is) >= size { // never smaller, whoever has grown it
+		return content.NoteGrowth(ctx, h, is, own.Images[0], size)
 	}
 	for _, u := range users {
 		if err := u.CheckMigrated(ctx, r.backend.Hosts); err != nil {
