@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ErrMaster is the error of writing to an image that volumes are overlays of.
@@ -27,7 +28,7 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 	if err != nil {
 		return err
 	}
-	overlays, err := trueOverlays(ctx, h, named, over)
+	overlays, err := trueOverlays(ctx, h, named, over, func(volume.Image) bool { return true }) // a guest's head is to stop no other start
 	if err != nil || len(overlays) == 0 {
 		return err
 	}

@@ -151,8 +151,20 @@ func TestAccDisk_ImportOfHostileHead(t *testing.T) {
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)
 	}
-	// What looks as if it were qcow2, and could be, may be said to be raw, too.
+	// From then on the host knows. Where it does not, what looks as if it were qcow2, and could be, may be said to be raw, too.
 	writeHead(t, l, "root")
+	known := 0
+	for line := range strings.Lines(virsh(t, l, "secret-list")) {
+		if strings.Contains(line, "virtclaim ssd/root") {
+			id := strings.Fields(line)[0]
+			acctest.Contains(t, virsh(t, l, "secret-dumpxml", id), "which is raw and has 67108864 bytes")
+			virsh(t, l, "secret-undefine", id)
+			known++
+		}
+	}
+	if known != 1 {
+		t.Errorf("the ledger has %d entries of it", known)
+	}
 	cli.Must("state", "rm", theDisk)
 	cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
 	_, image := pushed(t, l, "disks/pinned", qcow2Image(t))
