@@ -55,7 +55,7 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 func TestExternal_PulledIsFree(t *testing.T) {
 	data := image("/ssd/data", "g")
 	d := machine(t, "prod", "virtio", 0, data, image("/ssd/lower", "l"))
-	below := regexp.MustCompile(`(?s)<backingStore.*</backingStore>`)
+	below := regexp.MustCompile(`(?s)<backingStore type.*?</backingStore>\s*</backingStore>`)
 	d.Stored, d.Live = below.ReplaceAllString(d.Stored, "<backingStore/>"), below.ReplaceAllString(d.Live, "<backingStore/>")
 	if all, err := domainxml.Externals(d.Stored, d.Live); err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
