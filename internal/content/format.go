@@ -132,6 +132,7 @@ func isVolume(i volume.Image, v host.StorageVolume) bool {
 type witness interface {
 	ledger
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
+	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
@@ -191,6 +192,11 @@ func isOverlay(
 	})
 	if err != nil || asRaw || asOther {
 		return asOther, err
+	}
+	if v.Undescribed {
+		if v.Physical, err = notedLength(ctx, h, v); err != nil {
+			return false, found(err)
+		}
 	}
 	isRaw, err := notedRaw(ctx, h, v)
 	return !isRaw, err

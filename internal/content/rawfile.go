@@ -14,19 +14,41 @@ import (
 // notedRaw reports whether the ledger records the file as raw. The record counts only for a file of a recorded length, because another
 // file may have been created under the name since.
 func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error) {
+	lengths, err := notedLengths(ctx, h, v)
+	return v.Type == "file" && v.Physical != 0 && slices.Contains(lengths, v.Physical), err
+}
+
+// notedLengths are those that the ledger records for a raw file.
+func notedLengths(ctx context.Context, h ledger, v host.StorageVolume) (lengths []int64, err error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {
-		return false, found(err)
+		return nil, found(err)
 	}
 	described, err := entryOf(ctx, h, id)
-	lengths, isRaw := strings.CutPrefix(described, ledgerDescription(v)+rawNote)
-	return isRaw && v.Type == "file" && v.Physical != 0 && slices.Contains(strings.Split(lengths, orNote), lengthNote(v.Physical)), err
+	if text, isRaw := strings.CutPrefix(described, ledgerDescription(v)+rawNote); isRaw {
+		for _, part := range strings.Split(text, orNote) {
+			var bytes int64
+			if _, err := fmt.Sscanf(part, bytesNote, &bytes); err == nil {
+				lengths = append(lengths, bytes)
+			}
+		}
+	}
+	return lengths, err
+}
+
+// notedLength is the length of a file that libvirt can't describe, if it is one that the ledger records; 0 otherwise.
+func notedLength(ctx context.Context, h witness, v host.StorageVolume) (int64, error) {
+	lengths, err := notedLengths(ctx, h, v)
+	for _, bytes := range lengths {
+		if has, err := h.HasLength(ctx, v.Pool, v.Name, bytes); has || err != nil {
+			return bytes, err
+		}
+	}
+	return 0, err
 }
 
 // What follows the description of a raw file: the lengths that it may have.
-const rawNote, orNote = ", which is raw and has ", ", or "
-
-func lengthNote(bytes int64) string { return fmt.Sprintf("%d bytes", bytes) }
+const rawNote, orNote, bytesNote = ", which is raw and has ", ", or ", "%d bytes"
 
 // formatNote is what follows the description of a raw file. Its length is not the guest's to choose. One that is about to grow has either
 // length afterwards: that may fail.
@@ -34,9 +56,9 @@ func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 	if v.Type != "file" || format != "raw" || v.Physical == 0 {
 		return ""
 	}
-	text := rawNote + lengthNote(v.Physical)
+	text := rawNote + fmt.Sprintf(bytesNote, v.Physical)
 	for _, bytes := range grown {
-		text += orNote + lengthNote(bytes)
+		text += orNote + fmt.Sprintf(bytesNote, bytes)
 	}
 	return text
 }

@@ -113,6 +113,46 @@ func TestFormatOf_NotedAsRaw(t *testing.T) {
 	}
 }
 
+// Of a volume that libvirt can't describe the ledger is believed as of any other, if its file has the noted length.
+func TestRemovable_EntryOfUndescribed(t *testing.T) {
+	for length, backs := range map[int64]bool{1 << 20: false, 196 << 10: true} {
+		h := newHost()
+		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+		mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "raw", Capacity: 1 << 20})
+		v := h.volumes["ssd/above"]
+		v.StorageVolume = host.StorageVolume{Pool: "ssd", Name: "above", Path: "/ssd/above", Type: "file", Undescribed: true}
+		v.length, v.head = length, naming("file:master")
+		err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation)
+		if errors.Is(err, content.ErrBacking) != backs || !backs && err != nil {
+			t.Errorf("of %d bytes: %v", length, err)
+		}
+	}
+}
+
+// libvirt hands on what a header names as it is written there.
+func TestRemovable_SpellingsOfAPath(t *testing.T) {
+	for _, name := range []string{"/ssd/master", "/ssd//./master", "file:/ssd/master"} {
+		h := newHost()
+		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+		mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "qcow2", Capacity: 1 << 20})
+		h.volumes["ssd/above"].Backing = name
+		if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation); !errors.Is(err, content.ErrBacking) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// naming is the head of an overlay of what has that name.
+func naming(name string) []byte {
+	head := qcow2(1 << 20)
+	if name != "" {
+		binary.BigEndian.PutUint64(head[8:], 512)
+		binary.BigEndian.PutUint32(head[16:], uint32(len(name)))
+		copy(head[512:], name)
+	}
+	return head
+}
+
 // What was uploaded is raw wherever virtclaim opens it so, also where libvirt knows a name for it.
 func TestMake_NotesRawWhatLibvirtCallsOtherwise(t *testing.T) {
 	iso := make([]byte, 64<<10)
@@ -149,14 +189,8 @@ func TestNamed_IsAPath(t *testing.T) {
 		"file:master": "/ssd/master", "../ssd/master": "/ssd/master", "nbd://server/ssd": "nbd://server/ssd", "": "",
 	} {
 		h := newHost()
-		head := qcow2(1 << 20)
-		if name != "" {
-			binary.BigEndian.PutUint64(head[8:], 512)
-			binary.BigEndian.PutUint32(head[16:], uint32(len(name)))
-			copy(head[512:], name)
-		}
 		v := host.StorageVolume{Pool: "ssd", Name: "above", Path: "/ssd/above", Type: "file", Undescribed: true}
-		h.volumes["ssd/above"] = &fakeVolume{StorageVolume: v, head: head}
+		h.volumes["ssd/above"] = &fakeVolume{StorageVolume: v, head: naming(name)}
 		if got, err := content.Named(t.Context(), h, v); err != nil || got != want {
 			t.Errorf("%q: got %q, %v", name, got, err)
 		}

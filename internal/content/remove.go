@@ -51,7 +51,7 @@ func Removable(ctx context.Context, h Host, pool, name, format, generation strin
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return path.Clean(backing) == path.Clean(v.Path) })
+	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return absolute(backing, v.Path) == path.Clean(v.Path) })
 	if err != nil || len(above) == 0 {
 		return err
 	}

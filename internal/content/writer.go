@@ -23,7 +23,7 @@ type overlaid interface {
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
 func CheckWriter(ctx context.Context, h overlaid, path string) error {
-	over := func(backing string) bool { return filepath.Clean(backing) == filepath.Clean(path) }
+	over := func(backing string) bool { return absolute(backing, path) == filepath.Clean(path) }
 	named, err := h.KnownOverlays(ctx, path, over)
 	if err != nil {
 		return err
