@@ -17,6 +17,12 @@ import (
 var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it would be a " +
 	"mix of two disks. " + domainxml.TakeCut)
 
+// ErrNamesBacking is the error of an image without a master whose head names a backing file all the same. Neither virtclaim nor the guest of such
+// a disk writes that: somebody else had the image as raw, or made it an overlay.
+var ErrNamesBacking = errors.New("the disk was created or imported without one. Something that opened it as raw may have written that header; with it, " +
+	"the guest could read any file of the host. If it did: restore the disk from a backup, replace it, or, while nothing has it open, remove the " +
+	"reference (qemu-img rebase -u -f qcow2 -b '' <image>). If it was made an overlay on purpose: " + domainxml.TakeCut)
+
 // RecognizeChain is RecognizeImage for each image of a chain, top first, and CheckBacking.
 func RecognizeChain(ctx context.Context, h Locator, chain []volume.Image) error {
 	for _, i := range chain {
@@ -28,17 +34,18 @@ func RecognizeChain(ctx context.Context, h Locator, chain []volume.Image) error 
 }
 
 // CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose head names no backing file, or another one than
-// the image below it.
+// the image below it, and ErrNamesBacking for one that ends with an image whose head names any.
 func CheckBacking(ctx context.Context, h Locator, chain []volume.Image) error {
-	for n := range max(len(chain)-1, 0) {
-		top, below := chain[n], chain[n+1]
+	for n, top := range chain {
 		named, told, err := backingOf(ctx, h, top)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if told && IsOther(named, top.Name, below) {
+		case n == len(chain)-1 && named != "":
+			return fmt.Errorf("the head of the image %s names %q as its backing file, but %w", top.Name, named, ErrNamesBacking)
+		case n < len(chain)-1 && told && IsOther(named, top.Name, chain[n+1]):
 			return fmt.Errorf("the image %s is no overlay of %s any more, its head names %s as its backing file: %w",
-				top.Name, below.Name, orNothing(named), ErrRebased)
+				top.Name, chain[n+1].Name, orNothing(named), ErrRebased)
 		}
 	}
 	return nil
@@ -50,6 +57,9 @@ func orNothing(named string) string {
 	}
 	return named
 }
+
+// farBacking stands for the name of a backing file that is not in the head.
+const farBacking = "what is further in the file"
 
 // backingOf is what the head of an overlay of this host names. Of an image that is in no storage pool, or that another one has the path of,
 // nothing is told.
@@ -69,22 +79,39 @@ func backingOf(ctx context.Context, h Locator, top volume.Image) (named string, 
 		return "", false, nil
 	}
 	named, told = image.Backing(head)
+	if !told && image.HasBacking(head) {
+		named = farBacking
+	}
 	return named, told, nil
 }
 
 // IsOther tells whether what the head of an overlay names is known not to be an image. An overlay of network storage names nothing, as
 // libvirt can't make one that does, and such storage has many names.
 func IsOther(named, overlay string, below volume.Image) bool {
-	named = strings.TrimPrefix(named, "file:")
-	folder, _, _ := strings.Cut(named, "/")
+	named = absolute(named, overlay)
 	switch {
 	case named == "" || strings.Contains(named, "://"):
 		return !below.IsRemote()
-	case strings.Contains(folder, ":"): // another of QEMU's protocols, such as json:
+	case hasProtocol(named): // such as json:
 		return false
-	case !path.IsAbs(named):
-		named = path.Join(path.Dir(overlay), named)
 	}
 	same, clear := volume.SameMaster(volume.Image{Type: "file", Name: named, Hosts: below.Hosts}, below)
 	return clear && !same
+}
+
+// absolute is the path of the file that the head of an overlay names, or what else it names. libvirt and QEMU know several ways to write one.
+func absolute(named, overlay string) string {
+	named = strings.TrimPrefix(named, "file:")
+	switch {
+	case named == "" || hasProtocol(named):
+		return named
+	case !path.IsAbs(named):
+		named = path.Join(path.Dir(overlay), named)
+	}
+	return path.Clean(named)
+}
+
+func hasProtocol(named string) bool {
+	folder, _, _ := strings.Cut(named, "/")
+	return strings.Contains(folder, ":")
 }

@@ -60,6 +60,8 @@ func TestCheckBacking(t *testing.T) {
 		}
 		return head
 	}
+	far := naming("/etc/shadow")
+	binary.BigEndian.PutUint64(far[8:], 1<<20)
 	top := volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/root", Generation: id}
 	lower := volume.Image{Type: "file", Format: "raw", Name: "/ssd/lower", Generation: "l"}
 	alone, raw := top, top
@@ -78,6 +80,11 @@ func TestCheckBacking(t *testing.T) {
 		"another volume of its name": {giveIdentity(t, naming(""), "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"), []volume.Image{top, lower}, nil},
 		"nobody made it here":        {naming(""), []volume.Image{alone, lower}, nil},
 		"raw":                        {naming(""), []volume.Image{raw, lower}, nil},
+		"a name from nowhere":        {naming("/etc/shadow"), []volume.Image{top}, content.ErrNamesBacking},
+		"a name out of sight":        {far, []volume.Image{top}, content.ErrNamesBacking},
+		"a name below a master":      {naming("/etc/shadow"), []volume.Image{{Type: "file", Name: "/ssd/gone", Format: "qcow2", Generation: "g"}, top}, content.ErrNamesBacking},
+		"a guest's":                  {naming("/etc/shadow"), []volume.Image{raw}, nil},
+		"others'":                    {naming("/etc/shadow"), []volume.Image{alone}, nil},
 		"nothing":                    {naming(""), nil, nil},
 	} {
 		h := newHost()

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -16,12 +16,10 @@ import (
 // BasePrefix starts the names of images that disks share. What follows is of their content and host alone, so that whoever
 // needs it there finds it, whatever configuration made it. They are nobody's: whoever takes the last disk over one away takes
 // it, too.
-const BasePrefix = "virtclaim-base-"
-
-var baseNames = regexp.MustCompile("^" + BasePrefix + "[0-9a-f]{64}$")
+const BasePrefix = volume.BasePrefix
 
 // IsBase tells whether the file of that path is an image that disks share.
-func IsBase(path string) bool { return baseNames.MatchString(filepath.Base(path)) }
+func IsBase(path string) bool { return volume.IsBase(path) }
 
 // BaseOf is the shared image that a disk is over. It is finished: a disk is made over no other.
 func BaseOf(ctx context.Context, h Host, disk host.StorageVolume) (volume.Image, error) {
@@ -46,6 +44,9 @@ func (m *Maker) overBase(ctx context.Context, key string, j *journal, s Spec, re
 		// The base must not go before the overlay is there that names it.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
 			base, err := finishedBase(ctx, j.host, s.Pool, s.baseName)
+			if err == nil {
+				err = refuseWritten(ctx, j.host, base)
+			}
 			if err == nil {
 				made, err = makeOverlay(ctx, j.host, s, base)
 			}
@@ -96,6 +97,28 @@ func finishedBase(ctx context.Context, h Host, pool, name string) (v host.Storag
 		err = errNoBase
 	}
 	return asProbed(v), err
+}
+
+// refuseWritten refuses an image that disks share and that a domain writes to, or would at its next start, as after virsh blockcommit without
+// --base: it is no longer what was downloaded.
+func refuseWritten(ctx context.Context, h Host, base host.StorageVolume) error {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return err
+	}
+	writer := ""
+	err = eachUse(domains, base, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
+		if i.AccessMode != volume.ReadShared {
+			writer = d.Name
+		}
+	})
+	if err == nil && writer != "" {
+		err = fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
+			"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
+			"copy the image: qemu-img convert -O qcow2 %s <new image>), and remove all disks over it: the next one downloads it anew",
+			writer, base.Name, base.Pool, base.Path)
+	}
+	return err
 }
 
 func isUnfinished(ctx context.Context, h Host, v host.StorageVolume) (bool, error) {

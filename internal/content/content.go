@@ -49,6 +49,7 @@ type Host interface {
 	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
 	Upload(ctx context.Context, u host.Upload) error
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
+	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	UUID(ctx context.Context) (string, error)
 	Identities
 	Folders

@@ -47,6 +47,8 @@ type fakeVolume struct {
 	copied, whole bool
 	content       []byte
 	head          []byte
+	// length is that of a file that is not described.
+	length int64
 }
 
 func newHost() *fakeHost {

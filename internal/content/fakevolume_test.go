@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -57,7 +58,7 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 
 func (h *fakeHost) Overlays(_ context.Context, _ string, over func(string) bool) (found []host.StorageVolume, err error) {
 	for _, v := range h.volumes {
-		if v.Backing != "" && over(v.Backing) {
+		if v.Undescribed || v.Backing != "" && over(v.Backing) {
 			found = append(found, v.StorageVolume)
 		}
 	}
@@ -68,6 +69,9 @@ func (h *fakeHost) Rescan(_ context.Context, pool string) error {
 	for _, v := range h.volumes {
 		if is, err := image.Probe(v.content); err == nil && v.content != nil && v.Pool == pool && is.Format == "qcow2" {
 			v.Format, v.Capacity = "qcow2", max(v.Capacity, is.Capacity)
+		}
+		if mark := 32769; v.Pool == pool && len(v.content) > mark && bytes.HasPrefix(v.content[mark:], []byte("CD001")) {
+			v.Format = "iso"
 		}
 	}
 	return nil
@@ -111,6 +115,12 @@ func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([
 		head = qcow2(uint64(v.Capacity))
 	}
 	return slices.Clone(head[:min(uint64(len(head)), n)]), nil
+}
+
+// HasLength knows the length of what can't be described, too.
+func (h *fakeHost) HasLength(_ context.Context, pool, name string, bytes int64) (bool, error) {
+	v := h.volumes[pool+"/"+name]
+	return v != nil && (v.Physical == bytes || v.length == bytes), nil
 }
 
 func (h *fakeHost) WriteVolumeHead(_ context.Context, pool, name string, head []byte) error {

@@ -47,8 +47,11 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 		return Format{}, err
 	}
 	opened, err := openedAs(domains, v)
-	if err != nil || opened["raw"] != "" {
-		return Format{Name: "raw", Domain: opened["raw"]}, err
+	if err != nil {
+		return Format{}, err
+	}
+	if raw := opened["raw"]; raw != "" {
+		return Format{Name: "raw", Domain: raw}, contradiction(v, opened)
 	}
 	if len(opened) == 0 {
 		if noted, err := notedRaw(ctx, h, v); err != nil || noted {
@@ -67,6 +70,18 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 		is.Format = "raw"
 	}
 	return Format{Name: is.Format, Domain: opened[is.Format], Refused: refused}, nil
+}
+
+// contradiction is an error where one domain has a volume as raw and another one has it in another format, as when a rescue machine has an
+// image: what the first one's guest sees may be the second one's image, or what it wrote may be the image.
+func contradiction(v host.StorageVolume, opened map[string]string) error {
+	for format, domain := range opened {
+		if format != "raw" {
+			return fmt.Errorf("the format of volume %s in storage pool %s is not known: domain %s has it as raw, and domain %s as %s. Take it out of the "+
+				"one that is wrong (virsh detach-disk --config), and undo what that has written", v.Name, v.Pool, opened["raw"], domain, format)
+		}
+	}
+	return nil
 }
 
 // openedAs are the formats in which domains have a volume, each with the name of such a domain.
@@ -117,6 +132,7 @@ func isVolume(i volume.Image, v host.StorageVolume) bool {
 type witness interface {
 	ledger
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
+	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
@@ -127,12 +143,18 @@ func overlays(ctx context.Context, h Host, of string, over func(backing string) 
 	if err != nil {
 		return nil, err
 	}
-	return trueOverlays(ctx, h, found, over)
+	return trueOverlays(ctx, h, found, over, isNoted)
 }
 
+// isNoted tells whether virtclaim has given a domain its image. Anybody can attach an overlay as raw, such as to a rescue machine: that makes
+// nothing of it that the master could be deleted for.
+func isNoted(i volume.Image) bool { return i.Generation != "" || i.Binding != "" }
+
 // trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there: no domain has the volume as
-// anything but raw, and one has, or it was noted as raw.
-func trueOverlays(ctx context.Context, h witness, found []host.StorageVolume, over func(backing string) bool) ([]host.StorageVolume, error) {
+// anything but raw, and one has that proves it, or it was noted as raw.
+func trueOverlays(
+	ctx context.Context, h witness, found []host.StorageVolume, over func(backing string) bool, proves func(volume.Image) bool,
+) ([]host.StorageVolume, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -142,7 +164,7 @@ func trueOverlays(ctx context.Context, h witness, found []host.StorageVolume, ov
 	}
 	var all []host.StorageVolume
 	for _, v := range found {
-		is, err := isOverlay(ctx, h, domains, v, over)
+		is, err := isOverlay(ctx, h, domains, v, over, proves)
 		if err != nil {
 			return nil, err
 		}
@@ -153,23 +175,43 @@ func trueOverlays(ctx context.Context, h witness, found []host.StorageVolume, ov
 	return all, nil
 }
 
-func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.StorageVolume, over func(backing string) bool) (bool, error) {
+func isOverlay(
+	ctx context.Context, h witness, domains []host.Domain, v host.StorageVolume, over func(backing string) bool, proves func(volume.Image) bool,
+) (bool, error) {
 	if over(v.Path) {
 		return false, nil // nothing is an overlay of itself
 	}
 	if v.Undescribed {
-		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
-		if err != nil {
+		if name, err := Named(ctx, h, v); err != nil || !over(name) {
 			return false, found(err)
 		}
-		if name, _ := image.Backing(head); !over(name) {
-			return false, nil
-		}
 	}
-	opened, err := openedAs(domains, v)
-	if err != nil || len(opened) > 0 {
-		return len(opened) > 1 || opened["raw"] == "", err
+	asRaw, asOther := false, false
+	err := eachUse(domains, v, func(_ host.Domain, _ domainxml.Mark, i volume.Image) {
+		asRaw, asOther = asRaw || i.Format == "raw" && proves(i), asOther || i.Format != "raw"
+	})
+	if err != nil || asRaw || asOther {
+		return asOther, err
+	}
+	if v.Undescribed {
+		if v.Physical, err = notedLength(ctx, h, v); err != nil {
+			return false, found(err)
+		}
 	}
 	isRaw, err := notedRaw(ctx, h, v)
 	return !isRaw, err
+}
+
+// Named is what the head of a volume names as its backing file, as an absolute path where it is one; empty where it names none. It is for
+// volumes that libvirt can't describe.
+func Named(ctx context.Context, h interface {
+	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
+}, v host.StorageVolume,
+) (string, error) {
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	name, _ := image.Backing(head)
+	if err != nil || name == "" {
+		return "", err
+	}
+	return absolute(name, v.Path), nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
@@ -75,6 +76,27 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
+// marked is a disk of a domain that is a machine of virtclaim's, which has noted its image.
+func marked(disk string) string {
+	return disk + `</devices><metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="vda">` +
+		`<image name="/ssd/web" access-mode="write-exclusive" generation="g"/></disk></machine></metadata><devices>`
+}
+
+// Where one domain has a volume as raw and another one as qcow2, neither is believed, and both are named.
+func TestFormatOf_Contradiction(t *testing.T) {
+	h := newHost()
+	v := host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web", Type: "file"}
+	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: v, content: qcow2(1 << 20)}
+	h.domains["web"] = opener(opens("file='/ssd/web'", "qcow2"))
+	rescue := opener(opens("file='/ssd/web'", "raw"))
+	rescue.name, rescue.uuid, rescue.xml = "rescue", "2", strings.Replace(rescue.xml, "<name>web<", "<name>rescue<", 1)
+	h.domains["rescue"] = rescue
+	is, err := content.FormatOf(t.Context(), h, v)
+	if err == nil || !strings.Contains(err.Error(), "domain rescue has it as raw, and domain web as qcow2") {
+		t.Errorf("got %+v, %v", is, err)
+	}
+}
+
 // Only the head of what may be an overlay stands against a deletion.
 func TestRemovable_Heads(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -85,7 +107,9 @@ func TestRemovable_Heads(t *testing.T) {
 	}{
 		"an overlay that no machine has":      {"/ssd/web", "", "", true},
 		"an overlay that a machine has":       {"/ssd/web", opens("file='/ssd/web'", "qcow2"), "", true},
-		"a raw disk of a machine":             {"/ssd/web", opens("file='/ssd/web'", "raw"), "", false},
+		"a raw disk of a machine":             {"/ssd/web", marked(opens("file='/ssd/web'", "raw")), "", false},
+		"what a rescue machine has as raw":    {"/ssd/web", opens("file='/ssd/web'", "raw"), "", true},
+		"a raw disk of others":                {"/ssd/web", opens("file='/ssd/web'", "raw"), "raw", false},
 		"a raw disk that no machine has":      {"/ssd/web", "", "raw", false},
 		"an adopted overlay":                  {"/ssd/web", "", "qcow2", true},
 		"a raw disk that was made an overlay": {"/ssd/web", opens("file='/ssd/web'", "qcow2"), "raw", true},

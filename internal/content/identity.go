@@ -280,8 +280,8 @@ func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 }
 
 // note writes the identity of a volume into the ledger, over that of one that had its name, and in what format it is opened: what its
-// head says later, a guest may have written.
-func note(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
+// head says later, a guest may have written. grown is how long a raw one is about to be.
+func note(ctx context.Context, h Identities, v host.StorageVolume, format, id string, grown ...int64) error {
 	if id == "" {
 		return nil
 	}
@@ -293,7 +293,7 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, format, id st
 	if found(err) != nil {
 		return err
 	}
-	text, err := ledgerEntry(v, format, id)
+	text, err := ledgerEntry(v, format, id, grown...)
 	if err != nil {
 		return err
 	}
@@ -301,9 +301,9 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, format, id st
 }
 
 // ledgerEntry is what the ledger has of a volume.
-func ledgerEntry(v host.StorageVolume, format, id string) (string, error) {
+func ledgerEntry(v host.StorageVolume, format, id string, grown ...int64) (string, error) {
 	s := libvirtxml.Secret{
-		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format),
+		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format, grown...),
 		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: ledgerUsage(v.Pool, v.Name)},
 	}
 	text, err := s.Marshal()

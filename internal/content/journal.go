@@ -96,7 +96,7 @@ func (j *journal) write(ctx context.Context) error {
 func (j *journal) finish(ctx context.Context) error {
 	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
 	if err == nil {
-		err = identify(ctx, j.host, v, j.Note.Generation)
+		err = identify(ctx, j.host, asProbed(v), j.Note.Generation)
 	}
 	if err != nil {
 		return err

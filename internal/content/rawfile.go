@@ -3,35 +3,70 @@ package content
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// notedRaw reports whether the ledger records the file as raw. The record counts only for a file of the recorded length, because another
+// notedRaw reports whether the ledger records the file as raw. The record counts only for a file of a recorded length, because another
 // file may have been created under the name since.
 func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error) {
-	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
-	if err != nil {
-		return false, found(err)
-	}
-	note := formatNote(v, "raw")
-	described, err := entryOf(ctx, h, id)
-	return note != "" && described == ledgerDescription(v)+note, err
+	lengths, err := notedLengths(ctx, h, v)
+	return v.Type == "file" && v.Physical != 0 && slices.Contains(lengths, v.Physical), err
 }
 
-// formatNote is what follows the description of a raw file. Its length is not the guest's to choose.
-func formatNote(v host.StorageVolume, format string) string {
+// notedLengths are those that the ledger records for a raw file.
+func notedLengths(ctx context.Context, h ledger, v host.StorageVolume) (lengths []int64, err error) {
+	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
+	if err != nil {
+		return nil, found(err)
+	}
+	described, err := entryOf(ctx, h, id)
+	if text, isRaw := strings.CutPrefix(described, ledgerDescription(v)+rawNote); isRaw {
+		for _, part := range strings.Split(text, orNote) {
+			var bytes int64
+			if _, err := fmt.Sscanf(part, bytesNote, &bytes); err == nil {
+				lengths = append(lengths, bytes)
+			}
+		}
+	}
+	return lengths, err
+}
+
+// notedLength is the length of a file that libvirt can't describe, if it is one that the ledger records; 0 otherwise.
+func notedLength(ctx context.Context, h witness, v host.StorageVolume) (int64, error) {
+	lengths, err := notedLengths(ctx, h, v)
+	for _, bytes := range lengths {
+		if has, err := h.HasLength(ctx, v.Pool, v.Name, bytes); has || err != nil {
+			return bytes, err
+		}
+	}
+	return 0, err
+}
+
+// What follows the description of a raw file: the lengths that it may have.
+const rawNote, orNote, bytesNote = ", which is raw and has ", ", or ", "%d bytes"
+
+// formatNote is what follows the description of a raw file. Its length is not the guest's to choose. One that is about to grow has either
+// length afterwards: that may fail.
+func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 	if v.Type != "file" || format != "raw" || v.Physical == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", which is raw and has %d bytes", v.Physical)
+	text := rawNote + fmt.Sprintf(bytesNote, v.Physical)
+	for _, bytes := range grown {
+		text += orNote + fmt.Sprintf(bytesNote, bytes)
+	}
+	return text
 }
 
-// NoteGrowth notes how long a raw file is about to be, before it grows: what is interrupted grows with the next apply. What the
-// ledger does not have as raw now stays as it is.
+// NoteGrowth notes how long a raw file is about to be, before it grows, and how long it is, if somebody else has grown it. What the ledger does
+// not have as raw now stays as it is, unless its head is that of no image: then it is no overlay that has the name of a deleted raw file.
 func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64) error {
-	if i.Format != "raw" || v.Physical >= bytes {
+	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
 		return nil
 	}
 	entry, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
@@ -39,7 +74,28 @@ func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volum
 		return found(err)
 	}
 	isRaw, err := notedRaw(ctx, h, v)
-	if v.Physical = bytes; err != nil || !isRaw {
+	if err != nil || isRaw && v.Physical >= bytes {
+		return err
+	}
+	if !isRaw {
+		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+		if err != nil {
+			return err
+		}
+		if is, refused := image.ProbeOverlay(head); refused != nil || is.Format != "raw" {
+			return nil
+		}
+	}
+	if v.Physical >= bytes {
+		return note(ctx, h, v, "raw", i.Generation)
+	}
+	return note(ctx, h, v, "raw", i.Generation, bytes)
+}
+
+// NoteRaw notes that an imported volume is raw, because the configuration says so: its head does not.
+func NoteRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image) error {
+	isRaw, err := notedRaw(ctx, h, v)
+	if err != nil || isRaw || i.Format != "raw" || v.Type != "file" {
 		return err
 	}
 	return note(ctx, h, v, "raw", i.Generation)

@@ -1,11 +1,13 @@
 package content_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -34,9 +36,28 @@ func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 			grow(t, h, made)
 			h.volumes["ssd/above"].Physical = 2 << 20
 		}},
+		"after its growth failed": {change: grow},
+		"grown again after that": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			grow(t, h, made)
+			grow(t, h, made)
+			h.volumes["ssd/above"].Physical = 2 << 20
+		}},
+		"grown by others, and seen": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			v := h.volumes["ssd/above"]
+			v.Physical, v.head = 2<<20, make([]byte, 4096)
+			grow(t, h, made)
+		}},
+		"grown by others, and seen too late": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			v := h.volumes["ssd/above"]
+			v.Physical, v.head = 2<<20, overlaid()
+			grow(t, h, made)
+		}},
 		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
 			t.Helper()
-			h.volumes["ssd/above"].Physical = 196 << 10
+			h.volumes["ssd/above"].Physical, h.volumes["ssd/above"].head = 196<<10, overlaid()
 			grow(t, h, made)
 			h.volumes["ssd/above"].Physical = 2 << 20
 		}},
@@ -89,5 +110,89 @@ func TestFormatOf_NotedAsRaw(t *testing.T) {
 				t.Errorf("got %+v (%s), %v", is, is, err)
 			}
 		})
+	}
+}
+
+// Of a volume that libvirt can't describe the ledger is believed as of any other, if its file has the noted length.
+func TestRemovable_EntryOfUndescribed(t *testing.T) {
+	for length, backs := range map[int64]bool{1 << 20: false, 196 << 10: true} {
+		h := newHost()
+		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+		mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "raw", Capacity: 1 << 20})
+		v := h.volumes["ssd/above"]
+		v.StorageVolume = host.StorageVolume{Pool: "ssd", Name: "above", Path: "/ssd/above", Type: "file", Undescribed: true}
+		v.length, v.head = length, naming("file:master")
+		err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation)
+		if errors.Is(err, content.ErrBacking) != backs || !backs && err != nil {
+			t.Errorf("of %d bytes: %v", length, err)
+		}
+	}
+}
+
+// libvirt hands on what a header names as it is written there.
+func TestRemovable_SpellingsOfAPath(t *testing.T) {
+	for _, name := range []string{"/ssd/master", "/ssd//./master", "file:/ssd/master"} {
+		h := newHost()
+		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+		mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "qcow2", Capacity: 1 << 20})
+		h.volumes["ssd/above"].Backing = name
+		if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation); !errors.Is(err, content.ErrBacking) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// naming is the head of an overlay of what has that name.
+func naming(name string) []byte {
+	head := qcow2(1 << 20)
+	if name != "" {
+		binary.BigEndian.PutUint64(head[8:], 512)
+		binary.BigEndian.PutUint32(head[16:], uint32(len(name)))
+		copy(head[512:], name)
+	}
+	return head
+}
+
+// What was uploaded is raw wherever virtclaim opens it so, also where libvirt knows a name for it.
+func TestMake_NotesRawWhatLibvirtCallsOtherwise(t *testing.T) {
+	iso := make([]byte, 64<<10)
+	copy(iso[32769:], "CD001")
+	h := newHost()
+	mustMake(t, h, uploaded("web", bytesOf(iso), 0))
+	v := h.volumes["ssd/web"]
+	if v.Format != "iso" {
+		t.Fatalf("libvirt takes it for %s", v.Format)
+	}
+	if is, err := content.FormatOf(t.Context(), h, v.StorageVolume); err != nil || is.Noted == "" {
+		t.Errorf("it is not noted as raw: %+v, %v", is, err)
+	}
+}
+
+// The configuration says of an imported disk that it is raw: from then on the host knows.
+func TestNoteRaw(t *testing.T) {
+	h := newHost()
+	v := host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web", Type: "file", Format: "qcow2", Physical: 1 << 20}
+	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: v, head: split()}
+	id, err := content.Adopt(t.Context(), h, v, "")
+	if err == nil {
+		err = content.NoteRaw(t.Context(), h, v, volume.Image{Format: "raw", Generation: id})
+	}
+	if is, asked := content.FormatOf(t.Context(), h, v); err != nil || asked != nil || is.Noted == "" {
+		t.Errorf("it is not noted as raw: %+v, %v, %v", is, err, asked)
+	}
+}
+
+// Of a volume that libvirt can't describe, the name of the backing file is as its head has it: in any spelling of a path.
+func TestNamed_IsAPath(t *testing.T) {
+	for name, want := range map[string]string{
+		"/ssd/master": "/ssd/master", "/ssd//./master": "/ssd/master", "master": "/ssd/master", "file:/ssd/master": "/ssd/master",
+		"file:master": "/ssd/master", "../ssd/master": "/ssd/master", "nbd://server/ssd": "nbd://server/ssd", "": "",
+	} {
+		h := newHost()
+		v := host.StorageVolume{Pool: "ssd", Name: "above", Path: "/ssd/above", Type: "file", Undescribed: true}
+		h.volumes["ssd/above"] = &fakeVolume{StorageVolume: v, head: naming(name)}
+		if got, err := content.Named(t.Context(), h, v); err != nil || got != want {
+			t.Errorf("%q: got %q, %v", name, got, err)
+		}
 	}
 }

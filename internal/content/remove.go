@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -50,7 +51,7 @@ func Removable(ctx context.Context, h Host, pool, name, format, generation strin
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return backing == v.Path })
+	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return absolute(backing, v.Path) == path.Clean(v.Path) })
 	if err != nil || len(above) == 0 {
 		return err
 	}
@@ -59,5 +60,6 @@ func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
 		names = append(names, o.Pool+"/"+o.Name)
 	}
 	return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. One that is raw, and whose guest wrote such a head, counts "+
-		"only while no machine has it: give it to one, which need not run", v.Name, v.Pool, ErrBacking, strings.Join(names, ", "))
+		"no more when virtclaim knows that it is raw: import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run. That "+
+		"another domain has it as raw proves nothing: a rescue machine may have an overlay so", v.Name, v.Pool, ErrBacking, strings.Join(names, ", "))
 }

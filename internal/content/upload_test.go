@@ -150,6 +150,34 @@ func TestASharedImageThatADomainHasIsKept(t *testing.T) {
 	}
 }
 
+// What a domain writes to is not what was downloaded: a block commit may have gone on into it. One that only reads is no obstacle.
+func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		device  string
+		refused bool
+	}{
+		"its disk": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/></disk>", true},
+		"what it commits to": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='/ssd/web'/><mirror type='file' job='active-commit'>" +
+			"<format type='qcow2'/><source file='%s'/></mirror><target dev='vda'/></disk>", true},
+		"below its disk": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='/ssd/web'/><backingStore type='file'>" +
+			"<format type='qcow2'/><source file='%s'/><backingStore/></backingStore><target dev='vda'/></disk>", false},
+		"read-only": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/><readonly/><shareable/></disk>", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+			if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
+				t.Fatal(err)
+			}
+			h.domains["theirs"] = &fakeDomain{name: "theirs", uuid: "u", xml: "<domain><name>theirs</name><devices>" +
+				fmt.Sprintf(c.device, h.volumes["ssd/web"].Backing) + "</devices></domain>"}
+			_, err := maker.Make(t.Context(), "a", h, over("db", shared), quiet)
+			if (err != nil) != c.refused || c.refused && (!strings.Contains(err.Error(), "domain theirs has the image") || h.volumes["ssd/db"] != nil) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 // Its maker had lost the journal, and then the connection.
 func TestASharedImageWhoseHeadSaysThatItIsNotFinishedIsMadeAnew(t *testing.T) {
 	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))

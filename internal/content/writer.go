@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ErrMaster is the error of writing to an image that volumes are overlays of.
@@ -33,12 +35,12 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 
 // OverlaysOf are the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not.
 func OverlaysOf(ctx context.Context, h overlaid, path string) (names []string, err error) {
-	over := func(backing string) bool { return backing == path }
+	over := func(backing string) bool { return absolute(backing, path) == filepath.Clean(path) }
 	named, err := h.KnownOverlays(ctx, path, over)
 	if err != nil {
 		return nil, err
 	}
-	overlays, err := trueOverlays(ctx, h, named, over)
+	overlays, err := trueOverlays(ctx, h, named, over, func(volume.Image) bool { return true }) // a guest's head is to stop no other start
 	for _, o := range overlays {
 		names = append(names, o.Pool+"/"+o.Name)
 	}

@@ -91,6 +91,7 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now, want) {
 		applyVolume(d, want.Volume)
 	}
+	endChain(d, want.Volume) // also that of a definition from before virtclaim ended chains
 	if hasKey(*d) || showsOtherAccess(*d, want) {
 		applyAccess(d, want)
 	}

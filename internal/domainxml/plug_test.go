@@ -115,9 +115,9 @@ func TestLosesAndGains(t *testing.T) {
 func TestAnEphemeralDiskIsItselfWhileItRuns(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", Ephemeral: true}
-	const source = `<source file="/pools/ssd/data"></source>`
+	const source, end = `<source file="/pools/ssd/data"></source>`, "\n      <backingStore></backingStore>"
 	stored := build(t, want)
-	live := strings.Replace(stored, source, `<source file="/pools/ssd/data.TRANSIENT-web" index="3"></source>
+	live := strings.Replace(stored, source+end, `<source file="/pools/ssd/data.TRANSIENT-web" index="3"></source>
       <backingStore type="file" index="1"><format type="qcow2"></format>`+source+`<backingStore></backingStore></backingStore>`, 1)
 	if live == stored {
 		t.Fatal("the disk is not where this test looks for it:", stored)

@@ -54,9 +54,8 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	top := v.Images[0]
 	d.Source = source(top)
 	d.Auth = nil // old definitions have it beside the source
-	if d.BackingStore = backing(v.Images[1:]); d.BackingStore == nil && top.Format != "raw" && top.Binding != "" {
-		d.BackingStore = &libvirtxml.DomainDiskBackingStore{} // whatever its header names, by now: others may write to it
-	}
+	d.BackingStore = backing(v.Images[1:])
+	endChain(d, v)
 	if d.Driver == nil {
 		d.Driver = newDriver()
 	}
@@ -64,6 +63,17 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	d.Driver.CopyOnRead = ""
 	if v.CopyOnRead && !isDrive(*d) { // libvirt refuses it for what is only read from
 		d.Driver.CopyOnRead = "on"
+	}
+}
+
+// endChain ends the chain of an image that is known to have nothing below it, whatever its header names by now: others may write to it, and
+// libvirt would have QEMU open what it names. A disk's header was asked before this definition was. What others made is left to its header.
+func endChain(d *libvirtxml.DomainDisk, v volume.Volume) {
+	if len(v.Images) != 1 || d.BackingStore != nil {
+		return
+	}
+	if top := v.Images[0]; top.Format != "raw" && (top.Binding != "" || top.Generation != "") {
+		d.BackingStore = &libvirtxml.DomainDiskBackingStore{}
 	}
 }
 

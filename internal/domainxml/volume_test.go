@@ -199,6 +199,9 @@ func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
 		"qcow2 of a binding": {
 			[]volume.Image{{Type: "file", Format: "qcow2", Name: "/a", Binding: "b"}}, []string{`type="qcow2"`, `<backingStore></backingStore>`},
 		},
+		"disk": {
+			[]volume.Image{{Type: "file", Format: "qcow2", Name: "/a", Generation: "g"}}, []string{`type="qcow2"`, `<backingStore></backingStore>`},
+		},
 		"raw":   {[]volume.Image{networkImage("rbd", "pool/image")}, []string{`<driver name="qemu" type="raw"`}},
 		"chain": {[]volume.Image{over, networkImage("rbd", "pool/image")}, []string{`type="qcow2"`, `<format type="raw">`, `<backingStore></backingStore>`}},
 	} {
@@ -210,6 +213,39 @@ func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
 			if !strings.Contains(xml, want) {
 				t.Errorf("%s: no %s in %s", name, want, xml)
 			}
+		}
+	}
+}
+
+// A definition from before has its chains ended by its next update, the machine in it is the same, and what the header of others' images names
+// stays theirs.
+func TestUpdate_EndsChains(t *testing.T) {
+	const end = "<backingStore></backingStore>"
+	without := Machine{Name: "m", VCPUs: 1, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
+		"root": {Device: Fixed, Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{
+			{Type: "file", Format: "qcow2", Name: "/pool/web", AccessMode: volume.WriteExclusive},
+		}}},
+	}}
+	former := build(t, without)
+	if strings.Contains(former, end) {
+		t.Fatal("the chain of what nobody knows is ended")
+	}
+	known := without
+	known.Disks = map[string]Disk{"root": without.Disks["root"]}
+	root := known.Disks["root"]
+	root.Volume.Images = []volume.Image{root.Volume.Images[0]}
+	root.Volume.Images[0].Generation = "7b0c4b0e-52c6-4d0e-9f43-0e4a3a0a8a11"
+	known.Disks["root"] = root
+	now, err := Update(former, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(now, end) {
+		t.Errorf("its chain is not ended:\n%s", now)
+	}
+	for _, live := range []string{former, now} { // libvirt reports the end in either case
+		if pending, err := Pending(live, without); err != nil || len(pending) != 0 {
+			t.Errorf("pending: %v %v", pending, err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 func TestExternal_PulledIsFree(t *testing.T) {
 	data := image("/ssd/data", "g")
 	d := machine(t, "prod", "virtio", 0, data, image("/ssd/lower", "l"))
-	below := regexp.MustCompile(`(?s)<backingStore.*</backingStore>`)
+	below := regexp.MustCompile(`(?s)<backingStore type.*?</backingStore>\s*</backingStore>`)
 	d.Stored, d.Live = below.ReplaceAllString(d.Stored, "<backingStore/>"), below.ReplaceAllString(d.Live, "<backingStore/>")
 	if all, err := domainxml.Externals(d.Stored, d.Live); err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
@@ -88,6 +88,7 @@ func TestUsers_BelowAnOverlayFromWhenTheMachineWasOff(t *testing.T) {
 
 // What to do is told for each thing that somebody else can have done; a commit ends at the volume, and never in its master.
 func TestExplainExternal(t *testing.T) {
+	base := "/" + volume.BasePrefix + strings.Repeat("0a", 32)
 	ours, snapshot := volume.Image{Name: "/ours"}, volume.Image{Name: "/snap"}
 	for want, e := range map[string]domainxml.External{
 		"virsh blockcommit web vda --base /ours --active --pivot --wait, then: virsh snapshot-delete web s --metadata": {
@@ -96,9 +97,12 @@ func TestExplainExternal(t *testing.T) {
 		"start the domain (virsh start web) and run: virsh blockcommit web vda --base /ours": {
 			Chain: []volume.Image{snapshot, ours}, Depth: 1, Base: "/ours", Noted: []string{"/ours"},
 		},
-		"the index that virsh dumpxml web shows at /ours":                 {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
-		"opens /snap and not its volume /ours":                            {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
-		"what it had was committed there":                                 {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
+		"the index that virsh dumpxml web shows at /ours": {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
+		"opens /snap and not its volume /ours":            {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
+		"what it had was committed there":                 {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
+		"copy it into a storage pool (qemu-img convert -O qcow2 " + base + " <new image>)": {
+			Chain: []volume.Image{{Name: base}}, Depth: -1, Noted: []string{"/ours", base},
+		},
 		"opens its volume /ours, which is no overlay of /middle any more": {Chain: []volume.Image{ours, {Name: "/lower"}}, Cut: true, Noted: []string{"/ours", "/middle", "/lower"}},
 		"opens its volume /ours, which is no overlay of /lower any more":  {Chain: []volume.Image{ours}, Cut: true, Noted: []string{"/ours", "/lower"}},
 		"a block job (active-commit) runs on disk root (vda)":             {Chain: []volume.Image{snapshot, ours}, Depth: 1, Job: "active-commit", Noted: []string{"/ours"}},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/digitalocean/go-libvirt"
@@ -20,6 +21,18 @@ func (h *Host) VolumeHead(ctx context.Context, pool, name string, n uint64) ([]b
 		return c.Download(&head, v, 0, int64(n))
 	})
 	return head.Bytes(), err
+}
+
+// HasLength tells whether the file of a volume has so many bytes. It serves where libvirt can't describe the volume.
+func (h *Host) HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error) {
+	length := 0
+	err := h.withHead(ctx, "read the end of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
+		var end strings.Builder
+		err := c.Download(&end, v, bytes-1, 2)
+		length = end.Len()
+		return err
+	})
+	return length == 1, err
 }
 
 // WriteVolumeHead replaces the first bytes of a volume that nobody has open, and reads them back: libvirt confirms uploads whose

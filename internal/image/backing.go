@@ -16,3 +16,9 @@ func Backing(head []byte) (name string, told bool) {
 	}
 	return string(q[at : at+size]), true
 }
+
+// HasBacking tells whether a head is that of a qcow2 image with a backing file, also where its name is not in the head.
+func HasBacking(head []byte) bool {
+	q := qcow2(head)
+	return len(q) >= qcow2Short && has(q, 0, magicQcow2) && q.long(qcow2Backing) != 0
+}

@@ -122,8 +122,11 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
 		}
 	}
-	if err != nil || capacityAs(own.Images[0].Format, is) >= size {
-		return err // never smaller, whoever has grown it
+	if err != nil {
+		return err
+	}
+	if capacityAs(own.Images[0].Format, is) >= size { // never smaller, whoever has grown it
+		return content.NoteGrowth(ctx, h, is, own.Images[0], size)
 	}
 	if err := guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, own.Images[0], users, nil); err != nil {
 		return err
@@ -132,6 +135,9 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, users[n].Domain)
 	}
 	if err := content.Recognize(ctx, h, is, own.Images[0].Format, own.Images[0].Generation); err != nil {
+		return err
+	}
+	if err := content.CheckBacking(ctx, h, own.Images); err != nil { // QEMU would open what the head names
 		return err
 	}
 	return resize(ctx, h, is, own, size)

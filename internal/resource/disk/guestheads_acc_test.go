@@ -1,6 +1,7 @@
 package disk_test
 
 import (
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,6 +85,43 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
+// A disk without a master, whose head names a file by now, is given to no machine, nor grown; and whoever starts its domain all the same
+// does not have that file opened.
+func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
+	l := acctest.Lab(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	acctest.Must(exec.Command("qemu-img", "create", "-q", "-f", "raw", secret, "1M").CombinedOutput())(t)
+	cli := acctest.NewCLI(t)
+	write := func(running, size string) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", "size = \""+size+"\"")+
+			vm(l, acctest.NewConsole(t), "", "force_stop = true\n running = "+running, on("root", theDisk, "")))
+	}
+	write("false", "1Mi")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	rebase := func(onto ...string) {
+		t.Helper()
+		args := append([]string{"rebase", "-u", "-f", "qcow2"}, append(onto, file(l, "root"))...)
+		acctest.Must(exec.Command("qemu-img", args...).CombinedOutput())(t)
+	}
+	rebase("-F", "raw", "-b", secret)
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Disk host-a/ssd/root names a backing file that it was not given", "No changes.")
+	for running, size := range map[string]string{"true": "1Mi", "false": "2Mi"} {
+		write(running, size)
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("as its backing file, but the disk was created or imported without one").MatchString(out) {
+			t.Errorf("running = %s, size = %s: %v\n%s", running, size, err, out)
+		}
+	}
+	virsh(t, l, "start", "web", "--paused")
+	if live := virsh(t, l, "dumpxml", "web"); strings.Contains(live, secret) {
+		t.Errorf("QEMU has what the head names:\n%s", live)
+	}
+	virsh(t, l, "destroy", "web")
+	rebase("-b", "")
+	write("true", "2Mi")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // Of a volume that no machine has nobody knows who wrote its head: one that names other files is never opened, and the configuration
 // may say that it is raw.
 func TestAccDisk_ImportOfHostileHead(t *testing.T) {
@@ -113,8 +151,20 @@ func TestAccDisk_ImportOfHostileHead(t *testing.T) {
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)
 	}
-	// What looks as if it were qcow2, and could be, may be said to be raw, too.
+	// From then on the host knows. Where it does not, what looks as if it were qcow2, and could be, may be said to be raw, too.
 	writeHead(t, l, "root")
+	known := 0
+	for line := range strings.Lines(virsh(t, l, "secret-list")) {
+		if strings.Contains(line, "virtclaim ssd/root") {
+			id := strings.Fields(line)[0]
+			acctest.Contains(t, virsh(t, l, "secret-dumpxml", id), "which is raw and has 67108864 bytes")
+			virsh(t, l, "secret-undefine", id)
+			known++
+		}
+	}
+	if known != 1 {
+		t.Errorf("the ledger has %d entries of it", known)
+	}
 	cli.Must("state", "rm", theDisk)
 	cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
 	_, image := pushed(t, l, "disks/pinned", qcow2Image(t))

@@ -62,11 +62,16 @@ func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) erro
 	return err
 }
 
-// warnOfBacking says with every plan that somebody else has pulled the disk from its master, or rebased it.
+// warnOfBacking says with every plan that somebody else has pulled the disk from its master, rebased it, or written into its header.
 func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume, diags *diag.Diagnostics) error {
 	err := content.CheckBacking(ctx, h, own.Images)
 	if errors.Is(err, content.ErrRebased) {
 		diags.AddWarning(fmt.Sprintf("Disk %s is no overlay of its master any more", m.ID.ValueString()), fmt.Sprintf(
+			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))
+		return nil
+	}
+	if errors.Is(err, content.ErrNamesBacking) {
+		diags.AddWarning(fmt.Sprintf("Disk %s names a backing file that it was not given", m.ID.ValueString()), fmt.Sprintf(
 			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))
 		return nil
 	}

@@ -96,3 +96,16 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 		diags.AddAttributeError(at, "The imported disk is raw", fmt.Sprintf("Disk %s can't be opened as qcow2: %s. Set format = \"raw\".", id, is))
 	}
 }
+
+// noteRaw has the host note that an imported disk is raw, when its configuration has decided that: an import believes no head.
+func noteRaw(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
+	own, known := state.made(ctx, diags)
+	if !state.isImported() || !known || plan.Format.ValueString() != "raw" {
+		return nil
+	}
+	v, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
+	if err = content.Described(err, own.Images[0].Format); err != nil {
+		return err
+	}
+	return content.NoteRaw(ctx, h, v, own.Images[0])
+}

@@ -182,6 +182,10 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if err := noteRaw(ctx, h, plan, state, &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, plan, "The format of the imported disk could not be noted", err)
+		return
+	}
 	if err := r.grow(ctx, h, plan, state, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, plan, "The disk could not be grown", err)
 		return
@@ -274,10 +278,13 @@ func pinnedBase(ctx context.Context, h *host.Host, state model, top volume.Image
 	if errors.Is(err, host.ErrNotFound) {
 		return "", nil
 	}
-	if !content.IsBase(v.Backing) {
-		return "", content.Described(err, top.Format)
+	if err = content.Described(err, top.Format); err == nil && v.Undescribed {
+		v.Backing, err = content.Named(ctx, h, v)
 	}
-	return filepath.Base(v.Backing), err
+	if err != nil || !content.IsBase(v.Backing) {
+		return "", err
+	}
+	return filepath.Base(v.Backing), nil
 }
 
 // ImportState takes <host>/<pool>/<volume>.
