@@ -89,3 +89,30 @@ func TestCheckElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// A machine gets no disk that a guest of another host has by now; what does not run or does not answer there is no reason to refuse it.
+func TestCheckTaken(t *testing.T) {
+	data := image("/ssd/data", "g")
+	for name, c := range map[string]struct {
+		at      host.Domain
+		down    string
+		refuses bool
+	}{
+		"a guest that runs":                  {live(user(t, "db", high, "me", "ready", data)), "", true},
+		"one that is off":                    {user(t, "db", high, "me", "ready", data), "", false},
+		"one that is saved":                  {saved(user(t, "db", high, "me", "ready", data)), "", true},
+		"one with another disk of that path": {live(user(t, "db", high, "me", "ready", image("/ssd/data", "other"))), "", false},
+		"one of others":                      {live(user(t, "db", high, "", "", data)), "", false},
+		"a host that does not answer":        {live(user(t, "db", high, "me", "ready", data)), "b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.set("b", c.at)
+			w.down = c.down
+			err := w.all(nil).CheckTaken(t.Context(), "a", []volume.Image{image("/ssd/root", "r"), data})
+			if errors.Is(err, guard.ErrInUse) != c.refuses || !c.refuses && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

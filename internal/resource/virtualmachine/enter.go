@@ -40,6 +40,17 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 	return slices.Compact(keys), err
 }
 
+// checkTaken asks all hosts whether a machine that was migrated by hand has disks that this one is about to get.
+func (l life) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
+	var disks []volume.Image
+	for _, key := range keys {
+		if top := topOf(want.Disks[key].Volume); top.IsDisk() && top.Generation != "" && top.AccessMode == volume.WriteExclusive {
+			disks = append(disks, top)
+		}
+	}
+	return l.all.CheckTaken(ctx, l.key, disks)
+}
+
 // enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own
 // whether their files are what they were when they were bound: a pod may have put a symbolic link in their place.
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {

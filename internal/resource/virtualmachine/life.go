@@ -282,7 +282,10 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if err := l.redefine(ctx, uuid, want.Entering(taken)); err != nil {
 		return nil, err
 	}
-	if err := l.enter(ctx, uuid, want, asks(taken, want, starts)); err != nil {
+	if err = l.checkTaken(ctx, want, taken); err == nil {
+		err = l.enter(ctx, uuid, want, asks(taken, want, starts))
+	}
+	if err != nil {
 		return nil, l.withdraw(ctx, uuid, was, want, taken, active, err)
 	}
 	if len(taken) > 0 {

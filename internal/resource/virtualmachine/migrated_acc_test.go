@@ -119,6 +119,11 @@ resource "virtclaim_virtual_machine" "web" {
 	write("lifecycle { ignore_changes = all }")
 	cli.Replace("main.tf", `size       = "1Mi"`, `size       = "2Mi"`)
 	refused("was migrated: host host-b runs it")
+
+	// Nor may a machine that takes its place in the state have its disk.
+	cli.Must("state", "rm", "virtclaim_virtual_machine.web")
+	write("")
+	refused("was migrated: host host-b runs it")
 	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
 	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)
 	cli.Must("destroy", "-auto-approve", "-no-color")

@@ -93,9 +93,13 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
+	want.Mark.Owner = r.backend.Owner
+	keys := slices.Sorted(maps.Keys(want.Disks))
 	if err == nil {
-		want.Mark.Owner = r.backend.Owner
-		err = life.enter(ctx, uuid, want, slices.Sorted(maps.Keys(want.Disks)))
+		err = life.checkTaken(ctx, want, keys)
+	}
+	if err == nil {
+		err = life.enter(ctx, uuid, want, keys)
 	}
 	if err == nil && want.Autostart != is.Autostart {
 		err = h.SetAutostart(ctx, uuid, want.Autostart)
