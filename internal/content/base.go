@@ -48,6 +48,9 @@ func (m *Maker) overBase(ctx context.Context, key string, j *journal, s Spec, re
 				err = refuseWritten(ctx, j.host, base)
 			}
 			if err == nil {
+				err = checkUnchanged(ctx, j.host, base)
+			}
+			if err == nil {
 				made, err = makeOverlay(ctx, j.host, s, base)
 			}
 			return err
@@ -151,6 +154,9 @@ func (m *Maker) makeBase(ctx context.Context, key string, h Host, s Spec, report
 	}
 	if is, err := isThere(ctx, h, s); is || err != nil {
 		return errors.Join(err, j.drop(ctx)) // it has been finished since we looked
+	}
+	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // of one that somebody removed by hand
+		return errors.Join(err, j.drop(ctx))
 	}
 	_, err = j.upload(ctx, s, report, func(ctx context.Context) error { return h.Undefine(ctx, j.UUID) })
 	if errors.Is(err, host.ErrExists) {

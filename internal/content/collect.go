@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -35,7 +36,9 @@ func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name stri
 		return found(err)
 	}
 	// By its name and not by its path, which is another one when the pool's folder has moved.
-	above, err := overlays(ctx, h, name, func(backing string) bool { return path.Base(backing) == name })
+	above, err := overlays(ctx, h, name, func(backing string) bool {
+		return path.Base(strings.TrimPrefix(backing, "file:")) == name || strings.HasPrefix(backing, "json:") && strings.Contains(backing, name)
+	})
 	if err != nil || len(above) > 0 {
 		return err
 	}
@@ -43,6 +46,9 @@ func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name stri
 		return err
 	}
 	if err := m.checkHeld(ctx, key, h); err != nil { // that has taken its time
+		return err
+	}
+	if err := forgetBase(ctx, h, pool, name); err != nil {
 		return err
 	}
 	return found(h.DeleteVolume(ctx, pool, name))

@@ -178,6 +178,38 @@ func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 	}
 }
 
+// A block commit without --base changes the image that disks share. Once no domain has it open, only the file itself tells.
+func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
+	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+	for _, name := range []string{"web", "db"} {
+		if _, err := maker.Make(t.Context(), "a", h, over(name, shared), quiet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := path.Base(h.volumes["ssd/web"].Backing)
+	h.volumes["ssd/"+base].Modified = "later"
+	_, err := maker.Make(t.Context(), "a", h, over("third", shared), quiet)
+	if err == nil || !strings.Contains(err.Error(), "was written to since it was downloaded") || h.volumes["ssd/third"] != nil {
+		t.Errorf("got %v", err)
+	}
+	// The one that is downloaded next is another one, and nothing is left of the last.
+	for range 2 {
+		h.volumes, h.domains, maker = map[string]*fakeVolume{}, map[string]*fakeDomain{}, &content.Maker{Owner: "prod"}
+		if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(h.volumes, "ssd/web")
+	if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) > 0 {
+		t.Errorf("%v, left is %v", err, h.volumes)
+	}
+	for usage := range h.secrets {
+		if strings.Contains(usage, base) {
+			t.Errorf("left is the note of %s", usage)
+		}
+	}
+}
+
 // Its maker had lost the journal, and then the connection.
 func TestASharedImageWhoseHeadSaysThatItIsNotFinishedIsMadeAnew(t *testing.T) {
 	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))

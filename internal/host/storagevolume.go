@@ -24,6 +24,8 @@ type StorageVolume struct {
 	Format string
 	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is, Allocation the space that it takes.
 	Capacity, Physical, Allocation int64
+	// Modified is when the file was written to last, as libvirt says it.
+	Modified string
 	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
 	Backing string
 	// Undescribed tells that libvirt can't follow the file's head: only the names, the type and the path are known.
@@ -152,6 +154,9 @@ func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	}
 	if xml.Target != nil {
 		s.Path = xml.Target.Path
+		if xml.Target.Timestamps != nil {
+			s.Modified = xml.Target.Timestamps.Mtime
+		}
 		if xml.Target.Format != nil {
 			s.Format = xml.Target.Format.Type
 		}
