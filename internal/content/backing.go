@@ -2,8 +2,10 @@ package content
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
@@ -93,10 +95,32 @@ func IsOther(named, overlay string, below volume.Image) bool {
 	case named == "" || strings.Contains(named, "://"):
 		return !below.IsRemote()
 	case hasProtocol(named): // such as json:
-		return false
+		return !below.IsRemote() && !mayName(named, overlay, below.Name)
 	}
 	same, clear := volume.SameMaster(volume.Image{Type: "file", Name: named, Hosts: below.Hosts}, below)
 	return clear && !same
+}
+
+// mayName tells whether what the head of an overlay names is, or may be, the file of that path. A json: name has it somewhere in it, and a
+// relative path there is one from the folder in which QEMU runs.
+func mayName(named, overlay, file string) bool {
+	text, isJSON := strings.CutPrefix(named, "json:")
+	if !isJSON {
+		return absolute(named, overlay) == path.Clean(file)
+	}
+	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return false
+		}
+		if err != nil {
+			return strings.Contains(text, path.Base(file))
+		}
+		part, _ := token.(string)
+		if part = strings.TrimPrefix(part, "file:"); mayName(part, overlay, file) || !path.IsAbs(part) && path.Base(part) == path.Base(file) {
+			return true
+		}
+	}
 }
 
 // absolute is the path of the file that the head of an overlay names, or what else it names. libvirt and QEMU know several ways to write one.

@@ -131,7 +131,10 @@ func TestRemovable_EntryOfUndescribed(t *testing.T) {
 
 // libvirt hands on what a header names as it is written there.
 func TestRemovable_SpellingsOfAPath(t *testing.T) {
-	for _, name := range []string{"/ssd/master", "/ssd//./master", "file:/ssd/master"} {
+	for _, name := range []string{
+		"/ssd/master", "/ssd//./master", "file:/ssd/master", `json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/master"}}`,
+		`json:{"file.driver":"file","file.filename":"master","driver":"qcow2"}`,
+	} {
 		h := newHost()
 		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
 		mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "qcow2", Capacity: 1 << 20})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -51,7 +50,7 @@ func Removable(ctx context.Context, h Host, pool, name, format, generation strin
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return absolute(backing, v.Path) == path.Clean(v.Path) })
+	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return mayName(backing, v.Path, v.Path) })
 	if err != nil || len(above) == 0 {
 		return err
 	}

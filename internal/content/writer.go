@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -35,7 +34,7 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 
 // OverlaysOf are the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not.
 func OverlaysOf(ctx context.Context, h overlaid, path string) (names []string, err error) {
-	over := func(backing string) bool { return absolute(backing, path) == filepath.Clean(path) }
+	over := func(backing string) bool { return mayName(backing, path, path) }
 	named, err := h.KnownOverlays(ctx, path, over)
 	if err != nil {
 		return nil, err

@@ -143,21 +143,18 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	return resize(ctx, h, is, own, size)
 }
 
-// resize is for a disk that no machine runs on. What a raw one begins with, its guest wrote: QEMU is told that it is raw.
+// resize is for a disk that no machine runs on. QEMU is told in which format it is, and what is below it: what its head says of that, others
+// may have written.
 func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume.Volume, size int64) error {
-	format := own.Images[0].Format
-	if format == "raw" && is.Type == "file" {
-		xml, err := domainxml.WritableDiskXML(own)
-		if err == nil {
-			err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
-		}
-		if err != nil {
-			return err
-		}
-		return h.Resize(ctx, xml, size)
+	if is.Type != "file" {
+		return h.ResizeVolume(ctx, is.Pool, is.Name, size)
 	}
-	if is.Type == "file" && is.Format != format {
-		return fmt.Errorf("libvirt takes it for %s, but it is %s. It can only grow while its machine runs", is.Format, format)
+	xml, err := domainxml.WritableDiskXML(own)
+	if err == nil {
+		err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
 	}
-	return h.ResizeVolume(ctx, is.Pool, is.Name, size)
+	if err != nil {
+		return err
+	}
+	return h.Resize(ctx, xml, size)
 }
