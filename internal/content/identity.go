@@ -133,6 +133,18 @@ func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	return volume.LastingGeneration(id) != volume.LastingGeneration(i.Generation), err
 }
 
+// ProvesItself tells whether the file that an image of this host names now has its identity in its header. One that the ledger knows may be any
+// file that was put under the name.
+func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) {
+	v, err := h.VolumeAt(ctx, i.Name)
+	if err = Described(err, i.Format); err != nil || !hasHeader(v, i.Format) {
+		return false, found(err)
+	}
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	id := image.Identity(head)
+	return id != "" && id == volume.LastingGeneration(i.Generation), err
+}
+
 // Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so
 // its header is left alone.
 func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {

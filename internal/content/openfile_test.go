@@ -8,11 +8,14 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // openFile is a host with one volume, and a guest that has a file open.
 type openFile struct {
+	content.Folders
 	locked, readable bool
+	labels           bool
 	gone             bool
 	space            int64
 	// open is the space of the guest's file, reading by reading; the last one holds.
@@ -24,6 +27,13 @@ func (f *openFile) Capacity(_ context.Context, diskXML string) (int64, error) {
 		return 0, errors.New("refused")
 	}
 	return 1, nil
+}
+
+func (f *openFile) Labels(context.Context) ([]string, error) {
+	if f.labels {
+		return []string{"selinux", "dac"}, nil
+	}
+	return []string{"dac"}, nil
 }
 
 func (f *openFile) VolumeAt(context.Context, string) (host.StorageVolume, error) {
@@ -54,10 +64,12 @@ func TestHasOpen(t *testing.T) {
 		"can't be opened, and was read while it grew": {openFile{space: 8, open: []int64{4, 6, 8}}, true},
 		"can't be opened, and has more space":         {openFile{space: 16, open: []int64{8}}, false},
 		"can't be opened, and has less space":         {openFile{space: 0, open: []int64{8}}, false},
-		"can't be opened, and is gone":                {openFile{gone: true, open: []int64{8}}, false},
+		"can't be opened, and is in no pool":          {openFile{gone: true, open: []int64{8}}, true},
+		"is labelled, and has equal space":            {openFile{readable: true, labels: true, space: 8, open: []int64{8}}, true},
+		"is labelled, and has another space":          {openFile{locked: true, readable: true, labels: true, space: 9, open: []int64{8}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if is, err := content.HasOpen(t.Context(), &c.host, "", "vda", "/ssd/d"); is != c.want || err != nil {
+			if is, err := content.HasOpen(t.Context(), &c.host, "", "vda", volume.Image{Type: "file", Format: "raw", Name: "/ssd/d"}); is != c.want || err != nil {
 				t.Errorf("got %v, %v", is, err)
 			}
 		})

@@ -26,10 +26,13 @@ func WritableDiskXML(v volume.Volume) (string, error) {
 }
 
 // ReaderXML is the <disk> element that opens a file only to read it, whatever its head says, as target vda. A QEMU that writes to that file
-// keeps others out by its lock, unless shared lets it write on. The file keeps its SELinux label, which that QEMU needs.
-func ReaderXML(path string, shared bool) string {
+// keeps others out by its lock, unless shared lets it write on. owned tells that libvirt has a model dac there, which gives files to QEMU's user:
+// the file, which somebody may have exchanged for a link, stays whose it is.
+func ReaderXML(path string, shared, owned bool) string {
 	d := diskOf(volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path}}})
-	d.Source.File.SecLabel = []libvirtxml.DomainDeviceSecLabel{{Model: "selinux", Relabel: "no"}}
+	if owned {
+		d.Source.File.SecLabel = []libvirtxml.DomainDeviceSecLabel{{Model: "dac", Relabel: "no"}}
+	}
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	if shared {
 		d.Shareable = &libvirtxml.DomainDiskShareable{}

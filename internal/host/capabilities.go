@@ -26,6 +26,15 @@ func (h *Host) UUID(ctx context.Context) (string, error) {
 	return caps.Host.UUID, err
 }
 
+// Labels are libvirt's names of what labels the files of each domain on the host, such as selinux and dac.
+func (h *Host) Labels(ctx context.Context) (models []string, err error) {
+	caps, err := h.capabilities(ctx)
+	for _, m := range caps.Host.SecModel {
+		models = append(models, m.Name)
+	}
+	return models, err
+}
+
 func (h *Host) capabilities(ctx context.Context) (libvirtxml.Caps, error) {
 	return call(ctx, h, "ask for the capabilities", func(l *libvirt.Libvirt) (caps libvirtxml.Caps, err error) {
 		text, err := l.ConnectGetCapabilities()

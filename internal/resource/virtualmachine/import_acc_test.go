@@ -52,7 +52,7 @@ func TestAccVirtualMachine_ImportedWhileItRuns(t *testing.T) {
 				t.Helper()
 				return strings.TrimSpace(acctest.Must(b.Virsh(t.Context(), args...))(t))
 			}
-			virsh("vol-create-as", "ssd", name, "1MiB", "--format", "raw")
+			virsh("vol-create-as", "ssd", name, "1MiB", "--format", "raw", "--allocation", "0") // as much as one that is made anew
 			source := strings.ReplaceAll(source, "%s", virsh("vol-path", name, "--pool", "ssd"))
 			if err := b.DefineXML(t.Context(), "<domain type='qemu'><name>"+name+`</name><memory unit='MiB'>32</memory>
 				<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><devices><serial type='pty'/>

@@ -68,13 +68,21 @@ func (f openFile) isUnnoted() bool {
 // isOfClaim tells whether it is a file that pods may replace. It has no identity.
 func (f openFile) isOfClaim() bool { return f.Volume.Images[0].Binding != "" }
 
-// isGone asks the host about an open file. Where nothing is noted, a process is started there that proves it.
+// isGone asks the host about an open file. Where the file does not prove itself what it is, a process is started there that proves whether it
+// is the guest's.
 func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error) {
-	if f.isUnnoted() || f.isOfClaim() {
-		is, err := content.HasOpen(ctx, l.host, uuid, f.Target, f.Volume.Images[0].Name)
-		return !is, err
+	top := f.Volume.Images[0]
+	if top.IsDisk() && !f.isUnnoted() {
+		gone, err := content.IsGone(ctx, l.host, top)
+		if gone || err != nil {
+			return gone, err
+		}
+		if proven, err := content.ProvesItself(ctx, l.host, top); proven || err != nil {
+			return false, err
+		}
 	}
-	return content.IsGone(ctx, l.host, f.Volume.Images[0])
+	is, err := content.HasOpen(ctx, l.host, uuid, f.Target, top)
+	return !is, err
 }
 
 // checkOpenFiles refuses to take files from the running guest that have what nothing else has. One that is gone may go with restarts, when

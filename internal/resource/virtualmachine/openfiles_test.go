@@ -32,6 +32,10 @@ func (h *withFiles) Capacity(_ context.Context, diskXML string) (int64, error) {
 	return 1, nil
 }
 
+func (h *withFiles) Labels(context.Context) ([]string, error) { return nil, h.err }
+
+func (h *withFiles) RegularFile(context.Context, string, int) ([]byte, error) { return nil, h.err }
+
 func (h *withFiles) OpenAllocation(context.Context, string, string) (int64, error) { return 0, h.err }
 
 func (h *withFiles) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
@@ -76,29 +80,32 @@ func TestCheckOpenFiles(t *testing.T) {
 		locked   bool
 		refuse   string
 	}{
-		"the same":                            {want: old, files: map[string]string{"/old": firstID}},
-		"the same, which is gone":             {want: old},
-		"the same, which is gone, restarted":  {want: old, restarts: true, refuse: isGone},
-		"moved":                               {want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
-		"moved, restarted":                    {want: moved, files: map[string]string{"/old": firstID, "/new": firstID}, restarts: true, refuse: isCopy},
-		"moved, on SATA":                      {bus: "sata", want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
-		"moved, off":                          {want: moved, off: true},
-		"made anew":                           {want: remade, files: map[string]string{"/old": secondID}, refuse: isGone},
-		"made anew, by hand":                  {want: remade, files: map[string]string{"/old": ""}, refuse: isGone},
-		"made anew, with consent":             {want: remade, files: map[string]string{"/old": secondID}, restarts: true},
-		"made anew, on SATA":                  {bus: "sata", want: remade, files: map[string]string{"/old": secondID}},
-		"made anew, on SATA, with consent":    {bus: "sata", want: remade, files: map[string]string{"/old": secondID}, restarts: true},
-		"made anew in another folder":         {want: file("/new", secondID), files: map[string]string{"/new": secondID}, refuse: isGone},
-		"another one, and the first is there": {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}},
-		"taken away while it is gone":         {refuse: isGone},
-		"read only, and made anew":            {was: read, want: remade, files: map[string]string{"/old": secondID}},
-		"not noted, and open":                 {was: unnoted, want: remade, locked: true},
-		"not noted, and another one":          {was: unnoted, want: remade, refuse: isOther},
-		"not noted, another one, restarted":   {was: unnoted, want: remade, restarts: true, refuse: isOther},
-		"of a claim, restarted":               {was: claimed, want: claimed, restarts: true, locked: true},
-		"of a claim, replaced":                {was: claimed, want: claimed},
-		"of a claim, replaced, restarted":     {was: claimed, want: claimed, restarts: true, refuse: isOther},
-		"of a claim, replaced, for a disk":    {was: claimed, want: moved, refuse: isOther},
+		"the same":                             {want: old, files: map[string]string{"/old": firstID}},
+		"the same, which is gone":              {want: old},
+		"the same, which is gone, restarted":   {want: old, restarts: true, refuse: isGone},
+		"moved":                                {want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
+		"moved, restarted":                     {want: moved, files: map[string]string{"/old": firstID, "/new": firstID}, restarts: true, refuse: isCopy},
+		"moved, on SATA":                       {bus: "sata", want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
+		"moved, off":                           {want: moved, off: true},
+		"made anew":                            {want: remade, files: map[string]string{"/old": secondID}, refuse: isGone},
+		"made anew, by hand":                   {want: remade, files: map[string]string{"/old": ""}, refuse: isGone},
+		"made anew, with consent":              {want: remade, files: map[string]string{"/old": secondID}, restarts: true},
+		"made anew, on SATA":                   {bus: "sata", want: remade, files: map[string]string{"/old": secondID}},
+		"made anew, on SATA, with consent":     {bus: "sata", want: remade, files: map[string]string{"/old": secondID}, restarts: true},
+		"made anew in another folder":          {want: file("/new", secondID), files: map[string]string{"/new": secondID}, refuse: isGone},
+		"another one, and the first is there":  {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}, locked: true},
+		"another one, and the first is a copy": {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}, refuse: isGone},
+		"the same, restarted":                  {want: old, files: map[string]string{"/old": firstID}, restarts: true, locked: true},
+		"a file put back, restarted":           {want: old, files: map[string]string{"/old": firstID}, restarts: true, refuse: isGone},
+		"taken away while it is gone":          {refuse: isGone},
+		"read only, and made anew":             {was: read, want: remade, files: map[string]string{"/old": secondID}},
+		"not noted, and open":                  {was: unnoted, want: remade, locked: true},
+		"not noted, and another one":           {was: unnoted, want: remade, refuse: isOther},
+		"not noted, another one, restarted":    {was: unnoted, want: remade, restarts: true, refuse: isOther},
+		"of a claim, restarted":                {was: claimed, want: claimed, restarts: true, locked: true},
+		"of a claim, replaced":                 {was: claimed, want: claimed},
+		"of a claim, replaced, restarted":      {was: claimed, want: claimed, restarts: true, refuse: isOther},
+		"of a claim, replaced, for a disk":     {was: claimed, want: moved, refuse: isOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.bus == "" {

@@ -15,17 +15,56 @@ import (
 )
 
 // checkOpenFile is guard.ErrInUse for the file of a claim that was made again while a domain runs with that path: the guest may have the
-// former file open, which was deleted, and nothing on the host tells them apart.
-func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string) error {
+// former file open, which was deleted. Uses that spares tells of do not count; nil spares none.
+func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string, spares func(guard.Use) (bool, error)) error {
 	if i.Type != "file" {
 		return nil
 	}
 	users, err := r.uses(ctx, i, keys)
 	refused := []error{err}
 	for _, u := range users {
-		refused = append(refused, explainOpenFile(u, i))
+		why := explainOpenFile(u, i)
+		if why != nil && spares != nil {
+			spared, err := spares(u)
+			if err == nil && spared {
+				continue
+			}
+			why = errors.Join(why, err)
+		}
+		refused = append(refused, why)
 	}
 	return errors.Join(refused...)
+}
+
+// hasOpen tells whether the guest of a use writes to the file that the image names now.
+func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (bool, error) {
+	if !u.Live || u.Depth > 0 {
+		return false, nil
+	}
+	h, err := r.backend.Hosts.Host(u.Host)
+	if err != nil {
+		return false, err
+	}
+	is, err := content.HasOpen(ctx, h, u.UUID, u.Device.Target, i)
+	if err != nil {
+		err = fmt.Errorf("whether the guest of domain %s on host %s has %s open is not known: %w", u.Domain, u.Host, i.Name, err)
+	}
+	return is, err
+}
+
+// checkExchanged is guard.ErrInUse for a use whose guest writes to a file that the image does not name any more: a pod, or somebody, has
+// deleted it or put another one in its place.
+func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Image) error {
+	if i.Type != "file" || !u.Live || u.Depth > 0 || !u.Device.Writes() {
+		return nil
+	}
+	is, err := r.hasOpen(ctx, u, i)
+	if is || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: domain %s on host %s writes to a file that had the name %s and was deleted or replaced, by hand or by a pod. What the guest "+
+		"has written there is lost when it loses the disk or stops. To save it: %s. To go on without it, shut the domain down first (running = false, or "+
+		"virsh shutdown %s)", guard.ErrInUse, u.Domain, u.Host, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
 }
 
 // explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
@@ -91,9 +130,12 @@ func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (o
 	return over, err
 }
 
-// checkLeft is explainOpenFile for a use that is about to end, because the binding is about to go or to leave the host: nil while the claim
-// is the one that was bound, and where it is gone for good. The cluster is asked only where a guest may have something to lose.
+// checkLeft is checkExchanged for a use that is about to end, because the binding is about to go or to leave the host, and explainOpenFile: nil
+// while the claim is the one that was bound, and where it is gone for good. The cluster is asked only where a guest may have something to lose.
 func (r *binding) checkLeft(ctx context.Context, m model, own holding, u guard.Use, i volume.Image) error {
+	if err := r.checkExchanged(ctx, u, i); err != nil {
+		return err
+	}
 	var diags diag.Diagnostics
 	refused, c := explainOpenFile(u, i), m.claim(ctx, &diags)
 	if refused == nil || c == nil || own.ClaimUID == "" {

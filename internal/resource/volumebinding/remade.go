@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -38,7 +39,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 		return
 	}
 	at := sourcePath.AtName(claimSource)
-	if err := r.checkOpenFile(ctx, top, r.present(state, r.hostsOf(ctx, state, own, &quiet), &quiet)); err != nil {
+	if err := r.checkOpenFile(ctx, top, r.present(state, r.hostsOf(ctx, state, own, &quiet), &quiet), nil); err != nil {
 		plan.Volume, plan.Credentials = tfvalue.VolumeObject(was, tfvalue.Unknowns{Capacity: true}), state.Credentials
 		resp.Diagnostics.AddAttributeWarning(at, "The claim was made again over other storage", fmt.Sprintf("The claim of the binding %s was %s, "+
 			"and is %s now. The apply is going to refuse to go on with it: %s.", state.Name.ValueString(), top.Name, is.Images[0].Name, err))
@@ -82,13 +83,26 @@ func (c *change) checkRemade(ctx context.Context) error {
 			return err
 		}
 	}
+	keys := slices.Concat(c.hosts, leftHosts(c.before, c.hosts))
 	if !c.own.Remade {
+		return c.checkUnchanged(ctx, was.Images[0], keys)
+	}
+	if !isDiskImage(was) || !sameUnit(was.Images[0], c.actual.Images[0]) {
+		return c.checkOpenFile(ctx, was.Images[0], keys, nil)
+	}
+	return errors.Join(c.checkOverlays(ctx, was.Images[0], keys), c.checkOpenFile(ctx, was.Images[0], keys, func(u guard.Use) (bool, error) {
+		return c.hasOpen(ctx, u, was.Images[0])
+	}))
+}
+
+// checkUnchanged is checkExchanged for all uses of a claim that was made again and got the PersistentVolume that it had.
+func (c *change) checkUnchanged(ctx context.Context, i volume.Image, keys []string) error {
+	if !c.own.again || i.Type != "file" {
 		return nil
 	}
-	keys := slices.Concat(c.hosts, leftHosts(c.before, c.hosts))
-	err := c.checkOpenFile(ctx, was.Images[0], keys)
-	if isDiskImage(was) && sameUnit(was.Images[0], c.actual.Images[0]) {
-		err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
+	users, err := c.uses(ctx, i, keys)
+	for _, u := range users {
+		err = errors.Join(err, c.checkExchanged(ctx, u, i))
 	}
 	return err
 }

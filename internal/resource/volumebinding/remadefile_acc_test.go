@@ -58,6 +58,7 @@ func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
 			cli.Write("main.tf", write(acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a")+deaf))
 			cli.Must("apply", "-auto-approve", "-no-color")
 			remake(t, l, spec, lab.LUN{})
+			writeFile(t, file, 1<<20)
 			refused := func(why string) {
 				for range 2 {
 					if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), why) {
@@ -97,12 +98,20 @@ func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
 			t.Errorf("it is not the binding of the claim that was made again:\n%s", plan)
 		}
 	}
-	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 2<<20)
-	remakeClaim(t, l, spec)
-	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
-		!strings.Contains(strings.Join(strings.Fields(out), " "), "the claim was made again while domain web, which runs") {
-		t.Errorf("%v:\n%s", err, out)
+	refused := func(why string, args ...string) {
+		t.Helper()
+		out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
+		if err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), why) {
+			t.Errorf("%v:\n%s", err, out)
+		}
 	}
+	// Another file of the same size, as from a backup, is one that the guest does not have.
+	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 1<<20)
+	refused("domain web on host host-a writes to a file that had the name", "-replace=virtclaim_volume_binding.data")
+	remakeClaim(t, l, spec)
+	refused("domain web on host host-a writes to a file that had the name")
+	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 2<<20)
+	refused("the claim was made again while domain web, which runs")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
