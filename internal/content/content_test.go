@@ -335,17 +335,20 @@ func giveIdentity(t *testing.T, head []byte, id string) []byte {
 
 // A master that has become a symbolic link since it was bound is not copied.
 func TestMake_RefusesToCloneALink(t *testing.T) {
-	spec := clone("web")
-	spec.Master.Images = []volume.Image{{Type: "file", Format: "raw", Name: "/claim/disk.img", AccessMode: volume.ReadShared, Binding: "b"}}
-	h := newHost()
-	if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, host.ErrNotRegular) {
-		t.Error(err)
+	for _, mode := range []volume.CopyMode{volume.Clone, volume.CopyOnWrite} {
+		spec := clone("web")
+		spec.Mode = mode
+		spec.Master.Images = []volume.Image{{Type: "file", Format: "raw", Name: "/claim/disk.img", AccessMode: volume.ReadShared, Binding: "b"}}
+		h := newHost()
+		if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, host.ErrNotRegular) {
+			t.Error(mode, err)
+		}
+		if len(h.volumes) > 0 || len(h.domains) > 0 {
+			t.Errorf("left are %v, %v", h.volumes, h.domains)
+		}
+		h.volumes["/claim/disk.img"] = &fakeVolume{StorageVolume: host.StorageVolume{Type: "file"}}
+		mustMake(t, h, spec)
 	}
-	if len(h.volumes) > 0 || len(h.domains) > 0 {
-		t.Errorf("left are %v, %v", h.volumes, h.domains)
-	}
-	h.volumes["/claim/disk.img"] = &fakeVolume{StorageVolume: host.StorageVolume{Type: "file"}}
-	mustMake(t, h, spec)
 }
 
 // What others have put under the name of a volume that is half made is left alone while a domain of theirs uses it.

@@ -170,6 +170,9 @@ func (m *Maker) fill(ctx context.Context, key string, j *journal, s Spec, report
 // fill makes the volume and, for a clone, copies the master into it.
 func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
 	h := j.host
+	if err := Recheck(ctx, h, s.Master.Images); err != nil { // libvirt follows what an overlay's head names
+		return host.StorageVolume{}, err
+	}
 	if err := h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
 		return host.StorageVolume{}, err
 	}

@@ -119,7 +119,7 @@ func ParseJournal(text string) (note Note, ok bool, err error) {
 		Note
 	}
 	if err := xml.Unmarshal([]byte(ours), &found); err != nil {
-		return Note{}, false, fmt.Errorf("read virtclaim's metadata of domain %s: %w", d.Name, err)
+		return Note{}, false, unreadable(d, err)
 	}
 	return found.Note, found.XMLName.Local == "content", nil
 }

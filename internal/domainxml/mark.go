@@ -189,12 +189,18 @@ func parseMark(d *libvirtxml.Domain) (machineMark, error) {
 	}
 	var m machineMark
 	if err := xml.Unmarshal([]byte(ours), &m); err != nil {
-		return machineMark{}, fmt.Errorf("read virtclaim's metadata of domain %s: %w", d.Name, err)
+		return machineMark{}, unreadable(d, err)
 	}
 	if m.UUID != "" && m.UUID != d.UUID {
 		m.Mark = Mark{}
 	}
 	return m, nil
+}
+
+// unreadable is the error of metadata that virtclaim did not write so, which stop all that asks who uses what on the host.
+func unreadable(d *libvirtxml.Domain, err error) error {
+	return fmt.Errorf("read virtclaim's metadata of domain %[1]s: %[2]w. If the domain is not virtclaim's, remove them: virsh metadata %[1]s %[3]s --remove "+
+		"--config (and --live if it runs)", d.Name, err, Namespace)
 }
 
 // splitMetadata cuts virtclaim's element out of the domain's metadata.

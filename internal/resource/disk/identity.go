@@ -70,6 +70,9 @@ func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume
 			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))
 		return nil
 	}
+	if errors.Is(err, content.ErrNamesBacking) && m.isImported() {
+		return nil // what is below it is not in the state yet: the plan compares it with the configuration
+	}
 	if errors.Is(err, content.ErrNamesBacking) {
 		diags.AddWarning(fmt.Sprintf("Disk %s names a backing file that it was not given", m.ID.ValueString()), fmt.Sprintf(
 			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))

@@ -105,7 +105,7 @@ func TestAccImagesThatAreImportedAreAdopted(t *testing.T) {
 		cli.Must("state", "rm", "virtclaim_disk."+name)
 		cli.Must("import", "-no-color", "virtclaim_disk."+name, "host-a/ssd/"+name)
 	}
-	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 3 changed, 0 destroyed") {
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 3 changed, 0 destroyed") || strings.Contains(out, "that it was not given") {
 		t.Errorf("the disks were not just adopted:\n%s", out)
 	}
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
