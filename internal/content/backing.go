@@ -36,7 +36,7 @@ func RecognizeChain(ctx context.Context, h Locator, chain []volume.Image) error 
 }
 
 // CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose head names no backing file, or another one than
-// the image below it, and ErrNamesBacking for one that ends with an image whose head names any.
+// the image below it, ErrNamesBacking for one that ends with an image whose head names any, and ErrDataFile.
 func CheckBacking(ctx context.Context, h Locator, chain []volume.Image) error {
 	for n, top := range chain {
 		named, told, err := backingOf(ctx, h, top)
@@ -79,6 +79,9 @@ func backingOf(ctx context.Context, h Locator, top volume.Image) (named string, 
 	}
 	if id := image.Identity(head); id != "" && id != volume.LastingGeneration(top.Generation) {
 		return "", false, nil
+	}
+	if image.HasDataFile(head) {
+		return "", false, fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrDataFile)
 	}
 	named, told = image.Backing(head)
 	if !told && image.HasBacking(head) {

@@ -306,6 +306,13 @@ func TestACloneNeedsRoom(t *testing.T) {
 	}
 }
 
+// annotated are the usage types of a host whose node names that folder.
+func annotated(folder string) content.UsageTypes {
+	return content.UsageTypes{Host: "a", Annotations: func(context.Context) (map[string]string, error) {
+		return map[string]string{"kubevirt.io/storage.usage-type.x": folder}, nil
+	}}
+}
+
 func TestUsageTypes(t *testing.T) {
 	named := content.UsageTypes{Host: "a", Pools: map[string]string{"fast": "ssd", "slow": "rust"}}
 	if pool, err := named.Pool(t.Context(), nil, "fast"); err != nil || pool != "ssd" {
@@ -317,6 +324,8 @@ func TestUsageTypes(t *testing.T) {
 	}{
 		{named, `host a has no usage type "x"; it has fast, slow, in the storage of its configuration`},
 		{content.UsageTypes{Host: "a"}, `host a has no usage types: add storage = { x = `},
+		{annotated("images"), `is "images": it must be an absolute path without ..`},
+		{annotated("/srv/../etc"), `is "/srv/../etc": it must be an absolute path without ..`},
 	} {
 		if err := c.u.Check(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)

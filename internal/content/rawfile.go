@@ -83,7 +83,7 @@ func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volum
 			return err
 		}
 		if is, refused := image.ProbeOverlay(head); refused != nil || is.Format != "raw" {
-			return nil
+			return nil //nolint:nilerr // it may be an overlay
 		}
 	}
 	if v.Physical >= bytes {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -116,6 +117,10 @@ func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder st
 		return "", "", err
 	}
 	if folder, ok := folders[usageType]; ok {
+		if !path.IsAbs(folder) || slices.Contains(strings.Split(folder, "/"), "..") {
+			return "", "", fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q: it must be an absolute path without ..",
+				usagePrefix+usageType, u.Host, folder)
+		}
 		return "", folder, nil
 	}
 	return "", "", u.unknown(usageType, folders, "in the annotations "+usagePrefix+"* of its Kubernetes node")

@@ -61,7 +61,7 @@ func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, h
 	if err != nil {
 		return nil, err
 	}
-	domains, err := h.Domains(ctx)
+	domains, err := domainsOf(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Imag
 			if err != nil {
 				return nil //nolint:nilerr // it tells nothing
 			}
-			domains, err := h.Domains(patient)
+			domains, err := domainsOf(patient, h)
 			if err != nil {
 				return nil //nolint:nilerr // it tells nothing
 			}

@@ -140,7 +140,7 @@ func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (f
 	if err != nil {
 		return nil, err
 	}
-	domains, err := h.Domains(ctx)
+	domains, err := domainsOf(ctx, h)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,8 @@ func (p place) Domains(context.Context) ([]host.Domain, error) {
 	return p.world.domains[p.key], nil
 }
 
+func (p place) Pool(context.Context, string) (host.Pool, error) { return host.Pool{}, host.ErrNoPool }
+
 func (p place) Volume(context.Context, string, string) (host.StorageVolume, error) {
 	return host.StorageVolume{}, host.ErrNotFound
 }

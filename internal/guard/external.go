@@ -84,7 +84,7 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 // External is ErrInUse when an image is part of a disk, on a host, whose chain somebody else has changed: what its machine has written since
 // is not in it. The error says what to do.
 func External(ctx context.Context, key string, h Looker, image volume.Image) error {
-	domains, err := h.Domains(ctx)
+	domains, err := domainsOf(ctx, h)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 
 // Looker is a host that tells what its domains have.
 type Looker interface {
+	Volumes
 	Domains(ctx context.Context) ([]host.Domain, error)
-	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 }
 
 // Host is a host that takes devices, and media, out of its domains, too.
@@ -60,7 +60,7 @@ func (u Use) Image() volume.Image { return u.Device.Volume.Images[u.Depth] }
 // Users lists who uses an image on a host. The generation is left out of account: what names an image's path would open
 // whatever is there.
 func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
-	domains, err := h.Domains(ctx)
+	domains, err := domainsOf(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,6 @@ func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err erro
 func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found []Use, err error) {
 	if text == "" {
 		return nil, nil
-	}
-	if text, err = WithPaths(ctx, s.h, text); err != nil {
-		return nil, fmt.Errorf("what the disks of domain %s on host %s are: %w", d.Name, s.key, err)
 	}
 	attached, mark, err := domainxml.AttachedTo(text)
 	if err != nil {

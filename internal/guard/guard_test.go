@@ -21,6 +21,10 @@ type fakeHost struct {
 
 func (h *fakeHost) Domains(context.Context) ([]host.Domain, error) { return h.domains, nil }
 
+func (*fakeHost) Pool(context.Context, string) (host.Pool, error) {
+	return host.Pool{}, host.ErrNoPool
+}
+
 func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVolume, error) {
 	if pool == "gone" {
 		return host.StorageVolume{}, host.ErrNotFound

@@ -131,7 +131,7 @@ func (m Master) users(ctx context.Context, key string, image volume.Image) (uses
 
 // usersOfMaster are Users, and ErrInUse where the image lacks what a machine has written to an overlay that is not virtclaim's.
 func usersOfMaster(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
-	domains, err := h.Domains(ctx)
+	domains, err := domainsOf(ctx, h)
 	if err == nil {
 		err = externalAmong(key, domains, image)
 	}

@@ -1,6 +1,8 @@
 package disk_test
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -90,7 +92,7 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 	l := acctest.Lab(t)
 	secret := filepath.Join(t.TempDir(), "secret")
-	acctest.Must(exec.Command("qemu-img", "create", "-q", "-f", "raw", secret, "1M").CombinedOutput())(t)
+	acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "raw", secret, "1M").CombinedOutput())(t)
 	cli := acctest.NewCLI(t)
 	write := func(running, size string) {
 		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", "size = \""+size+"\"")+
@@ -101,7 +103,7 @@ func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 	rebase := func(onto ...string) {
 		t.Helper()
 		args := append([]string{"rebase", "-u", "-f", "qcow2"}, append(onto, file(l, "root"))...)
-		acctest.Must(exec.Command("qemu-img", args...).CombinedOutput())(t)
+		acctest.Must(exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput())(t)
 	}
 	rebase("-F", "raw", "-b", secret)
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Disk host-a/ssd/root names a backing file that it was not given", "No changes.")
@@ -111,6 +113,17 @@ func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 			t.Errorf("running = %s, size = %s: %v\n%s", running, size, err, out)
 		}
 	}
+	// What names another file for its data is not grown either: QEMU would write there.
+	rebase("-b", "")
+	setDataFile(t, file(l, "root"), 4)
+	write("false", "2Mi")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Disk host-a/ssd/root names a data file that it was not given")
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("its header references an external data file").MatchString(out) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	setDataFile(t, file(l, "root"), 0)
+	rebase("-F", "raw", "-b", secret)
+
 	virsh(t, l, "start", "web", "--paused")
 	if live := virsh(t, l, "dumpxml", "web"); strings.Contains(live, secret) {
 		t.Errorf("QEMU has what the head names:\n%s", live)
@@ -120,6 +133,19 @@ func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 	write("true", "2Mi")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// setDataFile writes the last byte of the incompatible features of a qcow2 image, in which 4 says that its data are in another file.
+func setDataFile(t *testing.T, image string, features byte) {
+	t.Helper()
+	f, err := os.OpenFile(image, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte{features}, 79)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Of a volume that no machine has nobody knows who wrote its head: one that names other files is never opened, and the configuration

@@ -65,20 +65,22 @@ func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) erro
 // warnOfBacking says with every plan that somebody else has pulled the disk from its master, rebased it, or written into its header.
 func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume, diags *diag.Diagnostics) error {
 	err := content.CheckBacking(ctx, h, own.Images)
-	if errors.Is(err, content.ErrRebased) {
-		diags.AddWarning(fmt.Sprintf("Disk %s is no overlay of its master any more", m.ID.ValueString()), fmt.Sprintf(
-			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))
-		return nil
-	}
-	if errors.Is(err, content.ErrNamesBacking) && m.isImported() {
+	what := ""
+	switch {
+	case errors.Is(err, content.ErrRebased):
+		what = "is no overlay of its master any more"
+	case errors.Is(err, content.ErrNamesBacking) && m.isImported():
 		return nil // what is below it is not in the state yet: the plan compares it with the configuration
+	case errors.Is(err, content.ErrNamesBacking):
+		what = "names a backing file that it was not given"
+	case errors.Is(err, content.ErrDataFile):
+		what = "names a data file that it was not given"
+	default:
+		return err
 	}
-	if errors.Is(err, content.ErrNamesBacking) {
-		diags.AddWarning(fmt.Sprintf("Disk %s names a backing file that it was not given", m.ID.ValueString()), fmt.Sprintf(
-			"On host %s, %s. Until then no machine that has it can be updated or started.", m.Host.ValueString(), err))
-		return nil
-	}
-	return err
+	diags.AddWarning(fmt.Sprintf("Disk %s %s", m.ID.ValueString(), what), fmt.Sprintf(
+		"On host %s, %s. Until then no machine that has it can be updated or started, and it can't grow.", m.Host.ValueString(), err))
+	return nil
 }
 
 // gone removes what is left of a disk that is gone, and says what nobody would expect: that another volume has its name, and that a

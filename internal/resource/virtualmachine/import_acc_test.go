@@ -65,7 +65,10 @@ func TestAccVirtualMachine_ImportedWhileItRuns(t *testing.T) {
 			cli.Must("import", "-no-color", "virtclaim_disk.data", "host-b/ssd/"+name)
 			cli.Must("import", "-no-color", "virtclaim_virtual_machine.web", "host-b/"+name)
 			cli.Must("apply", "-auto-approve", "-no-color")
+			cli.Replace("main.tf", `"1Mi"`, `"2Mi"`)
+			cli.Must("apply", "-auto-approve", "-no-color")
 			virsh("vol-delete", name, "--pool", "ssd")
+			acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Domain "+name+" runs with the deleted disk host-b/ssd/"+name)
 			cli.Must("apply", "-auto-approve", "-no-color")
 			acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: Machine "+name+" has a file of disk vda open that is gone")
 
