@@ -324,8 +324,8 @@ func TestUsageTypes(t *testing.T) {
 	}{
 		{named, `host a has no usage type "x"; it has fast, slow, in the storage of its configuration`},
 		{content.UsageTypes{Host: "a"}, `host a has no usage types: add storage = { x = `},
-		{annotated("images"), `is "images": it must be an absolute path without ..`},
-		{annotated("/srv/../etc"), `is "/srv/../etc": it must be an absolute path without ..`},
+		{annotated("images"), `is "images", which must be an absolute path`},
+		{annotated("/srv/../etc"), `is "/srv/../etc", which must be an absolute path`},
 	} {
 		if err := c.u.Check(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)

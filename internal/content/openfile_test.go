@@ -11,66 +11,58 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// openFile is a host with one volume, and a guest that has a file open.
+// openFile is a host with one file.
 type openFile struct {
 	content.Folders
-	locked, readable bool
-	labels           bool
-	gone             bool
-	space            int64
-	// open is the space of the guest's file, reading by reading; the last one holds.
-	open []int64
+	labels         []string
+	locked, linked bool
+	// asked is what was opened.
+	asked string
 }
 
+func (f *openFile) RegularFile(context.Context, string, int) ([]byte, error) {
+	if f.linked {
+		return nil, host.ErrNotRegular
+	}
+	return nil, nil
+}
+
+func (f *openFile) Labels(context.Context) ([]string, error) { return f.labels, nil }
+
 func (f *openFile) Capacity(_ context.Context, diskXML string) (int64, error) {
-	if !f.readable || f.locked && !strings.Contains(diskXML, "<shareable") {
+	f.asked = diskXML
+	if f.locked {
 		return 0, errors.New("refused")
 	}
 	return 1, nil
 }
 
-func (f *openFile) Labels(context.Context) ([]string, error) {
-	if f.labels {
-		return []string{"selinux", "dac"}, nil
-	}
-	return []string{"dac"}, nil
-}
-
-func (f *openFile) VolumeAt(context.Context, string) (host.StorageVolume, error) {
-	if f.gone {
-		return host.StorageVolume{}, host.ErrNotFound
-	}
-	return host.StorageVolume{Allocation: f.space}, nil
-}
-
-func (f *openFile) OpenAllocation(context.Context, string, string) (int64, error) {
-	now := f.open[0]
-	if len(f.open) > 1 {
-		f.open = f.open[1:]
-	}
-	return now, nil
-}
-
-// QEMU's lock proves which file a guest writes to; where nobody else may open the file, the space that it takes does.
+// QEMU's lock proves which file a guest writes to. What pods may have replaced is looked at before, and stays whose it is; under SELinux the
+// guest would lose its file.
 func TestHasOpen(t *testing.T) {
+	disk := volume.Image{Type: "file", Format: "raw", Name: "/ssd/d"}
+	claim := volume.Image{Type: "file", Format: "raw", Name: "/claim/disk.img", Binding: "b"}
 	for name, c := range map[string]struct {
-		host openFile
-		want bool
+		host  openFile
+		image volume.Image
+		want  bool
+		asked string
+		err   error
 	}{
-		"the file is locked":                          {openFile{locked: true, readable: true}, true},
-		"nobody writes to it":                         {openFile{readable: true}, false},
-		"can't be opened, and has equal space":        {openFile{space: 8, open: []int64{8}}, true},
-		"can't be opened, and grows meanwhile":        {openFile{space: 8, open: []int64{4, 12}}, true},
-		"can't be opened, and was read while it grew": {openFile{space: 8, open: []int64{4, 6, 8}}, true},
-		"can't be opened, and has more space":         {openFile{space: 16, open: []int64{8}}, false},
-		"can't be opened, and has less space":         {openFile{space: 0, open: []int64{8}}, false},
-		"can't be opened, and is in no pool":          {openFile{gone: true, open: []int64{8}}, true},
-		"is labelled, and has equal space":            {openFile{readable: true, labels: true, space: 8, open: []int64{8}}, true},
-		"is labelled, and has another space":          {openFile{locked: true, readable: true, labels: true, space: 9, open: []int64{8}}, false},
+		"a disk that is locked":      {openFile{labels: []string{"dac"}, locked: true}, disk, true, "<source file=\"/ssd/d\"></source>", nil},
+		"a disk nobody writes to":    {openFile{labels: []string{"dac"}}, disk, false, "<readonly></readonly>", nil},
+		"a claim's that is locked":   {openFile{labels: []string{"dac"}, locked: true}, claim, true, `<seclabel model="dac" relabel="no">`, nil},
+		"a claim's, without owners":  {openFile{}, claim, false, `<source file="/claim/disk.img"></source>`, nil},
+		"a claim's that is a link":   {openFile{linked: true}, claim, false, "", host.ErrNotRegular},
+		"a disk with SELinux labels": {openFile{labels: []string{"selinux", "dac"}}, disk, true, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if is, err := content.HasOpen(t.Context(), &c.host, "", "vda", volume.Image{Type: "file", Format: "raw", Name: "/ssd/d"}); is != c.want || err != nil {
+			is, err := content.HasOpen(t.Context(), &c.host, c.image)
+			if is != c.want || !errors.Is(err, c.err) {
 				t.Errorf("got %v, %v", is, err)
+			}
+			if !strings.Contains(c.host.asked, c.asked) || c.asked == "" && c.host.asked != "" {
+				t.Errorf("asked was %q", c.host.asked)
 			}
 		})
 	}

@@ -118,7 +118,7 @@ func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder st
 	}
 	if folder, ok := folders[usageType]; ok {
 		if !path.IsAbs(folder) || slices.Contains(strings.Split(folder, "/"), "..") {
-			return "", "", fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q: it must be an absolute path without ..",
+			return "", "", fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q, which must be an absolute path, and have no .. in it",
 				usagePrefix+usageType, u.Host, folder)
 		}
 		return "", folder, nil

@@ -26,17 +26,14 @@ func WritableDiskXML(v volume.Volume) (string, error) {
 }
 
 // ReaderXML is the <disk> element that opens a file only to read it, whatever its head says, as target vda. A QEMU that writes to that file
-// keeps others out by its lock, unless shared lets it write on. owned tells that libvirt has a model dac there, which gives files to QEMU's user:
-// the file, which somebody may have exchanged for a link, stays whose it is.
-func ReaderXML(path string, shared, owned bool) string {
+// keeps others out by its lock. owned tells that libvirt has a model dac there, which gives files to QEMU's user: the file, which somebody may
+// have exchanged for a link, stays whose it is.
+func ReaderXML(path string, owned bool) string {
 	d := diskOf(volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path}}})
 	if owned {
 		d.Source.File.SecLabel = []libvirtxml.DomainDeviceSecLabel{{Model: "dac", Relabel: "no"}}
 	}
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
-	if shared {
-		d.Shareable = &libvirtxml.DomainDiskShareable{}
-	}
 	text, _ := d.Marshal() // none of its parts can fail
 	return text
 }
@@ -72,11 +69,18 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 // endChain ends the chain of an image that is known to have nothing below it, whatever its header names by now: others may write to it, and
 // libvirt would have QEMU open what it names. A disk's header was asked before this definition was. What others made is left to its header.
 func endChain(d *libvirtxml.DomainDisk, v volume.Volume) {
-	if len(v.Images) != 1 || d.BackingStore != nil {
+	if len(v.Images) == 0 {
 		return
 	}
-	if top := v.Images[0]; top.Format != "raw" && (top.Binding != "" || top.Generation != "") {
-		d.BackingStore = &libvirtxml.DomainDiskBackingStore{}
+	end := &d.BackingStore
+	for range v.Images[1:] {
+		if *end == nil || (*end).Format == nil {
+			return
+		}
+		end = &(*end).BackingStore
+	}
+	if last := v.Images[len(v.Images)-1]; *end == nil && last.Format != "raw" && (last.Binding != "" || last.Generation != "") {
+		*end = &libvirtxml.DomainDiskBackingStore{}
 	}
 }
 

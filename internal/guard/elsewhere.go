@@ -103,17 +103,14 @@ func isGiven(image volume.Image) func(volume.Image) bool {
 	}
 }
 
-// CheckTaken is ErrInUse for disks that a machine of a host is about to get while a guest of another host has them, as after a migration by
-// hand. A host that does not answer tells nothing: each new machine would depend on all hosts.
+// CheckTaken is ErrInUse for storage that a machine of a host is about to get while a guest has it on a host where it may not be used, as after a
+// migration by hand. Enter asks the others. A host that does not answer tells nothing: each new machine would depend on all hosts.
 func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Image) error {
 	if len(disks) == 0 || len(all.Keys) < 2 {
 		return nil
 	}
 	patient, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
-	isOne := func(i volume.Image) bool {
-		return slices.ContainsFunc(disks, func(d volume.Image) bool { return isGiven(d)(i) })
-	}
 	found := make([]error, len(all.Keys))
 	var group errgroup.Group
 	for n, key := range all.Keys {
@@ -129,7 +126,9 @@ func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Imag
 			if err != nil {
 				return nil //nolint:nilerr // it tells nothing
 			}
-			uses, err := search{key: key, h: h, isIt: isOne, noted: true}.among(patient, domains)
+			uses, err := search{key: key, h: h, noted: true, isIt: func(i volume.Image) bool {
+				return slices.ContainsFunc(disks, func(d volume.Image) bool { return !slices.Contains(d.Hosts, key) && isGiven(d)(i) })
+			}}.among(patient, domains)
 			at := slices.IndexFunc(uses, func(u Use) bool { return u.Mark.Phase != "" && (u.Live || u.Saved) })
 			if err == nil && at >= 0 {
 				found[n] = uses[at].refusalElsewhere(uses[at].Image())

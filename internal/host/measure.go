@@ -92,30 +92,6 @@ func measured(l *libvirt.Libvirt, d libvirt.Domain, head uint32) (found Measured
 	return found, err
 }
 
-// OpenAllocation is how many bytes of storage the file takes that a running domain has open as its device of that target, whatever has that
-// file's name by now.
-func (h *Host) OpenAllocation(ctx context.Context, id, target string) (int64, error) {
-	op := "ask for the size of what is open as " + target + " in domain"
-	return onDomain(ctx, h, op, id, func(l *libvirt.Libvirt, d libvirt.Domain) (int64, error) {
-		all, err := l.ConnectGetAllDomainStats([]libvirt.Domain{d}, uint32(libvirt.DomainStatsBlock), 0)
-		if err != nil || len(all) != 1 {
-			return 0, errors.Join(err, errNoStats)
-		}
-		values := map[string]any{}
-		for _, p := range all[0].Params {
-			values[p.Field] = p.Value.I
-		}
-		for n := 0; values[fmt.Sprintf("block.%d.name", n)] != nil; n++ {
-			if bytes, ok := values[fmt.Sprintf("block.%d.physical", n)].(uint64); ok && values[fmt.Sprintf("block.%d.name", n)] == target {
-				return int64(bytes), nil
-			}
-		}
-		return 0, errNoStats
-	})
-}
-
-var errNoStats = errors.New("libvirt does not tell")
-
 // giveUp ends a machine that is still about to open its disk: storage that does not answer would keep it for minutes.
 func (h *Host) giveUp(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)

@@ -22,8 +22,8 @@ type StorageVolume struct {
 	Path, Key string
 	// Format is raw, qcow2 or what else libvirt makes of the file's head.
 	Format string
-	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is, Allocation the space that it takes.
-	Capacity, Physical, Allocation int64
+	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is.
+	Capacity, Physical int64
 	// Modified is when the file was written to last, as libvirt says it.
 	Modified string
 	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
@@ -148,9 +148,6 @@ func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	}
 	if xml.Physical != nil {
 		s.Physical = int64(xml.Physical.Value)
-	}
-	if xml.Allocation != nil {
-		s.Allocation = int64(xml.Allocation.Value)
 	}
 	if xml.Target != nil {
 		s.Path = xml.Target.Path

@@ -65,7 +65,7 @@ func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) erro
 // warnOfBacking says with every plan that somebody else has pulled the disk from its master, rebased it, or written into its header.
 func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume, diags *diag.Diagnostics) error {
 	err := content.CheckBacking(ctx, h, own.Images)
-	what := ""
+	var what string
 	switch {
 	case errors.Is(err, content.ErrRebased):
 		what = "is no overlay of its master any more"

@@ -44,7 +44,7 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 func (l life) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
 	var disks []volume.Image
 	for _, key := range keys {
-		if top := topOf(want.Disks[key].Volume); top.IsDisk() && top.Generation != "" && top.AccessMode == volume.WriteExclusive {
+		if top := topOf(want.Disks[key].Volume); top.AccessMode == volume.WriteExclusive && (top.Generation != "" || top.Binding != "") {
 			disks = append(disks, top)
 		}
 	}

@@ -70,7 +70,7 @@ func (f openFile) isOfClaim() bool { return f.Volume.Images[0].Binding != "" }
 
 // isGone asks the host about an open file. Where the file does not prove itself what it is, a process is started there that proves whether it
 // is the guest's.
-func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error) {
+func (l life) isGone(ctx context.Context, f openFile) (bool, error) {
 	top := f.Volume.Images[0]
 	if top.IsDisk() && !f.isUnnoted() {
 		gone, err := content.IsGone(ctx, l.host, top)
@@ -81,7 +81,7 @@ func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error)
 			return false, err
 		}
 	}
-	is, err := content.HasOpen(ctx, l.host, uuid, f.Target, top)
+	is, err := content.HasOpen(ctx, l.host, top)
 	return !is, err
 }
 
@@ -104,7 +104,7 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 		if !restarts && !slices.Contains(loses, f.Key) && !f.isUnnoted() {
 			return false, nil
 		}
-		return l.isGone(ctx, uuid, f)
+		return l.isGone(ctx, f)
 	})
 	if err != nil {
 		return err

@@ -25,9 +25,9 @@ type withFiles struct {
 	locked bool
 }
 
-func (h *withFiles) Capacity(_ context.Context, diskXML string) (int64, error) {
-	if h.err != nil || h.locked && !strings.Contains(diskXML, "<shareable") {
-		return 0, errors.Join(errors.New("refused"), h.err)
+func (h *withFiles) Capacity(context.Context, string) (int64, error) {
+	if h.locked {
+		return 0, errors.New("refused")
 	}
 	return 1, nil
 }
@@ -35,8 +35,6 @@ func (h *withFiles) Capacity(_ context.Context, diskXML string) (int64, error) {
 func (h *withFiles) Labels(context.Context) ([]string, error) { return nil, h.err }
 
 func (h *withFiles) RegularFile(context.Context, string, int) ([]byte, error) { return nil, h.err }
-
-func (h *withFiles) OpenAllocation(context.Context, string, string) (int64, error) { return 0, h.err }
 
 func (h *withFiles) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
 	if _, has := h.files[path]; !has {

@@ -45,7 +45,7 @@ func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (boo
 	if err != nil {
 		return false, err
 	}
-	is, err := content.HasOpen(ctx, h, u.UUID, u.Device.Target, i)
+	is, err := content.HasOpen(ctx, h, i)
 	if err != nil {
 		err = fmt.Errorf("whether the guest of domain %s on host %s has %s open is not known: %w", u.Domain, u.Host, i.Name, err)
 	}

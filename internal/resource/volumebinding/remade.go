@@ -85,7 +85,7 @@ func (c *change) checkRemade(ctx context.Context) error {
 	}
 	keys := slices.Concat(c.hosts, leftHosts(c.before, c.hosts))
 	if !c.own.Remade {
-		return c.checkUnchanged(ctx, was.Images[0], keys)
+		return c.checkUnchanged(ctx, was, keys)
 	}
 	if !isDiskImage(was) || !sameUnit(was.Images[0], c.actual.Images[0]) {
 		return c.checkOpenFile(ctx, was.Images[0], keys, nil)
@@ -95,14 +95,16 @@ func (c *change) checkRemade(ctx context.Context) error {
 	}))
 }
 
-// checkUnchanged is checkExchanged for all uses of a claim that was made again and got the PersistentVolume that it had.
-func (c *change) checkUnchanged(ctx context.Context, i volume.Image, keys []string) error {
-	if !c.own.again || i.Type != "file" {
+// checkUnchanged is checkExchanged for all uses of a claim that was made again and got the PersistentVolume that it had, and checkOverlays:
+// nothing proves that those are over the file that is there now.
+func (c *change) checkUnchanged(ctx context.Context, was volume.Volume, keys []string) error {
+	if !c.own.again || !isDiskImage(was) || was.Images[0].Type != "file" {
 		return nil
 	}
-	users, err := c.uses(ctx, i, keys)
+	users, err := c.uses(ctx, was.Images[0], keys)
+	err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
 	for _, u := range users {
-		err = errors.Join(err, c.checkExchanged(ctx, u, i))
+		err = errors.Join(err, c.checkExchanged(ctx, u, was.Images[0]))
 	}
 	return err
 }
