@@ -217,6 +217,25 @@ func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
 	}
 }
 
+// The end below an overlay's master is put back, too: libvirt leaves it out of what it stores of a snapshot of a domain that is off.
+func TestUpdate_EndsChainsOfOverlays(t *testing.T) {
+	m := Machine{Name: "m", VCPUs: 1, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
+		"root": {Device: Fixed, Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{
+			{Type: "file", Format: "qcow2", Name: "/pool/web", AccessMode: volume.WriteExclusive, Generation: "7b0c4b0e-52c6-4d0e-9f43-0e4a3a0a8a11"},
+			{Type: "file", Format: "qcow2", Name: "/pool/master", AccessMode: volume.ReadShared, Generation: "7b0c4b0e-52c6-4d0e-9f43-0e4a3a0a8a12"},
+		}}},
+	}}
+	const end = "<backingStore></backingStore>"
+	whole := build(t, m)
+	former := strings.Replace(whole, end, "", 1)
+	if former == whole {
+		t.Fatal("the chain is not ended at first")
+	}
+	if now, err := Update(former, m); err != nil || strings.Count(now, end) != 1 {
+		t.Errorf("its chain is not ended: %v\n%s", err, now)
+	}
+}
+
 // A definition from before has its chains ended by its next update, the machine in it is the same, and what the header of others' images names
 // stays theirs.
 func TestUpdate_EndsChains(t *testing.T) {

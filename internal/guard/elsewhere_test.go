@@ -93,6 +93,8 @@ func TestCheckElsewhere(t *testing.T) {
 // A machine gets no disk that a guest of another host has by now; what does not run or does not answer there is no reason to refuse it.
 func TestCheckTaken(t *testing.T) {
 	data := image("/ssd/data", "g")
+	bound := of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")
+	free := of(shared(volume.WriteExclusive, "a", "b"), "other/1/ns/claim")
 	for name, c := range map[string]struct {
 		at      host.Domain
 		down    string
@@ -104,12 +106,14 @@ func TestCheckTaken(t *testing.T) {
 		"one with another disk of that path": {live(user(t, "db", high, "me", "ready", image("/ssd/data", "other"))), "", false},
 		"one of others":                      {live(user(t, "db", high, "", "", data)), "", false},
 		"a host that does not answer":        {live(user(t, "db", high, "me", "ready", data)), "b", false},
+		"one with the binding":               {live(user(t, "db", high, "me", "ready", bound)), "", true},
+		"one with a binding for its host":    {live(user(t, "db", high, "me", "ready", free)), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.set("b", c.at)
 			w.down = c.down
-			err := w.all(nil).CheckTaken(t.Context(), "a", []volume.Image{image("/ssd/root", "r"), data})
+			err := w.all(nil).CheckTaken(t.Context(), "a", []volume.Image{image("/ssd/root", "r"), data, bound, free})
 			if errors.Is(err, guard.ErrInUse) != c.refuses || !c.refuses && err != nil {
 				t.Errorf("got %v", err)
 			}

@@ -202,6 +202,10 @@ resource "virtclaim_disk" "over" {
 }
 `+strings.NewReplacer("virtclaim_volume_binding.data", "virtclaim_disk.over", "force_stop", "running = false\n  force_stop").Replace(deaf))
 	cli.Must("apply", "-auto-approve", "-no-color")
+	remakeClaim(t, l, spec) // over the same PersistentVolume another file of the same size may be there, too
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "these are overlays of it:") {
+		t.Errorf("%v:\n%s", err, out)
+	}
 	remake(t, l, spec, lab.LUN{})
 	for _, destroyed := range []string{"virtclaim_virtual_machine.web", "virtclaim_disk.over"} {
 		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-target=virtclaim_volume_binding.data")
