@@ -15,24 +15,24 @@ type OpenFiles interface {
 	Capacity(ctx context.Context, diskXML string) (int64, error)
 }
 
-// HasOpen tells whether a running domain, which writes to an image, has the file open that it names now. QEMU goes on with a file that was
-// deleted or replaced, and nothing of the domain tells. QEMU's lock does, since it is on the file and not on the name. Where no other process
-// may open the file, nothing proves it, and the name is believed. A claim's file that is no regular one any more is an error.
+// HasOpen reports whether a running domain that writes to an image has the file open that the image's path names now. QEMU continues with a
+// file that was deleted or replaced, and the domain does not show it. QEMU's lock does, because it is on the file and not on the name. If
+// proven is false, the lock could not be checked, and open is assumed. A claim's file that is no longer a regular file is an error.
 //
-// Under SELinux it is not tried: libvirt would give the file another label, and its guest could not write to it any more. A claim's file keeps
-// its owner: a link may be in its place by now.
-func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (bool, error) {
+// SELinux hosts are not checked: libvirt would relabel the file, and its guest could no longer write to it. A claim's file keeps its owner,
+// because a link may have replaced it.
+func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven bool, err error) {
 	if err := Recheck(ctx, h, []volume.Image{i}); err != nil {
-		return false, err
+		return false, false, err
 	}
 	labels, err := h.Labels(ctx)
 	if err != nil || slices.Contains(labels, "selinux") {
-		return true, err
+		return true, false, err
 	}
-	owned := i.Binding != "" && slices.Contains(labels, "dac")
-	_, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, owned))
-	if refused == nil {
-		return false, nil // nobody writes to it
+	keepsOwner := i.Binding != "" && slices.Contains(labels, "dac")
+	if _, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, false, keepsOwner)); refused == nil {
+		return false, true, nil // no process writes to it
 	}
-	return true, context.Cause(ctx) // the lock was in the way, or something else, which proves nothing
+	_, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, true, keepsOwner))
+	return true, refused == nil, context.Cause(ctx) // only the lock refused the first one if this one opens the file
 }

@@ -14,8 +14,9 @@ import (
 // openFile is a host with one file.
 type openFile struct {
 	content.Folders
-	labels         []string
-	locked, linked bool
+	labels []string
+	// locked tells that a QEMU process writes to the file, unreadable that nothing can open it.
+	locked, unreadable, linked bool
 	// asked is what was opened.
 	asked string
 }
@@ -31,35 +32,35 @@ func (f *openFile) Labels(context.Context) ([]string, error) { return f.labels, 
 
 func (f *openFile) Capacity(_ context.Context, diskXML string) (int64, error) {
 	f.asked = diskXML
-	if f.locked {
+	if f.unreadable || f.locked && !strings.Contains(diskXML, "<shareable>") {
 		return 0, errors.New("refused")
 	}
 	return 1, nil
 }
 
-// QEMU's lock proves which file a guest writes to. What pods may have replaced is looked at before, and stays whose it is; under SELinux the
-// guest would lose its file.
+// QEMU's lock proves which file a guest writes to. A claim's file must be a regular file and keeps its owner; on SELinux hosts nothing is opened.
 func TestHasOpen(t *testing.T) {
 	disk := volume.Image{Type: "file", Format: "raw", Name: "/ssd/d"}
 	claim := volume.Image{Type: "file", Format: "raw", Name: "/claim/disk.img", Binding: "b"}
 	for name, c := range map[string]struct {
-		host  openFile
-		image volume.Image
-		want  bool
-		asked string
-		err   error
+		host         openFile
+		image        volume.Image
+		open, proven bool
+		asked        string
+		err          error
 	}{
-		"a disk that is locked":      {openFile{labels: []string{"dac"}, locked: true}, disk, true, "<source file=\"/ssd/d\"></source>", nil},
-		"a disk nobody writes to":    {openFile{labels: []string{"dac"}}, disk, false, "<readonly></readonly>", nil},
-		"a claim's that is locked":   {openFile{labels: []string{"dac"}, locked: true}, claim, true, `<seclabel model="dac" relabel="no">`, nil},
-		"a claim's, without owners":  {openFile{}, claim, false, `<source file="/claim/disk.img"></source>`, nil},
-		"a claim's that is a link":   {openFile{linked: true}, claim, false, "", host.ErrNotRegular},
-		"a disk with SELinux labels": {openFile{labels: []string{"selinux", "dac"}}, disk, true, "", nil},
+		"a disk that is locked":        {openFile{labels: []string{"dac"}, locked: true}, disk, true, true, "<source file=\"/ssd/d\"></source>", nil},
+		"a disk without a writer":      {openFile{labels: []string{"dac"}}, disk, false, true, "<readonly></readonly>", nil},
+		"a disk that can't be opened":  {openFile{unreadable: true}, disk, true, false, "<shareable>", nil},
+		"a claim's file, locked":       {openFile{labels: []string{"dac"}, locked: true}, claim, true, true, `<seclabel model="dac" relabel="no">`, nil},
+		"a claim's file, without DAC":  {openFile{}, claim, false, true, `<source file="/claim/disk.img"></source>`, nil},
+		"a claim's file, now a link":   {openFile{linked: true}, claim, false, false, "", host.ErrNotRegular},
+		"a disk on a host with labels": {openFile{labels: []string{"selinux", "dac"}}, disk, true, false, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is, err := content.HasOpen(t.Context(), &c.host, c.image)
-			if is != c.want || !errors.Is(err, c.err) {
-				t.Errorf("got %v, %v", is, err)
+			open, proven, err := content.HasOpen(t.Context(), &c.host, c.image)
+			if open != c.open || proven != c.proven || !errors.Is(err, c.err) {
+				t.Errorf("got %v, %v, %v", open, proven, err)
 			}
 			if !strings.Contains(c.host.asked, c.asked) || c.asked == "" && c.host.asked != "" {
 				t.Errorf("asked was %q", c.host.asked)

@@ -25,15 +25,18 @@ func WritableDiskXML(v volume.Volume) (string, error) {
 	return d.Marshal()
 }
 
-// ReaderXML is the <disk> element that opens a file only to read it, whatever its head says, as target vda. A QEMU that writes to that file
-// keeps others out by its lock. owned tells that libvirt has a model dac there, which gives files to QEMU's user: the file, which somebody may
-// have exchanged for a link, stays whose it is.
-func ReaderXML(path string, owned bool) string {
+// ReaderXML is the <disk> element that opens a file read-only and as raw, whatever its header says, as target vda. The lock of a QEMU process
+// that writes to the file refuses it unless shared is set. keepsOwner prevents libvirt's DAC driver from giving the file, which may have been
+// replaced by a link, to QEMU's user; only hosts with that driver accept it.
+func ReaderXML(path string, shared, keepsOwner bool) string {
 	d := diskOf(volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path}}})
-	if owned {
+	if keepsOwner {
 		d.Source.File.SecLabel = []libvirtxml.DomainDeviceSecLabel{{Model: "dac", Relabel: "no"}}
 	}
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	if shared {
+		d.Shareable = &libvirtxml.DomainDiskShareable{}
+	}
 	text, _ := d.Marshal() // none of its parts can fail
 	return text
 }

@@ -81,7 +81,7 @@ func (l life) isGone(ctx context.Context, f openFile) (bool, error) {
 			return false, err
 		}
 	}
-	is, err := content.HasOpen(ctx, l.host, top)
+	is, _, err := content.HasOpen(ctx, l.host, top)
 	return !is, err
 }
 

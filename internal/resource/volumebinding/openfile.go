@@ -36,30 +36,29 @@ func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []stri
 	return errors.Join(refused...)
 }
 
-// hasOpen tells whether the guest of a use writes to the file that the image names now.
-func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (bool, error) {
+// hasOpen is content.HasOpen for the guest of a use. A guest that is not running, or only reads the image, has nothing to prove it.
+func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (open, proven bool, err error) {
 	if !u.Live || u.Depth > 0 {
-		return false, nil
+		return false, false, nil
 	}
 	h, err := r.backend.Hosts.Host(u.Host)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	is, err := content.HasOpen(ctx, h, i)
-	if err != nil {
+	if open, proven, err = content.HasOpen(ctx, h, i); err != nil {
 		err = fmt.Errorf("whether the guest of domain %s on host %s has %s open is not known: %w", u.Domain, u.Host, i.Name, err)
 	}
-	return is, err
+	return open, proven, err
 }
 
-// checkExchanged is guard.ErrInUse for a use whose guest writes to a file that the image does not name any more: a pod, or somebody, has
-// deleted it or put another one in its place.
+// checkExchanged is guard.ErrInUse for a use whose guest writes to a file that the image's path no longer names, because the file was deleted
+// or replaced.
 func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Image) error {
 	if i.Type != "file" || !u.Live || u.Depth > 0 || !u.Device.Writes() {
 		return nil
 	}
-	is, err := r.hasOpen(ctx, u, i)
-	if is || err != nil {
+	open, _, err := r.hasOpen(ctx, u, i)
+	if open || err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: domain %s on host %s writes to a file that had the name %s and was deleted or replaced, by hand or by a pod. What the guest "+

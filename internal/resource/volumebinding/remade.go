@@ -91,7 +91,8 @@ func (c *change) checkRemade(ctx context.Context) error {
 		return c.checkOpenFile(ctx, was.Images[0], keys, nil)
 	}
 	return errors.Join(c.checkOverlays(ctx, was.Images[0], keys), c.checkOpenFile(ctx, was.Images[0], keys, func(u guard.Use) (bool, error) {
-		return c.hasOpen(ctx, u, was.Images[0])
+		open, proven, err := c.hasOpen(ctx, u, was.Images[0])
+		return open && proven, err
 	}))
 }
 
