@@ -19,8 +19,8 @@ import (
 var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it would be a " +
 	"mix of two disks. " + domainxml.TakeCut)
 
-// ErrNamesBacking is the error of an image without a master whose head names a backing file all the same. Neither virtclaim nor the guest of such
-// a disk writes that: somebody else had the image as raw, or made it an overlay.
+// ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest writes
+// such a reference: the image was opened as raw elsewhere, or converted into an overlay.
 var ErrNamesBacking = errors.New("the disk was created or imported without one. Something that opened it as raw may have written that header; with it, " +
 	"the guest could read any file of the host. If it did: restore the disk from a backup, replace it, or, while nothing has it open, remove the " +
 	"reference (qemu-img rebase -u -f qcow2 -b '' <image>). If it was made an overlay on purpose: " + domainxml.TakeCut)
@@ -104,8 +104,8 @@ func IsOther(named, overlay string, below volume.Image) bool {
 	return clear && !same
 }
 
-// mayName tells whether what the head of an overlay names is, or may be, the file of that path. A json: name has it somewhere in it, and a
-// relative path there is one from the folder in which QEMU runs.
+// mayName reports whether the backing file that an overlay's header references may be the file of that path. A json: reference contains
+// the path in one of its strings. A relative path there does not start at the overlay's folder, so that only its base name is compared.
 func mayName(named, overlay, file string) bool {
 	text, isJSON := strings.CutPrefix(named, "json:")
 	if !isJSON {

@@ -155,7 +155,7 @@ func (m *Maker) makeBase(ctx context.Context, key string, h Host, s Spec, report
 	if is, err := isThere(ctx, h, s); is || err != nil {
 		return errors.Join(err, j.drop(ctx)) // it has been finished since we looked
 	}
-	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // of one that somebody removed by hand
+	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed by hand
 		return errors.Join(err, j.drop(ctx))
 	}
 	_, err = j.upload(ctx, s, report, func(ctx context.Context) error { return h.Undefine(ctx, j.UUID) })

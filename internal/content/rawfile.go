@@ -63,8 +63,9 @@ func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 	return text
 }
 
-// NoteGrowth notes how long a raw file is about to be, before it grows, and how long it is, if somebody else has grown it. What the ledger does
-// not have as raw now stays as it is, unless its head is that of no image: then it is no overlay that has the name of a deleted raw file.
+// NoteGrowth records the length that a raw file is about to have, before it is resized, and its present length if it was resized by hand. A file
+// that the ledger does not record as raw is recorded only if its header is not that of an image, which may be an overlay created under the
+// name of a deleted raw file.
 func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64) error {
 	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
 		return nil

@@ -247,7 +247,7 @@ func TestUpdate_EndsChains(t *testing.T) {
 	}}
 	former := build(t, without)
 	if strings.Contains(former, end) {
-		t.Fatal("the chain of what nobody knows is ended")
+		t.Fatal("the chain of an image without an identity is ended")
 	}
 	known := without
 	known.Disks = map[string]Disk{"root": without.Disks["root"]}

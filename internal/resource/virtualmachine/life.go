@@ -39,7 +39,6 @@ type domains interface {
 	content.OpenFiles
 	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
 	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
-	content.Folders
 	chains
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error

@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// An image that disks share is only read once it is there. How long it is then, and when it was written last, is noted in a libvirt secret
-// without a value: virsh blockcommit without --base, say, writes what one guest has written into the image below all others.
+// A shared image is read-only once it is finished. Its length and modification time are recorded in a libvirt secret without a value, so that
+// changes are detected: virsh blockcommit without --base writes one guest's data into the image below all other disks.
 
 func baseUsage(pool, name string) string { return "virtclaim base " + pool + "/" + name }
 
@@ -20,7 +20,7 @@ func describeBase(v host.StorageVolume) string {
 	return fmt.Sprintf("the image %s in the storage pool %s, which disks share: %d bytes, modified at %s", v.Name, v.Pool, v.Physical, v.Modified)
 }
 
-// checkUnchanged refuses a shared image that was written to since the first disk over it was made, which notes how it is.
+// checkUnchanged refuses a shared image that was written to since the first disk over it was created, which adds the record.
 func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) error {
 	usage := baseUsage(base.Pool, base.Name)
 	id, err := h.SecretOfVolume(ctx, usage)
@@ -52,7 +52,7 @@ func noteBase(ctx context.Context, h Identities, base host.StorageVolume, usage 
 	return h.DefineSecret(ctx, text)
 }
 
-// forgetBase removes the note of a shared image that is about to go, or to be made.
+// forgetBase removes the record of a shared image that is about to be deleted or created.
 func forgetBase(ctx context.Context, h Identities, pool, name string) error {
 	id, err := h.SecretOfVolume(ctx, baseUsage(pool, name))
 	if err == nil {
