@@ -35,10 +35,7 @@ func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name stri
 	if _, err := h.Volume(ctx, pool, name); err != nil {
 		return found(err)
 	}
-	// By its name and not by its path, which is another one when the pool's folder has moved.
-	above, err := overlays(ctx, h, name, func(backing string) bool {
-		return path.Base(strings.TrimPrefix(backing, "file:")) == name || strings.HasPrefix(backing, "json:") && strings.Contains(backing, name)
-	})
+	above, err := overlays(ctx, h, baseName(name))
 	if err != nil || len(above) > 0 {
 		return err
 	}
@@ -87,4 +84,17 @@ func isOpened(ctx context.Context, h Host, name string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// baseName is the name of a shared image, by which its overlays are known: its path is another one when the pool's folder has moved.
+type baseName string
+
+func (b baseName) may(_ context.Context, named string, overlay host.StorageVolume) (bool, error) {
+	name := string(b)
+	is := path.Base(strings.TrimPrefix(named, "file:")) == name || strings.HasPrefix(named, "json:") && strings.Contains(named, name)
+	return is && path.Base(overlay.Path) != name, nil
+}
+
+func (b baseName) is(ctx context.Context, named string, overlay host.StorageVolume) (bool, error) {
+	return b.may(ctx, named, overlay)
 }

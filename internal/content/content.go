@@ -44,7 +44,7 @@ type Host interface {
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	DeleteVolume(ctx context.Context, pool, name string) error
-	Overlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+	Overlays(ctx context.Context) ([]host.StorageVolume, error)
 	Rescan(ctx context.Context, pool string) error
 	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
 	Upload(ctx context.Context, u host.Upload) error
@@ -53,6 +53,7 @@ type Host interface {
 	UUID(ctx context.Context) (string, error)
 	Identities
 	Folders
+	Files
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error

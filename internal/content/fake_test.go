@@ -21,6 +21,7 @@ type fakeHost struct {
 	domains map[string]*fakeDomain       // by name
 	volumes map[string]*fakeVolume       // by pool/name
 	secrets map[string]libvirtxml.Secret // by usage
+	files   map[string][]byte            // the heads of images in no pool, by path
 	free    int64
 	// failAt is the change that fails, counted from 1; after tells that it is done all the same. dead fails all that follows,
 	// as for a process that was killed.

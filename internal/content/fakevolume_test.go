@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -56,9 +57,14 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 	return h.change(func() { delete(h.volumes, pool+"/"+name) })
 }
 
-func (h *fakeHost) Overlays(_ context.Context, _ string, over func(string) bool) (found []host.StorageVolume, err error) {
+// File knows the symbolic link to a folder, /link/, and the images in no pool.
+func (h *fakeHost) File(_ context.Context, path string, _ int) (host.File, error) {
+	return host.File{At: strings.TrimPrefix(path, "/link"), Head: h.files[path]}, nil
+}
+
+func (h *fakeHost) Overlays(context.Context) (found []host.StorageVolume, err error) {
 	for _, v := range h.volumes {
-		if v.Undescribed || v.Backing != "" && over(v.Backing) {
+		if v.Undescribed || v.Backing != "" {
 			found = append(found, v.StorageVolume)
 		}
 	}
@@ -178,4 +184,8 @@ func (h *fakeHost) RegularFile(_ context.Context, path string, _ int) ([]byte, e
 
 func (h *fakeHost) InFolder(context.Context, string, func(context.Context, string) error) error {
 	return host.ErrNoPool
+}
+
+func (h *fakeHost) KnownOverlays(ctx context.Context, _ string) ([]host.StorageVolume, error) {
+	return h.Overlays(ctx)
 }

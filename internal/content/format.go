@@ -94,6 +94,15 @@ func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, e
 // eachUse calls f for each image of a domain that is the volume: running, saved or stored, and at any depth of a chain. A machine
 // that measures is left out: it opens everything as raw, and for a moment.
 func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, domainxml.Mark, volume.Image)) error {
+	return eachImage(domains, func(d host.Domain, mark domainxml.Mark, i volume.Image) {
+		if isVolume(i, v) {
+			f(d, mark, i)
+		}
+	})
+}
+
+// eachImage calls f for each image of the domains, as eachUse does.
+func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Mark, volume.Image)) error {
 	for _, d := range domains {
 		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
 			continue
@@ -108,9 +117,7 @@ func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, do
 			}
 			for _, a := range attached {
 				for _, i := range a.Volume.Images {
-					if isVolume(i, v) {
-						f(d, mark, i)
-					}
+					f(d, mark, i)
 				}
 			}
 		}
@@ -138,12 +145,12 @@ type witness interface {
 
 // overlays are the volumes whose heads name another one as their backing file. The heads of raw volumes don't count: guests wrote
 // them.
-func overlays(ctx context.Context, h Host, of string, over func(backing string) bool) ([]host.StorageVolume, error) {
-	found, err := h.Overlays(ctx, of, over)
+func overlays(ctx context.Context, h Host, of lower) ([]host.StorageVolume, error) {
+	found, err := h.Overlays(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return trueOverlays(ctx, h, found, over, isNoted)
+	return trueOverlays(ctx, h, found, of, isNoted)
 }
 
 // isNoted tells whether virtclaim has given a domain its image. Anybody can attach an overlay as raw, such as to a rescue machine: that makes
@@ -153,10 +160,11 @@ func isNoted(i volume.Image) bool { return i.Generation != "" || i.Binding != ""
 // trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there: no domain has the volume as
 // anything but raw, and one has that proves it, or it was noted as raw.
 func trueOverlays(
-	ctx context.Context, h witness, found []host.StorageVolume, over func(backing string) bool, proves func(volume.Image) bool,
+	ctx context.Context, h witness, found []host.StorageVolume, of lower, proves func(volume.Image) bool,
 ) ([]host.StorageVolume, error) {
-	if len(found) == 0 {
-		return nil, nil
+	found, err := mayBeOver(ctx, h, found, of)
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -164,7 +172,10 @@ func trueOverlays(
 	}
 	var all []host.StorageVolume
 	for _, v := range found {
-		is, err := isOverlay(ctx, h, domains, v, over, proves)
+		is, err := isOverlay(ctx, h, domains, v, proves)
+		if err == nil && is {
+			is, err = of.is(ctx, v.Backing, v)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -175,17 +186,29 @@ func trueOverlays(
 	return all, nil
 }
 
-func isOverlay(
-	ctx context.Context, h witness, domains []host.Domain, v host.StorageVolume, over func(backing string) bool, proves func(volume.Image) bool,
-) (bool, error) {
-	if over(v.Path) {
-		return false, nil // nothing is an overlay of itself
-	}
-	if v.Undescribed {
-		if name, err := Named(ctx, h, v); err != nil || !over(name) {
-			return false, found(err)
+// mayBeOver are those of volumes whose headers reference what may be it, with what they reference.
+func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of lower) (over []host.StorageVolume, err error) {
+	for _, v := range volumes {
+		if v.Undescribed {
+			if v.Backing, err = Named(ctx, h, v); found(err) != nil {
+				return nil, err
+			}
+		}
+		if v.Backing == "" {
+			continue
+		}
+		may, err := of.may(ctx, v.Backing, v)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			over = append(over, v)
 		}
 	}
+	return over, nil
+}
+
+func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.StorageVolume, proves func(volume.Image) bool) (bool, error) {
 	asRaw, asOther := false, false
 	err := eachUse(domains, v, func(_ host.Domain, _ domainxml.Mark, i volume.Image) {
 		asRaw, asOther = asRaw || i.Format == "raw" && proves(i), asOther || i.Format != "raw"

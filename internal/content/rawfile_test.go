@@ -133,7 +133,8 @@ func TestRemovable_EntryOfUndescribed(t *testing.T) {
 func TestRemovable_SpellingsOfAPath(t *testing.T) {
 	for _, name := range []string{
 		"/ssd/master", "/ssd//./master", "file:/ssd/master", `json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/master"}}`,
-		`json:{"file.driver":"file","file.filename":"master","driver":"qcow2"}`,
+		`json:{"file.driver":"file","file.filename":"master","driver":"qcow2"}`, "/link/ssd/master", "file:/link//ssd/master",
+		`json:{"driver":"qcow2","file":{"driver":"file","filename":"/link/ssd/master"}}`,
 	} {
 		h := newHost()
 		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
@@ -197,5 +198,41 @@ func TestNamed_IsAPath(t *testing.T) {
 		if got, err := content.Named(t.Context(), h, v); err != nil || got != want {
 			t.Errorf("%q: got %q, %v", name, got, err)
 		}
+	}
+}
+
+// What domains of others have in no storage pool counts, although only its head says what it is an overlay of.
+func TestRemovable_DisksOfOthersInNoPool(t *testing.T) {
+	for name, c := range map[string]struct {
+		source string
+		files  map[string][]byte
+		want   error
+	}{
+		"by a link":                   {source: "/link/ssd/master", want: content.ErrLinked},
+		"an overlay":                  {source: "/out/o", files: map[string][]byte{"/out/o": naming("/ssd/master")}, want: content.ErrBacking},
+		"an overlay by a link":        {source: "/out/o", files: map[string][]byte{"/out/o": naming("/link/ssd/master")}, want: content.ErrBacking},
+		"an overlay of an overlay":    {source: "/out/o", files: map[string][]byte{"/out/o": naming("p"), "/out/p": naming("/ssd/master")}, want: content.ErrBacking},
+		"an overlay of something":     {source: "/out/o", files: map[string][]byte{"/out/o": naming("/out/p")}},
+		"an overlay that is a circle": {source: "/out/o", files: map[string][]byte{"/out/o": naming("p"), "/out/p": naming("o")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+			h.domains["web"], h.files = opener(opens("file='"+c.source+"'", "qcow2")), c.files
+			if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation); !errors.Is(err, c.want) {
+				t.Errorf("got %v", err)
+			}
+			if names, err := content.OverlaysOf(t.Context(), h, "/ssd/master"); err != nil || (len(names) > 0) != errors.Is(c.want, content.ErrBacking) {
+				t.Errorf("got %v, %v", names, err)
+			}
+		})
+	}
+	// An image in between that is in no pool.
+	h := newHost()
+	master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+	mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "qcow2", Capacity: 1 << 20})
+	h.volumes["ssd/above"].Backing, h.files = "/out/mid", map[string][]byte{"/out/mid": naming("/ssd/master")}
+	if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation); !errors.Is(err, content.ErrBacking) {
+		t.Errorf("an image in between: %v", err)
 	}
 }

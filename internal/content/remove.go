@@ -9,6 +9,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
+// ErrLinked is the error of removing a volume that a domain uses by another path of its file.
+var ErrLinked = errors.New("a domain uses it by another path of that file")
+
 // ErrBacking is the error of removing a volume that others are made on.
 var ErrBacking = errors.New("other volumes are overlays of it, which would be lost with it")
 
@@ -46,11 +49,32 @@ func Removable(ctx context.Context, h Host, pool, name, format, generation strin
 	if err == nil {
 		err = refuseBacking(ctx, h, v)
 	}
+	if err == nil {
+		err = refuseLinked(ctx, h, v)
+	}
 	return err
 }
 
+// refuseLinked is ErrLinked for a volume that a domain has by another path, and ErrBacking for one that it has an overlay of in no storage pool.
+func refuseLinked(ctx context.Context, h Host, v host.StorageVolume) error {
+	if v.Type != "file" {
+		return nil
+	}
+	linked, above, err := strangers(ctx, h, v.Path)
+	switch {
+	case err != nil:
+		return err
+	case len(linked) > 0:
+		return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Take it out of that domain first (virsh detach-disk)",
+			v.Name, v.Pool, ErrLinked, strings.Join(linked, ", "))
+	case len(above) > 0:
+		return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first", v.Name, v.Pool, ErrBacking, strings.Join(above, ", "))
+	}
+	return nil
+}
+
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	above, err := overlays(ctx, h, v.Path, func(backing string) bool { return mayName(backing, v.Path, v.Path) })
+	above, err := overlays(ctx, h, lowerFile(h, v.Path))
 	if err != nil || len(above) == 0 {
 		return err
 	}

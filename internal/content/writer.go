@@ -16,7 +16,8 @@ var ErrMaster = errors.New("it is a master, and so read-only")
 // overlaid is a host that tells what is over an image.
 type overlaid interface {
 	witness
-	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+	Files
+	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
 }
 
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
@@ -32,16 +33,20 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 		"while a machine has that disk", ErrMaster, path, strings.Join(names, ", "))
 }
 
-// OverlaysOf are the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not.
+// OverlaysOf lists the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not,
+// and such disks of other domains that are in no pool.
 func OverlaysOf(ctx context.Context, h overlaid, path string) (names []string, err error) {
-	over := func(backing string) bool { return mayName(backing, path, path) }
-	named, err := h.KnownOverlays(ctx, path, over)
+	named, err := h.KnownOverlays(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	overlays, err := trueOverlays(ctx, h, named, over, func(volume.Image) bool { return true }) // a guest's head is to stop no other start
+	overlays, err := trueOverlays(ctx, h, named, lowerFile(h, path), func(volume.Image) bool { return true }) // a guest's head is to stop no other start
 	for _, o := range overlays {
 		names = append(names, o.Pool+"/"+o.Name)
 	}
-	return names, err
+	if err != nil {
+		return names, err
+	}
+	_, above, err := strangers(ctx, h, path)
+	return append(names, above...), err
 }

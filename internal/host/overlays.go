@@ -8,9 +8,9 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// KnownOverlays are Overlays as far as libvirt knows them: for who starts a machine, which must neither wait for pools that are
-// busy nor fail for one that is not active. Only the pool of the file is looked at anew.
-func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]StorageVolume, error) {
+// KnownOverlays is Overlays as far as libvirt knows them, for the start of a machine, which must neither wait for a busy pool nor fail for one
+// that is not active. Only the pool of the file at the path of is refreshed.
+func (h *Host) KnownOverlays(ctx context.Context, of string) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) (found []StorageVolume, err error) {
 		own, err := rescanPoolOf(l, of)
 		if err != nil {
@@ -24,7 +24,7 @@ func (h *Host) KnownOverlays(ctx context.Context, of string, over func(backing s
 			if isPassing(p) {
 				continue
 			}
-			in, err := knownVolumes(l, p, func(v StorageVolume) bool { return v.isOver(over) })
+			in, err := knownVolumes(l, p, StorageVolume.isOver)
 			if err != nil && p.Name != own {
 				continue // it has just gone, was stopped, or has what can't be read
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -55,48 +56,101 @@ func (k look) folder() string { return folderTargets + k.name }
 // open what a qcow2 header names. A host that can't is ErrCannotTell, as is one whose root may not read the file. head is how many bytes
 // to read of what the file begins with, at most: those of the very file that was looked at, and for 0 none.
 func (h *Host) RegularFile(ctx context.Context, path string, head int) (content []byte, err error) {
+	return lookAt(ctx, h, path, func(l *libvirt.Libvirt, p libvirt.StoragePool, k look, bound location) ([]byte, error) {
+		return k.read(l, p, bound, head)
+	})
+}
+
+// File is what a path leads to.
+type File struct {
+	// At is the same for all paths that lead to one file: by symbolic links, by bind mounts or by /proc. A second hard link has another one.
+	At string
+	// Head is what the file begins with; none of a FIFO, a socket, a device, and what the host's root may not read.
+	Head []byte
+}
+
+// File tells what a path leads to, with the first head bytes at most. What is not a file is not opened. A path that leads to nothing or to a
+// folder is ErrNotFound; a host that does not show it is ErrCannotTell.
+func (h *Host) File(ctx context.Context, path string, head int) (File, error) {
+	return lookAt(ctx, h, path, func(l *libvirt.Libvirt, p libvirt.StoragePool, k look, bound location) (File, error) {
+		content, err := k.head(l, p, head)
+		return File{At: strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n"), Head: content}, err
+	})
+}
+
+// head is what the bound file begins with, if it is a file that can be read.
+func (k look) head(l *libvirt.Libvirt, p libvirt.StoragePool, n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	v, err := l.StorageVolLookupByName(p, lookBound)
+	if isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoStoragePool) {
+		return nil, errDisturbed
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, size, _, err := l.StorageVolGetInfo(v); err != nil || size == 0 { // libvirt opens neither a FIFO nor a socket, and the mount no device
+		return nil, nil //nolint:nilerr // it is no file
+	}
+	return readHostFile(l, k.name, k.folder()+"/"+lookBound, n)
+}
+
+// lookAt calls f with what is bound from the path.
+func lookAt[T any](ctx context.Context, h *Host, path string, f func(*libvirt.Libvirt, libvirt.StoragePool, look, location) (T, error)) (found T, err error) {
 	k := h.look(path)
 	release, err := h.folders.lock(ctx, k.name)
 	if err != nil {
-		return nil, h.failed("wait for a look at "+path, err)
+		return found, h.failed("wait for a look at "+path, err)
 	}
 	defer release()
 	for range tries {
-		content, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) ([]byte, error) { return k.run(ctx, l, head) })
+		found, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) (found T, err error) {
+			p, bound, err := k.run(ctx, l)
+			if err != nil {
+				return found, err
+			}
+			defer func() { err = errors.Join(err, k.close(l, p)) }()
+			return f(l, p, k, bound)
+		})
 		if !errors.Is(err, errDisturbed) {
 			break
 		}
 	}
-	return content, err
+	return found, err
 }
 
-func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (content []byte, err error) {
+// run binds the path over a file of a new pool, which the caller closes unless there is an error.
+func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, bound location, err error) {
 	if k.host.hidesMounts.Load() {
-		return nil, ErrCannotTell
+		return p, bound, ErrCannotTell
 	}
 	if _, err := mounts(l, k.name); err != nil { // what can't be seen couldn't be unmounted
-		return nil, err
+		return p, bound, err
 	}
-	p, err := k.open(ctx, l)
-	if err != nil {
-		return nil, err
+	if p, err = k.open(ctx, l); err != nil {
+		return p, bound, err
 	}
-	defer func() { err = errors.Join(err, k.close(l, p)) }()
+	if bound, err = k.bound(l); err != nil {
+		err = errors.Join(err, k.close(l, p))
+	}
+	return p, bound, err
+}
+
+// bound is where the path really is, once it is bound over the first volume.
+func (k look) bound(l *libvirt.Libvirt) (location, error) {
 	bound, failed, err := k.bind(l, k.path)
-	if err != nil {
-		return nil, err
+	if err != nil || bound != (location{}) {
+		return bound, err
 	}
-	if bound == (location{}) {
-		control, refused, err := k.bind(l, path.Join(k.folder(), lookControl))
-		if err == nil && control == (location{}) {
-			// Whether a mount is hidden is known by a file of our own only: a tenant names the others. The mount command has not failed then,
-			// but what comes after it.
-			k.host.hidesMounts.Store(!isCode(refused, libvirt.ErrInternalError))
-			return nil, fmt.Errorf("%w: %w", ErrCannotTell, failed)
-		}
-		return nil, errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
+	control, refused, err := k.bind(l, path.Join(k.folder(), lookControl))
+	if err == nil && control == (location{}) {
+		// Whether a mount is hidden is known by a file of our own only: a tenant names the others. The mount command has not failed then,
+		// but what comes after it.
+		k.host.hidesMounts.Store(!isCode(refused, libvirt.ErrInternalError))
+		return bound, fmt.Errorf("%w: %w", ErrCannotTell, failed)
 	}
-	return k.read(l, p, bound, head)
+	return bound, errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
 }
 
 // open makes the pool, which has one user at a time: libvirt refuses a second one of its name.

@@ -138,3 +138,27 @@ func TestAccRegularFile_SeveralAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file is known by whatever path leads to it, and a second one of its content and name is another one. What is no file is not opened.
+func TestAccFile(t *testing.T) {
+	h, _ := hostA(t, acctest.Lab(t))
+	dir := writable(t)
+	root := filepath.Dir(dir)
+	plain, err := h.File(t.Context(), filepath.Join(dir, "plain"), 3)
+	if err != nil || string(plain.Head) != "pla" {
+		t.Fatalf("it begins with %q: %v", plain.Head, err)
+	}
+	for other, want := range map[string]string{
+		filepath.Join(dir, "beside"): "plain", filepath.Join(root, "parent", "plain"): "plain", "/proc/self/root" + filepath.Join(dir, "plain"): "plain",
+		filepath.Join(dir, "link"): "secret", filepath.Join(dir, "empty"): "", filepath.Join(dir, "fifo"): "", filepath.Join(dir, "null"): "",
+	} {
+		if is, err := h.File(t.Context(), other, 10); err != nil || string(is.Head) != want || (is.At == plain.At) != (want == "plain") {
+			t.Errorf("%s: %q, %v", other, is, err)
+		}
+	}
+	for _, other := range []string{"dangling", "missing", "folder"} {
+		if _, err := h.File(t.Context(), filepath.Join(dir, other), 0); !errors.Is(err, host.ErrNotFound) {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}

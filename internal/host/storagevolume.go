@@ -199,15 +199,13 @@ func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	return err
 }
 
-// isOver tells whether a volume may be over another one, by the path that its head names as its backing image.
-func (v StorageVolume) isOver(over func(backing string) bool) bool {
-	return v.Undescribed || v.Backing != "" && over(v.Backing)
-}
+// isOver reports whether the volume's header references a backing file, or may: libvirt can't follow some headers.
+func (v StorageVolume) isOver() bool { return v.Undescribed || v.Backing != "" }
 
-// Overlays are the volumes of all the host's pools that are over a volume, by the path that their heads name as their backing
-// image, and those that libvirt can't describe, whose heads are to be read. A pool that is not active can't be looked at, which is an error.
-func (h *Host) Overlays(ctx context.Context, of string, over func(backing string) bool) ([]StorageVolume, error) {
-	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) ([]StorageVolume, error) {
+// Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
+// headers must be read. A pool that is not active can't be listed, which is an error.
+func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
+	return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
 		pools, _, err := l.ConnectListAllStoragePools(1, 0)
 		if err != nil {
 			return nil, err
@@ -217,7 +215,7 @@ func (h *Host) Overlays(ctx context.Context, of string, over func(backing string
 			if isPassing(p) {
 				continue
 			}
-			in, err := volumesIn(ctx, l, p, func(v StorageVolume) bool { return v.isOver(over) })
+			in, err := volumesIn(ctx, l, p, StorageVolume.isOver)
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
 			}

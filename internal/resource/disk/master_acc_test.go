@@ -1,8 +1,10 @@
 package disk_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,5 +94,56 @@ func TestAccDisk_MasterOfManyMachines(t *testing.T) {
 	says("Apply complete", "apply", false, writer) // the overlay goes, and the machine comes, in one apply
 	says("Apply complete", "apply", false)
 	says("A master is read-only", "apply", true, overlays(1), writer)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// An overlay that was made by hand may reference its master by another path of that file. It is as much a master then.
+func TestAccDisk_MasterByAnotherPath(t *testing.T) {
+	l := acctest.Lab(t)
+	folder := filepath.Dir(file(l, "golden"))
+	dir := t.TempDir()
+	if err := errors.Join(os.Symlink(folder, filepath.Join(dir, "pool")), os.Symlink(file(l, "golden"), filepath.Join(dir, "latest"))); err != nil {
+		t.Fatal(err)
+	}
+	cli := acctest.NewCLI(t)
+	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("golden-2", blank)
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	for _, backing := range []string{filepath.Join(dir, "pool", "golden"), filepath.Join(dir, "latest"), "/proc/self/root" + file(l, "golden")} {
+		theirs := filepath.Join(folder, "theirs")
+		acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-F", "qcow2", "-b", backing, theirs, "1M").CombinedOutput())(t)
+		if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden"); err == nil ||
+			!message("other volumes are overlays of it, which would be lost with it: ssd/theirs").MatchString(out) {
+			t.Errorf("%s: %v:\n%s", backing, err, out)
+		}
+		cli.Write("main.tf", config+strings.Replace(writer, "running = false", "running = true", 1))
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("it is a master, and so read-only").MatchString(out) {
+			t.Errorf("%s: %v:\n%s", backing, err, out)
+		}
+		cli.Write("main.tf", config)
+		cli.Must("apply", "-auto-approve", "-no-color")
+		if err := os.Remove(theirs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Another file at the end of a link is none of it.
+	acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-F", "qcow2", "-b",
+		filepath.Join(dir, "pool", "golden-2"), filepath.Join(folder, "theirs"), "1M").CombinedOutput())(t)
+	xml := filepath.Join(dir, "rescue.xml")
+	if err := os.WriteFile(xml, fmt.Appendf(nil, `<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
+		<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`,
+		filepath.Join(dir, "latest")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, l, "create", xml)
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden"); err == nil ||
+		!message("a domain uses it by another path of that file: "+filepath.Join(dir, "latest")+" of domain rescue").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	virsh(t, l, "destroy", "rescue")
+	cli.Must("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden")
+	if err := os.Remove(filepath.Join(folder, "theirs")); err != nil {
+		t.Fatal(err)
+	}
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }

@@ -26,7 +26,7 @@ var errExternal = errors.New("nothing was changed, because somebody else works w
 type chains interface {
 	BlockJob(ctx context.Context, uuid, target string) (string, error)
 	Snapshots(ctx context.Context, uuid string) ([]string, error)
-	Overlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+	Overlays(ctx context.Context) ([]host.StorageVolume, error)
 }
 
 // completeExternal adds what only the host can tell of disks whose chain somebody else has changed: the names of snapshots, and what is below
@@ -50,7 +50,7 @@ func (l life) completeExternal(ctx context.Context, uuid string, all map[string]
 // completeChain follows what the heads of volumes name below an overlay, as far as the host's pools have them.
 func (l life) completeChain(ctx context.Context, e *domainxml.External) {
 	below := map[string]string{}
-	overlays, err := l.host.Overlays(ctx, e.Chain[0].Name, func(string) bool { return true })
+	overlays, err := l.host.Overlays(ctx)
 	if err != nil {
 		return // what was there before stays untouched in any case
 	}

@@ -37,7 +37,8 @@ type domains interface {
 	guard.Waiter
 	content.Locator
 	content.OpenFiles
-	KnownOverlays(ctx context.Context, of string, over func(backing string) bool) ([]host.StorageVolume, error)
+	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
+	content.Files
 	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	chains
 	Attach(ctx context.Context, uuid, deviceXML string) error

@@ -1,0 +1,49 @@
+package content
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// strangers lists the disks that domains of others have by another path of a file, and those that are overlays of it and in no storage pool,
+// where libvirt does not show them: a domain that is off does not show its chain. What virtclaim gave a domain has no such path.
+func strangers(ctx context.Context, h interface {
+	Files
+	Domains(ctx context.Context) ([]host.Domain, error)
+}, of string,
+) (linked, above []string, err error) {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, users := lowerFile(h, of), map[string]string{}
+	err = eachImage(domains, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
+		if i.Type == "file" && !isNoted(i) && path.Clean(i.Name) != path.Clean(of) {
+			users[path.Clean(i.Name)] = d.Name
+		}
+	})
+	for other, domain := range users {
+		if err != nil {
+			break
+		}
+		var is, over bool
+		is, over, err = file.relate(ctx, other)
+		switch disk := fmt.Sprintf("%s of domain %s", other, domain); {
+		case err != nil:
+			err = fmt.Errorf("whether the disk %s leads to %s is not known: %w", disk, of, err)
+		case is:
+			linked = append(linked, disk)
+		case over:
+			above = append(above, disk)
+		}
+	}
+	slices.Sort(linked)
+	slices.Sort(above)
+	return linked, above, err
+}
