@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -44,18 +46,30 @@ func CheckBacking(ctx context.Context, h Locator, chain []volume.Image) error {
 		case err != nil:
 			return err
 		case n == len(chain)-1 && named != "":
-			return fmt.Errorf("the head of the image %s names %q as its backing file, but %w", top.Name, named, ErrNamesBacking)
+			return fmt.Errorf("the head of the image %s names %q as its backing file, but %w", top.Name, Shown(named), ErrNamesBacking)
 		case n < len(chain)-1 && told && IsOther(named, top.Name, chain[n+1]):
 			return fmt.Errorf("the image %s is no overlay of %s any more, its head names %s as its backing file: %w",
-				top.Name, chain[n+1].Name, orNothing(named), ErrRebased)
+				top.Name, chain[n+1].Name, Shown(named), ErrRebased)
 		}
 	}
 	return nil
 }
 
-func orNothing(named string) string {
+// Shown is a reference to a backing file as it may be printed: without the query and the user of a URL and without options of QEMU's, which may
+// be secret.
+func Shown(named string) string {
 	if named == "" {
 		return "nothing"
+	}
+	if strings.HasPrefix(named, "json:") {
+		return strings.TrimSpace("a json: reference " + strings.Join(pathsIn(named, ""), " "))
+	}
+	if address, err := url.Parse(named); err == nil && address.Host != "" {
+		address.User, address.RawQuery, address.Fragment = nil, "", ""
+		return address.String()
+	}
+	if parts := strings.SplitN(named, ":", 3); hasProtocol(named) && len(parts) > 1 {
+		return parts[0] + ":" + parts[1]
 	}
 	return named
 }
@@ -98,10 +112,47 @@ func IsOther(named, overlay string, below volume.Image) bool {
 	case named == "" || strings.Contains(named, "://"):
 		return !below.IsRemote()
 	case hasProtocol(named): // such as json:
-		return !below.IsRemote() && !mayName(named, overlay, below.Name)
+		return !below.IsRemote() && !isPlain(named, overlay, below)
 	}
 	same, clear := volume.SameMaster(volume.Image{Type: "file", Name: named, Hosts: below.Hosts}, below)
 	return clear && !same
+}
+
+// isPlain reports whether a json: reference is to an image as it is: its file in its format, and nothing beside, such as an offset or another
+// image above it.
+func isPlain(named, overlay string, below volume.Image) bool {
+	var is map[string]any
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(named, "json:")), &is); err != nil {
+		return false
+	}
+	files := flatten(is)
+	for key, value := range files {
+		switch last := key[strings.LastIndex(key, ".")+1:]; {
+		case strings.Trim(strings.TrimSuffix(key, last), "file.") != "":
+			return false // such as backing.
+		case last == "driver" && slices.Contains([]any{"file", "host_device", below.Format}, value):
+		case last == "filename" && mayName(fmt.Sprint(value), overlay, below.Name):
+		default:
+			return false
+		}
+	}
+	return len(files) > 0
+}
+
+// flatten writes objects within an object as QEMU does, as keys with dots.
+func flatten(object map[string]any) map[string]any {
+	all := map[string]any{}
+	for key, value := range object {
+		inner, isObject := value.(map[string]any)
+		if !isObject {
+			all[key] = value
+			continue
+		}
+		for below, value := range flatten(inner) {
+			all[key+"."+below] = value
+		}
+	}
+	return all
 }
 
 // mayName reports whether the backing file that an overlay's header references may be the file of that path. A json: reference contains

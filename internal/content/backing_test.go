@@ -13,7 +13,7 @@ import (
 // Only what is known to be another image is one: network storage is never named, and has many names.
 func TestIsOther(t *testing.T) {
 	const byPath = "/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-iqn.2001-04.com.example:disk-lun-1"
-	local := volume.Image{Type: "file", Name: "/ssd/lower", Hosts: []string{"a"}}
+	local := volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/lower", Hosts: []string{"a"}}
 	bound := volume.Image{Type: "block", Name: "/dev/vg/lower", Hosts: []string{"a", "b"}, Binding: "b"}
 	unit := volume.Image{Type: "network", Protocol: "iscsi", Name: "iqn.2001-04.com.example:disk/1"}
 	attached := volume.Image{Type: "block", Name: byPath, Hosts: []string{"a"}}
@@ -36,6 +36,11 @@ func TestIsOther(t *testing.T) {
 		{`json:{"driver":"qcow2","file":{"driver":"file","filename":"\u002fssd\u002flower"}}`, local, false},
 		{`json:{"driver":"raw","file":{"driver":"nbd","server":{"type":"unix","path":"/run/x"}}}`, local, true},
 		{`json:{"driver":"file","filename":"/other/lower"}`, local, true},
+		{`json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/other"},"backing":{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/lower"}}}`, local, true},
+		{`json:{"driver":"raw","offset":65536,"file":{"driver":"file","filename":"/ssd/lower"}}`, local, true},
+		{`json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/lower"},"data-file":{"driver":"file","filename":"/ssd/lower"}}`, local, true},
+		{`json:{"driver":"quorum","children":["/ssd/lower"]}`, local, true},
+		{`json:{`, local, true},
 		{"nbd:unix:/run/x", local, true},
 		{`json:{"driver":"iscsi"}`, unit, false},
 		{"/dev/vg/lower", bound, false},
@@ -120,6 +125,22 @@ func TestRecognizeImage_DataFile(t *testing.T) {
 		i := volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/root", Generation: id}
 		if err := content.RecognizeImage(t.Context(), h, i); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A reference is printed without what may be secret in it.
+func TestShown(t *testing.T) {
+	for named, want := range map[string]string{
+		"": "nothing", "/ssd/lower": "/ssd/lower", "lower": "lower", "file:/ssd/lower": "file:/ssd/lower",
+		"https://user:secret@host/x.qcow2?sig=secret#secret":                                      "https://host/x.qcow2",
+		`json:{"driver":"https","url":"https://user:secret@host/x","cookie":"s=secret"}`:          "a json: reference",
+		`json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/lower"},"key":"secret"}`: "a json: reference /ssd/lower",
+		"rbd:pool/image:id=admin:key=secret:mon_host=1.2.3.4":                                     "rbd:pool/image",
+		"nbd:unix:/run/x:exportname=secret":                                                       "nbd:unix",
+	} {
+		if got := content.Shown(named); got != want {
+			t.Errorf("%q is shown as %q", named, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package content
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -16,11 +17,12 @@ type OpenFiles interface {
 }
 
 // HasOpen reports whether a running domain that writes to an image has the file open that the image's path names now. QEMU continues with a
-// file that was deleted or replaced, and the domain does not show it. QEMU's lock does, because it is on the file and not on the name. If
-// proven is false, the lock could not be checked, and open is assumed. A claim's file that is no longer a regular file is an error.
+// file that was deleted or replaced, and the domain does not show it. QEMU's lock does, because it is on the file and not on the name; it does
+// not show whose it is, see guard.CheckSoleWriter. A claim's file that is no longer a regular file is an error, and so is one that can't be
+// opened: the guest's can.
 //
-// SELinux hosts are not checked: libvirt would relabel the file, and its guest could no longer write to it. A claim's file keeps its owner,
-// because a link may have replaced it.
+// SELinux hosts are not checked: libvirt would relabel the file, and its guest could no longer write to it. There open is assumed, and proven is
+// false. A claim's file keeps its owner, because a link may have replaced it.
 func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven bool, err error) {
 	if err := Recheck(ctx, h, []volume.Image{i}); err != nil {
 		return false, false, err
@@ -33,6 +35,9 @@ func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven boo
 	if _, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, false, keepsOwner)); refused == nil {
 		return false, true, nil // no process writes to it
 	}
-	_, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, true, keepsOwner))
-	return true, refused == nil, context.Cause(ctx) // only the lock refused the first one if this one opens the file
+	// Only the lock refused the first one if this one opens the file.
+	if _, err = h.Capacity(ctx, domainxml.ReaderXML(i.Name, true, keepsOwner)); err != nil {
+		return false, false, fmt.Errorf("the host can't open %s, which may have been replaced: %w", i.Name, err)
+	}
+	return true, true, nil
 }

@@ -30,10 +30,12 @@ func (f *openFile) RegularFile(context.Context, string, int) ([]byte, error) {
 
 func (f *openFile) Labels(context.Context) ([]string, error) { return f.labels, nil }
 
+var errRefused = errors.New("refused")
+
 func (f *openFile) Capacity(_ context.Context, diskXML string) (int64, error) {
 	f.asked = diskXML
 	if f.unreadable || f.locked && !strings.Contains(diskXML, "<shareable>") {
-		return 0, errors.New("refused")
+		return 0, errRefused
 	}
 	return 1, nil
 }
@@ -51,7 +53,7 @@ func TestHasOpen(t *testing.T) {
 	}{
 		"a disk that is locked":        {openFile{labels: []string{"dac"}, locked: true}, disk, true, true, "<source file=\"/ssd/d\"></source>", nil},
 		"a disk without a writer":      {openFile{labels: []string{"dac"}}, disk, false, true, "<readonly></readonly>", nil},
-		"a disk that can't be opened":  {openFile{unreadable: true}, disk, true, false, "<shareable>", nil},
+		"a disk that can't be opened":  {openFile{unreadable: true}, disk, false, false, "<shareable>", errRefused},
 		"a claim's file, locked":       {openFile{labels: []string{"dac"}, locked: true}, claim, true, true, `<seclabel model="dac" relabel="no">`, nil},
 		"a claim's file, without DAC":  {openFile{}, claim, false, true, `<source file="/claim/disk.img"></source>`, nil},
 		"a claim's file, now a link":   {openFile{linked: true}, claim, false, false, "", host.ErrNotRegular},

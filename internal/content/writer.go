@@ -23,7 +23,7 @@ type overlaid interface {
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
 func CheckWriter(ctx context.Context, h overlaid, path string) error {
-	names, err := OverlaysOf(ctx, h, path)
+	names, err := KnownOverlaysOf(ctx, h, path)
 	if err != nil || len(names) == 0 {
 		return err
 	}
@@ -34,18 +34,35 @@ func CheckWriter(ctx context.Context, h overlaid, path string) error {
 }
 
 // OverlaysOf lists the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not,
-// and such disks of other domains that are in no pool.
-func OverlaysOf(ctx context.Context, h overlaid, path string) (names []string, err error) {
-	named, err := h.KnownOverlays(ctx, path)
+// and such disks of other domains that are in no pool. A pool that is not active is an error.
+func OverlaysOf(ctx context.Context, h interface {
+	overlaid
+	Overlays(ctx context.Context) ([]host.StorageVolume, error)
+}, path string,
+) (names []string, err error) {
+	volumes, err := h.Overlays(ctx)
 	if err != nil {
 		return nil, err
 	}
-	overlays, err := trueOverlays(ctx, h, named, lowerFile(h, path), func(volume.Image) bool { return true }) // a guest's head is to stop no other start
+	return overlaysAmong(ctx, h, path, volumes)
+}
+
+// KnownOverlaysOf is OverlaysOf without the pools that are not active, as far as libvirt knows the others.
+func KnownOverlaysOf(ctx context.Context, h overlaid, path string) ([]string, error) {
+	known, err := h.KnownOverlays(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return overlaysAmong(ctx, h, path, known)
+}
+
+func overlaysAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
+	overlays, err := trueOverlays(ctx, h, volumes, lowerFile(h, path), func(volume.Image) bool { return true }) // a guest's head is to stop no other start
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range overlays {
 		names = append(names, o.Pool+"/"+o.Name)
-	}
-	if err != nil {
-		return names, err
 	}
 	_, above, err := strangers(ctx, h, path)
 	return append(names, above...), err

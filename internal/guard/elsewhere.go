@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -91,12 +92,14 @@ func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, h
 	return found, nil
 }
 
-// isGiven tells whether an image that a domain of another host has is the very one: its identity, or its binding, is noted there.
+// isGiven tells whether an image that a domain of another host has is the very one: its identity, or its binding, is noted there. A file at
+// another path that was noted for other hosts is a copy: a migrated domain keeps the note of the host that it came from.
 func isGiven(image volume.Image) func(volume.Image) bool {
 	id := volume.ParseBinding(image.Binding).ID
 	return func(i volume.Image) bool {
 		if image.Generation != "" && i.Generation != "" {
-			return !volume.IsRemade(image, i)
+			isNotedHere := len(i.Hosts) == 0 || slices.ContainsFunc(image.Hosts, func(key string) bool { return slices.Contains(i.Hosts, key) })
+			return !volume.IsRemade(image, i) && (isNotedHere || path.Clean(i.Name) == path.Clean(image.Name))
 		}
 		i.Hosts = image.Hosts
 		return id != "" && volume.ParseBinding(i.Binding).ID == id && volume.Overlap(image, i)

@@ -60,6 +60,8 @@ func TestCheckElsewhere(t *testing.T) {
 		"one that is off there":                 {data, domains{"c": user(t, "db", high, "me", "ready", data)}, nil, "", "host c has its definition. If only"},
 		"one whose folder is mounted elsewhere": {data, domains{"b": live(user(t, "db", high, "me", "ready", moved))}, nil, "", "host b runs it"},
 		"one whose path was rewritten":          {data, domains{"b": rewritten}, nil, "", "host b runs it"},
+		"one with a copy of the disk":           {data, domains{"b": live(user(t, "db", high, "me", "ready", at("b", moved)))}, nil, "", ""},
+		"one with a file of that path":          {data, domains{"b": live(user(t, "db", high, "me", "ready", at("b", data)))}, nil, "", "host b runs it"},
 		"one with another disk of that path":    {data, domains{"b": live(user(t, "db", high, "me", "ready", other))}, nil, "", ""},
 		"one of others with that path":          {data, domains{"b": live(unmarked)}, nil, "", ""},
 		"one with a copy of the metadata":       {data, domains{"b": live(copied)}, nil, "", ""},
@@ -119,4 +121,10 @@ func TestCheckTaken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// at is an image that is for another host.
+func at(key string, i volume.Image) volume.Image {
+	i.Hosts = []string{key}
+	return i
 }

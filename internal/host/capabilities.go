@@ -36,12 +36,14 @@ func (h *Host) Labels(ctx context.Context) (models []string, err error) {
 }
 
 func (h *Host) capabilities(ctx context.Context) (libvirtxml.Caps, error) {
-	return call(ctx, h, "ask for the capabilities", func(l *libvirt.Libvirt) (caps libvirtxml.Caps, err error) {
-		text, err := l.ConnectGetCapabilities()
-		if err != nil {
-			return caps, err
-		}
-		err = caps.Unmarshal(text)
+	return call(ctx, h, "ask for the capabilities", capabilities)
+}
+
+func capabilities(l *libvirt.Libvirt) (caps libvirtxml.Caps, err error) {
+	text, err := l.ConnectGetCapabilities()
+	if err != nil {
 		return caps, err
-	})
+	}
+	err = caps.Unmarshal(text)
+	return caps, err
 }

@@ -18,7 +18,9 @@ const mountTable = "/proc/self/mountinfo"
 type mount struct {
 	// target is where it is mounted; source is what was mounted, as mount(8) lists it.
 	target, source string
-	options        []string
+	// kind is the type of its filesystem.
+	kind    string
+	options []string
 	location
 }
 
@@ -41,15 +43,22 @@ func parseMounts(table string) (found []mount) {
 		if dash < 6 || len(fields) < dash+3 {
 			continue
 		}
-		m := mount{target: unescape(fields[4]), source: unescape(fields[dash+2]), options: strings.Split(fields[5], ",")}
+		m := mount{target: unescape(fields[4]), source: unescape(fields[dash+2]), kind: fields[dash+1], options: strings.Split(fields[5], ",")}
 		m.location = location{filesystem: fields[2], source: m.source, path: unescape(fields[3])}
-		if kind := fields[dash+1]; kind == "nfs" || kind == "nfs4" {
+		if m.kind == "nfs" || m.kind == "nfs4" {
 			// The kernel writes the whole path into the source of each mount, also of a bind of a part, and gives / for its root.
 			m.location = location{filesystem: fields[2], path: filepath.Join(m.source, unescape(fields[3]))}
 		}
 		found = append(found, m)
 	}
 	return found
+}
+
+// refusesRoot reports whether the filesystem may refuse the host's root to open a regular file, as a server does (root_squash) or a program. No
+// other filesystem does.
+func (m mount) refusesRoot() bool {
+	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "gpfs", "beegfs", "pvfs2"}, m.kind) ||
+		strings.HasPrefix(m.kind, "fuse")
 }
 
 // mountsAt are the mounts at a target, the top one first.

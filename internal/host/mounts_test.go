@@ -18,8 +18,8 @@ func TestMountsAt(t *testing.T) {
 33 22 0:51 / /run/x rw
 `
 	want := []mount{
-		{target: "/run/x", source: "server:/with space", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "", "server:/with space"}},
-		{target: "/run/x", source: "/dev/vda", options: []string{"rw", "nosuid"}, location: location{"254:0", "/dev/vda", "/claims/a"}},
+		{target: "/run/x", source: "server:/with space", kind: "nfs4", options: []string{"rw", "nosuid", "nosymfollow"}, location: location{"0:50", "", "server:/with space"}},
+		{target: "/run/x", source: "/dev/vda", kind: "ext4", options: []string{"rw", "nosuid"}, location: location{"254:0", "/dev/vda", "/claims/a"}},
 	}
 	found := mountsAt(parseMounts(table), "/run/x")
 	if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
@@ -71,7 +71,7 @@ func TestParseMounts_SpacesInNames(t *testing.T) {
 	for _, space := range []string{"\u00a0", "\u0085", "\u2003", "\u3000", "\v", "\f", "\r"} {
 		folder := strings.ReplaceAll("/tenant/x_/run/x_rw_-_ext4_/dev/loop0_rw", "_", space)
 		found := parseMounts("22 1 254:0 " + folder + " /pods/1 rw shared:1 - ext4 /dev/vda rw\n")
-		want := []mount{{target: "/pods/1", source: "/dev/vda", options: []string{"rw"}, location: location{"254:0", "/dev/vda", folder}}}
+		want := []mount{{target: "/pods/1", source: "/dev/vda", kind: "ext4", options: []string{"rw"}, location: location{"254:0", "/dev/vda", folder}}}
 		if diff := cmp.Diff(want, found, cmp.AllowUnexported(mount{}, location{})); diff != "" {
 			t.Errorf("%q: %s", space, diff)
 		}
@@ -107,5 +107,15 @@ func TestReadUpTo(t *testing.T) {
 	}
 	if _, err := readUpTo(65536, func(int) ([]byte, error) { return nil, short }); !errors.Is(err, short) {
 		t.Error("nothing can be read:", err)
+	}
+}
+
+// Only a server, or a program, refuses the host's root a regular file.
+func TestMount_RefusesRoot(t *testing.T) {
+	for kind, want := range map[string]bool{"nfs4": true, "cifs": true, "fuse.glusterfs": true, "ceph": true, "ext4": false, "xfs": false, "overlay": false, "tmpfs": false} {
+		found := parseMounts("22 1 0:1 / /pods/1 rw shared:1 - " + kind + " source rw\n")
+		if got := found[0].refusesRoot(); got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
 	}
 }

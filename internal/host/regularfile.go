@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,19 +132,22 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePoo
 	if p, err = k.open(ctx, l); err != nil {
 		return p, bound, err
 	}
-	if bound, err = k.bound(l); err != nil {
+	if bound, err = k.bound(l, p); err != nil {
 		err = errors.Join(err, k.close(l, p))
 	}
 	return p, bound, err
 }
 
 // bound is where the path really is, once it is bound over the first volume.
-func (k look) bound(l *libvirt.Libvirt) (location, error) {
+func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error) {
 	bound, failed, err := k.bind(l, k.path)
 	if err != nil || bound != (location{}) {
 		return bound, err
 	}
 	control, refused, err := k.bind(l, path.Join(k.folder(), lookControl))
+	if err == nil && control == (location{}) && !k.stands(l, p) {
+		return bound, errDisturbed
+	}
 	if err == nil && control == (location{}) {
 		// Whether a mount is hidden is known by a file of our own only: a tenant names the others. The mount command has not failed then,
 		// but what comes after it.
@@ -241,7 +245,8 @@ func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, he
 	if err != nil {
 		return nil, err
 	}
-	if at := mountsAt(seen, target); len(at) == 0 || at[0].location != bound {
+	at := mountsAt(seen, target)
+	if len(at) == 0 || at[0].location != bound {
 		return nil, errDisturbed
 	}
 	switch named := locate(seen, k.path); {
@@ -249,14 +254,35 @@ func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, he
 		return nil, fmt.Errorf("%w: it, or a folder above it, is a symbolic link to %q", ErrNotRegular, bound.path)
 	case isCode(opened, libvirt.ErrInternalError):
 		return nil, fmt.Errorf("%w: %w", ErrNotRegular, opened) // libvirt does not open a FIFO or a socket
-	case isCode(opened, libvirt.ErrSystemError):
-		// The mount lets nobody open a device, which QEMU does not take for a file; or its server does not let root in.
+	case isCode(opened, libvirt.ErrSystemError) && (at[0].refusesRoot() || hasSELinux(l)):
 		return nil, fmt.Errorf("%w: %w", ErrCannotTell, opened)
+	case isCode(opened, libvirt.ErrSystemError):
+		return nil, fmt.Errorf("%w: %w", ErrNotRegular, opened) // the mount lets nobody open a device
 	case opened == nil && size == 0: // such as the volume itself
 		return nil, fmt.Errorf("%w: it is empty", ErrNotRegular)
 	default:
 		return content, opened
 	}
+}
+
+// stands reports whether the pool has its volumes, as libvirt sees their files now.
+func (k look) stands(l *libvirt.Libvirt, p libvirt.StoragePool) bool {
+	for _, name := range []string{lookBound, lookControl} {
+		v, err := l.StorageVolLookupByName(p, name)
+		if err == nil {
+			_, _, _, err = l.StorageVolGetInfo(v)
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// hasSELinux reports whether SELinux may refuse libvirt to open a file.
+func hasSELinux(l *libvirt.Libvirt) bool {
+	caps, err := capabilities(l)
+	return err == nil && slices.ContainsFunc(caps.Host.SecModel, func(m libvirtxml.CapsHostSecModel) bool { return m.Name == "selinux" })
 }
 
 // close ends the mounts and the pool.

@@ -73,7 +73,7 @@ func TestAccRegularFile(t *testing.T) {
 	for name, want := range map[string]error{
 		"plain": nil, "waits": nil, "empty": host.ErrNotRegular, "folder": host.ErrNotRegular, "link": host.ErrNotRegular,
 		"beside": host.ErrNotRegular, "dangling": host.ErrNotRegular, "fifo": host.ErrNotRegular, "socket": host.ErrNotRegular,
-		"null": host.ErrCannotTell, "missing": host.ErrNotFound, "../parent/plain": host.ErrNotRegular, "folder/missing": host.ErrNotFound,
+		"null": host.ErrNotRegular, "missing": host.ErrNotFound, "../parent/plain": host.ErrNotRegular, "folder/missing": host.ErrNotFound,
 	} {
 		if err := look(t, h, filepath.Join(dir, name)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)

@@ -30,6 +30,8 @@ type Record struct {
 	Nonces   []string
 	Mode     volume.AccessMode
 	ClaimUID string
+	// Remade tells that the claim was made again, and that the binding has not gone on with it yet.
+	Remade bool
 	// Unreadable is why the record can't be understood; nil when it can. Such a record is somebody's, in some mode.
 	Unreadable error
 }
@@ -42,6 +44,7 @@ type stored struct {
 	Nonces   []string          `json:"nonces"`
 	Mode     volume.AccessMode `json:"mode"`
 	ClaimUID string            `json:"claimUID"`
+	Remade   bool              `json:"remade,omitempty"`
 }
 
 // Look gives the records on a claim, sorted by id. Those made for a claim of another UID came along with a backup or a
@@ -99,7 +102,7 @@ func parse(id, value string) Record {
 	if err != nil {
 		return Record{ID: id, Unreadable: err}
 	}
-	return Record{ID: id, Owner: s.Owner, Name: s.Name, Nonces: s.Nonces, Mode: s.Mode, ClaimUID: s.ClaimUID}
+	return Record{ID: id, Owner: s.Owner, Name: s.Name, Nonces: s.Nonces, Mode: s.Mode, ClaimUID: s.ClaimUID, Remade: s.Remade}
 }
 
 func (s stored) check() error {
@@ -117,7 +120,7 @@ func (s stored) check() error {
 }
 
 func (r Record) value() string {
-	text, _ := json.Marshal(stored{r.Owner, r.Name, r.Nonces, r.Mode, r.ClaimUID}) // which can't fail for strings
+	text, _ := json.Marshal(stored{r.Owner, r.Name, r.Nonces, r.Mode, r.ClaimUID, r.Remade}) // which can't fail for strings
 	return string(text)
 }
 

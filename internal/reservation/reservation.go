@@ -36,6 +36,8 @@ type Binding struct {
 	Mode  volume.AccessMode
 	// ClaimUID is that of the claim that was resolved.
 	ClaimUID string
+	// Remade tells that the claim was made again, and that the binding has not gone on with it yet.
+	Remade bool
 	// InState tells that the binding has held the claim before: what is on record instead of it is no predecessor.
 	InState bool
 }
@@ -109,7 +111,7 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	if against := b.against(records); len(against) > 0 {
 		return Record{}, heldError(claim, b.Mode, against)
 	}
-	mine := Record{ID: b.ID, Owner: b.Owner, Name: b.Name, Nonces: []string{b.Nonce}, Mode: b.Mode, ClaimUID: b.ClaimUID}
+	mine := Record{ID: b.ID, Owner: b.Owner, Name: b.Name, Nonces: []string{b.Nonce}, Mode: b.Mode, ClaimUID: b.ClaimUID, Remade: b.Remade}
 	there, ok := find(records, b.ID)
 	if !ok {
 		return mine, nil
@@ -138,7 +140,7 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 // unless machines have the storage from that. Then it is another state's.
 func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, contest Contest) (Record, error) {
 	mine := there
-	mine.Mode, mine.Nonces = b.Mode, there.Nonces[:n+1]
+	mine.Mode, mine.Nonces, mine.Remade = b.Mode, there.Nonces[:n+1], b.Remade
 	if n+1 == len(there.Nonces) {
 		return mine, nil
 	}

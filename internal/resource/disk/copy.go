@@ -113,6 +113,9 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	}
 	for _, u := range users {
 		if u.Live && !read(u) {
+			if failed := checkGuest(ctx, h, u, own.Images[0]); failed != nil {
+				return failed
+			}
 			if err == nil {
 				err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
 			}
@@ -140,7 +143,30 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err := content.CheckBacking(ctx, h, own.Images); err != nil { // QEMU would open what the head names
 		return err
 	}
+	if err := content.Recheck(ctx, h, own.Images); err != nil { // or what a pod has put in the place of a claim's file
+		return err
+	}
 	return resize(ctx, h, is, own, size)
+}
+
+// checkGuest refuses to grow a disk through a running domain that has something else: the file in another format, or one that was deleted or
+// replaced.
+func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) error {
+	if is := u.Image().Format; is != top.Format {
+		return fmt.Errorf("%w: domain %s has it open as %s, and it is %s: what the domain would grow is the file. Take it out of that domain first "+
+			"(virsh detach-disk)", guard.ErrInUse, u.Domain, is, top.Format)
+	}
+	if proven, err := content.ProvesItself(ctx, h, top); proven || err != nil {
+		return err
+	}
+	if err := guard.CheckSoleWriter(ctx, h.Key, h, top, u.UUID); err != nil {
+		return err
+	}
+	if open, _, err := content.HasOpen(ctx, h, top); open || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: domain %s writes to a file that had the name %s and was deleted or replaced by hand. To save what its guest has written: %s. "+
+		"To go on without it, shut that machine down", guard.ErrInUse, u.Domain, top.Name, guard.Rescue(u.Domain, u.Device.Target))
 }
 
 // resize is for a disk that no machine runs on. QEMU is told in which format it is, and what is below it: what its head says of that, others

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -95,7 +96,25 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 			return err
 		}
 	}
-	return r.collect(ctx, h, m, diags) // its entry in the ledger stays: the volume may come back, as with a pool that is not mounted
+	return nil // its entry in the ledger stays, and so does an image that it shares: the volume may come back, as with a pool that is not mounted
+}
+
+// warnOfOverlays reports whether volumes are overlays of a disk that is gone: it stays in the state then. A blank disk in its place would be the
+// end of all of them, which lack nothing once the file is back, as when its filesystem is mounted again.
+func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) bool {
+	own, known := m.made(ctx, diags)
+	if !known {
+		return false
+	}
+	names, err := content.KnownOverlaysOf(ctx, h, own.Images[0].Name)
+	if err != nil || len(names) == 0 {
+		return false
+	}
+	diags.AddWarning(fmt.Sprintf("Disk %s is gone, and is a master", m.ID.ValueString()), fmt.Sprintf(
+		"On host %s, the file of disk %s is not in storage pool %s any more, and these are overlays of it: %s. It is not created again: over another "+
+			"content the overlays would be worth nothing. Restore the file, for example by mounting the filesystem of the pool. To do without it, "+
+			"destroy the overlays first.", m.Host.ValueString(), m.Name.ValueString(), m.Pool.ValueString(), strings.Join(names, ", ")))
+	return true
 }
 
 // warnOfWriters says which machines run with the file of a disk that its pool does not have any more: as long as they run, what they wrote

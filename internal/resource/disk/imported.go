@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -40,7 +39,7 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 	} else if below := master.Images[0]; !isBacking(v.Backing, below) {
 		diags.AddAttributeError(sourcePath, "Another master than it was made over", fmt.Sprintf(
 			"The imported disk %s is an overlay of %s, as its head says, and can't be laid over %s. Give it the source and the copy_mode "+
-				"that it was made with.", state.ID.ValueString(), cmp.Or(v.Backing, "nothing"), below.Name))
+				"that it was made with.", state.ID.ValueString(), content.Shown(v.Backing), below.Name))
 	}
 	if !diags.HasError() {
 		r.checkChain(ctx, h, plan, state, v, diags)
@@ -54,11 +53,11 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 	case m.kind() == fromContainer && !shared:
 		diags.AddAttributeError(childPath(fromContainer), "Not made from a container image", fmt.Sprintf(
 			"A disk from a container image is an overlay of the image that such disks share, but the imported disk %s is an overlay of %s, "+
-				"as its head says. Give it the source that it was made with, or none if it was blank.", state.ID.ValueString(), cmp.Or(backing, "nothing")))
+				"as its head says. Give it the source that it was made with, or none if it was blank.", state.ID.ValueString(), content.Shown(backing)))
 	case m.kind() != fromContainer && backing != "":
 		diags.AddAttributeError(m.masterPath(), "An overlay without its master", fmt.Sprintf(
 			"The imported disk %s is an overlay of %s, as its head says: whoever does not know that could write below it. Give it the "+
-				"source and the copy_mode that it was made with.", state.ID.ValueString(), backing))
+				"source and the copy_mode that it was made with.", state.ID.ValueString(), content.Shown(backing)))
 	}
 }
 

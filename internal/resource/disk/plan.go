@@ -277,6 +277,9 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	if !ok || !known || is.Images[0].Name == "" {
 		return false
 	}
+	if m.CopyMode.ValueString() == string(volume.Clone) {
+		was.Images[0].Generation = is.Images[0].Generation // a clone needs nothing of a master that is created again, or deleted by hand
+	}
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {
 		diags.AddAttributeError(sourcePath, "Is it another master?", fmt.Sprintf(

@@ -44,8 +44,10 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 func (l life) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
 	var disks []volume.Image
 	for _, key := range keys {
-		if top := topOf(want.Disks[key].Volume); top.AccessMode == volume.WriteExclusive && (top.Generation != "" || top.Binding != "") {
-			disks = append(disks, top)
+		for _, i := range want.Disks[key].Volume.Uses() {
+			if i.AccessMode == volume.WriteExclusive && (i.Generation != "" || i.Binding != "") {
+				disks = append(disks, i)
+			}
 		}
 	}
 	return l.all.CheckTaken(ctx, l.key, disks)
@@ -69,6 +71,11 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	}
 	if err := content.Recheck(ctx, l.host, e.Images); err != nil {
 		return err
+	}
+	for _, key := range keys {
+		if err := l.checkSharers(ctx, uuid, topOf(want.Disks[key].Volume)); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
 	}
 	if err := l.checkMasters(ctx, uuid, want, keys); err != nil {
 		return err

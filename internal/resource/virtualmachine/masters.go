@@ -27,10 +27,14 @@ func (l life) checkMasters(ctx context.Context, uuid string, want domainxml.Mach
 	return nil
 }
 
-// writes tells whether a guest writes to a disk of a storage pool. A claim's storage has a mode that says who may.
+// writes tells whether a guest writes to what may be a master: a disk of a storage pool, or a file or device that is bound write-exclusive. No
+// header names network storage, and nothing that is bound write-shared is a master.
 func writes(d domainxml.Disk) bool {
-	return len(d.Volume.Images) > 0 && d.Volume.Images[0].IsDisk() && d.Volume.Images[0].AccessMode != volume.ReadShared &&
-		!d.ReadOnly && !d.Ephemeral && !domainxml.IsDrive(d.Device)
+	if len(d.Volume.Images) == 0 || d.ReadOnly || d.Ephemeral || domainxml.IsDrive(d.Device) {
+		return false
+	}
+	top := d.Volume.Images[0]
+	return top.IsDisk() && top.AccessMode != volume.ReadShared || top.Binding != "" && top.Type != "network" && top.AccessMode == volume.WriteExclusive
 }
 
 // awaitNoOverlay returns when no volume is an overlay of a file, or else says which are.

@@ -14,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -70,7 +71,7 @@ func (f openFile) isOfClaim() bool { return f.Volume.Images[0].Binding != "" }
 
 // isGone asks the host about an open file. Where the file does not prove itself what it is, a process is started there that proves whether it
 // is the guest's.
-func (l life) isGone(ctx context.Context, f openFile) (bool, error) {
+func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error) {
 	top := f.Volume.Images[0]
 	if top.IsDisk() && !f.isUnnoted() {
 		gone, err := content.IsGone(ctx, l.host, top)
@@ -80,6 +81,9 @@ func (l life) isGone(ctx context.Context, f openFile) (bool, error) {
 		if proven, err := content.ProvesItself(ctx, l.host, top); proven || err != nil {
 			return false, err
 		}
+	}
+	if err := guard.CheckSoleWriter(ctx, l.key, l.host, top, uuid); err != nil {
+		return false, err
 	}
 	is, _, err := content.HasOpen(ctx, l.host, top)
 	return !is, err
@@ -104,7 +108,7 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 		if !restarts && !slices.Contains(loses, f.Key) && !f.isUnnoted() {
 			return false, nil
 		}
-		return l.isGone(ctx, f)
+		return l.isGone(ctx, uuid, f)
 	})
 	if err != nil {
 		return err
@@ -120,6 +124,57 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 		return nil
 	}
 	return fmt.Errorf("%w: %s", errOpen, strings.Join(why, "\n\n"))
+}
+
+// checkClaims refuses to end a running guest that has the file of a claim open which was deleted or replaced: the claim stays, and its user
+// expects there what the guest has written. To shut the machine down is consent.
+func (l life) checkClaims(ctx context.Context, uuid, name string) error {
+	state, err := l.host.State(ctx, uuid)
+	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	none := func(string) volume.Image { return volume.Image{} }
+	all, err := openFiles(live, none, func(f openFile) (bool, error) {
+		if !f.isOfClaim() {
+			return false, nil
+		}
+		return l.isGone(ctx, uuid, f)
+	})
+	if err != nil {
+		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errOpen, all[0].explain(name))
+}
+
+// checkSharers refuses a file of a claim that another running machine shares, if that writes to one that had the name before.
+func (l life) checkSharers(ctx context.Context, uuid string, i volume.Image) error {
+	if i.Type != "file" || i.Binding == "" || i.AccessMode != volume.WriteShared {
+		return nil
+	}
+	users, err := guard.Users(ctx, l.key, l.host, i)
+	if err != nil {
+		return err
+	}
+	n := slices.IndexFunc(users, func(u guard.Use) bool { return u.Live && u.UUID != uuid && u.Depth == 0 && u.Device.Writes() })
+	if n < 0 {
+		return nil
+	}
+	if open, _, err := content.HasOpen(ctx, l.host, i); open || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: domain %s has %s, too, and writes to a file that had that name and was deleted or replaced, by hand or by a pod. To save what its "+
+		"guest has written: %s. To go on without that, shut it down first", guard.ErrInUse, users[n].Domain, i.Name,
+		guard.Rescue(users[n].Domain, users[n].Device.Target))
 }
 
 // explain says what the guest goes on with, and what to do.

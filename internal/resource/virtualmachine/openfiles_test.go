@@ -25,12 +25,14 @@ type withFiles struct {
 	locked bool
 }
 
-func (h *withFiles) Capacity(context.Context, string) (int64, error) {
-	if h.locked {
+func (h *withFiles) Capacity(_ context.Context, xml string) (int64, error) {
+	if h.locked && !strings.Contains(xml, "<shareable>") {
 		return 0, errors.New("refused")
 	}
 	return 1, nil
 }
+
+func (h *withFiles) Domains(context.Context) ([]host.Domain, error) { return nil, h.err }
 
 func (h *withFiles) Labels(context.Context) ([]string, error) { return nil, h.err }
 

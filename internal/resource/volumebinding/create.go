@@ -66,6 +66,9 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 
 // take reserves the claim, gives the hosts the credentials, and measures what no claim tells the size of.
 func (r *binding) take(ctx context.Context, m model, own holding, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put deposit, err error) {
+	if err := r.checkReplaced(ctx, v.Images[0]); err != nil {
+		return put, err
+	}
 	if err := r.reserve(ctx, m, own, *v, diags); err != nil {
 		return put, err
 	}

@@ -144,5 +144,5 @@ func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own h
 
 // holdingOf is what the record on a claim tells of its binding, of the last one where there are two.
 func holdingOf(record reservation.Record) holding {
-	return holding{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Reserved: true}
+	return holding{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Remade: record.Remade, Reserved: true}
 }

@@ -45,6 +45,9 @@ func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (ope
 	if err != nil {
 		return false, false, err
 	}
+	if err := guard.CheckSoleWriter(ctx, u.Host, h, i, u.UUID); err != nil {
+		return false, false, err
+	}
 	if open, proven, err = content.HasOpen(ctx, h, i); err != nil {
 		err = fmt.Errorf("whether the guest of domain %s on host %s has %s open is not known: %w", u.Domain, u.Host, i.Name, err)
 	}
@@ -64,6 +67,18 @@ func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Imag
 	return fmt.Errorf("%w: domain %s on host %s writes to a file that had the name %s and was deleted or replaced, by hand or by a pod. What the guest "+
 		"has written there is lost when it loses the disk or stops. To save it: %s. To go on without it, shut the domain down first (running = false, or "+
 		"virsh shutdown %s)", guard.ErrInUse, u.Domain, u.Host, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
+}
+
+// checkReplaced is checkExchanged for what machines have of a new binding: with create_before_destroy, from the one that it replaces.
+func (r *binding) checkReplaced(ctx context.Context, i volume.Image) error {
+	if i.Type != "file" {
+		return nil
+	}
+	users, err := r.uses(ctx, i, i.Hosts)
+	for _, u := range users {
+		err = errors.Join(err, r.checkExchanged(ctx, u, i))
+	}
+	return err
 }
 
 // explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
@@ -106,6 +121,13 @@ func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []stri
 }
 
 func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
+	h, err := r.backend.Hosts.Host(key)
+	if err == nil {
+		err = guard.External(ctx, key, h, i) // to destroy that overlay is no good advice if a machine writes to it
+	}
+	if err != nil {
+		return nil, err
+	}
 	users, err := r.uses(ctx, i, []string{key})
 	if err != nil {
 		return nil, err
@@ -115,12 +137,8 @@ func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (o
 			over = append(over, fmt.Sprintf("disk %s of domain %s on host %s", u.Device.Key, u.Domain, key))
 		}
 	}
-	if i.Type != "file" {
-		return over, nil
-	}
-	h, err := r.backend.Hosts.Host(key)
-	if err != nil {
-		return nil, err
+	if i.Type == "network" {
+		return over, nil // no header names it
 	}
 	names, err := content.OverlaysOf(ctx, h, i.Name)
 	for _, name := range names {

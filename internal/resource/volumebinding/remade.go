@@ -87,8 +87,11 @@ func (c *change) checkRemade(ctx context.Context) error {
 	if !c.own.Remade {
 		return c.checkUnchanged(ctx, was, keys)
 	}
-	if !isDiskImage(was) || !sameUnit(was.Images[0], c.actual.Images[0]) {
+	if !sameUnit(was.Images[0], c.actual.Images[0]) {
 		return c.checkOpenFile(ctx, was.Images[0], keys, nil)
+	}
+	if !isDiskImage(was) {
+		return c.checkOverlays(ctx, was.Images[0], keys)
 	}
 	return errors.Join(c.checkOverlays(ctx, was.Images[0], keys), c.checkOpenFile(ctx, was.Images[0], keys, func(u guard.Use) (bool, error) {
 		open, proven, err := c.hasOpen(ctx, u, was.Images[0])
@@ -105,6 +108,9 @@ func (c *change) checkUnchanged(ctx context.Context, was volume.Volume, keys []s
 	users, err := c.uses(ctx, was.Images[0], keys)
 	err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
 	for _, u := range users {
+		if u.Saved && !u.Live { // nothing proves which file its memory is of
+			err = errors.Join(err, explainOpenFile(u, was.Images[0]))
+		}
 		err = errors.Join(err, c.checkExchanged(ctx, u, was.Images[0]))
 	}
 	return err

@@ -42,7 +42,7 @@ func (m model) reservationOf(ctx context.Context, own holding, diags *diag.Diagn
 	}
 	return reservation.Ref(c.Ref()), reservation.Binding{
 		ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce,
-		Mode: volume.AccessMode(m.AccessMode.ValueString()), ClaimUID: own.ClaimUID, InState: own.inState,
+		Mode: volume.AccessMode(m.AccessMode.ValueString()), ClaimUID: own.ClaimUID, Remade: own.Remade, InState: own.inState,
 	}, true
 }
 

@@ -116,7 +116,11 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if c.put, err = c.putCredentials(ctx, record, c.found.Credentials, stale); err != nil {
 		return err
 	}
-	return c.measureAgain(ctx, stale)
+	if err := c.measureAgain(ctx, stale); err != nil || !c.own.Remade {
+		return err
+	}
+	c.own.Remade = false
+	return c.reserve(ctx, c.plan, c.own, c.actual, c.diags)
 }
 
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the

@@ -1,0 +1,153 @@
+package disk_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// A master whose file is gone, as when its filesystem is not mounted, is not created blank below its overlays. A clone needs no master.
+func TestAccDisk_MasterGone(t *testing.T) {
+	l := acctest.Lab(t)
+	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("clone", over("clone", "virtclaim_disk.golden"))
+	overlay := disk("over", over("copy-on-write", "virtclaim_disk.golden"))
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config+overlay)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	clone := acctest.Must(os.Stat(file(l, "clone")))(t)
+	elsewhere := filepath.Join(filepath.Dir(filepath.Dir(file(l, "golden"))), "elsewhere")
+	if err := os.Rename(file(l, "golden"), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	out := cli.Must("apply", "-auto-approve", "-no-color")
+	if !message("these are overlays of it: ssd/over").MatchString(out) || !strings.Contains(out, "No changes.") {
+		t.Errorf("the master is created again:\n%s", out)
+	}
+	if err := os.Rename(elsewhere, file(l, "golden")); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	if err := os.Remove(file(l, "golden")); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 added, 1 changed, 0 destroyed")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	if now := acctest.Must(os.Stat(file(l, "clone")))(t); !os.SameFile(clone, now) {
+		t.Error("the clone was created again")
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A plan deletes nothing, also not the shared image of a disk whose file is somewhere else for a moment.
+func TestAccDisk_SharedImageOfMovedDisk(t *testing.T) {
+	l := acctest.Lab(t)
+	_, image := pushed(t, l, "disks/moved", qcow2Image(t))
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", containerImage(image.Reference)))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	elsewhere := filepath.Join(filepath.Dir(filepath.Dir(file(l, "root"))), "elsewhere")
+	if err := os.Rename(file(l, "root"), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "1 to add")
+	if bases, _ := inPool(t, l); len(bases) != 1 {
+		t.Errorf("the pool has the shared images %v", bases)
+	}
+	if err := os.Rename(elsewhere, file(l, "root")); err != nil {
+		t.Fatal(err)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if bases, others := inPool(t, l); len(bases)+len(others) != 0 {
+		t.Errorf("the pool has %v and %v", bases, others)
+	}
+}
+
+// A disk does not grow through a domain that has something else open than the disk, nor over what a pod has put in the place of a claim's file.
+func TestAccDisk_GrowsAsWhatItIs(t *testing.T) {
+	l := acctest.Lab(t)
+	host := l.Hosts["host-a"]
+	dir := t.TempDir()
+	image, secret := filepath.Join(dir, "disk.img"), filepath.Join(dir, "secret")
+	if err := errors.Join(os.WriteFile(image, make([]byte, 1<<20), 0o644), os.WriteFile(secret, make([]byte, 1<<20), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	size := "8Mi"
+	cli := acctest.NewCLI(t)
+	write := func(more string) {
+		sized := func(how string) string { return how + "\n size = \"" + size + "\"" }
+		cli.Write("main.tf", acctest.Provider(l, "disks")+fmt.Sprintf(`
+resource "virtclaim_volume_binding" "data" {
+  name        = "data"
+  hosts       = ["host-a"]
+  access_mode = "read-shared"
+  source      = { file = { path = %q } }
+}
+`, image)+disk("qcow2", sized("format = \"qcow2\""))+disk("raw", sized("format = \"raw\""))+disk("over", sized(over("copy-on-write", "virtclaim_volume_binding.data")))+more)
+	}
+	machine := strings.NewReplacer("virtclaim_disk.golden", "virtclaim_disk.raw", "running = false", "running = true\n  force_stop = true\n  timeouts = { delete = \"10s\", update = \"1m\" }").Replace(writer)
+	write(machine)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	rescue := filepath.Join(dir, "rescue.xml")
+	xml := fmt.Sprintf(`<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
+		<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, file(l, "qcow2"))
+	if err := errors.Join(os.WriteFile(rescue, []byte(xml), 0o600), os.Remove(image), os.Symlink(secret, image)); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, l, "create", rescue)
+	acctest.Must(exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("cp %[1]s %[2]s && mv %[2]s %[1]s", file(l, "raw"), filepath.Join(dir, "copy"))).CombinedOutput())(t)
+	size = "16Mi"
+	write(machine)
+	for target, want := range map[string]string{
+		"qcow2": "domain rescue has it open as raw, and it is qcow2", "raw": "domain writer writes to a file that had the name", "over": "symbolic link",
+	} {
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color", "-target=virtclaim_disk."+target); err == nil || !message(want).MatchString(out) {
+			t.Errorf("%s: %v:\n%s", target, err, out)
+		}
+	}
+	virsh(t, l, "destroy", "rescue")
+	acctest.Must(host.Virsh(t.Context(), "destroy", "writer"))(t)
+	if err := os.Remove(image); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(image, make([]byte, 1<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// What is bound write-exclusive is a master, too, while a disk is an overlay of it.
+func TestAccDisk_OverlayOfExclusiveFile(t *testing.T) {
+	l := acctest.Lab(t)
+	image := filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(image, make([]byte, 1<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	config := acctest.Provider(l, "disks") + fmt.Sprintf(`
+resource "virtclaim_volume_binding" "data" {
+  name   = "data"
+  hosts  = ["host-a"]
+  source = { file = { path = %q } }
+}
+`, image)
+	overlay := disk("over", over("copy-on-write", "virtclaim_volume_binding.data"))
+	machine := strings.NewReplacer("virtclaim_disk.golden", "virtclaim_volume_binding.data", "running = false", "running = true\n  force_stop = true\n  timeouts = { delete = \"10s\", update = \"1m\" }").Replace(writer)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config+overlay)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", config+overlay+machine)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("it is a master, and so read-only").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	cli.Write("main.tf", config+machine)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

@@ -1,0 +1,144 @@
+package volumebinding_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// refuses applies, which has to fail, and say why.
+func refuses(t *testing.T, cli acctest.CLI, why string, args ...string) {
+	t.Helper()
+	out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
+	if err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), why) {
+		t.Errorf("%v: want %q:\n%s", err, why, out)
+	}
+}
+
+const (
+	exchanged   = "domain web on host host-a writes to a file that had the name"
+	wouldLose   = "nothing was changed, because the running guest would lose what it has written"
+	soleUnknown = "domain rescue on host host-a writes to"
+)
+
+// The file of a claim was exchanged while its guest runs, as by a restore: what the guest writes is in the deleted one, which nothing takes from it.
+func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
+	for name, more := range map[string]string{"replaced": "", "replaced by one that is made first": createFirst} {
+		t.Run(name, func(t *testing.T) {
+			l := acctest.Lab(t)
+			spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+			file := filepath.Join(spec.Source.HostPath.Path, "disk.img")
+			acctest.AddClaim(t, l, spec)
+			config := acctest.Provider(l, "remade") + binding(fromClaim("remade", "file"), more, "host-a") + deaf
+			without := strings.NewReplacer("data = { volume = virtclaim_volume_binding.data.volume }", "", "force_stop", "allow_restart = true\n  force_stop").Replace(config)
+			cli := acctest.NewCLI(t)
+			cli.Write("main.tf", config)
+			cli.Must("apply", "-auto-approve", "-no-color")
+			writeFile(t, file, 1<<20)
+			refuses(t, cli, exchanged, "-replace=virtclaim_volume_binding.data")
+			refuses(t, cli, wouldLose, "-replace=virtclaim_virtual_machine.web")
+			// Whoever else has the new file open proves nothing of this guest.
+			rescue := filepath.Join(t.TempDir(), "rescue.xml")
+			if err := os.WriteFile(rescue, fmt.Appendf(nil, `<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
+				<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "create", rescue))(t)
+			refuses(t, cli, soleUnknown, "-replace=virtclaim_volume_binding.data")
+			cli.Write("main.tf", without)
+			refuses(t, cli, soleUnknown)
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "rescue"))(t)
+			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+			cli.Must("apply", "-auto-approve", "-no-color")
+			cli.Must("destroy", "-auto-approve", "-no-color")
+		})
+	}
+}
+
+// A second machine is not given a shared file while the first one writes to a deleted one of that name.
+func TestAccVolumeBinding_ExchangedSharedFile(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	config := acctest.Provider(l, "remade") + binding(fromClaim("remade", "file"), `access_mode = "write-shared"`, "host-a") + deaf
+	second := strings.NewReplacer(`"web"`, `"second"`).Replace(deaf)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", config+second)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 1<<20)
+	cli.Write("main.tf", config+second)
+	refuses(t, cli, "domain web has "+filepath.Join(spec.Source.HostPath.Path, "disk.img")+", too, and writes to a file that had that name")
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// The memory of a saved machine is of the file that the claim had, which nothing proves the present one to be.
+func TestAccVolumeBinding_SavedWithRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a")+deaf)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "managedsave", "web"))(t)
+	remakeClaim(t, l, spec)
+	refuses(t, cli, "is saved with its memory, and has", "-target=virtclaim_volume_binding.data")
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "managedsave-remove", "web"))(t)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// An update that is killed after its reservation is on the new claim has not looked at the file yet: the next one does.
+func TestAccVolumeBinding_InterruptedWithRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	file := filepath.Join(spec.Source.HostPath.Path, "disk.img")
+	acctest.AddClaim(t, l, spec)
+	cli, tap := tapped(t, l, "remade", binding(fromClaim("remade", "file"), "", "host-a"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, lab.LUN{})
+	writeFile(t, file, 0)
+	qcow2At(t, file)
+	tap.Arm(lab.Fault{Call: lab.CallCreateXML, Nth: 1, Kill: true})
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); !tap.Fired() || err == nil {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	refuses(t, cli, "is a qcow2 image, and is to be opened as raw")
+	writeFile(t, file, 2<<20)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	says(t, cli.Must("state", "show", "-no-color", "virtclaim_volume_binding.data"), "capacity", "= 2097152")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// Overlays of a unit whose claim was made again may be worth nothing, as the unit may have been wiped.
+func TestAccVolumeBinding_OverlaysOfUnitOfRemadeClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "data", LUN: acctest.LUN(t, l, true, "")}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "data"), `access_mode = "read-shared"`, "host-a")+`
+resource "virtclaim_disk" "over" {
+  host       = "host-a"
+  name       = "over"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.data.volume }
+}
+`+strings.NewReplacer("virtclaim_volume_binding.data", "virtclaim_disk.over", "force_stop", "running = false\n  force_stop").Replace(deaf))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	remake(t, l, spec, spec.LUN)
+	refuses(t, cli, "these are overlays of it: disk data of domain web on host host-a")
+	cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_volume_binding.data")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
