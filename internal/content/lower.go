@@ -31,6 +31,9 @@ type Files interface {
 type file struct {
 	host Files
 	path string
+	// own is the volume of that path, or nil where it is none, once isKnown.
+	own     *host.StorageVolume
+	isKnown bool
 	// maybe and below are what was found out of other paths.
 	maybe, below map[string]bool
 }
@@ -73,19 +76,25 @@ func (f *file) any(
 	return false, nil
 }
 
-// mayLead reports whether a path may lead to the file. What has another length, or was written to at another time, does not.
+// mayLead reports whether a path may lead to the file. Another volume does not, if its length or its time differ, or if the file is no volume.
 func (f *file) mayLead(ctx context.Context, other string) (bool, error) {
 	there, err := f.host.VolumeAt(ctx, other)
-	if err == nil {
-		var own host.StorageVolume
-		if own, err = f.host.VolumeAt(ctx, f.path); err == nil {
-			return there.Physical == own.Physical && there.Modified == own.Modified, nil
-		}
-	}
 	if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrUndescribed) {
 		return true, nil
 	}
-	return false, err
+	if err != nil {
+		return false, err
+	}
+	if !f.isKnown {
+		own, err := f.host.VolumeAt(ctx, f.path)
+		if err == nil {
+			f.own = &own
+		} else if !errors.Is(err, host.ErrNotFound) && !errors.Is(err, host.ErrUndescribed) {
+			return false, err
+		}
+		f.isKnown = true
+	}
+	return f.own != nil && there.Physical == f.own.Physical && there.Modified == f.own.Modified, nil
 }
 
 // leads reports whether a path leads to the file, or to an overlay of it. An image of a storage pool is asked for itself.

@@ -2,10 +2,12 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -25,7 +27,7 @@ type OpenFiles interface {
 // false. A claim's file keeps its owner, because a link may have replaced it.
 func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven bool, err error) {
 	if err := Recheck(ctx, h, []volume.Image{i}); err != nil {
-		return false, false, err
+		return false, errors.Is(err, host.ErrNotFound), found(err) // what is not there is not what the guest has open
 	}
 	labels, err := h.Labels(ctx)
 	if err != nil || slices.Contains(labels, "selinux") {

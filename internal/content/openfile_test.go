@@ -16,12 +16,15 @@ type openFile struct {
 	content.Folders
 	labels []string
 	// locked tells that a QEMU process writes to the file, unreadable that nothing can open it.
-	locked, unreadable, linked bool
+	locked, unreadable, linked, missing bool
 	// asked is what was opened.
 	asked string
 }
 
 func (f *openFile) RegularFile(context.Context, string, int) ([]byte, error) {
+	if f.missing {
+		return nil, errors.Join(host.ErrNotFound, host.ErrNotRegular)
+	}
 	if f.linked {
 		return nil, host.ErrNotRegular
 	}
@@ -57,6 +60,7 @@ func TestHasOpen(t *testing.T) {
 		"a claim's file, locked":       {openFile{labels: []string{"dac"}, locked: true}, claim, true, true, `<seclabel model="dac" relabel="no">`, nil},
 		"a claim's file, without DAC":  {openFile{}, claim, false, true, `<source file="/claim/disk.img"></source>`, nil},
 		"a claim's file, now a link":   {openFile{linked: true}, claim, false, false, "", host.ErrNotRegular},
+		"a claim's file, missing":      {openFile{missing: true}, claim, false, true, "", nil},
 		"a disk on a host with labels": {openFile{labels: []string{"selinux", "dac"}}, disk, true, false, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // checkWriters refuses an overlay of a disk that a machine of the configuration is to write to, as far as it is known.
@@ -18,7 +20,8 @@ func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnos
 	}
 	by := "disk " + plan.Host.ValueString() + "/" + cmp.Or(plan.Name.ValueString(), plan.NamePrefix.ValueString()+"*")
 	for depth, i := range v.Uses() {
-		if depth > 0 && i.IsDisk() && i.Name != "" && !r.backend.Wish(by, i, sourcePath, diags) {
+		isMaster := i.IsDisk() || i.Binding != "" && i.AccessMode == volume.WriteExclusive
+		if depth > 0 && isMaster && i.Name != "" && !r.backend.Wish(backend.Wish{By: by, Image: i, Depth: depth, Disk: true}, sourcePath, diags) {
 			return
 		}
 	}

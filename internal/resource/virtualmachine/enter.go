@@ -42,15 +42,19 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 
 // checkTaken asks all hosts whether a machine that was migrated by hand has disks that this one is about to get.
 func (l life) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
-	var disks []volume.Image
+	return l.all.CheckTaken(ctx, l.key, exclusive(want, keys))
+}
+
+// exclusive are the images of some disks that only one machine may have, also those below an overlay.
+func exclusive(want domainxml.Machine, keys []string) (images []volume.Image) {
 	for _, key := range keys {
 		for _, i := range want.Disks[key].Volume.Uses() {
 			if i.AccessMode == volume.WriteExclusive && (i.Generation != "" || i.Binding != "") {
-				disks = append(disks, i)
+				images = append(images, i)
 			}
 		}
 	}
-	return l.all.CheckTaken(ctx, l.key, disks)
+	return images
 }
 
 // enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own

@@ -49,3 +49,19 @@ func TestAnImportedDriveThatIsRefusedItsMediumStaysEmpty(t *testing.T) {
 		t.Errorf("left is %s", h.stored)
 	}
 }
+
+// What is below an overlay counts as well: a machine that was migrated by hand may write to it.
+func TestExclusive_BelowAnOverlay(t *testing.T) {
+	v := volume.Volume{Images: []volume.Image{
+		{Type: "file", Name: "/ssd/over", AccessMode: volume.WriteExclusive, Generation: firstID},
+		{Type: "network", Protocol: "iscsi", Name: "iqn/1", AccessMode: volume.WriteExclusive, Binding: "b/1"},
+	}}
+	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"root": {Volume: v}, "other": {Volume: v}}}
+	if got := exclusive(want, []string{"root"}); len(got) != 2 || got[1].Name != "iqn/1" {
+		t.Errorf("got %v", got)
+	}
+	v.Images[1].AccessMode = volume.ReadShared
+	if got := exclusive(want, []string{"root"}); len(got) != 1 || got[0].Name != "/ssd/over" {
+		t.Errorf("got %v", got)
+	}
+}

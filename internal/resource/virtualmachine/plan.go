@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -121,8 +122,8 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
-		for _, i := range v.Uses() {
-			if i.Name != "" && !r.backend.Wish(by, i, diskPath(key).AtName("volume"), diags) { // without a name, it is to be made
+		for depth, i := range v.Uses() {
+			if i.Name != "" && !r.backend.Wish(backend.Wish{By: by, Image: i, Depth: depth}, diskPath(key).AtName("volume"), diags) { // else it is to be made
 				return
 			}
 		}
