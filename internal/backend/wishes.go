@@ -23,6 +23,8 @@ type Wish struct {
 	Image volume.Image
 	// Depth is the image's place in the chain.
 	Depth int
+	// Reads tells that what is at the top is only read, such as a CD-ROM.
+	Reads bool
 	// Disk tells that it is a disk, whether a machine has that or not.
 	Disk bool
 }
@@ -40,7 +42,7 @@ func (w Wish) goesWith(other Wish) bool {
 	case w.Disk == other.Disk || w.Image.Binding == "":
 		return w.Image.AccessMode.Bears(other.Image.AccessMode)
 	}
-	return machine.Depth > 0 || machine.Image.AccessMode == volume.ReadShared
+	return machine.Depth > 0 || machine.Reads || machine.Image.AccessMode == volume.ReadShared
 }
 
 // Refreshes notes that this process reads what a state has. Something exists then, and nothing is applied.

@@ -50,6 +50,7 @@ func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
 	on := backend.Wish{By: "machine a/on", Image: bound, Depth: 1}
 	beside := backend.Wish{By: "machine a/beside", Image: bound, Depth: 1}
 	writer := backend.Wish{By: "machine a/writer", Image: bound}
+	reader := backend.Wish{By: "machine a/reader", Image: bound, Reads: true}
 	for name, c := range map[string]struct {
 		wishes []backend.Wish
 		want   string
@@ -58,6 +59,7 @@ func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
 		"two machines on overlays":              {[]backend.Wish{over, on, other, beside}, "Two machines on the same storage"},
 		"a machine that writes":                 {[]backend.Wish{over, writer}, "A master is read-only"},
 		"a machine that writes, planned before": {[]backend.Wish{writer, over}, "A master is read-only"},
+		"a machine that reads":                  {[]backend.Wish{over, reader}, ""},
 		"a machine that writes, and no overlay": {[]backend.Wish{writer}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,8 +58,12 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 }
 
 // File knows the symbolic link to a folder, /link/, and the images in no pool.
-func (h *fakeHost) File(_ context.Context, path string, _ int) (host.File, error) {
-	return host.File{At: strings.TrimPrefix(path, "/link"), Head: h.files[path]}, nil
+func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
+	f := host.File{At: strings.TrimPrefix(path, "/link")}
+	if head > 0 {
+		f.Head = h.files[path]
+	}
+	return f, nil
 }
 
 func (h *fakeHost) Overlays(context.Context) (found []host.StorageVolume, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -104,7 +103,7 @@ func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, do
 // eachImage calls f for each image of the domains, as eachUse does.
 func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Mark, volume.Image)) error {
 	for _, d := range domains {
-		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
+		if d.IsProbe() {
 			continue
 		}
 		for _, text := range []string{d.Live, d.Saved, d.Stored} {

@@ -31,10 +31,10 @@ type Files interface {
 type file struct {
 	host Files
 	path string
-	// own is the volume of that path, or nil where it is none, once isKnown.
-	own     *host.StorageVolume
-	isKnown bool
-	// maybe and below are what was found out of other paths.
+	// own is the volume of that path at the last look, where it is one, and at what the path leads to, once that was asked for.
+	own *host.StorageVolume
+	at  *string
+	// maybe and below are what was found out about other paths.
 	maybe, below map[string]bool
 }
 
@@ -76,48 +76,60 @@ func (f *file) any(
 	return false, nil
 }
 
-// mayLead reports whether a path may lead to the file. Another volume does not, if its length or its time differ, or if the file is no volume.
-func (f *file) mayLead(ctx context.Context, other string) (bool, error) {
-	there, err := f.host.VolumeAt(ctx, other)
-	if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrUndescribed) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if !f.isKnown {
-		own, err := f.host.VolumeAt(ctx, f.path)
-		if err == nil {
-			f.own = &own
-		} else if !errors.Is(err, host.ErrNotFound) && !errors.Is(err, host.ErrUndescribed) {
+// mayLead reports whether a path may lead to the file. Another volume does not if its length or its time differs from the file's, which did not
+// change meanwhile, or if the file is no volume.
+func (f *file) mayLead(ctx context.Context, other string) (_ bool, err error) {
+	if f.own == nil {
+		if f.own, err = f.volumeAt(ctx, f.path); err != nil {
 			return false, err
 		}
-		f.isKnown = true
 	}
-	return f.own != nil && there.Physical == f.own.Physical && there.Modified == f.own.Modified, nil
+	there, err := f.volumeAt(ctx, other)
+	if there == nil || err != nil {
+		return err == nil, err
+	}
+	before := f.own
+	if f.own, err = f.volumeAt(ctx, f.path); before == nil || f.own == nil || err != nil {
+		return false, err
+	}
+	changed := before.Physical != f.own.Physical || before.Modified != f.own.Modified
+	return changed || there.Physical == f.own.Physical && there.Modified == f.own.Modified, nil
 }
 
-// leads reports whether a path leads to the file, or to an overlay of it. An image of a storage pool is asked for itself.
+// volumeAt is the volume of a path; nil if it is none of an active storage pool, or one that libvirt can't describe.
+func (f *file) volumeAt(ctx context.Context, path string) (*host.StorageVolume, error) {
+	v, err := f.host.VolumeAt(ctx, path)
+	if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrUndescribed) {
+		return nil, nil
+	}
+	return &v, err
+}
+
+// leads reports whether a path leads to the file, or to an overlay of it. An image of a storage pool is listed, and asked for, itself.
 func (f *file) leads(ctx context.Context, other string) (bool, error) {
-	is, over, err := f.relate(ctx, other)
+	is, over, err := f.relate(ctx, other, image.HeadSize)
 	return is || over, err
 }
 
-// relate reports whether a path leads to the file, or to an overlay of it. Where the host can't tell, the last part of the path decides.
-func (f *file) relate(ctx context.Context, other string) (is, over bool, err error) {
+// relate reports whether a path leads to the file, or, by the first head bytes there, to an overlay of it. Where the host can't tell, a path is
+// believed to be what it says.
+func (f *file) relate(ctx context.Context, other string, head int) (is, over bool, err error) {
 	if may, err := f.mayLead(ctx, other); err != nil || !may {
 		return false, false, err
 	}
-	own, err := f.host.File(ctx, f.path, 0)
-	var there host.File
-	if err == nil {
-		there, err = f.host.File(ctx, other, image.HeadSize)
+	there, err := f.host.File(ctx, other, head)
+	if errors.Is(err, host.ErrCannotTell) || errors.Is(err, host.ErrNotFound) {
+		return false, false, nil
 	}
-	if errors.Is(err, host.ErrCannotTell) {
-		return path.Base(other) == path.Base(f.path), false, nil
+	if err == nil && f.at == nil {
+		var own host.File
+		own, err = f.host.File(ctx, f.path, 0)
+		if err = found(err); err == nil {
+			f.at = &own.At // empty where the file is missing
+		}
 	}
-	if err != nil || there.At == own.At {
-		return err == nil, false, found(err)
+	if err != nil || there.At == *f.at {
+		return err == nil, false, err
 	}
 	named, _ := image.Backing(there.Head)
 	if named == "" {

@@ -19,9 +19,9 @@ type OpenFiles interface {
 }
 
 // HasOpen reports whether a running domain that writes to an image has the file open that the image's path names now. QEMU continues with a
-// file that was deleted or replaced, and the domain does not show it. QEMU's lock does, because it is on the file and not on the name; it does
-// not show whose it is, see guard.CheckSoleWriter. A claim's file that is no longer a regular file is an error, and so is one that can't be
-// opened: the guest's can.
+// file that was deleted or replaced, and the domain does not show it. QEMU's lock does, because it is on the file and not on the name. It does
+// not show whose it is: guard.CheckSoleWriter is to be called before. A claim's file that is there, but is no regular file, is an error, and so is
+// one that can't be opened, since the guest can open its own.
 //
 // SELinux hosts are not checked: libvirt would relabel the file, and its guest could no longer write to it. There open is assumed, and proven is
 // false. A claim's file keeps its owner, because a link may have replaced it.

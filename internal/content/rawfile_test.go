@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -204,10 +205,12 @@ func TestNamed_IsAPath(t *testing.T) {
 // What domains of others have in no storage pool counts, although only its head says what it is an overlay of.
 func TestRemovable_DisksOfOthersInNoPool(t *testing.T) {
 	for name, c := range map[string]struct {
-		source string
-		files  map[string][]byte
-		want   error
+		source, format string
+		files          map[string][]byte
+		want           error
 	}{
+		"a raw disk, whose guest writes its head": {source: "/out/o", format: "raw", files: map[string][]byte{"/out/o": naming("/ssd/master")}},
+		"raw, by a link":              {source: "/link/ssd/master", format: "raw", want: content.ErrLinked},
 		"by a link":                   {source: "/link/ssd/master", want: content.ErrLinked},
 		"an overlay":                  {source: "/out/o", files: map[string][]byte{"/out/o": naming("/ssd/master")}, want: content.ErrBacking},
 		"an overlay by a link":        {source: "/out/o", files: map[string][]byte{"/out/o": naming("/link/ssd/master")}, want: content.ErrBacking},
@@ -218,7 +221,7 @@ func TestRemovable_DisksOfOthersInNoPool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
-			h.domains["web"], h.files = opener(opens("file='"+c.source+"'", "qcow2")), c.files
+			h.domains["web"], h.files = opener(opens("file='"+c.source+"'", cmp.Or(c.format, "qcow2"))), c.files
 			if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", master.Generation); !errors.Is(err, c.want) {
 				t.Errorf("got %v", err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -22,10 +23,12 @@ func strangers(ctx context.Context, h interface {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, users := lowerFile(h, of), map[string]string{}
+	file, users, heads := lowerFile(h, of), map[string]string{}, map[string]int{}
 	err = eachImage(domains, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
-		if i.Type == "file" && !isNoted(i) && path.Clean(i.Name) != path.Clean(of) {
-			users[path.Clean(i.Name)] = d.Name
+		if name := path.Clean(i.Name); i.Type == "file" && !isNoted(i) && name != path.Clean(of) {
+			if users[name] = d.Name; i.Format != "raw" { // the guest of a raw disk writes its head
+				heads[name] = image.HeadSize
+			}
 		}
 	})
 	for other, domain := range users {
@@ -33,7 +36,7 @@ func strangers(ctx context.Context, h interface {
 			break
 		}
 		var is, over bool
-		is, over, err = file.relate(ctx, other)
+		is, over, err = file.relate(ctx, other, heads[other])
 		switch disk := fmt.Sprintf("%s of domain %s", other, domain); {
 		case err != nil:
 			err = fmt.Errorf("whether the disk %s leads to %s is not known: %w", disk, of, err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -86,7 +85,7 @@ type search struct {
 
 func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, err error) {
 	for _, d := range domains {
-		if d.Stored == "" && strings.HasPrefix(d.Name, host.MeasurePrefix) {
+		if d.IsProbe() {
 			continue
 		}
 		uses, err := s.usesOf(ctx, d)

@@ -8,17 +8,27 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// CheckSoleWriter is ErrInUse if a domain of others runs on the host and writes to an image, too. QEMU's lock does not show whose it is: with
-// that one's on the file that is there, the file of the domain with this UUID may be deleted. Machines of virtclaim only start with a file
-// that the others have.
-func CheckSoleWriter(ctx context.Context, key string, h Looker, image volume.Image, uuid string) error {
+// Settler is a Looker whose running domains can be asked for the size of a disk, which QEMU answers once it has opened it.
+type Settler interface {
+	Looker
+	DeviceSize(ctx context.Context, uuid, target string) (int64, error)
+}
+
+// CheckSoleWriter is ErrInUse if a domain of others runs on the host and writes to an image, too. QEMU's lock does not show whose it is: if it is that
+// domain's lock on the present file, the file of the domain with this UUID may be a deleted one. Machines of virtclaim are started only with a
+// file that the others have. It returns when all running domains have opened the image, so that a probe of the lock disturbs no start.
+func CheckSoleWriter(ctx context.Context, key string, h Settler, image volume.Image, uuid string) error {
 	users, err := Users(ctx, key, h, image)
 	if err != nil {
 		return err
 	}
 	var others []string
 	for _, u := range users {
-		if u.Live && u.Depth == 0 && u.UUID != uuid && u.Mark.Phase == "" && u.Device.Writes() {
+		if !u.Live || u.Depth > 0 || !u.Device.Writes() {
+			continue
+		}
+		_, _ = h.DeviceSize(ctx, u.UUID, u.Device.Target) // one that has gone meanwhile has no lock
+		if u.UUID != uuid && u.Mark.Phase == "" {
 			others = append(others, u.Domain)
 		}
 	}

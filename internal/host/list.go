@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -17,6 +18,12 @@ type Domain struct {
 	// Saved is what ran when a domain that is off was saved with its memory (virsh managedsave, or libvirt-guests when the
 	// host was shut down). Its next start goes on with that, whatever the stored definition says by then.
 	Saved string
+}
+
+// IsProbe reports whether it is a domain that virtclaim defines for a moment to find out something of the host. No guest runs in it.
+func (d Domain) IsProbe() bool {
+	return d.Stored == "" && strings.HasPrefix(d.Name, MeasurePrefix) ||
+		d.Live == "" && (strings.HasPrefix(d.Name, lookPrefix) || strings.HasPrefix(d.Name, folderPrefix))
 }
 
 // Domains lists every domain of the host, virtclaim's and others, running or not.

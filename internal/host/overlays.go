@@ -9,7 +9,7 @@ import (
 )
 
 // KnownOverlays is Overlays as far as libvirt knows them, for the start of a machine, which must neither wait for a busy pool nor fail for one
-// that is not active. Only the pool of the file at the path of is refreshed.
+// that is not active. Only the pool of the file with the path "of" is refreshed.
 func (h *Host) KnownOverlays(ctx context.Context, of string) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) (found []StorageVolume, err error) {
 		own, err := rescanPoolOf(l, of)

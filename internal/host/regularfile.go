@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,8 +76,20 @@ type File struct {
 func (h *Host) File(ctx context.Context, path string, head int) (File, error) {
 	return lookAt(ctx, h, path, func(l *libvirt.Libvirt, p libvirt.StoragePool, k look, bound location) (File, error) {
 		content, err := k.head(l, p, head)
+		if err == nil {
+			err = k.checkBound(l, bound)
+		}
 		return File{At: strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n"), Head: content}, err
 	})
+}
+
+// checkBound is errDisturbed if another look has ended the mount.
+func (k look) checkBound(l *libvirt.Libvirt, bound location) error {
+	seen, err := mounts(l, k.name)
+	if at := mountsAt(seen, k.folder()+"/"+lookBound); err == nil && (len(at) == 0 || at[0].location != bound) {
+		err = errDisturbed
+	}
+	return err
 }
 
 // head is what the bound file begins with, if it is a file that can be read.
@@ -111,7 +124,7 @@ func lookAt[T any](ctx context.Context, h *Host, path string, f func(*libvirt.Li
 			if err != nil {
 				return found, err
 			}
-			defer func() { err = errors.Join(err, k.close(l, p)) }()
+			defer func() { err = k.closed(l, p, err) }()
 			return f(l, p, k, bound)
 		})
 		if !errors.Is(err, errDisturbed) {
@@ -133,9 +146,14 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePoo
 		return p, bound, err
 	}
 	if bound, err = k.bound(l, p); err != nil {
-		err = errors.Join(err, k.close(l, p))
+		err = k.closed(l, p, err)
 	}
 	return p, bound, err
+}
+
+// closed closes the pool after an error. That it could not be closed comes first: callers go on if nothing is there.
+func (k look) closed(l *libvirt.Libvirt, p libvirt.StoragePool, err error) error {
+	return cmp.Or(k.close(l, p), err)
 }
 
 // bound is where the path really is, once it is bound over the first volume.
@@ -145,16 +163,19 @@ func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error)
 		return bound, err
 	}
 	control, refused, err := k.bind(l, path.Join(k.folder(), lookControl))
-	if err == nil && control == (location{}) && !k.stands(l, p) {
+	if err != nil {
+		return bound, err
+	}
+	if control == (location{}) && !k.stands(l, p) {
 		return bound, errDisturbed
 	}
-	if err == nil && control == (location{}) {
+	if control == (location{}) {
 		// Whether a mount is hidden is known by a file of our own only: a tenant names the others. The mount command has not failed then,
 		// but what comes after it.
 		k.host.hidesMounts.Store(!isCode(refused, libvirt.ErrInternalError))
 		return bound, fmt.Errorf("%w: %w", ErrCannotTell, failed)
 	}
-	return bound, errors.Join(fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed), err)
+	return bound, fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed)
 }
 
 // open makes the pool, which has one user at a time: libvirt refuses a second one of its name.
@@ -164,13 +185,17 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 	if err != nil {
 		return p, err
 	}
-	for deadline := time.Now().Add(lookTime); ; {
+	var seen libvirt.UUID
+	for deadline := time.Now(); ; {
 		if p, err = l.StoragePoolDefineXML(xml, 0); err == nil {
 			break
 		}
 		other, failed := l.StoragePoolLookupByName(k.name)
 		if failed != nil && !isCode(failed, libvirt.ErrNoStoragePool) {
 			return p, errors.Join(err, failed)
+		}
+		if failed == nil && other.UUID != seen { // each look has its time
+			seen, deadline = other.UUID, time.Now().Add(lookTime)
 		}
 		if failed == nil && time.Now().After(deadline) {
 			if err := k.close(l, other); err != nil {
@@ -257,7 +282,7 @@ func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, he
 	case isCode(opened, libvirt.ErrSystemError) && (at[0].refusesRoot() || hasSELinux(l)):
 		return nil, fmt.Errorf("%w: %w", ErrCannotTell, opened)
 	case isCode(opened, libvirt.ErrSystemError):
-		return nil, fmt.Errorf("%w: %w", ErrNotRegular, opened) // the mount lets nobody open a device
+		return nil, fmt.Errorf("%w: %w", ErrNotRegular, opened) // nodev prevents opening a device
 	case opened == nil && size == 0: // such as the volume itself
 		return nil, fmt.Errorf("%w: it is empty", ErrNotRegular)
 	default:

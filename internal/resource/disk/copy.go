@@ -113,8 +113,10 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	}
 	for _, u := range users {
 		if u.Live && !read(u) {
-			if failed := checkGuest(ctx, h, u, own.Images[0]); failed != nil {
-				return failed
+			if own.Capacity == nil || size > *own.Capacity {
+				if err := checkGuest(ctx, h, u, own.Images[0]); err != nil {
+					return err
+				}
 			}
 			if err == nil {
 				err = content.NoteGrowth(ctx, h, is, own.Images[0], size)

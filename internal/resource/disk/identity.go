@@ -101,19 +101,29 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 
 // warnOfOverlays reports whether volumes are overlays of a disk that is gone: it stays in the state then. A blank disk in its place would be the
 // end of all of them, which lack nothing once the file is back, as when its filesystem is mounted again.
-func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) bool {
+func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why error, diags *diag.Diagnostics) bool {
 	own, known := m.made(ctx, diags)
 	if !known {
 		return false
 	}
-	names, err := content.KnownOverlaysOf(ctx, h, own.Images[0].Name)
-	if err != nil || len(names) == 0 {
+	names, err := content.OverlaysOf(ctx, h, own.Images[0].Name)
+	if err != nil {
+		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
+			"On host %s: whether volumes are overlays of it is not known: %s. Until it is known that there are none, the disk stays in the state and is "+
+				"not created again.", m.Host.ValueString(), err))
+		return true
+	}
+	if len(names) == 0 {
 		return false
 	}
+	is := fmt.Sprintf("the file of disk %s is not in storage pool %s any more", m.Name.ValueString(), m.Pool.ValueString())
+	if errors.Is(why, content.ErrReplaced) {
+		is = why.Error()
+	}
 	diags.AddWarning(fmt.Sprintf("Disk %s is gone, and is a master", m.ID.ValueString()), fmt.Sprintf(
-		"On host %s, the file of disk %s is not in storage pool %s any more, and these are overlays of it: %s. It is not created again: over another "+
-			"content the overlays would be worth nothing. Restore the file, for example by mounting the filesystem of the pool. To do without it, "+
-			"destroy the overlays first.", m.Host.ValueString(), m.Name.ValueString(), m.Pool.ValueString(), strings.Join(names, ", ")))
+		"On host %s, %s, and these are overlays of it: %s. It is not created again: over another content the overlays would be worth nothing. "+
+			"Restore the file, for example by mounting the filesystem of the pool. To do without it, destroy the overlays first.",
+		m.Host.ValueString(), is, strings.Join(names, ", ")))
 	return true
 }
 

@@ -144,7 +144,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		v, id, below, err = state.readImported(ctx, h, v)
 	}
 	if errors.Is(err, host.ErrNotFound) {
-		if r.warnOfOverlays(ctx, h, state, &resp.Diagnostics) {
+		if r.warnOfOverlays(ctx, h, state, err, &resp.Diagnostics) {
 			return
 		}
 		if err = r.gone(ctx, h, state, err, &resp.Diagnostics); err == nil {

@@ -62,7 +62,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"copy_mode": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What becomes of the master in `source`, which is never written to: `copy-on-write` keeps what is written in an " +
-					"overlay, `copy-on-read` what is read, too, and `clone` copies all of it, so that it is not needed any more: a clone is not replaced when its master is created again.",
+					"overlay, `copy-on-read` what is read, too, and `clone` copies all of it, so that it is not needed any more. A clone is not replaced when its master is created again.",
 				Validators: []validator.String{
 					stringvalidator.OneOf(string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)),
 					stringvalidator.AlsoRequires(path.MatchRoot("source")),

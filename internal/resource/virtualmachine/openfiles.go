@@ -150,7 +150,7 @@ func (l life) checkClaims(ctx context.Context, uuid, name string) error {
 	if err != nil {
 		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
 	}
-	if len(all) == 0 {
+	if state, err = l.host.State(ctx, uuid); len(all) == 0 || err == nil && !state.Active { // it may have shut down meanwhile
 		return nil
 	}
 	return fmt.Errorf("%w: %s", errOpen, all[0].explain(name))
@@ -169,8 +169,14 @@ func (l life) checkSharers(ctx context.Context, uuid string, i volume.Image) err
 	if n < 0 {
 		return nil
 	}
+	if err := guard.CheckSoleWriter(ctx, l.key, l.host, i, uuid); err != nil {
+		return err
+	}
 	if open, _, err := content.HasOpen(ctx, l.host, i); open || err != nil {
 		return err
+	}
+	if state, err := l.host.State(ctx, users[n].UUID); err != nil || !state.Active {
+		return nil //nolint:nilerr // it has shut down meanwhile
 	}
 	return fmt.Errorf("%w: domain %s has %s, too, and writes to a file that had that name and was deleted or replaced, by hand or by a pod. To save what its "+
 		"guest has written: %s. To go on without that, shut it down first", guard.ErrInUse, users[n].Domain, i.Name,

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -122,8 +123,10 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
-		for depth, i := range v.Uses() {
-			if i.Name != "" && !r.backend.Wish(backend.Wish{By: by, Image: i, Depth: depth}, diskPath(key).AtName("volume"), diags) { // else it is to be made
+		d := disks[key]
+		wish := backend.Wish{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
+		for wish.Depth, wish.Image = range v.Uses() {
+			if wish.Image.Name != "" && !r.backend.Wish(wish, diskPath(key).AtName("volume"), diags) { // else it is to be made
 				return
 			}
 		}

@@ -69,16 +69,24 @@ func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Imag
 		"virsh shutdown %s)", guard.ErrInUse, u.Domain, u.Host, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
 }
 
-// checkReplaced is checkExchanged for what machines have of a new binding: with create_before_destroy, from the one that it replaces.
-func (r *binding) checkReplaced(ctx context.Context, i volume.Image) error {
+// checkReplaced is checkExchanged for machines that have the storage of a new binding from the one that it replaces (create_before_destroy). A host
+// that does not answer is asked again before the replaced one goes.
+func (r *binding) checkReplaced(ctx context.Context, i volume.Image) (refused error) {
 	if i.Type != "file" {
 		return nil
 	}
-	users, err := r.uses(ctx, i, i.Hosts)
-	for _, u := range users {
-		err = errors.Join(err, r.checkExchanged(ctx, u, i))
+	for _, key := range i.Hosts {
+		users, err := r.uses(ctx, i, []string{key})
+		if err != nil {
+			continue
+		}
+		for _, u := range users {
+			if volume.ParseBinding(u.Binding).ID == volume.ParseBinding(i.Binding).ID {
+				refused = errors.Join(refused, r.checkExchanged(ctx, u, i))
+			}
+		}
 	}
-	return err
+	return refused
 }
 
 // explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
