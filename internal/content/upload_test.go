@@ -286,3 +286,27 @@ func TestOnlyWhatIsNamedByItsContentIsShared(t *testing.T) {
 		}
 	}
 }
+
+// A deletion stays recorded until it is forgotten, once.
+func TestNoteDeletion(t *testing.T) {
+	h := newHost()
+	for _, step := range []func() error{
+		func() error { return content.NoteDeletion(t.Context(), h, "ssd", "web") },
+		func() error { return content.NoteDeletion(t.Context(), h, "ssd", "web") },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := content.IsDeleted(t.Context(), h, "ssd", "web"); err != nil || !is || len(h.secrets) != 1 {
+			t.Errorf("%v, %v: %v", is, err, h.secrets)
+		}
+	}
+	for range 2 {
+		if err := content.ForgetDeletion(t.Context(), h, "ssd", "web"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, err := content.IsDeleted(t.Context(), h, "ssd", "web"); err != nil || is || len(h.secrets) != 0 {
+		t.Errorf("%v, %v: %v", is, err, h.secrets)
+	}
+}

@@ -96,7 +96,12 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 			return err
 		}
 	}
-	return nil // its entry in the ledger stays, and so does an image that it shares: the volume may come back, as with a pool that is not mounted
+	// Its entry in the ledger stays, and so does an image that it shares: the volume may come back, as with a pool that is not mounted.
+	deleted, err := content.IsDeleted(ctx, h, m.Pool.ValueString(), m.Name.ValueString())
+	if err != nil || !deleted {
+		return err
+	}
+	return r.collect(ctx, h, m, diags)
 }
 
 // warnOfOverlays reports whether volumes are overlays of a disk that is gone: it stays in the state then. A blank disk in its place would be the

@@ -233,6 +233,9 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
 		err = r.letGo(ctx, h, top, []string{r.backend.Owner, former})
 	}
+	if base := sharedBase(own); base != "" && (err == nil || errors.Is(err, content.ErrReplaced)) {
+		err = cmp.Or(content.NoteDeletion(ctx, h, pool, name), err)
+	}
 	if err == nil || errors.Is(err, content.ErrReplaced) {
 		err = r.backend.Content.Remove(ctx, key, h, pool, name, top.Format, top.Generation)
 	}
@@ -260,15 +263,27 @@ func (r *disk) letGo(ctx context.Context, h *host.Host, top volume.Image, owners
 	return guard.LetGo(ctx, map[string]guard.Host{h.Key: h}, top, owners, nil)
 }
 
-// collect removes the image that a disk which is gone shared with others, if none of them needs it any more. An error keeps the
+// collect removes the image that a disk which is deleted shared with others, if none of them needs it any more. An error keeps the
 // disk in the state, so that it is tried again.
 func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *diag.Diagnostics) error {
 	own, known := state.made(ctx, diags)
-	if !known || len(own.Images) < 2 || !content.IsBase(own.Images[1].Name) {
+	base := sharedBase(own)
+	if !known || base == "" {
 		return nil
 	}
-	base := filepath.Base(own.Images[1].Name)
-	return r.backend.Content.Collect(ctx, state.Host.ValueString(), h, state.Pool.ValueString(), base)
+	pool := state.Pool.ValueString()
+	if err := r.backend.Content.Collect(ctx, state.Host.ValueString(), h, pool, base); err != nil {
+		return err
+	}
+	return content.ForgetDeletion(ctx, h, pool, state.Name.ValueString())
+}
+
+// sharedBase is the name of the image that a disk shares with others; empty if it has none.
+func sharedBase(own volume.Volume) string {
+	if len(own.Images) < 2 || !content.IsBase(own.Images[1].Name) {
+		return ""
+	}
+	return filepath.Base(own.Images[1].Name)
 }
 
 // pinnedBase is the image that disks share which the head of a raw disk names: a guest wrote that, and while no machine had the

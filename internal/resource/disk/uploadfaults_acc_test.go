@@ -76,7 +76,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 		}, false, offsets},
 		{scenario{
 			"destroy a disk of a container image", container, "\n",
-			map[lab.Call]int{lab.CallUndefine: 1, lab.CallCreateXML: 1, lab.CallVolumeDelete: 2, lab.CallDestroy: 1},
+			map[lab.Call]int{lab.CallUndefine: 1, lab.CallSecretDefine: 1, lab.CallCreateXML: 1, lab.CallVolumeDelete: 2, lab.CallDestroy: 1},
 			nil,
 		}, false, nil},
 		{scenario{
