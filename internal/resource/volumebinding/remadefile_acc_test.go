@@ -112,6 +112,8 @@ func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
 	refused("domain web on host host-a writes to a file that had the name")
 	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 2<<20)
 	refused("the claim was made again while domain web, which runs")
+	refused(wouldLose, "-destroy")
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
