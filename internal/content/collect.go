@@ -89,12 +89,12 @@ func isOpened(ctx context.Context, h Host, name string) (bool, error) {
 // baseName is the name of a shared image, by which its overlays are known: its path is another one when the pool's folder has moved.
 type baseName string
 
-func (b baseName) may(_ context.Context, named string, overlay host.StorageVolume) (bool, error) {
+func (b baseName) mayBeNamed(_ context.Context, named string, overlay host.StorageVolume) (bool, error) {
 	name := string(b)
 	is := path.Base(strings.TrimPrefix(named, "file:")) == name || strings.HasPrefix(named, "json:") && strings.Contains(named, name)
 	return is && path.Base(overlay.Path) != name, nil
 }
 
-func (b baseName) is(ctx context.Context, named string, overlay host.StorageVolume) (bool, error) {
-	return b.may(ctx, named, overlay)
+func (b baseName) isNamed(ctx context.Context, named string, overlay host.StorageVolume) (bool, error) {
+	return b.mayBeNamed(ctx, named, overlay)
 }

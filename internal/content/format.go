@@ -144,7 +144,7 @@ type witness interface {
 
 // overlays are the volumes whose heads name another one as their backing file. The heads of raw volumes don't count: guests wrote
 // them.
-func overlays(ctx context.Context, h Host, of lower) ([]host.StorageVolume, error) {
+func overlays(ctx context.Context, h Host, of master) ([]host.StorageVolume, error) {
 	found, err := h.Overlays(ctx)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func isNoted(i volume.Image) bool { return i.Generation != "" || i.Binding != ""
 // trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there: no domain has the volume as
 // anything but raw, and one has that proves it, or it was noted as raw.
 func trueOverlays(
-	ctx context.Context, h witness, found []host.StorageVolume, of lower, proves func(volume.Image) bool,
+	ctx context.Context, h witness, found []host.StorageVolume, of master, proves func(volume.Image) bool,
 ) ([]host.StorageVolume, error) {
 	found, err := mayBeOver(ctx, h, found, of)
 	if err != nil || len(found) == 0 {
@@ -173,7 +173,7 @@ func trueOverlays(
 	for _, v := range found {
 		is, err := isOverlay(ctx, h, domains, v, proves)
 		if err == nil && is {
-			is, err = of.is(ctx, v.Backing, v)
+			is, err = of.isNamed(ctx, v.Backing, v)
 		}
 		if err != nil {
 			return nil, err
@@ -186,7 +186,7 @@ func trueOverlays(
 }
 
 // mayBeOver are those of volumes whose headers reference what may be it, with what they reference.
-func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of lower) (over []host.StorageVolume, err error) {
+func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of master) (over []host.StorageVolume, err error) {
 	for _, v := range volumes {
 		if v.Undescribed {
 			if v.Backing, err = Named(ctx, h, v); found(err) != nil {
@@ -196,7 +196,7 @@ func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of 
 		if v.Backing == "" {
 			continue
 		}
-		may, err := of.may(ctx, v.Backing, v)
+		may, err := of.mayBeNamed(ctx, v.Backing, v)
 		if err != nil {
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func refuseLinked(ctx context.Context, h Host, v host.StorageVolume) error {
 }
 
 func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	above, err := overlays(ctx, h, lowerFile(h, v.Path))
+	above, err := overlays(ctx, h, newMasterFile(h, v.Path))
 	if err != nil || len(above) == 0 {
 		return err
 	}

@@ -23,7 +23,7 @@ func strangers(ctx context.Context, h interface {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, users, heads := lowerFile(h, of), map[string]string{}, map[string]int{}
+	file, users, heads := newMasterFile(h, of), map[string]string{}, map[string]int{}
 	err = eachImage(domains, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
 		if name := path.Clean(i.Name); i.Type == "file" && !isNoted(i) && name != path.Clean(of) {
 			if users[name] = d.Name; i.Format != "raw" { // the guest of a raw disk writes its head

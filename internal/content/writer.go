@@ -57,7 +57,7 @@ func KnownOverlaysOf(ctx context.Context, h overlaid, path string) ([]string, er
 }
 
 func overlaysAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
-	overlays, err := trueOverlays(ctx, h, volumes, lowerFile(h, path), func(volume.Image) bool { return true }) // a guest's head is to stop no other start
+	overlays, err := trueOverlays(ctx, h, volumes, newMasterFile(h, path), func(volume.Image) bool { return true }) // a guest's head is to stop no other start
 	if err != nil {
 		return nil, err
 	}
