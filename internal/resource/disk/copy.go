@@ -64,7 +64,21 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 	case m.Images[0].IsDisk(): // of all else the binding says who may write
 		m.Images = m.Images[:1]
 		spec.Admit = m.AwaitQuiet
+	case m.Images[0].AccessMode == volume.ReadShared:
+		spec.Admit = func(ctx context.Context) error { return checkRead(ctx, h, m.Images[0]) }
 	}
+}
+
+// checkRead refuses an overlay of bound storage that no machine may write to while one does, as after virsh blockcommit without --base.
+func checkRead(ctx context.Context, h *host.Host, top volume.Image) error {
+	users, err := guard.Users(ctx, h.Key, h, top)
+	for _, u := range users {
+		if u.Live && u.Depth == 0 && u.Device.Writes() {
+			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s, which is bound read-shared: by hand, or because an overlay was committed "+
+				"into it (virsh blockcommit without --base). Overlays of it would be a mix of both", guard.ErrInUse, u.Domain, u.Host, top.Name)
+		}
+	}
+	return err
 }
 
 // progress writes into the log how a copy or an upload gets on.

@@ -151,3 +151,32 @@ resource "virtclaim_volume_binding" "data" {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// No overlay is created over a file that is bound read-shared while a domain of others writes to it.
+func TestAccDisk_OverlayOfWrittenFile(t *testing.T) {
+	l := acctest.Lab(t)
+	dir := t.TempDir()
+	image, rescue := filepath.Join(dir, "disk.img"), filepath.Join(dir, "rescue.xml")
+	xml := fmt.Sprintf(`<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
+		<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, image)
+	if err := errors.Join(os.WriteFile(image, make([]byte, 1<<20), 0o644), os.WriteFile(rescue, []byte(xml), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+fmt.Sprintf(`
+resource "virtclaim_volume_binding" "data" {
+  name        = "data"
+  hosts       = ["host-a"]
+  access_mode = "read-shared"
+  source      = { file = { path = %q } }
+}
+`, image)+disk("over", over("copy-on-write", "virtclaim_volume_binding.data")))
+	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_volume_binding.data")
+	virsh(t, l, "create", rescue)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("domain rescue on host host-a runs and writes to the master").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	virsh(t, l, "destroy", "rescue")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
