@@ -23,7 +23,11 @@ type overlaid interface {
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
 func CheckWriter(ctx context.Context, h overlaid, path string) error {
-	names, err := KnownOverlaysOf(ctx, h, path)
+	known, err := h.KnownOverlays(ctx, path)
+	if err != nil {
+		return err
+	}
+	names, err := overlaysAmong(ctx, h, path, known)
 	if err != nil || len(names) == 0 {
 		return err
 	}
@@ -45,15 +49,6 @@ func OverlaysOf(ctx context.Context, h interface {
 		return nil, err
 	}
 	return overlaysAmong(ctx, h, path, volumes)
-}
-
-// KnownOverlaysOf is OverlaysOf without the pools that are not active, as far as libvirt knows the others.
-func KnownOverlaysOf(ctx context.Context, h overlaid, path string) ([]string, error) {
-	known, err := h.KnownOverlays(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return overlaysAmong(ctx, h, path, known)
 }
 
 func overlaysAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
