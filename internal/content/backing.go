@@ -64,7 +64,11 @@ func Shown(named string) string {
 	if strings.HasPrefix(named, "json:") {
 		return strings.TrimSpace("a json: reference " + strings.Join(pathsIn(named, ""), " "))
 	}
-	if address, err := url.Parse(named); err == nil && address.Host != "" {
+	if scheme, _, isURL := strings.Cut(named, "://"); isURL {
+		address, err := url.Parse(named)
+		if err != nil {
+			return scheme + "://..."
+		}
 		address.User, address.RawQuery, address.Fragment = nil, "", ""
 		return address.String()
 	}
@@ -127,12 +131,13 @@ func isPlain(named, overlay string, below volume.Image) bool {
 	}
 	files := flatten(is)
 	for key, value := range files {
-		switch last := key[strings.LastIndex(key, ".")+1:]; {
-		case strings.Trim(strings.TrimSuffix(key, last), "file.") != "":
-			return false // such as backing.
-		case last == "driver" && slices.Contains([]any{"file", "host_device", below.Format}, value):
-		case last == "filename" && mayName(fmt.Sprint(value), overlay, below.Name):
-		default:
+		parts := strings.Split(key, ".")
+		last := len(parts) - 1
+		isNested := slices.ContainsFunc(parts[:last], func(part string) bool { return part != "file" }) // such as backing
+		isFormat := parts[last] == "driver" && slices.Contains([]any{"file", "host_device", below.Format}, value)
+		text, _ := value.(string)
+		isFile := parts[last] == "filename" && absolute(text, overlay) == path.Clean(below.Name)
+		if isNested || !isFormat && !isFile {
 			return false
 		}
 	}

@@ -41,6 +41,7 @@ func TestIsOther(t *testing.T) {
 		{`json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/lower"},"data-file":{"driver":"file","filename":"/ssd/lower"}}`, local, true},
 		{`json:{"driver":"quorum","children":["/ssd/lower"]}`, local, true},
 		{`json:{`, local, true},
+		{`json:{"life":{"driver":"file","filename":"/ssd/lower"}}`, local, true},
 		{"nbd:unix:/run/x", local, true},
 		{`json:{"driver":"iscsi"}`, unit, false},
 		{"/dev/vg/lower", bound, false},
@@ -137,6 +138,7 @@ func TestShown(t *testing.T) {
 		`json:{"driver":"https","url":"https://user:secret@host/x","cookie":"s=secret"}`:          "a json: reference",
 		`json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/lower"},"key":"secret"}`: "a json: reference /ssd/lower",
 		"rbd:pool/image:id=admin:key=secret:mon_host=1.2.3.4":                                     "rbd:pool/image",
+		"https://host/%zz?sig=secret":                                                             "https://...",
 		"nbd:unix:/run/x:exportname=secret":                                                       "nbd:unix",
 	} {
 		if got := content.Shown(named); got != want {

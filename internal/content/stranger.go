@@ -26,7 +26,8 @@ func strangers(ctx context.Context, h interface {
 	file, users, heads := newMasterFile(h, of), map[string]string{}, map[string]int{}
 	err = eachImage(domains, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
 		if name := path.Clean(i.Name); i.Type == "file" && !isNoted(i) && name != path.Clean(of) {
-			if users[name] = d.Name; i.Format != "raw" { // the guest of a raw disk writes its head
+			users[name] = d.Name
+			if i.Format != "raw" { // the guest of a raw disk writes its head
 				heads[name] = image.HeadSize
 			}
 		}

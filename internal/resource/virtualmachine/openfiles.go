@@ -150,8 +150,12 @@ func (l life) checkClaims(ctx context.Context, uuid, name string) error {
 	if err != nil {
 		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
 	}
-	if state, err = l.host.State(ctx, uuid); len(all) == 0 || err == nil && !state.Active { // it may have shut down meanwhile
+	if len(all) == 0 {
 		return nil
+	}
+	state, err = l.host.State(ctx, uuid)
+	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
+		return nil // it has shut down meanwhile
 	}
 	return fmt.Errorf("%w: %s", errOpen, all[0].explain(name))
 }

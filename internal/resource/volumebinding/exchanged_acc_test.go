@@ -42,7 +42,7 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			writeFile(t, file, 1<<20)
 			refuses(t, cli, exchanged, "-replace=virtclaim_volume_binding.data")
 			refuses(t, cli, wouldLose, "-replace=virtclaim_virtual_machine.web")
-			// Whoever else has the new file open proves nothing of this guest.
+			// Another domain that has the new file open proves nothing about this guest.
 			rescue := filepath.Join(t.TempDir(), "rescue.xml")
 			if err := os.WriteFile(rescue, fmt.Appendf(nil, `<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
 				<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, file), 0o600); err != nil {

@@ -70,7 +70,7 @@ func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Imag
 }
 
 // checkReplaced is checkExchanged for machines that have the storage of a new binding from the one that it replaces (create_before_destroy). A host
-// that does not answer is asked again before the replaced one goes.
+// that does not answer is left out: its machines can't be changed either.
 func (r *binding) checkReplaced(ctx context.Context, i volume.Image) (refused error) {
 	if i.Type != "file" {
 		return nil
