@@ -40,7 +40,7 @@ func (w Wish) goesWith(other Wish) bool {
 	case machine.Disk:
 		return true // neither writes to it
 	case w.Disk == other.Disk || w.Image.Binding == "":
-		return w.Image.AccessMode.Bears(other.Image.AccessMode)
+		return w.Image.AccessMode.CompatibleWith(other.Image.AccessMode)
 	}
 	return machine.Depth > 0 || machine.Reads || machine.Image.AccessMode == volume.ReadShared
 }

@@ -165,7 +165,7 @@ func (e Entry) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID 
 // against is the access mode under which the domain has the image, and which does not go together with wanted: what its
 // binding says, or else what the device does.
 func (u Use) against(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
-	i := slices.IndexFunc(u.modes, func(m volume.AccessMode) bool { return !m.Bears(wanted) })
+	i := slices.IndexFunc(u.modes, func(m volume.AccessMode) bool { return !m.CompatibleWith(wanted) })
 	if i < 0 {
 		return "", false
 	}

@@ -76,8 +76,8 @@ const (
 	ReadShared AccessMode = "read-shared"
 )
 
-// Bears tells whether storage may be used under both modes by two machines at the same time.
-func (m AccessMode) Bears(other AccessMode) bool { return m == other && m != WriteExclusive }
+// CompatibleWith reports whether storage may be used under both modes by two machines at the same time.
+func (m AccessMode) CompatibleWith(other AccessMode) bool { return m == other && m != WriteExclusive }
 
 // Credentials are what a source found for a volume's Auth. They go from the source to a libvirt secret and nowhere else.
 type Credentials struct {

@@ -305,7 +305,7 @@ func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Vol
 	for _, u := range uses {
 		name := fmt.Sprintf("domain %s on host %s", u.Domain, u.Host)
 		users[[2]string{u.Host, u.UUID}] = name
-		if has := u.Image().AccessMode; mode != volume.WriteExclusive && u.Live && !has.Bears(mode) {
+		if has := u.Image().AccessMode; mode != volume.WriteExclusive && u.Live && !has.CompatibleWith(mode) {
 			return fmt.Errorf("%w: it can't become %s while %s runs with it %s, because a running machine keeps its mode. Stop that machine "+
 				"(running = false) or take the disk away from it in an apply before", guard.ErrInUse, mode, name, has)
 		}
