@@ -10,6 +10,7 @@ import (
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
+	"libvirt.org/go/libvirtxml"
 )
 
 // ErrFollowsLinks is the error of a host that can't be asked to open files without following symbolic links: its libvirt may
@@ -33,13 +34,18 @@ func isPassing(p libvirt.StoragePool) bool {
 // folderTargets is where these pools are mounted: below a folder of libvirt's own, which every host has.
 const folderTargets = "/run/libvirt/virtclaim/"
 
-// folderPool is a pool over a folder. Its name follows from the folder's path, so that the next apply finds what an
+// privateMode is that of the folders in which files of tenants are mounted: the folders that they come from may keep other users of the host out.
+const privateMode = "0700"
+
+// folderPool is a pool over a folder, mounted in a private one. Its name follows from the folder's path, so that the next apply finds what an
 // interrupted one has left.
 type folderPool struct {
-	host               *Host
-	name, target, path string
-	id                 uuid.UUID
+	host                *Host
+	name, private, path string
+	id                  uuid.UUID
 }
+
+func (f folderPool) target() string { return f.private + "/folder" }
 
 func (h *Host) folderPool(path string) folderPool {
 	sum := sha256.Sum256([]byte(path))
@@ -83,6 +89,17 @@ func (h *Host) inFolder(ctx context.Context, f folderPool, use func(ctx context.
 	return gone, errors.Join(err, do(ctx, h, "unmount folder "+f.path, f.close))
 }
 
+// EndFolder ends what an interrupted InFolder has left of a folder. Otherwise only the next one does, and the filesystem stays mounted until then.
+func (h *Host) EndFolder(ctx context.Context, path string) error {
+	f := h.folderPool(path)
+	release, err := h.folders.lock(ctx, f.name)
+	if err != nil {
+		return h.failed("wait for folder "+path, err)
+	}
+	defer release()
+	return do(ctx, h, "unmount folder "+path, f.close)
+}
+
 func (f folderPool) open(l *libvirt.Libvirt) error {
 	if f.host.hidesMounts.Load() {
 		return ErrFollowsLinks
@@ -93,13 +110,16 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	if err := f.close(l); err != nil { // what an interrupted apply has left
 		return err
 	}
-	xml, err := bindPool(f.name, f.id.String(), f.path, f.target, "bind", noFollow)
+	if err := f.inPrivate(l, func(p libvirt.StoragePool) error { return l.StoragePoolBuild(p, 0) }); err != nil {
+		return err
+	}
+	xml, err := bindPool(f.name, f.id.String(), f.path, f.target(), "bind", noFollow)
 	if err != nil {
 		return err
 	}
 	p, err := l.StoragePoolDefineXML(xml, 0)
 	if err != nil {
-		return err
+		return errors.Join(err, f.removePrivate(l))
 	}
 	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
 	mounts, unseen := f.mounts(l)
@@ -128,12 +148,38 @@ func (f folderPool) close(l *libvirt.Libvirt) error {
 	if err := end(l, p); err != nil {
 		return err
 	}
-	if err := f.host.unmount(l, f.name, f.target); err != nil {
+	if err := f.host.unmount(l, f.name, f.target()); err != nil {
 		return err
 	}
 	// The folder of the target is missing where the pool could not be built.
 	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
+	_ = f.removePrivate(l)
 	return l.StoragePoolUndefine(p)
+}
+
+func (f folderPool) removePrivate(l *libvirt.Libvirt) error {
+	return f.inPrivate(l, func(p libvirt.StoragePool) error { return l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) })
+}
+
+// inPrivate calls do with a pool over the private folder, which it makes or removes.
+func (f folderPool) inPrivate(l *libvirt.Libvirt, do func(libvirt.StoragePool) error) error {
+	p, err := definePrivate(l, f.name+"-private", uuid.NewSHA1(f.id, []byte("private")).String(), f.private)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(p), l.StoragePoolUndefine(p))
+}
+
+// definePrivate defines a pool whose folder, once it is built, only the host's root can pass.
+func definePrivate(l *libvirt.Libvirt, name, uuid, folder string) (libvirt.StoragePool, error) {
+	pool := libvirtxml.StoragePool{Type: "dir", Name: name, UUID: uuid, Target: &libvirtxml.StoragePoolTarget{
+		Path: folder, Permissions: &libvirtxml.StoragePoolTargetPermissions{Mode: privateMode},
+	}}
+	xml, err := pool.Marshal()
+	if err != nil {
+		return libvirt.StoragePool{}, err
+	}
+	return l.StoragePoolDefineXML(xml, 0)
 }
 
 // end stops a pool that is active.
@@ -148,5 +194,5 @@ func end(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 // mounts are those at the pool's target, the top one first.
 func (f folderPool) mounts(l *libvirt.Libvirt) ([]mount, error) {
 	seen, err := mounts(l, f.name)
-	return mountsAt(seen, f.target), err
+	return mountsAt(seen, f.target()), err
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -17,7 +19,7 @@ import (
 // A pool of InFolder lists regular files only, follows no link, and leaves neither mount nor pool, also after an interruption.
 func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
-	h, _ := hostA(t, l)
+	h, on := hostA(t, l)
 	dir := filepath.Join(t.TempDir(), "with space")
 	secret := filepath.Join(t.TempDir(), "secret")
 	err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(secret, []byte("secret"), 0o600),
@@ -34,6 +36,12 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 					t.Errorf("%s: %v, want %v", name, err, want)
 				}
 			}
+			// The folder that the files come from may be private: so is the one that they are mounted in.
+			if is := acctest.Must(os.Stat(filepath.Join(on.Dir, "run", "virtclaim", pool)))(t); is.Mode().Perm() != 0o700 {
+				t.Errorf("it is mounted in a folder with the mode %v", is.Mode())
+			}
+			// What could not be unmounted before has left a pool, which is ended first.
+			acctest.Must(on.Virsh(ctx, "pool-create-as", pool+"-unmount", "dir", "--target", t.TempDir()))(t)
 			return inside(pool)
 		})
 	}
@@ -51,6 +59,24 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 	}
 	if err := look(h, func(string) error { return interrupted }); !errors.Is(err, interrupted) {
 		t.Error(err)
+	}
+}
+
+// What could not be unmounted of another folder has left a pool with the filesystem as its source, which no other pool can have then.
+func TestAccInFolder_AfterABusyUnmount(t *testing.T) {
+	h, on := hostA(t, acctest.Lab(t))
+	dir := t.TempDir()
+	source := strings.TrimSpace(string(acctest.Must(exec.CommandContext(t.Context(), "findmnt", "--noheadings", "--nofsroot", "--output", "SOURCE", "--target", dir).Output())(t)))
+	busy := "virtclaim-folder-0123456789abcdef-unmount"
+	err := h.InFolder(t.Context(), dir, func(ctx context.Context, pool string) error {
+		_, err := on.Virsh(ctx, "pool-create-as", busy, "fs", "--source-dev", source, "--target", "/run/libvirt/virtclaim/"+pool+"/folder")
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if out, err := on.Virsh(t.Context(), "pool-info", busy); err == nil {
+		t.Errorf("it is left:\n%s", out)
 	}
 }
 

@@ -129,6 +129,9 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 			<-time.After(busyPause)
 			err = unmount(l, name, m, m.source)
 		}
+		if err != nil && endUnmounts(l, m.source) {
+			err = unmount(l, name, m, m.source)
+		}
 		if err != nil && strings.HasPrefix(m.source, "/dev/") {
 			// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
 			err = unmount(l, name, m, "/dev/block/"+m.filesystem)
@@ -140,15 +143,56 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 	return err
 }
 
+// unmountSuffix ends the names of the pools that unmount.
+const unmountSuffix = "-unmount"
+
+// endPassing ends a pool that others may end, too.
+func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	err := l.StoragePoolDestroy(p)
+	if isCode(err, libvirt.ErrNoStoragePool) {
+		return nil
+	}
+	return err
+}
+
+// endUnmounts ends the pools of interrupted or busy unmounts that have a source, which no other pool can have meanwhile, and reports whether there
+// was one.
+func endUnmounts(l *libvirt.Libvirt, source string) (ended bool) {
+	pools, _, err := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
+	if err != nil {
+		return false
+	}
+	for _, p := range pools {
+		if !isPassing(p) || !strings.HasSuffix(p.Name, unmountSuffix) {
+			continue
+		}
+		text, err := l.StoragePoolGetXMLDesc(p, 0)
+		var pool libvirtxml.StoragePool
+		if err == nil {
+			err = pool.Unmarshal(text)
+		}
+		if err == nil && pool.Source != nil && slices.ContainsFunc(pool.Source.Device, func(d libvirtxml.StoragePoolSourceDevice) bool { return d.Path == source }) {
+			ended = endPassing(l, p) == nil || ended
+		}
+	}
+	return ended
+}
+
 // unmount ends the top mount at a target, by a source. Where that is no folder the pool can't start, which unmounts as well.
 func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
-	xml, err := bindPool(name+"-unmount", "", source, m.target)
+	xml, err := bindPool(name+unmountSuffix, "", source, m.target)
 	if err != nil {
 		return err
 	}
 	p, failed := l.StoragePoolCreateXML(xml, 0)
 	if failed == nil {
-		return l.StoragePoolDestroy(p)
+		return endPassing(l, p)
+	}
+	// A pool that an interrupted or busy unmount has left is ended first, because its name is taken.
+	if p, err := l.StoragePoolLookupByName(name + unmountSuffix); err == nil {
+		if err := endPassing(l, p); err != nil {
+			return err
+		}
 	}
 	left, err := mounts(l, name)
 	if err == nil && slices.ContainsFunc(mountsAt(left, m.target), func(other mount) bool { return other.location == m.location }) {

@@ -28,7 +28,7 @@ var errDisturbed = errors.New("another apply looks at the same path")
 // lookTime is what another apply gets to look at the same path; after that an interrupted one has left its look.
 const lookTime = 5 * time.Second
 
-// look is a pool of libvirt's with two empty volumes: the path that is looked at is bound over the first one, and the second one
+// look is a private pool of libvirt's with two empty volumes: the path that is looked at is bound over the first one, and the second one
 // shows whether the host binds files at all. Its name follows from the path, so that the next apply finds what an interrupted one
 // has left.
 type look struct {
@@ -69,17 +69,24 @@ type File struct {
 	At string
 	// Head is what the file begins with; none of a FIFO, a socket, a device, and what the host's root may not read.
 	Head []byte
+	// Length is in bytes, and Modified is when the file was written to last, as libvirt says it; empty where libvirt can't open the file.
+	Length   int64
+	Modified string
 }
 
 // File tells what a path leads to, with the first head bytes at most. What is not a file is not opened. A path that leads to nothing or to a
 // folder is ErrNotFound; a host that does not show it is ErrCannotTell.
 func (h *Host) File(ctx context.Context, path string, head int) (File, error) {
 	return lookAt(ctx, h, path, func(l *libvirt.Libvirt, p libvirt.StoragePool, k look, bound location) (File, error) {
-		content, err := k.head(l, p, head)
+		is := File{At: strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n")}
+		var err error
+		if is.Head, err = k.head(l, p, head); err == nil {
+			is.Length, is.Modified, err = k.written(l, p)
+		}
 		if err == nil {
 			err = k.checkBound(l, bound)
 		}
-		return File{At: strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n"), Head: content}, err
+		return is, err
 	})
 }
 
@@ -90,6 +97,22 @@ func (k look) checkBound(l *libvirt.Libvirt, bound location) error {
 		err = errDisturbed
 	}
 	return err
+}
+
+// written is how long the bound file is, and when it was written to last.
+func (k look) written(l *libvirt.Libvirt, p libvirt.StoragePool) (length int64, modified string, err error) {
+	v, err := l.StorageVolLookupByName(p, lookBound)
+	if isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoStoragePool) {
+		return 0, "", errDisturbed
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	is, err := describe(l, v)
+	if err == nil && is.err != nil {
+		return 0, "", nil //nolint:nilerr // it is no file, or root may not read it
+	}
+	return is.Physical, is.Modified, err
 }
 
 // head is what the bound file begins with, if it is a file that can be read.
@@ -180,14 +203,9 @@ func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error)
 
 // open makes the pool, which has one user at a time: libvirt refuses a second one of its name.
 func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
-	pool := libvirtxml.StoragePool{Type: "dir", Name: k.name, Target: &libvirtxml.StoragePoolTarget{Path: k.folder()}}
-	xml, err := pool.Marshal()
-	if err != nil {
-		return p, err
-	}
 	var seen libvirt.UUID
 	for deadline := time.Now(); ; {
-		if p, err = l.StoragePoolDefineXML(xml, 0); err == nil {
+		if p, err = definePrivate(l, k.name, "", k.folder()); err == nil {
 			break
 		}
 		other, failed := l.StoragePoolLookupByName(k.name)
@@ -288,6 +306,25 @@ func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, he
 	default:
 		return content, opened
 	}
+}
+
+// EndLook ends what an interrupted look at a path has left. Otherwise only the next look at that path does, and the filesystem stays mounted
+// until then.
+func (h *Host) EndLook(ctx context.Context, path string) error {
+	left, err := call(ctx, h, "look for a look at "+path, func(l *libvirt.Libvirt) (bool, error) {
+		_, err := l.StoragePoolLookupByName(h.look(path).name)
+		if isCode(err, libvirt.ErrNoStoragePool) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if left {
+		_, err = h.RegularFile(ctx, path, 0)
+	}
+	if errors.Is(err, ErrNotRegular) || errors.Is(err, ErrCannotTell) {
+		return nil
+	}
+	return err
 }
 
 // stands reports whether the pool has its volumes, as libvirt sees their files now.

@@ -2,7 +2,9 @@ package volumebinding
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -47,6 +49,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 			return
 		}
 	}
+	r.forget(ctx, state, hosts, &resp.Diagnostics)
 	how := reservation.End
 	if shared {
 		how = reservation.Release
@@ -54,6 +57,24 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if err := r.release(ctx, state, own, how, &resp.Diagnostics); err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed",
 			fmt.Sprintf("%s: its claim could not be released: %s\n\nApply again when this is mended.", state.Name.ValueString(), err))
+	}
+}
+
+// forget removes leftover mounts of the storage from hosts. They keep its filesystem busy.
+func (r *binding) forget(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) {
+	v, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	diags.Append(d...)
+	for _, i := range v.Images {
+		for _, key := range keys {
+			h, err := r.backend.Hosts.Host(key)
+			if err == nil && i.Type == "file" {
+				err = errors.Join(h.EndLook(ctx, i.Name), h.EndFolder(ctx, filepath.Dir(i.Name)))
+			}
+			if err != nil {
+				diags.AddWarning("A mount may be left", fmt.Sprintf("Binding %s: whether an interrupted apply has left a mount of %s on host %s is not known "+
+					"(findmnt | grep virtclaim): %s", state.Name.ValueString(), i.Name, key, err))
+			}
+		}
 	}
 }
 

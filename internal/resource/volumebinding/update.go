@@ -129,6 +129,7 @@ func (c *change) lose(ctx context.Context) error {
 	if _, err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), guard.Hosts{}, c.diags); err != nil {
 		return err
 	}
+	c.forget(ctx, c.state, leftHosts(c.before, c.hosts), c.diags)
 	keep := c.hosts
 	if c.found.Credentials == nil {
 		keep = nil
