@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -160,26 +160,61 @@ func flatten(object map[string]any) map[string]any {
 	return all
 }
 
-// mayName reports whether the backing file that an overlay's header references may be the file of that path. A json: reference contains
-// the path in one of its strings. A relative path there does not start at the overlay's folder, so that only its base name is compared.
+// mayName reports whether the backing file that an overlay's header references may be the file of that path. A relative path in a json: reference
+// does not start at the overlay's folder, so that only its base name is compared.
 func mayName(named, overlay, file string) bool {
+	if slices.Contains(pathsIn(named, overlay), path.Clean(file)) {
+		return true
+	}
 	text, isJSON := strings.CutPrefix(named, "json:")
-	if !isJSON {
-		return absolute(named, overlay) == path.Clean(file)
+	return isJSON && slices.ContainsFunc(stringsIn(text), func(part string) bool { return !path.IsAbs(part) && path.Base(part) == path.Base(file) })
+}
+
+// pathsIn are the absolute paths in a reference to a backing file: its own, those in the strings of a json: reference, and those after the names
+// of QEMU's filter drivers, such as blkdebug:config:path.
+func pathsIn(named, overlay string) (paths []string) {
+	if text, isJSON := strings.CutPrefix(named, "json:"); isJSON {
+		for _, part := range stringsIn(text) {
+			if part = strings.TrimPrefix(part, "file:"); path.IsAbs(part) || hasProtocol(part) {
+				paths = append(paths, pathsIn(part, overlay)...)
+			}
+		}
+		return paths
 	}
-	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return false
-		}
-		if err != nil {
-			return strings.Contains(text, path.Base(file))
-		}
-		part, _ := token.(string)
-		if part = strings.TrimPrefix(part, "file:"); mayName(part, overlay, file) || !path.IsAbs(part) && path.Base(part) == path.Base(file) {
-			return true
+	if named = absolute(named, overlay); path.IsAbs(named) {
+		return []string{named}
+	}
+	if strings.Contains(named, "://") {
+		return nil
+	}
+	for _, rest, more := strings.Cut(named, ":"); more; _, rest, more = strings.Cut(rest, ":") {
+		part, _, _ := strings.Cut(rest, ":")
+		for _, candidate := range []string{rest, part} {
+			if candidate = path.Clean(candidate); path.IsAbs(candidate) && !slices.Contains(paths, candidate) {
+				paths = append(paths, candidate)
+			}
 		}
 	}
+	return paths
+}
+
+// literals are the strings in QEMU's JSON, which may be in single quotes.
+var literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+
+// stringsIn are the strings in the text of a json: reference, also of one that is incomplete.
+func stringsIn(text string) (all []string) {
+	for _, literal := range literals.FindAllString(text, -1) {
+		inner := literal[1 : len(literal)-1]
+		if literal[0] == '\'' {
+			inner = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`).Replace(inner)
+		}
+		var part string
+		if err := json.Unmarshal([]byte(`"`+inner+`"`), &part); err != nil {
+			part = inner
+		}
+		all = append(all, part)
+	}
+	return all
 }
 
 // absolute is the path of the file that the head of an overlay names, or what else it names. libvirt and QEMU know several ways to write one.

@@ -17,7 +17,17 @@ import (
 // interrupted. There are no counters, which would be wrong after the first crash: the truth is in the heads of all volumes and
 // in all domains.
 func (m *Maker) Collect(ctx context.Context, key string, h Host, pool, name string) error {
-	err := m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) })
+	// Uses by other paths are checked before the lock, because looking at files takes time and domains of others do not take part in the lock.
+	v, err := h.Volume(ctx, pool, name)
+	if err == nil {
+		var used bool
+		if used, err = isUsed(ctx, h, v); used {
+			return err
+		}
+	}
+	if found(err) == nil {
+		err = m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) })
+	}
 	if err != nil {
 		return fmt.Errorf("the shared image %s in storage pool %s: %w", name, pool, err)
 	}
@@ -39,7 +49,7 @@ func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name stri
 	if err != nil || len(above) > 0 {
 		return err
 	}
-	if used, err := isOpened(ctx, h, name); err != nil || used {
+	if opened, err := isOpened(ctx, h, name); err != nil || opened {
 		return err
 	}
 	if err := m.checkHeld(ctx, key, h); err != nil { // that has taken its time
@@ -59,6 +69,16 @@ func (j *journal) discardDead(ctx context.Context) error {
 		return found(err)
 	}
 	return j.discard(ctx)
+}
+
+// isUsed reports whether a volume is an overlay of a base, by whatever path, or a domain has one in no storage pool.
+func isUsed(ctx context.Context, h Host, base host.StorageVolume) (bool, error) {
+	above, err := overlays(ctx, h, newMasterFile(h, base.Path))
+	if err != nil || len(above) > 0 {
+		return len(above) > 0, err
+	}
+	linked, over, err := strangers(ctx, h, base.Path)
+	return len(linked)+len(over) > 0, err
 }
 
 // isOpened tells whether a domain has a base in a chain, by its path or as a volume of a pool. No other file has its name.

@@ -4,43 +4,39 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-	"libvirt.org/go/libvirtxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // The deletion of a disk over a shared image is recorded in a libvirt secret without a value until the image is deleted, too. If the deletion is
-// interrupted, the next refresh continues it. Without the record, a disk that is gone may only be somewhere else, and keeps its image.
+// interrupted, the next refresh continues it. Without the record, a disk that is gone may only be somewhere else, and keeps its image. The
+// record has the identity of the volume: it does not concern another one of that name. One that is still there was not deleted, and its
+// record is removed.
 
-func deletionUsage(pool, name string) string { return "virtclaim deletes " + pool + "/" + name }
-
-// NoteDeletion records that a volume is about to be deleted.
-func NoteDeletion(ctx context.Context, h Identities, pool, name string) error {
-	if noted, err := IsDeleted(ctx, h, pool, name); noted || err != nil {
-		return err
-	}
-	s := libvirtxml.Secret{
-		UUID: uuid.NewString(), Private: "yes", Ephemeral: "no",
-		Description: fmt.Sprintf("the volume %s in the storage pool %s is being deleted", name, pool),
-		Usage:       &libvirtxml.SecretUsage{Type: "volume", Volume: deletionUsage(pool, name)},
-	}
-	text, err := s.Marshal()
-	if err != nil {
-		return fmt.Errorf("describe the deletion of the volume %s: %w", name, err)
-	}
-	return h.DefineSecret(ctx, text)
+func deletionUsage(pool, id string) string {
+	return "virtclaim deletes " + pool + "/" + volume.LastingGeneration(id)
 }
 
-// IsDeleted reports whether the deletion of a volume is recorded.
-func IsDeleted(ctx context.Context, h Identities, pool, name string) (bool, error) {
-	_, err := h.SecretOfVolume(ctx, deletionUsage(pool, name))
+// NoteDeletion records that a volume of that identity is about to be deleted.
+func NoteDeletion(ctx context.Context, h Identities, pool, name, id string) error {
+	if noted, err := IsDeleted(ctx, h, pool, id); noted || err != nil || id == "" {
+		return err
+	}
+	return addRecord(ctx, h, deletionUsage(pool, id), fmt.Sprintf("the volume %s in the storage pool %s is being deleted", name, pool))
+}
+
+// IsDeleted reports whether the deletion of a volume of that identity is recorded.
+func IsDeleted(ctx context.Context, h Identities, pool, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	_, err := h.SecretOfVolume(ctx, deletionUsage(pool, id))
 	return err == nil, found(err)
 }
 
 // ForgetDeletion removes the record.
-func ForgetDeletion(ctx context.Context, h Identities, pool, name string) error {
-	id, err := h.SecretOfVolume(ctx, deletionUsage(pool, name))
-	if err == nil {
-		err = h.UndefineSecret(ctx, id)
+func ForgetDeletion(ctx context.Context, h Identities, pool, id string) error {
+	if id == "" {
+		return nil
 	}
-	return found(err)
+	return dropRecord(ctx, h, deletionUsage(pool, id))
 }

@@ -23,6 +23,8 @@ type fakeHost struct {
 	secrets map[string]libvirtxml.Secret // by usage
 	files   map[string][]byte            // the heads of images in no pool, by path
 	free    int64
+	// modified is when files were written to last, by path.
+	modified map[string]string
 	// failAt is the change that fails, counted from 1; after tells that it is done all the same. dead fails all that follows,
 	// as for a process that was killed.
 	failAt      int

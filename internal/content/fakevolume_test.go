@@ -59,7 +59,7 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 
 // File knows the symbolic link to a folder, /link/, and the images in no pool.
 func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
-	f := host.File{At: strings.TrimPrefix(path, "/link")}
+	f := host.File{At: strings.TrimPrefix(path, "/link"), Modified: h.modified[path]}
 	if head > 0 {
 		f.Head = h.files[path]
 	}

@@ -151,6 +151,9 @@ func (j *journal) discard(ctx context.Context) error {
 		err = Disown(ctx, j.host, j.Note.Pool, j.Note.Volume, j.Note.Generation)
 	}
 	if err == nil {
+		err = dropRecord(ctx, j.host, masterUsage(j.Note.Generation))
+	}
+	if err == nil {
 		err = found(j.host.Undefine(ctx, j.UUID))
 	}
 	if held {

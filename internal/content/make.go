@@ -173,6 +173,12 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	if err := Recheck(ctx, h, s.Master.Images); err != nil { // libvirt follows what an overlay's head names
 		return host.StorageVolume{}, err
 	}
+	if s.Mode != volume.Clone {
+		overlay := volume.Image{Generation: j.Note.Generation, Name: s.Name}
+		if err := CheckMasterRecords(ctx, h, append([]volume.Image{overlay}, s.Master.Images...)); err != nil {
+			return host.StorageVolume{}, err
+		}
+	}
 	if err := h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
 		return host.StorageVolume{}, err
 	}

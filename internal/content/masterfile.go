@@ -2,11 +2,9 @@ package content
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
@@ -139,24 +137,4 @@ func (f *masterFile) relate(ctx context.Context, other string, head int) (is, ov
 	f.leadsTo[other] = false // a chain that is a circle ends
 	over, err = f.isNamed(ctx, named, host.StorageVolume{Path: other})
 	return false, over, err
-}
-
-// pathsIn are the absolute paths in the name of a backing file.
-func pathsIn(named, overlay string) (paths []string) {
-	text, isJSON := strings.CutPrefix(named, "json:")
-	if !isJSON {
-		if named = absolute(named, overlay); path.IsAbs(named) {
-			paths = append(paths, named)
-		}
-		return paths
-	}
-	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
-		token, err := decoder.Token()
-		if err != nil {
-			return paths
-		}
-		if part, _ := token.(string); path.IsAbs(strings.TrimPrefix(part, "file:")) {
-			paths = append(paths, absolute(part, overlay))
-		}
-	}
 }

@@ -24,7 +24,7 @@ type OpenFiles interface {
 // one that can't be opened, since the guest can open its own.
 //
 // SELinux hosts are not checked: libvirt would relabel the file, and its guest could no longer write to it. There open is assumed, and proven is
-// false. A claim's file keeps its owner, because a link may have replaced it.
+// false. The file keeps its owner: a guest has it, or a link may have replaced it.
 func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven bool, err error) {
 	if err := Recheck(ctx, h, []volume.Image{i}); err != nil {
 		return false, errors.Is(err, host.ErrNotFound), found(err) // what is not there is not what the guest has open
@@ -33,7 +33,7 @@ func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven boo
 	if err != nil || slices.Contains(labels, "selinux") {
 		return true, false, err
 	}
-	keepsOwner := i.Binding != "" && slices.Contains(labels, "dac")
+	keepsOwner := slices.Contains(labels, "dac")
 	if _, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, false, keepsOwner)); refused == nil {
 		return false, true, nil // no process writes to it
 	}

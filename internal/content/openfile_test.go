@@ -43,7 +43,7 @@ func (f *openFile) Capacity(_ context.Context, diskXML string) (int64, error) {
 	return 1, nil
 }
 
-// QEMU's lock proves which file a guest writes to. A claim's file must be a regular file and keeps its owner; on SELinux hosts nothing is opened.
+// QEMU's lock proves which file a guest writes to. The file keeps its owner, and a claim's must be a regular one; on SELinux hosts nothing is opened.
 func TestHasOpen(t *testing.T) {
 	disk := volume.Image{Type: "file", Format: "raw", Name: "/ssd/d"}
 	claim := volume.Image{Type: "file", Format: "raw", Name: "/claim/disk.img", Binding: "b"}
@@ -54,7 +54,7 @@ func TestHasOpen(t *testing.T) {
 		asked        string
 		err          error
 	}{
-		"a disk that is locked":        {openFile{labels: []string{"dac"}, locked: true}, disk, true, true, "<source file=\"/ssd/d\"></source>", nil},
+		"a disk that is locked":        {openFile{labels: []string{"dac"}, locked: true}, disk, true, true, `<seclabel model="dac" relabel="no">`, nil},
 		"a disk without a writer":      {openFile{labels: []string{"dac"}}, disk, false, true, "<readonly></readonly>", nil},
 		"a disk that can't be opened":  {openFile{unreadable: true}, disk, false, false, "<shareable>", errRefused},
 		"a claim's file, locked":       {openFile{labels: []string{"dac"}, locked: true}, claim, true, true, `<seclabel model="dac" relabel="no">`, nil},

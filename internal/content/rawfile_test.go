@@ -136,6 +136,8 @@ func TestRemovable_SpellingsOfAPath(t *testing.T) {
 		"/ssd/master", "/ssd//./master", "file:/ssd/master", `json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/master"}}`,
 		`json:{"file.driver":"file","file.filename":"master","driver":"qcow2"}`, "/link/ssd/master", "file:/link//ssd/master",
 		`json:{"driver":"qcow2","file":{"driver":"file","filename":"/link/ssd/master"}}`,
+		`json:{'driver':'qcow2','file':{'driver':'file','filename':'/link/ssd/master'}}`, `json:{'file.filename':'\u002flink/ssd/ma\u0073ter'}`,
+		"blkdebug::/ssd/master", "blkdebug:/etc/conf:/link/ssd/master", "blkverify:/link/ssd/master:/ssd/other",
 	} {
 		h := newHost()
 		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})

@@ -287,26 +287,27 @@ func TestOnlyWhatIsNamedByItsContentIsShared(t *testing.T) {
 	}
 }
 
-// A deletion stays recorded until it is forgotten, once.
+// A deletion stays recorded until it is forgotten, once, for the volume of that identity alone.
 func TestNoteDeletion(t *testing.T) {
 	h := newHost()
-	for _, step := range []func() error{
-		func() error { return content.NoteDeletion(t.Context(), h, "ssd", "web") },
-		func() error { return content.NoteDeletion(t.Context(), h, "ssd", "web") },
-	} {
-		if err := step(); err != nil {
+	const id, other = "1f0c0000-0000-4000-8000-000000000001", "1f0c0000-0000-4000-8000-000000000002"
+	for range 2 {
+		if err := content.NoteDeletion(t.Context(), h, "ssd", "web", id); err != nil {
 			t.Fatal(err)
 		}
-		if is, err := content.IsDeleted(t.Context(), h, "ssd", "web"); err != nil || !is || len(h.secrets) != 1 {
+		if is, err := content.IsDeleted(t.Context(), h, "ssd", id); err != nil || !is || len(h.secrets) != 1 {
 			t.Errorf("%v, %v: %v", is, err, h.secrets)
+		}
+		if is, err := content.IsDeleted(t.Context(), h, "ssd", other); err != nil || is {
+			t.Errorf("another volume: %v, %v", is, err)
 		}
 	}
 	for range 2 {
-		if err := content.ForgetDeletion(t.Context(), h, "ssd", "web"); err != nil {
+		if err := content.ForgetDeletion(t.Context(), h, "ssd", id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if is, err := content.IsDeleted(t.Context(), h, "ssd", "web"); err != nil || is || len(h.secrets) != 0 {
+	if is, err := content.IsDeleted(t.Context(), h, "ssd", id); err != nil || is || len(h.secrets) != 0 {
 		t.Errorf("%v, %v: %v", is, err, h.secrets)
 	}
 }

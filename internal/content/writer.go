@@ -13,16 +13,19 @@ import (
 // ErrMaster is the error of writing to an image that volumes are overlays of.
 var ErrMaster = errors.New("it is a master, and so read-only")
 
-// overlaid is a host that tells what is over an image.
+// overlaid is a host that tells what is over an image, of the volumes that it lists.
 type overlaid interface {
 	witness
 	Files
-	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
 }
 
 // CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
 // whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
-func CheckWriter(ctx context.Context, h overlaid, path string) error {
+func CheckWriter(ctx context.Context, h interface {
+	overlaid
+	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
+}, path string,
+) error {
 	known, err := h.KnownOverlays(ctx, path)
 	if err != nil {
 		return err

@@ -23,6 +23,9 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	if err := content.RecognizeChain(ctx, h, spec.Master.Images); err != nil {
 		return fmt.Errorf("the master: %w", err)
 	}
+	if err := content.CheckMasterRecords(ctx, h, spec.Master.Images); err != nil {
+		return fmt.Errorf("the master: %w", err)
+	}
 	if spec.Master.Capacity == nil || spec.Mode == volume.Clone && spec.Master.Images[0].Type != "file" {
 		xml, err := domainxml.DiskXML(spec.Master)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
@@ -29,6 +30,9 @@ func TestAccDisk_MasterGone(t *testing.T) {
 	if !message("these are overlays of it: ssd/over").MatchString(out) || !strings.Contains(out, "No changes.") {
 		t.Errorf("the master is created again:\n%s", out)
 	}
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace=virtclaim_disk.golden"); err == nil || !message("its file is not there", "ssd/over").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
 	if err := os.Rename(elsewhere, file(l, "golden")); err != nil {
 		t.Fatal(err)
 	}
@@ -46,27 +50,78 @@ func TestAccDisk_MasterGone(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A plan deletes nothing, also not the shared image of a disk whose file is somewhere else for a moment.
+// A plan deletes nothing, also not the shared image of a disk whose file is somewhere else for a moment, and whose deletion failed before.
 func TestAccDisk_SharedImageOfMovedDisk(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushed(t, l, "disks/moved", qcow2Image(t))
-	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", containerImage(image.Reference)))
+	cli, tap := acctest.Tapped(t, l, "disks")
+	cli.Write("disk.tf", disk("root", containerImage(image.Reference)))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	elsewhere := filepath.Join(filepath.Dir(filepath.Dir(file(l, "root"))), "elsewhere")
-	if err := os.Rename(file(l, "root"), elsewhere); err != nil {
-		t.Fatal(err)
-	}
-	acctest.Contains(t, cli.Must("plan", "-no-color"), "1 to add")
-	if bases, _ := inPool(t, l); len(bases) != 1 {
-		t.Errorf("the pool has the shared images %v", bases)
-	}
-	if err := os.Rename(elsewhere, file(l, "root")); err != nil {
-		t.Fatal(err)
+	for name, deletion := range map[string]lab.Fault{"none": {}, "refused": {Refuse: true}, "killed": {Kill: true}} {
+		if name != "none" {
+			deletion.Call, deletion.Nth = lab.CallVolumeDelete, 1
+			tap.Arm(deletion)
+			if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !tap.Fired() {
+				t.Fatalf("%s: %v:\n%s", name, err, out)
+			}
+		}
+		if name == "killed" {
+			acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+		}
+		if err := os.Rename(file(l, "root"), elsewhere); err != nil {
+			t.Fatal(err)
+		}
+		acctest.Contains(t, cli.Must("plan", "-no-color"), "1 to add")
+		if bases, _ := inPool(t, l); len(bases) != 1 {
+			t.Errorf("%s: the pool has the shared images %v", name, bases)
+		}
+		if err := os.Rename(elsewhere, file(l, "root")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")
 	if bases, others := inPool(t, l); len(bases)+len(others) != 0 {
 		t.Errorf("the pool has %v and %v", bases, others)
+	}
+}
+
+// A shared image stays while a domain of others has an overlay of it that is in no pool, and while one in a pool is over such an image.
+func TestAccDisk_SharedImageOfOthers(t *testing.T) {
+	l := acctest.Lab(t)
+	_, image := pushed(t, l, "disks/others", qcow2Image(t))
+	dir := t.TempDir()
+	middle, top := filepath.Join(dir, "middle"), file(l, "top")
+	for name, left := range map[string]func() (remove func()){
+		"domain that is off": func() (remove func()) {
+			if err := l.Hosts["host-a"].DefineXML(t.Context(), fmt.Sprintf(`<domain type="qemu"><name>theirs</name><memory>32768</memory><os><type>hvm</type></os><devices>
+				<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file=%q/><target dev="vda"/></disk></devices></domain>`, middle)); err != nil {
+				t.Fatal(err)
+			}
+			return func() { virsh(t, l, "undefine", "theirs") }
+		},
+		"overlay in a pool": func() (remove func()) {
+			acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", middle, top).CombinedOutput())(t)
+			virsh(t, l, "pool-refresh", "ssd")
+			return func() { virsh(t, l, "vol-delete", "top", "--pool", "ssd") }
+		},
+	} {
+		cli := acctest.NewCLI(t)
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", containerImage(image.Reference)))
+		cli.Must("apply", "-auto-approve", "-no-color")
+		acctest.Must(exec.CommandContext(t.Context(), "cp", file(l, "root"), middle).CombinedOutput())(t)
+		remove := left()
+		cli.Must("destroy", "-auto-approve", "-no-color")
+		bases, _ := inPool(t, l)
+		if len(bases) != 1 {
+			t.Errorf("%s: the pool has the shared images %v", name, bases)
+		}
+		remove()
+		cli.Must("apply", "-auto-approve", "-no-color")
+		cli.Must("destroy", "-auto-approve", "-no-color")
+		if bases, others := inPool(t, l); len(bases)+len(others) != 0 {
+			t.Errorf("%s: the pool has %v and %v", name, bases, others)
+		}
 	}
 }
 
@@ -83,25 +138,15 @@ func TestAccDisk_GrowsAsWhatItIs(t *testing.T) {
 	cli := acctest.NewCLI(t)
 	write := func(more string) {
 		sized := func(how string) string { return how + "\n size = \"" + size + "\"" }
-		cli.Write("main.tf", acctest.Provider(l, "disks")+fmt.Sprintf(`
-resource "virtclaim_volume_binding" "data" {
-  name        = "data"
-  hosts       = ["host-a"]
-  access_mode = "read-shared"
-  source      = { file = { path = %q } }
-}
-`, image)+disk("qcow2", sized("format = \"qcow2\""))+disk("raw", sized("format = \"raw\""))+disk("over", sized(over("copy-on-write", "virtclaim_volume_binding.data")))+more)
+		cli.Write("main.tf", acctest.Provider(l, "disks")+goldenFile(image)+disk("qcow2", sized("format = \"qcow2\""))+disk("raw", sized("format = \"raw\""))+disk("over", sized(over("copy-on-write", "virtclaim_volume_binding.data")))+more)
 	}
 	machine := strings.NewReplacer("virtclaim_disk.golden", "virtclaim_disk.raw", "running = false", "running = true\n  force_stop = true\n  timeouts = { delete = \"10s\", update = \"1m\" }").Replace(writer)
 	write(machine)
 	cli.Must("apply", "-auto-approve", "-no-color")
-	rescue := filepath.Join(dir, "rescue.xml")
-	xml := fmt.Sprintf(`<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
-		<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, file(l, "qcow2"))
-	if err := errors.Join(os.WriteFile(rescue, []byte(xml), 0o600), os.Remove(image), os.Symlink(secret, image)); err != nil {
+	if err := errors.Join(os.Remove(image), os.Symlink(secret, image)); err != nil {
 		t.Fatal(err)
 	}
-	virsh(t, l, "create", rescue)
+	endRescue := acctest.Rescue(t, host, "raw", file(l, "qcow2"))
 	acctest.Must(exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("cp %[1]s %[2]s && mv %[2]s %[1]s", file(l, "raw"), filepath.Join(dir, "copy"))).CombinedOutput())(t)
 	size = "16Mi"
 	write(machine)
@@ -112,7 +157,7 @@ resource "virtclaim_volume_binding" "data" {
 			t.Errorf("%s: %v:\n%s", target, err, out)
 		}
 	}
-	virsh(t, l, "destroy", "rescue")
+	endRescue()
 	acctest.Must(host.Virsh(t.Context(), "destroy", "writer"))(t)
 	if err := os.Remove(image); err != nil {
 		t.Fatal(err)
@@ -156,27 +201,18 @@ resource "virtclaim_volume_binding" "data" {
 func TestAccDisk_OverlayOfWrittenFile(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := t.TempDir()
-	image, rescue := filepath.Join(dir, "disk.img"), filepath.Join(dir, "rescue.xml")
-	xml := fmt.Sprintf(`<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
-		<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, image)
-	if err := errors.Join(os.WriteFile(image, make([]byte, 1<<20), 0o644), os.WriteFile(rescue, []byte(xml), 0o600)); err != nil {
+	image := filepath.Join(dir, "disk.img")
+	if err := os.WriteFile(image, make([]byte, 1<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", acctest.Provider(l, "disks")+fmt.Sprintf(`
-resource "virtclaim_volume_binding" "data" {
-  name        = "data"
-  hosts       = ["host-a"]
-  access_mode = "read-shared"
-  source      = { file = { path = %q } }
-}
-`, image)+disk("over", over("copy-on-write", "virtclaim_volume_binding.data")))
+	cli.Write("main.tf", acctest.Provider(l, "disks")+goldenFile(image)+disk("over", over("copy-on-write", "virtclaim_volume_binding.data")))
 	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_volume_binding.data")
-	virsh(t, l, "create", rescue)
+	endRescue := acctest.Rescue(t, l.Hosts["host-a"], "raw", image)
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("domain rescue on host host-a runs and writes to the master").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	virsh(t, l, "destroy", "rescue")
+	endRescue()
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }

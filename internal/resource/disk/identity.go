@@ -39,6 +39,9 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s", m.Host.ValueString(), err))
 		return v, id, nil
 	}
+	if err == nil && sharedBase(own) != "" {
+		err = content.ForgetDeletion(ctx, h, pool, id) // that of a deletion which did not happen
+	}
 	if err == nil {
 		err = warnOfBacking(ctx, h, m, own, diags)
 	}
@@ -91,13 +94,17 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
 			"On host %s: %s. That volume was not made by this state, and is left alone.", m.Host.ValueString(), why))
 	}
-	if _, known := m.made(ctx, diags); known {
+	own, known := m.made(ctx, diags)
+	if known {
 		if err := r.warnOfWriters(ctx, h, m, diags); err != nil {
 			return err
 		}
 	}
 	// Its entry in the ledger stays, and so does an image that it shares: the volume may come back, as with a pool that is not mounted.
-	deleted, err := content.IsDeleted(ctx, h, m.Pool.ValueString(), m.Name.ValueString())
+	if sharedBase(own) == "" {
+		return nil
+	}
+	deleted, err := content.IsDeleted(ctx, h, m.Pool.ValueString(), own.Images[0].Generation)
 	if err != nil || !deleted {
 		return err
 	}

@@ -109,7 +109,10 @@ func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("golden-2", blank)
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
-	for _, backing := range []string{filepath.Join(dir, "pool", "golden"), filepath.Join(dir, "latest"), "/proc/self/root" + file(l, "golden")} {
+	for _, backing := range []string{
+		filepath.Join(dir, "pool", "golden"), "json:{'driver':'qcow2','file':{'driver':'file','filename':'" + filepath.Join(dir, "latest") + "'}}",
+		"blkdebug::/proc/self/root" + file(l, "golden"),
+	} {
 		theirs := filepath.Join(folder, "theirs")
 		acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-F", "qcow2", "-b", backing, theirs, "1M").CombinedOutput())(t)
 		if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden"); err == nil ||
@@ -129,18 +132,12 @@ func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 	// Another file at the end of a link is none of it.
 	acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-F", "qcow2", "-b",
 		filepath.Join(dir, "pool", "golden-2"), filepath.Join(folder, "theirs"), "1M").CombinedOutput())(t)
-	xml := filepath.Join(dir, "rescue.xml")
-	if err := os.WriteFile(xml, fmt.Appendf(nil, `<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
-		<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`,
-		filepath.Join(dir, "latest")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	virsh(t, l, "create", xml)
+	endRescue := acctest.Rescue(t, l.Hosts["host-a"], "qcow2", filepath.Join(dir, "latest"))
 	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden"); err == nil ||
 		!message("a domain uses it by another path of that file: "+filepath.Join(dir, "latest")+" of domain rescue").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	virsh(t, l, "destroy", "rescue")
+	endRescue()
 	cli.Must("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden")
 	if err := os.Remove(filepath.Join(folder, "theirs")); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -29,6 +30,9 @@ const (
 	updateTimeout = 10 * time.Minute
 	deleteTimeout = 10 * time.Minute
 )
+
+// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+const cleanUpTime = 30 * time.Second
 
 type disk struct{ backend *backend.Backend }
 
@@ -226,6 +230,9 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		// To remove the overlay is no good advice when a machine writes to it.
 		err = cmp.Or(guard.External(ctx, key, h, top), err)
 	}
+	if errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) {
+		err = cmp.Or(refuseMissing(ctx, h, top), err)
+	}
 	pinned := ""
 	if err == nil {
 		pinned, err = pinnedBase(ctx, h, state, top)
@@ -234,13 +241,16 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		err = r.letGo(ctx, h, top, []string{r.backend.Owner, former})
 	}
 	if base := sharedBase(own); base != "" && (err == nil || errors.Is(err, content.ErrReplaced)) {
-		err = cmp.Or(content.NoteDeletion(ctx, h, pool, name), err)
+		err = cmp.Or(content.NoteDeletion(ctx, h, pool, name, top.Generation), err)
 	}
 	if err == nil || errors.Is(err, content.ErrReplaced) {
-		err = r.backend.Content.Remove(ctx, key, h, pool, name, top.Format, top.Generation)
+		err = r.remove(ctx, h, pool, name, top)
 	}
 	if err == nil {
 		err = r.collect(ctx, h, state, &resp.Diagnostics)
+	}
+	if err == nil {
+		err = content.ForgetMasterRecord(ctx, h, own.Images)
 	}
 	if err == nil && pinned != "" {
 		err = r.backend.Content.Collect(ctx, key, h, state.Pool.ValueString(), pinned)
@@ -248,6 +258,35 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", ofMissingPool(err))
 	}
+}
+
+// remove deletes the volume. If that fails, and it is still there, its deletion is not to be continued.
+func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top volume.Image) error {
+	err := r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Format, top.Generation)
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if v, lookup := h.Volume(ctx, pool, name); lookup == nil && content.Recognize(ctx, h, v, top.Format, top.Generation) == nil {
+		return errors.Join(err, content.ForgetDeletion(ctx, h, pool, top.Generation))
+	}
+	return err
+}
+
+// refuseMissing is content.ErrBacking for a volume that is gone while others are overlays of it. Removing it from the state would also remove the
+// reason not to create it again.
+func refuseMissing(ctx context.Context, h *host.Host, top volume.Image) error {
+	names, err := content.OverlaysOf(ctx, h, top.Name)
+	if err != nil {
+		return fmt.Errorf("its file is not there, and whether volumes are overlays of it is not known: %w. If it is to go all the same, remove it from the state "+
+			"(terraform state rm)", err)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its file is not there, and %w: %s. Restore the file, for example by mounting the filesystem of the pool, or remove those first",
+		content.ErrBacking, strings.Join(names, ", "))
 }
 
 // letGo has machines let go of a disk, and refuses that of one that was migrated by hand to another host.
@@ -275,7 +314,7 @@ func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *di
 	if err := r.backend.Content.Collect(ctx, state.Host.ValueString(), h, pool, base); err != nil {
 		return err
 	}
-	return content.ForgetDeletion(ctx, h, pool, state.Name.ValueString())
+	return content.ForgetDeletion(ctx, h, pool, own.Images[0].Generation)
 }
 
 // sharedBase is the name of the image that a disk shares with others; empty if it has none.
