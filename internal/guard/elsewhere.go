@@ -23,8 +23,12 @@ const elsewhereTime = 30 * time.Second
 // share the folder of a pool, the guest goes on to use the file there. What tells is what a domain's metadata note of the image, which go
 // with it, since a path is another file on each host; or that a domain of here, which are the uses on the own hosts, runs there.
 //
-// A host that does not answer may have any domain. Only where one of here is off because it was migrated, that is an error.
+// A host that does not answer may have any domain. Only where one of here is off because it was migrated, that is an error. Such a domain that
+// has not ended on another host is an error as well.
 func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image, here []Use) (found []Use, err error) {
+	if len(all.Keys) == 0 {
+		return nil, nil
+	}
 	patient, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	var mu sync.Mutex
@@ -49,11 +53,11 @@ func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(found) > 0 || len(unanswered) == 0 {
+	if len(found) > 0 {
 		slices.SortFunc(found, func(u, v Use) int { return cmp.Compare(u.Host+" "+u.Domain, v.Host+" "+v.Domain) })
 		return found, nil
 	}
-	return nil, all.checkAnswered(ctx, here, errors.Join(unanswered...))
+	return nil, all.checkEnded(ctx, here, errors.Join(unanswered...))
 }
 
 // migrated are the uses on one host.
@@ -143,8 +147,8 @@ func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Imag
 	return errors.Join(append(found, ctx.Err())...)
 }
 
-// checkAnswered is an error where a domain is off because it was migrated, and not all hosts tell whether they run it.
-func (all Hosts) checkAnswered(ctx context.Context, here []Use, unanswered error) error {
+// checkEnded is an error if a domain is off because it was migrated, and no host shows that it has ended there: it may run.
+func (all Hosts) checkEnded(ctx context.Context, here []Use, unanswered error) error {
 	for _, u := range here {
 		runs := slices.ContainsFunc(here, func(v Use) bool { return v.UUID == u.UUID && v.Live })
 		if runs || u.isCopy {
@@ -154,9 +158,16 @@ func (all Hosts) checkAnswered(ctx context.Context, here []Use, unanswered error
 		if err != nil && !errors.Is(err, host.ErrNotFound) {
 			return err
 		}
-		if err == nil && is.Reason == host.ReasonMigrated {
-			return fmt.Errorf("%w, perhaps: domain %s, which has it, is off on host %s because it was migrated, and a host that may run it does "+
-				"not answer: %w. Apply again when it does, or remove a host that is gone for good from hosts", ErrInUse, u.Domain, u.Host, unanswered)
+		if err != nil || is.Reason != host.ReasonMigrated {
+			continue
+		}
+		off := fmt.Sprintf("domain %s, which has it, is off on host %s because it was migrated", u.Domain, u.Host)
+		if unanswered != nil {
+			return fmt.Errorf("%w, perhaps: %s, and a host that may run it does not answer: %w. Apply again when it does, or remove a host that is gone "+
+				"for good from hosts", ErrInUse, off, unanswered)
+		}
+		if _, ended, _ := MigratedTo(ctx, all, u.Host, u.UUID, false); !ended {
+			return fmt.Errorf("%w, perhaps: %s, and %s", ErrInUse, off, Vanished(u.Domain))
 		}
 	}
 	return nil

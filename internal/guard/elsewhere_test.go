@@ -70,7 +70,9 @@ func TestCheckElsewhere(t *testing.T) {
 		"one that came back and went":           {data, domains{"b": user(t, "db", high, "me", "ready", data)}, map[string]string{"b " + high: "migrated"}, "", ""},
 		"a host that does not answer":           {data, domains{"a": user(t, "db", high, "me", "ready", data)}, nil, "b", ""},
 		"one that may be there":                 {data, domains{"a": user(t, "db", high, "me", "ready", data)}, map[string]string{"a " + high: "migrated"}, "b", "domain db, which has it, is off on host a because it was migrated, and a host that may run it does not answer"},
-		"one that is nowhere":                   {data, domains{"a": user(t, "db", high, "me", "ready", data)}, map[string]string{"a " + high: "migrated"}, "", ""},
+		"one that is nowhere":                   {data, domains{"a": user(t, "db", high, "me", "ready", data)}, map[string]string{"a " + high: "migrated"}, "", "is off on host a because it was migrated, and none of the hosts in hosts runs it"},
+		"one that was shut down there":          {data, domains{"a": unmarked, "b": unmarked}, map[string]string{"a " + high: "migrated", "b " + high: "shutdown"}, "", ""},
+		"one that may have gone on from there":  {data, domains{"a": unmarked, "b": unmarked}, map[string]string{"a " + high: "migrated"}, "", "none of the hosts in hosts"},
 		"one with the binding":                  {bound, domains{"b": live(user(t, "db", high, "me", "ready", bound))}, nil, "", "host b runs it"},
 		"one with another binding":              {bound, domains{"b": live(user(t, "db", high, "me", "ready", of(bound, "other/1")))}, nil, "", ""},
 	} {
@@ -89,6 +91,13 @@ func TestCheckElsewhere(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.refuse)
 			}
 		})
+	}
+}
+
+// Without a configuration there are no other hosts.
+func TestCheckElsewhere_NoHosts(t *testing.T) {
+	if err := (guard.Hosts{}).CheckElsewhere(t.Context(), []string{"a"}, image("/ssd/data", "g"), []guard.Use{{UUID: high, Host: "a"}}, nil); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
@@ -27,8 +28,9 @@ func HostsOf(fleet *host.Fleet) Hosts {
 
 // MigratedTo is the key of another host than the domain's own that runs it: virsh migrate may leave the definition on the source. Where
 // the own host does not have it, a definition is enough. It is empty for a domain that was not migrated, as far as the hosts tell that
-// answer; unanswered is of the others.
-func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool) (to string, unanswered error) {
+// answer; unanswered is of the others. ended reports whether the domain has ended on another host, as that host says: a definition alone may be
+// left from an earlier migration.
+func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool) (to string, ended bool, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	for _, key := range hosts.Keys {
@@ -38,12 +40,24 @@ func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool)
 		is, err := hosts.state(ctx, key, uuid)
 		switch {
 		case err == nil && (isGone || is.Active):
-			return key, nil
-		case err != nil && !errors.Is(err, host.ErrNotFound):
+			return key, false, nil
+		case err == nil:
+			ended = ended || slices.Contains(endings, is.Reason)
+		case !errors.Is(err, host.ErrNotFound):
 			unanswered = errors.Join(unanswered, err)
 		}
 	}
-	return "", unanswered
+	return "", ended, unanswered
+}
+
+// endings are the reasons of a domain that is off because its guest has ended.
+var endings = []string{"shutdown", "destroyed", host.ReasonCrashed, host.ReasonFailed, "daemon"}
+
+// Vanished says what to do about a domain that was migrated and, as far as the hosts tell, has not ended.
+func Vanished(domain string) string {
+	return fmt.Sprintf("none of the hosts in hosts runs it or shows that it has ended there (a restarted libvirtd forgets that). If another host runs "+
+		"it, add that to hosts or migrate the machine back. If it has ended, start it here once (virsh start %s), or, to do without it, remove its "+
+		"definition: %s", domain, UndefineLeft(domain))
 }
 
 func (all Hosts) state(ctx context.Context, key, uuid string) (host.State, error) {

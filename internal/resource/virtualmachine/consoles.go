@@ -60,7 +60,8 @@ func portAttribute(description string) schema.Attribute {
 		Optional: true, MarkdownDescription: description,
 		Attributes: map[string]schema.Attribute{
 			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it, which is appended to what is there. A volume of a "+
-				"storage pool, or a disk of any machine, is refused.", false, tfvalue.NoDevice()),
+				"storage pool, or a disk of any machine, is refused, as far as the path shows it: use a folder that only root can write to, because libvirt follows "+
+				"symbolic links.", false, tfvalue.NoDevice()),
 		},
 	}
 }

@@ -76,6 +76,9 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	if err := content.Recheck(ctx, l.host, e.Images); err != nil {
 		return err
 	}
+	if err := l.checkMasterRecords(ctx, want, keys); err != nil {
+		return err
+	}
 	for _, key := range keys {
 		if err := l.checkSharers(ctx, uuid, topOf(want.Disks[key].Volume)); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
@@ -85,6 +88,16 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 		return err
 	}
 	return l.engrave(ctx, want, keys)
+}
+
+// checkMasterRecords refuses overlays whose masters were replaced.
+func (l life) checkMasterRecords(ctx context.Context, want domainxml.Machine, keys []string) error {
+	for _, key := range keys {
+		if err := content.CheckMasterRecords(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return nil
 }
 
 // withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is

@@ -129,6 +129,9 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 		return uuid, active, err
 	}
 	// The configuration has changed since to what no redefinition can make of it.
+	if err := l.checkExchanged(ctx, uuid, want.Name); err != nil {
+		return "", false, err
+	}
 	if err := l.end(ctx, uuid, true); err != nil {
 		return "", false, err
 	}

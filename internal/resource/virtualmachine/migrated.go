@@ -21,9 +21,9 @@ var errUnanswered = errors.New("a host that may have it, because it was migrated
 // checkMigrated is errMigrated for a machine that its host has shut off, or has not at all, while another host of the provider runs
 // it: its disks are in use there, and a second machine must not be made of them. For a machine that its host does not have, it is
 // enough that another one has its definition. errUnanswered tells that a host may run it: its own has it no more, or says that it is off
-// because it was migrated.
+// because it was migrated. If no host shows where it has ended, a host that is not in the configuration may run it.
 func (l life) checkMigrated(ctx context.Context, uuid string, is host.State, isGone bool) error {
-	to, err := guard.MigratedTo(ctx, l.all, l.key, uuid, isGone)
+	to, ended, err := guard.MigratedTo(ctx, l.all, l.key, uuid, isGone)
 	if err != nil {
 		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"domain": uuid, "error": err.Error()})
 	}
@@ -34,6 +34,8 @@ func (l life) checkMigrated(ctx context.Context, uuid string, is host.State, isG
 	case to == "" && is.Reason == host.ReasonMigrated && err != nil:
 		return fmt.Errorf("its host says that it is off because it was migrated, and %w: %w. Apply again when it does, or remove a host that is gone "+
 			"for good from hosts", errUnanswered, err)
+	case to == "" && is.Reason == host.ReasonMigrated && !ended:
+		return fmt.Errorf("its host says that it is off because %w, and %s", errMigrated, guard.Vanished(uuid))
 	case to == "":
 		return nil
 	case isGone:

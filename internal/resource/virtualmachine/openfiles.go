@@ -32,10 +32,12 @@ type openFile struct {
 	wanted volume.Image
 	// moved tells that both are the same, or copies of the same; otherwise the file is gone.
 	moved bool
+	// hidden tells that only QEMU's lock shows that it is gone, which no plan has asked for.
+	hidden bool
 }
 
 // openFiles are such disks of a running domain, of those that isGone, which takes its time, is asked of.
-func openFiles(live string, wanted func(key string) volume.Image, isGone func(openFile) (bool, error)) (all []openFile, err error) {
+func openFiles(live string, wanted func(key string) volume.Image, isGone func(*openFile) (bool, error)) (all []openFile, err error) {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func openFiles(live string, wanted func(key string) volume.Image, isGone func(op
 		f.moved = volume.IsMoved(a.Volume.Images[0], f.wanted)
 		gone := false
 		if !f.moved {
-			if gone, err = isGone(f); err != nil {
+			if gone, err = isGone(&f); err != nil {
 				return nil, fmt.Errorf("whether the file of disk %s is still there is not known: %w", a.Key, err)
 			}
 		}
@@ -69,28 +71,33 @@ func (f openFile) isUnnoted() bool {
 // isOfClaim tells whether it is a file that pods may replace. It has no identity.
 func (f openFile) isOfClaim() bool { return f.Volume.Images[0].Binding != "" }
 
-// isGone asks the host about an open file. Where the file does not prove itself what it is, a process is started there that proves whether it
-// is the guest's.
-func (l life) isGone(ctx context.Context, uuid string, f openFile) (bool, error) {
-	top := f.Volume.Images[0]
-	if top.IsDisk() && !f.isUnnoted() {
-		gone, err := content.IsGone(ctx, l.host, top)
-		if gone || err != nil {
+// isTaken tells whether the machine loses the file, now or with its next start.
+func (f openFile) isTaken() bool { return f.wanted.Name != f.Volume.Images[0].Name }
+
+// isGone asks the host about an open file. One that is still there under its name may be a copy: QEMU's lock proves that it is the guest's. Nothing
+// is known of what was attached by hand.
+func (l life) isGone(ctx context.Context, uuid string, f *openFile) (bool, error) {
+	if !f.isOfClaim() && !f.isUnnoted() {
+		if gone, err := content.IsGone(ctx, l.host, f.Volume.Images[0]); gone || err != nil || f.Volume.Images[0].Generation == "" {
 			return gone, err
 		}
-		if proven, err := content.ProvesItself(ctx, l.host, top); proven || err != nil {
-			return false, err
-		}
 	}
+	return l.isExchanged(ctx, uuid, f)
+}
+
+// isExchanged reports whether the guest has another file open than the one that has the name now. A domain is started for that.
+func (l life) isExchanged(ctx context.Context, uuid string, f *openFile) (bool, error) {
+	top := f.Volume.Images[0]
 	if err := guard.CheckSoleWriter(ctx, l.key, l.host, top, uuid); err != nil {
 		return false, err
 	}
 	is, _, err := content.HasOpen(ctx, l.host, top)
+	f.hidden = !is
 	return !is, err
 }
 
-// checkOpenFiles refuses to take files from the running guest that have what nothing else has. One that is gone may go with restarts, when
-// there is another one for it. It is asked before anything changes.
+// checkOpenFiles refuses to take files from the running guest that have what nothing else has. One that is gone, as the plan has said, may go with
+// restarts, unless the machine is to have that very one. It is asked before anything changes.
 func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Machine, restarts bool) error {
 	state, err := l.host.State(ctx, uuid)
 	if err != nil || !state.Active {
@@ -104,31 +111,33 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 	if err != nil {
 		return err
 	}
-	all, err := openFiles(live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) }, func(f openFile) (bool, error) {
-		if !restarts && !slices.Contains(loses, f.Key) && !f.isUnnoted() {
+	isLost := func(key string) bool { return restarts || slices.Contains(loses, key) }
+	if err := l.checkLiveMasters(ctx, live, isLost); err != nil {
+		return err
+	}
+	all, err := openFiles(live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) }, func(f *openFile) (bool, error) {
+		if isLost(f.Key) || f.isUnnoted() {
+			return l.isGone(ctx, uuid, f)
+		}
+		if !f.isTaken() {
 			return false, nil
 		}
-		return l.isGone(ctx, uuid, f)
+		gone, err := l.isGone(ctx, uuid, f)
+		return gone && f.hidden, err
 	})
 	if err != nil {
 		return err
 	}
-	var why []string
-	for _, f := range all {
+	return refuseOpen(slices.DeleteFunc(all, func(f openFile) bool {
 		same := f.wanted.Name == f.Volume.Images[0].Name && !volume.IsRemade(f.wanted, f.Volume.Images[0])
-		if f.moved || !restarts || same {
-			why = append(why, f.explain(want.Name))
-		}
-	}
-	if len(why) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", errOpen, strings.Join(why, "\n\n"))
+		return restarts && !f.moved && !same && !f.hidden
+	}), want.Name)
 }
 
-// checkClaims refuses to end a running guest that has the file of a claim open which was deleted or replaced: the claim stays, and its user
-// expects there what the guest has written. To shut the machine down is consent.
-func (l life) checkClaims(ctx context.Context, uuid, name string) error {
+// checkExchanged refuses to end a running guest that has the file of a claim open which was deleted or replaced, or a raw disk whose replacement
+// only QEMU's lock reveals: the claim or the disk stays, and its user expects there what the guest has written. Each plan warns of other disks that
+// are gone. To shut the machine down is consent.
+func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	state, err := l.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
 		return nil
@@ -140,12 +149,15 @@ func (l life) checkClaims(ctx context.Context, uuid, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := l.checkLiveMasters(ctx, live, func(string) bool { return true }); errors.Is(err, content.ErrMasterChanged) {
+		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
+	}
 	none := func(string) volume.Image { return volume.Image{} }
-	all, err := openFiles(live, none, func(f openFile) (bool, error) {
-		if !f.isOfClaim() {
+	all, err := openFiles(live, none, func(f *openFile) (bool, error) {
+		if !f.isOfClaim() && !l.isRawThere(ctx, f.Volume.Images[0]) {
 			return false, nil
 		}
-		return l.isGone(ctx, uuid, f)
+		return l.isExchanged(ctx, uuid, f)
 	})
 	if err != nil {
 		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
@@ -157,7 +169,50 @@ func (l life) checkClaims(ctx context.Context, uuid, name string) error {
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
 		return nil // it has shut down meanwhile
 	}
-	return fmt.Errorf("%w: %s", errOpen, all[0].explain(name))
+	return refuseOpen(all, name)
+}
+
+// checkLiveMasters is content.ErrMasterChanged if the running guest, which is to lose a disk, is the only one that still has the former master of
+// that open.
+func (l life) checkLiveMasters(ctx context.Context, live string, isLost func(key string) bool) error {
+	attached, _, err := domainxml.AttachedTo(live)
+	if err != nil {
+		return err
+	}
+	for _, a := range attached {
+		if !isLost(a.Key) {
+			continue
+		}
+		if err := content.CheckMasterRecords(ctx, l.host, a.Volume.Images); err != nil {
+			return fmt.Errorf("disk %s: %w", a.Key, err)
+		}
+	}
+	return nil
+}
+
+// refuseOpen is errOpen for files of a machine.
+func refuseOpen(files []openFile, machine string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	why := make([]string, 0, len(files))
+	for _, f := range files {
+		why = append(why, f.explain(machine))
+	}
+	return fmt.Errorf("%w: %s", errOpen, strings.Join(why, "\n\n"))
+}
+
+// isRawThere reports whether a disk is raw and still there, as far as its host's ledger knows: the file itself does not show which disk it is. A
+// disk that can't be looked up does not prevent the end of its machine.
+func (l life) isRawThere(ctx context.Context, disk volume.Image) bool {
+	if disk.Format != "raw" || disk.Generation == "" {
+		return false
+	}
+	gone, err := content.IsGone(ctx, l.host, disk)
+	if err != nil {
+		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
+	}
+	return err == nil && !gone
 }
 
 // checkSharers refuses a file of a claim that another running machine shares, if that writes to one that had the name before.
@@ -196,8 +251,11 @@ func (f openFile) explain(machine string) string {
 			"the new path is the newest one, for example by copying it again, and start it. Or give the storage pool its former folder.", f.wanted.Name)
 	}
 	became := "which is not a volume of a storage pool any more: it was deleted or replaced by hand, or the pool has another folder now"
-	if f.isOfClaim() || f.isUnnoted() {
+	if f.isOfClaim() || f.isUnnoted() || f.hidden {
 		became = "and that name is another file's now, or none's: the file was deleted or replaced, by hand or by a pod"
+	}
+	if f.hidden {
+		became += ", as QEMU's lock shows (unless its filesystem has no locks)"
 	}
 	return is + became + fmt.Sprintf(". What the guest has written may be nowhere else; when the file was deleted, it is lost as soon as the guest "+
 		"stops. To save it: %s. To go on without it, shut the machine down (running = false, or virsh destroy %s) and apply.", guard.Rescue(machine, f.Target), machine)
@@ -224,7 +282,7 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	live, err := located{h}.LiveXML(ctx, state.UUID.ValueString())
 	var all []openFile
 	if err == nil {
-		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f openFile) (bool, error) {
+		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f *openFile) (bool, error) {
 			if !slices.Contains(changed, f.Key) || f.isUnnoted() || f.isOfClaim() {
 				return false, nil // a plan starts nothing on a host to prove it: the apply does
 			}

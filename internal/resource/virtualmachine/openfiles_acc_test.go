@@ -197,5 +197,11 @@ func TestAccVirtualMachine_DeletedFilesStayWithTheirGuest(t *testing.T) {
 		t.Errorf("after the consent:\n%s", out)
 	}
 	remove("more") // the ledger keeps what a raw one is known by
+	data := filepath.Join(o.folder, "data")
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", "cp "+data+" "+data+".new && mv "+data+".new "+data).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	o.refused([]string{"-replace=virtclaim_virtual_machine.web", "-target=virtclaim_virtual_machine.web", "-refresh=false"}, "could not be removed", "disk data", rescue)
+	o.virsh("destroy", "web")
 	o.cli.Must("destroy", "-auto-approve", "-no-color")
 }

@@ -279,7 +279,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		err = life.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
 	}
 	if err == nil {
-		err = life.checkClaims(ctx, state.UUID.ValueString(), state.Name.ValueString())
+		err = life.checkExchanged(ctx, state.UUID.ValueString(), state.Name.ValueString())
 	}
 	if err == nil {
 		err = life.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())

@@ -1,8 +1,8 @@
 package volumebinding_test
 
 import (
-	"fmt"
-	"os"
+	"crypto/sha256"
+	"encoding/hex"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,16 +43,14 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			refuses(t, cli, exchanged, "-replace=virtclaim_volume_binding.data")
 			refuses(t, cli, wouldLose, "-replace=virtclaim_virtual_machine.web")
 			// Another domain that has the new file open proves nothing about this guest.
-			rescue := filepath.Join(t.TempDir(), "rescue.xml")
-			if err := os.WriteFile(rescue, fmt.Appendf(nil, `<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
-				<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda"/></disk></devices></domain>`, file), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "create", rescue))(t)
+			endRescue := acctest.Rescue(t, l.Hosts["host-a"], "raw", file)
 			refuses(t, cli, soleUnknown, "-replace=virtclaim_volume_binding.data")
 			cli.Write("main.tf", without)
 			refuses(t, cli, soleUnknown)
-			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "rescue"))(t)
+			endRescue()
+			refuses(t, cli, wouldLose)
+			cli.Replace("main.tf", "allow_restart = true", "")
+			refuses(t, cli, wouldLose)
 			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
 			cli.Must("apply", "-auto-approve", "-no-color")
 			cli.Must("destroy", "-auto-approve", "-no-color")
@@ -141,4 +139,25 @@ resource "virtclaim_disk" "over" {
 	cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_volume_binding.data")
 	says(t, cli.Must("plan", "-no-color"), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A look that an interrupted apply has left keeps a claim's filesystem mounted: it goes with the binding.
+func TestAccVolumeBinding_EndsLooks(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	sum := sha256.Sum256([]byte(filepath.Join(spec.Source.HostPath.Path, "disk.img")))
+	name := "virtclaim-look-" + hex.EncodeToString(sum[:8])
+	for _, args := range [][]string{{"pool-define-as", name, "dir", "--target", "/run/libvirt/virtclaim/" + name}, {"pool-build", name}, {"pool-start", name}} {
+		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t)
+	}
+	if out := cli.Must("destroy", "-auto-approve", "-no-color"); strings.Contains(out, "A mount may be left") {
+		t.Errorf("it warns:\n%s", out)
+	}
+	if out, err := l.Hosts["host-a"].Virsh(t.Context(), "pool-info", name); err == nil {
+		t.Errorf("the look is left:\n%s", out)
+	}
 }
