@@ -43,7 +43,7 @@ func define(t *testing.T, l *lab.Lab, h *host.Host, name string, console *acctes
 	t.Helper()
 	boot, serial := "", ""
 	if console != nil {
-		boot = fmt.Sprintf("<kernel>%s</kernel><initrd>%s</initrd><cmdline>console=ttyS0 no_timer_check</cmdline>", l.Guest.Kernel, l.Guest.Initrd)
+		boot = fmt.Sprintf("<kernel>%s</kernel><initrd>%s</initrd><cmdline>%s</cmdline>", l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters)
 		serial = fmt.Sprintf("<serial type='file'><source path='%s'/></serial>", console.Path())
 	}
 	id, err := h.Define(t.Context(), fmt.Sprintf(`<domain type='qemu'>

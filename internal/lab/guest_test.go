@@ -27,11 +27,11 @@ func (g guest) xml(h *Host) string {
   <name>%s</name>
   <memory unit='MiB'>128</memory>
   <os><type arch='x86_64' machine='pc'>hvm</type>
-    <kernel>%s</kernel><initrd>%s</initrd><cmdline>console=ttyS0 quiet no_timer_check %s</cmdline></os>
+    <kernel>%s</kernel><initrd>%s</initrd><cmdline>%s %s</cmdline></os>
   <features><acpi/></features>
   <devices>%s
     <serial type='%s'><log file='%s' append='off'/></serial></devices>
-</domain>`, g.name, h.Guest.Kernel, h.Guest.Initrd, g.cmdline, g.disk, cmp.Or(g.serial, "null"), filepath.Join(h.Consoles, filepath.Base(g.log)))
+</domain>`, g.name, h.Guest.Kernel, h.Guest.Initrd, h.Guest.Parameters, g.cmdline, g.disk, cmp.Or(g.serial, "null"), filepath.Join(h.Consoles, filepath.Base(g.log)))
 }
 
 // guestLog makes the test's console on a host, and gives its path on this machine.

@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// CutsAndKills are what a lost connection, and the end of the provider, can be.
-var CutsAndKills = []lab.Fault{{}, {Kill: true}, {After: true}, {After: true, Kill: true}}
+// CutsAndKills are what a lost connection, and the end of the provider, can be. Killed before a call is killed after the one before it.
+var CutsAndKills = []lab.Fault{{}, {After: true}, {After: true, Kill: true}}
 
 // Points are where calls can fail, of which each is made so often, in each of these ways and in a fixed order.
 func Points(calls map[lab.Call]int, ways []lab.Fault) (all []lab.Fault) {

@@ -4,8 +4,8 @@
 //
 // # The guest
 //
-// It needs 128 MiB, an x86-64 machine, console=ttyS0 and quiet among its kernel
-// parameters, and tells on that serial port, one line for each fact:
+// It needs 128 MiB, an x86-64 machine and the kernel parameters of its Image, and
+// tells on the first serial port, one line for each fact:
 //
 //	BOOT id=<random, another one after each boot>
 //	DISK <name> bytes=<size> ro=<0|1> serial=<serial or -> first=<first 32 bytes>

@@ -28,7 +28,7 @@ func boot(t *testing.T, image Image, machine, parameters string, args ...string)
 		"-machine", machine, "-accel", "tcg", "-m", "128", "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "stdio", "-monitor", "unix:" + socket + ",server=on,wait=on",
 		"-kernel", image.Kernel, "-initrd", image.Initrd,
-		"-append", strings.TrimSpace("console=ttyS0 quiet no_timer_check " + parameters),
+		"-append", strings.TrimSpace(image.Parameters + " " + parameters),
 	}, args...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

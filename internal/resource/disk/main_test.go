@@ -61,14 +61,14 @@ resource "virtclaim_virtual_machine" "web" {
   name    = "web"
   memory  = "128Mi"
   machine = { type = "pc", domain_type = "qemu" }
-  boot    = { kernel = %q, initrd = %q, cmdline = "console=ttyS0 no_timer_check %s" }
+  boot    = { kernel = %q, initrd = %q, cmdline = "%s %s" }
   serial  = { log_file = %q }
   disks = {
     %s
   }
   %s
 }
-`, l.Guest.Kernel, l.Guest.Initrd, cmdline, console.Path(), strings.Join(disks, "\n    "), more)
+`, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, cmdline, console.Path(), strings.Join(disks, "\n    "), more)
 }
 
 // on is a disk of a machine.

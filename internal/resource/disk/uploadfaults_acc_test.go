@@ -20,9 +20,8 @@ type uploadScenario struct {
 }
 
 func (s uploadScenario) faults() []lab.Fault {
-	// Killed before a call is killed after the one before it. What a cut before one does is much the same in
-	// all scenarios.
-	all := slices.DeleteFunc(acctest.Points(s.calls, acctest.CutsAndKills), func(f lab.Fault) bool { return !f.After && (f.Kill || !s.before) })
+	// What a cut before a call does is much the same in all scenarios.
+	all := slices.DeleteFunc(acctest.Points(s.calls, acctest.CutsAndKills), func(f lab.Fault) bool { return !f.After && !s.before })
 	for _, offset := range s.offsets {
 		all = append(all, inBody(offset, false), inBody(offset, true))
 	}

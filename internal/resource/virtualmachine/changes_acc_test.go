@@ -90,14 +90,14 @@ resource "virtclaim_disk" "%[1]s-%[2]s" {
 	}
 	if boots {
 		rest["memory"], rest["timeouts"] = `"128Mi"`, "null"
-		rest["boot"] = `{ kernel = "KERNEL", initrd = "INITRD", cmdline = "console=ttyS0 quiet no_timer_check" }`
+		rest["boot"] = `{ kernel = "KERNEL", initrd = "INITRD", cmdline = "PARAMETERS" }`
 	}
 	for attribute, value := range rest {
 		if !regexp.MustCompile(`(?m)^\s*` + attribute + `\s*=`).MatchString(body) {
 			body += fmt.Sprintf("\n  %s = %s", attribute, value)
 		}
 	}
-	body = strings.NewReplacer("KERNEL", l.Guest.Kernel, "INITRD", l.Guest.Initrd).Replace(body)
+	body = strings.NewReplacer("KERNEL", l.Guest.Kernel, "INITRD", l.Guest.Initrd, "PARAMETERS", l.Guest.Parameters).Replace(body)
 	return disks + fmt.Sprintf("resource \"virtclaim_virtual_machine\" %q {\n  %s\n}\n", name, body)
 }
 

@@ -44,7 +44,7 @@ resource "virtclaim_virtual_machine" %[1]q {
   boot = {
     kernel  = %[5]q
     initrd  = %[6]q
-    cmdline = "console=ttyS0 quiet no_timer_check virtclaim.disks=%[7]d virtclaim.cdroms=%[12]d %[8]s"
+    cmdline = "%[13]s virtclaim.disks=%[7]d virtclaim.cdroms=%[12]d %[8]s"
   }
   disks = {
     %[9]s
@@ -53,7 +53,7 @@ resource "virtclaim_virtual_machine" %[1]q {
   %[11]s
 }
 `, m.name, m.host, m.memory, m.machineType, l.Guest.Kernel, l.Guest.Initrd, len(m.disks)-drives-floppies, m.cmdline,
-		strings.Join(m.disks, "\n    "), m.log, m.more, drives)
+		strings.Join(m.disks, "\n    "), m.log, m.more, drives, l.Guest.Parameters)
 }
 
 // claimBinding binds a claim of the same name for some hosts.

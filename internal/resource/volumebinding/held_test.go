@@ -108,11 +108,11 @@ resource "virtclaim_virtual_machine" "web" {
   boot = {
     kernel  = %q
     initrd  = %q
-    cmdline = "console=ttyS0 no_timer_check quiet virtclaim.disks=1"
+    cmdline = "%s virtclaim.disks=1"
   }
   serial     = { log_file = %q }
   disks      = { vol = { volume = %s.volume } }
   force_stop = true
 }
-`, l.Guest.Kernel, l.Guest.Initrd, console.Path(), data)
+`, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, console.Path(), data)
 }
