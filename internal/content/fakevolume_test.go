@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -59,6 +60,9 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 
 // File knows the symbolic link to a folder, /link/, and the images in no pool.
 func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
+	if strings.ContainsRune(path, utf8.RuneError) {
+		return host.File{}, host.ErrNotFound
+	}
 	f := host.File{At: strings.TrimPrefix(path, "/link"), Modified: h.modified[path]}
 	if head > 0 {
 		f.Head = h.files[path]

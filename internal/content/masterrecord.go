@@ -12,9 +12,9 @@ import (
 // A master that is the file of a binding has no identity, and pods and administrators can replace it. Its length and modification time are
 // recorded for each overlay, by the identity of that: over another content, an overlay is a mix of two disks.
 
-// ErrMasterChanged is the error of an overlay whose master was written to or replaced.
-var ErrMasterChanged = errors.New("the master was written to or replaced since the overlay was created, and over another content an overlay is a " +
-	"mix of two disks")
+// ErrMasterChanged is the error of an overlay whose master was deleted, written to or replaced.
+var ErrMasterChanged = errors.New("the master was deleted, written to or replaced since the overlay was created, and over another content an " +
+	"overlay is a mix of two disks")
 
 func masterUsage(overlay string) string {
 	return "virtclaim master of " + volume.LastingGeneration(overlay)
@@ -25,18 +25,20 @@ func hasRecord(chain []volume.Image, overlay int) bool {
 	return len(chain) > overlay+1 && chain[overlay].Generation != "" && chain[overlay+1].Type == "file" && chain[overlay+1].Binding != ""
 }
 
-// describeMaster is what is recorded of the file of that path; empty where the host does not show it.
-func describeMaster(ctx context.Context, h Files, path string) (string, error) {
+// describeMaster is what is recorded of the file of that path, and whether it is one that the host can open; empty where the host does not show it.
+func describeMaster(ctx context.Context, h Files, path string) (description string, opened bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
 	defer cancel()
 	is, err := h.File(ctx, path, 0)
-	if errors.Is(err, host.ErrCannotTell) || err == nil && is.Modified == "" {
-		return "", nil
+	switch {
+	case errors.Is(err, host.ErrCannotTell):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	case is.Modified == "":
+		return path + ": no file that the host can open", false, nil
 	}
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s: %d bytes, modified at %s", path, is.Length, is.Modified), nil
+	return fmt.Sprintf("%s: %d bytes, modified at %s", path, is.Length, is.Modified), true, nil
 }
 
 // masterRecords is a host that keeps these records.
@@ -56,23 +58,63 @@ func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Ima
 		if err != nil {
 			return err
 		}
-		now, err := describeMaster(ctx, h, path)
+		now, opened, err := describeMaster(ctx, h, path)
 		switch {
 		case err != nil:
 			return err
 		case now == "" || now == was:
-		case id == "":
+		case id == "" && opened:
 			err = addRecord(ctx, h, usage, now)
-		default:
-			err = fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: their QEMU may "+
-				"have the only copy of the former file. Restore that file with its time (cp -p), or create the overlay anew. If the file was only made "+
-				"larger, or only its time has changed, remove the record: virsh secret-undefine %s", chain[n].Name, path, ErrMasterChanged, was, now, id)
+		case id != "":
+			err = describeChange(chain[n].Name, path, was, now, id)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func describeChange(overlay, master, was, now, record string) error {
+	return fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: their QEMU may "+
+		"have the only copy of the former file. Restore that file with its time (cp -p), or create the overlay anew. If the file was only made "+
+		"larger, or only its time has changed, remove the record: virsh secret-undefine %s", overlay, master, ErrMasterChanged, was, now, record)
+}
+
+// CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, as its chain, top first, if a master of it was deleted or replaced: QEMU may
+// have the only copy. It changes nothing on the host.
+func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image) error {
+	for n := 1; n < len(chain); n++ {
+		if err := checkOpenMaster(ctx, h, chain[n-1], chain[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volume.Image) error {
+	var gone bool
+	var err error
+	switch {
+	case master.IsDisk():
+		gone, err = IsGone(ctx, h, master)
+	case hasRecord([]volume.Image{overlay, master}, 0):
+		var was, id, now string
+		if was, id, err = recordOf(ctx, h, masterUsage(overlay.Generation)); err != nil {
+			return err
+		}
+		now, _, err = describeMaster(ctx, h, master.Name)
+		if gone = errors.Is(err, host.ErrNotFound); gone {
+			err = nil
+		} else if err == nil && now != "" && id != "" && now != was {
+			return describeChange(overlay.Name, master.Name, was, now, id)
+		}
+	}
+	if err != nil || !gone {
+		return err
+	}
+	return fmt.Errorf("%s is an overlay of %s, whose file is gone: %w. If machines run over it, do not stop them: their QEMU may have the only copy",
+		overlay.Name, master.Name, ErrMasterChanged)
 }
 
 // ForgetMasterRecord removes the record of an overlay, the top of a chain, which is gone.

@@ -32,7 +32,7 @@ func TestCheckMasterRecords(t *testing.T) {
 	check("replaced", chain(first), content.ErrMasterChanged)
 	check("an overlay of the overlay", over(first), content.ErrMasterChanged)
 	check("another overlay", chain(second), nil)
-	check("not shown", append(chain(first)[:1], volume.Image{Type: "file", Name: "/elsewhere", Binding: "binding"}), nil)
+	check("no file any more", append(chain(first)[:1], volume.Image{Type: "file", Name: "/elsewhere", Binding: "binding"}), content.ErrMasterChanged)
 	if err := content.ForgetMasterRecord(t.Context(), h, chain(first)); err != nil || len(h.secrets) != 1 {
 		t.Errorf("%v: %v", err, h.secrets)
 	}

@@ -53,10 +53,17 @@ func pulled(e domainxml.External) string {
 	return e.Noted[n]
 }
 
-// Rescue is the command that saves what a running domain has written to a file that is deleted. virsh refuses a copy of a domain that has a
-// stored definition without --transient-job.
+// Rescue is how to save what a running domain has written to a file that is deleted. virsh refuses a copy of a domain that has a stored definition
+// without --transient-job.
 func Rescue(domain, target string) string {
-	return fmt.Sprintf("virsh blockcopy %s %s <new file> --transient-job --wait --finish", domain, target)
+	return fmt.Sprintf("virsh suspend %[1]s, so that its guest writes nothing after the copy, then: virsh blockcopy %[1]s %[2]s <new file> "+
+		"--transient-job --wait --finish", domain, target)
+}
+
+// ExplainMaster says what to do about a running domain that has the only copy of a master of its disk.
+func ExplainMaster(domain string, disk domainxml.Attached, err error) error {
+	return fmt.Errorf("domain %s, disk %s: %w. To save what its guest has, together with all that is below: %s. To go on without that, shut the domain "+
+		"down first (running = false, or virsh destroy %s)", domain, disk.Key, err, Rescue(domain, disk.Target), domain)
 }
 
 func explainOverlay(is, domain string, e domainxml.External) string {

@@ -8,10 +8,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Settler is a Looker whose running domains can be asked for the size of a disk, which QEMU answers once it has opened it.
+// Settler is a Looker that tells when its running domains have opened a disk.
 type Settler interface {
 	Looker
-	DeviceSize(ctx context.Context, uuid, target string) (int64, error)
+	AwaitDevice(ctx context.Context, uuid, target string) error
 }
 
 // CheckSoleWriter is ErrInUse if a domain of others runs on the host and writes to an image, too. QEMU's lock does not show whose it is: if it is that
@@ -27,7 +27,7 @@ func CheckSoleWriter(ctx context.Context, key string, h Settler, image volume.Im
 		if !u.Live || u.Depth > 0 || !u.Device.Writes() {
 			continue
 		}
-		_, _ = h.DeviceSize(ctx, u.UUID, u.Device.Target) // one that has gone meanwhile has no lock
+		_ = h.AwaitDevice(ctx, u.UUID, u.Device.Target) // one that has gone meanwhile has no lock
 		if u.UUID != uuid && u.Mark.Phase == "" {
 			others = append(others, u.Domain)
 		}

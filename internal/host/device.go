@@ -182,6 +182,15 @@ func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, eleme
 	})
 }
 
+// AwaitDevice returns when a running domain has opened a disk. Unlike DeviceSize, it has libvirt open nothing: what has the disk's path now may be a
+// FIFO, at which libvirt would wait with the domain locked.
+func (h *Host) AwaitDevice(ctx context.Context, id, target string) error {
+	return tell(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		_, _, _, _, _, err := l.DomainBlockStats(d, target)
+		return err
+	})
+}
+
 // DeviceSize is the capacity, in bytes, of a disk of a running domain, as its guest sees it.
 func (h *Host) DeviceSize(ctx context.Context, id, target string) (int64, error) {
 	return onDomain(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (int64, error) {

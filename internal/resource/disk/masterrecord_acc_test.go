@@ -47,7 +47,7 @@ func TestAccDisk_MasterReplaced(t *testing.T) {
 	cli := acctest.NewCLI(t)
 	refused := func() {
 		t.Helper()
-		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("the master was written to or replaced").MatchString(out) {
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("the master was deleted, written to or replaced").MatchString(out) {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	}

@@ -277,6 +277,9 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	if !ok || !known || is.Images[0].Name == "" {
 		return false
 	}
+	if volume.IsMoved(was.Images[0], is.Images[0]) {
+		return false // as with its storage pool; an overlay whose header references the former path is not started
+	}
 	if m.CopyMode.ValueString() == string(volume.Clone) {
 		was.Images[0].Generation = is.Images[0].Generation // a clone needs nothing of a master that is created again, or deleted by hand
 	}

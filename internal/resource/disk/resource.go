@@ -299,7 +299,15 @@ func (r *disk) letGo(ctx context.Context, h *host.Host, top volume.Image, owners
 		return err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
-	return guard.LetGo(ctx, map[string]guard.Host{h.Key: h}, top, owners, nil)
+	return guard.LetGo(ctx, map[string]guard.Host{h.Key: h}, top, owners, func(u guard.Use) (spares bool, err error) {
+		if u.Live {
+			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
+		}
+		if err != nil {
+			err = guard.ExplainMaster(u.Domain, u.Device, err)
+		}
+		return false, err
+	})
 }
 
 // collect removes the image that a disk which is deleted shared with others, if none of them needs it any more. An error keeps the

@@ -39,7 +39,7 @@ type domains interface {
 	content.OpenFiles
 	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
 	content.Files
-	DeviceSize(ctx context.Context, uuid, target string) (int64, error)
+	AwaitDevice(ctx context.Context, uuid, target string) error
 	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	chains
 	Attach(ctx context.Context, uuid, deviceXML string) error

@@ -112,7 +112,7 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 		return err
 	}
 	isLost := func(key string) bool { return restarts || slices.Contains(loses, key) }
-	if err := l.checkLiveMasters(ctx, live, isLost); err != nil {
+	if err := l.checkLiveMasters(ctx, live, want.Name, isLost); err != nil {
 		return err
 	}
 	all, err := openFiles(live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) }, func(f *openFile) (bool, error) {
@@ -149,8 +149,8 @@ func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.checkLiveMasters(ctx, live, func(string) bool { return true }); errors.Is(err, content.ErrMasterChanged) {
-		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
+	if err := l.checkLiveMasters(ctx, live, name, func(string) bool { return true }); errors.Is(err, content.ErrMasterChanged) {
+		return err
 	}
 	none := func(string) volume.Image { return volume.Image{} }
 	all, err := openFiles(live, none, func(f *openFile) (bool, error) {
@@ -170,24 +170,6 @@ func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 		return nil // it has shut down meanwhile
 	}
 	return refuseOpen(all, name)
-}
-
-// checkLiveMasters is content.ErrMasterChanged if the running guest, which is to lose a disk, is the only one that still has the former master of
-// that open.
-func (l life) checkLiveMasters(ctx context.Context, live string, isLost func(key string) bool) error {
-	attached, _, err := domainxml.AttachedTo(live)
-	if err != nil {
-		return err
-	}
-	for _, a := range attached {
-		if !isLost(a.Key) {
-			continue
-		}
-		if err := content.CheckMasterRecords(ctx, l.host, a.Volume.Images); err != nil {
-			return fmt.Errorf("disk %s: %w", a.Key, err)
-		}
-	}
-	return nil
 }
 
 // refuseOpen is errOpen for files of a machine.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
@@ -123,9 +124,24 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		if spares(u) {
 			return true, nil
 		}
+		if err := r.checkMasters(ctx, u); err != nil {
+			return false, err
+		}
 		return false, r.checkLeft(ctx, state, own, u, v.Images[0])
 	})
 	return shared, err
+}
+
+// checkMasters is content.ErrMasterChanged for a use of a running domain that may have the only copy of what its disk is an overlay of.
+func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
+	h, err := r.backend.Hosts.Host(u.Host)
+	if err != nil || !u.Live {
+		return err
+	}
+	if err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images); err != nil {
+		return guard.ExplainMaster(u.Domain, u.Device, err)
+	}
+	return nil
 }
 
 // isReplaced tells whether another binding of the same owner, name and storage has come after this one, so that the machines

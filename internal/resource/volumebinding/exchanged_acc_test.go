@@ -3,8 +3,11 @@ package volumebinding_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
@@ -51,6 +54,12 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			refuses(t, cli, wouldLose)
 			cli.Replace("main.tf", "allow_restart = true", "")
 			refuses(t, cli, wouldLose)
+			// libvirt would wait for somebody who writes to a FIFO.
+			if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			refuses(t, cli, "there is no regular file")
+			writeFile(t, file, 1<<20)
 			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
 			cli.Must("apply", "-auto-approve", "-no-color")
 			cli.Must("destroy", "-auto-approve", "-no-color")
