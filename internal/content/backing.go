@@ -19,7 +19,8 @@ import (
 // ErrRebased is the error of an overlay that is over something else than its chain says: where it has nothing of its own, its guest would
 // find what the other image has there by now.
 var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it would be a " +
-	"mix of two disks. " + domainxml.TakeCut)
+	"mix of two disks. If the master only has another path now, as after its pool was moved: shut the machine down, and enter that path (qemu-img rebase -u -F " +
+	"<format> -b <master> <overlay>). " + domainxml.TakeCut)
 
 // ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest writes
 // such a reference: the image was opened as raw elsewhere, or converted into an overlay.

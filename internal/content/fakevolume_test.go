@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -44,6 +43,9 @@ func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVol
 
 func (h *fakeHost) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
 	for _, v := range h.volumes {
+		if v.Path == path && v.Undescribed {
+			return v.StorageVolume, host.ErrUndescribed
+		}
 		if v.Path == path {
 			return v.StorageVolume, nil
 		}
@@ -60,9 +62,6 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 
 // File knows the symbolic link to a folder, /link/, and the images in no pool.
 func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
-	if strings.ContainsRune(path, utf8.RuneError) {
-		return host.File{}, host.ErrNotFound
-	}
 	f := host.File{At: strings.TrimPrefix(path, "/link"), Modified: h.modified[path]}
 	if head > 0 {
 		f.Head = h.files[path]

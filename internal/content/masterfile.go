@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
@@ -119,9 +117,6 @@ func (f *masterFile) relate(ctx context.Context, other string, head int) (is, ov
 		return false, false, err
 	}
 	there, err := f.host.File(ctx, other, head)
-	if errors.Is(err, host.ErrNotFound) && strings.ContainsRune(other, utf8.RuneError) {
-		return true, false, nil // libvirt's XML does not have every byte, so the path is another one
-	}
 	if errors.Is(err, host.ErrCannotTell) || errors.Is(err, host.ErrNotFound) {
 		return false, false, nil
 	}

@@ -77,19 +77,18 @@ func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Ima
 
 func describeChange(overlay, master, was, now, record string) error {
 	return fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: their QEMU may "+
-		"have the only copy of the former file. Restore that file with its time (cp -p), or create the overlay anew. If the file was only made "+
+		"have the only copy of the former file. Restore that file with its time (cp -p), or, when they are shut down, create the overlay anew. If the file was only made "+
 		"larger, or only its time has changed, remove the record: virsh secret-undefine %s", overlay, master, ErrMasterChanged, was, now, record)
 }
 
 // CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, as its chain, top first, if a master of it was deleted or replaced: QEMU may
-// have the only copy. It changes nothing on the host.
+// have the only copy. Its error has all masters, also those of which nothing is known.
 func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image) error {
+	var all []error
 	for n := 1; n < len(chain); n++ {
-		if err := checkOpenMaster(ctx, h, chain[n-1], chain[n]); err != nil {
-			return err
-		}
+		all = append(all, checkOpenMaster(ctx, h, chain[n-1], chain[n]))
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volume.Image) error {
@@ -97,7 +96,9 @@ func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volum
 	var err error
 	switch {
 	case master.IsDisk():
-		gone, err = IsGone(ctx, h, master)
+		if gone, err = IsGone(ctx, h, master); errors.Is(err, host.ErrUndescribed) {
+			gone, err = true, nil // it was a qcow2 image that libvirt understood
+		}
 	case hasRecord([]volume.Image{overlay, master}, 0):
 		var was, id, now string
 		if was, id, err = recordOf(ctx, h, masterUsage(overlay.Generation)); err != nil {
@@ -113,7 +114,8 @@ func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volum
 	if err != nil || !gone {
 		return err
 	}
-	return fmt.Errorf("%s is an overlay of %s, whose file is gone: %w. If machines run over it, do not stop them: their QEMU may have the only copy",
+	return fmt.Errorf("%s is an overlay of %s: %w. No active storage pool of the host has that master now, or, if it is the file of a binding, there is none. If "+
+		"its pool is only stopped or has another folder, bring it back. Otherwise do not stop machines that run over it: their QEMU may have the only copy",
 		overlay.Name, master.Name, ErrMasterChanged)
 }
 

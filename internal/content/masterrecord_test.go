@@ -40,3 +40,37 @@ func TestCheckMasterRecords(t *testing.T) {
 	h.modified[file] = "100.5"
 	check("restored", chain(second), content.ErrMasterChanged)
 }
+
+// All masters of a chain count, also one that libvirt does not understand any more.
+func TestCheckOpenMasters(t *testing.T) {
+	const file, overlay = "/claim/disk.img", "11111111-1111-4111-8111-111111111111"
+	over := volume.Image{Type: "file", Name: "/ssd/over", Generation: overlay}
+	claim := volume.Image{Type: "file", Name: file, Binding: "binding"}
+	for name, c := range map[string]struct {
+		change func(h *fakeHost)
+		want   error
+	}{
+		"as they were":        {func(*fakeHost) {}, nil},
+		"a disk deleted":      {func(h *fakeHost) { delete(h.volumes, "ssd/master") }, content.ErrMasterChanged},
+		"a disk overwritten":  {func(h *fakeHost) { h.volumes["ssd/master"].Undescribed = true }, content.ErrMasterChanged},
+		"a file replaced":     {func(h *fakeHost) { h.modified[file] = "200.5" }, content.ErrMasterChanged},
+		"a file not a file":   {func(h *fakeHost) { delete(h.modified, file) }, content.ErrMasterChanged},
+		"without its records": {func(h *fakeHost) { clear(h.secrets); h.modified[file] = "200.5" }, nil},
+	} {
+		h := newHost()
+		h.modified = map[string]string{file: "100.5"}
+		master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+		if err := content.CheckMasterRecords(t.Context(), h, []volume.Image{over, claim}); err != nil {
+			t.Fatal(err)
+		}
+		secrets := len(h.secrets)
+		c.change(h)
+		chain := []volume.Image{over, claim, {Type: "file", Name: "/ssd/master", Format: "qcow2", Generation: master.Generation}}
+		if err := content.CheckOpenMasters(t.Context(), h, chain); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(h.secrets) > secrets {
+			t.Errorf("%s: it adds a record", name)
+		}
+	}
+}

@@ -56,14 +56,15 @@ func pulled(e domainxml.External) string {
 // Rescue is how to save what a running domain has written to a file that is deleted. virsh refuses a copy of a domain that has a stored definition
 // without --transient-job.
 func Rescue(domain, target string) string {
-	return fmt.Sprintf("virsh suspend %[1]s, so that its guest writes nothing after the copy, then: virsh blockcopy %[1]s %[2]s <new file> "+
-		"--transient-job --wait --finish", domain, target)
+	return fmt.Sprintf("virsh suspend %[1]s, so that its guest writes nothing after the copy, then virsh blockcopy %[1]s %[2]s <new file> "+
+		"--transient-job --wait --finish, then virsh destroy %[1]s", domain, target)
 }
 
-// ExplainMaster says what to do about a running domain that has the only copy of a master of its disk.
+// ExplainMaster says what to do about a running domain that may have the only copy of a master of its disk.
 func ExplainMaster(domain string, disk domainxml.Attached, err error) error {
-	return fmt.Errorf("domain %s, disk %s: %w. To save what its guest has, together with all that is below: %s. To go on without that, shut the domain "+
-		"down first (running = false, or virsh destroy %s)", domain, disk.Key, err, Rescue(domain, disk.Target), domain)
+	return fmt.Errorf("domain %s, disk %s: %w. To save what its guest has as one image that needs no master: %s. To save the master for other overlays, copy "+
+		"it from /proc/<process of QEMU>/fd on the host while the domain runs. To go on without both, shut the domain down first (running = false, or "+
+		"virsh destroy %s)", domain, disk.Key, err, Rescue(domain, disk.Target), domain)
 }
 
 func explainOverlay(is, domain string, e domainxml.External) string {

@@ -133,7 +133,7 @@ func TestLetGo(t *testing.T) {
 		"of another owner that is off":    {"prod", off(machine(t, "other", "virtio", 0, data)), "", "that domain is not this configuration's"},
 		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
 		"without owners, made anew since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
-		"made anew since, and written to": {"prod", machine(t, "prod", "virtio", 0, image("/ssd/data", "older")), "", "To save it: virsh suspend web, so that its guest writes nothing after the copy, then: virsh blockcopy web vdb <new file> --transient-job"},
+		"made anew since, and written to": {"prod", machine(t, "prod", "virtio", 0, image("/ssd/data", "older")), "", "To save it: virsh suspend web, so that its guest writes nothing after the copy, then virsh blockcopy web vdb <new file> --transient-job"},
 		"in a drive, made anew since":     {"prod", drive(t, "prod", 0, image("/ssd/data", "older")), "eject " + id + ", empty " + id, ""},
 		"in a drive":                      {"prod", drive(t, "prod", 0, data), "eject " + id + ", empty " + id, ""},
 		"in a drive that it booted from":  {"prod", drive(t, "prod", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},

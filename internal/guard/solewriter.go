@@ -8,8 +8,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Settler is a Looker that tells when its running domains have opened a disk.
-type Settler interface {
+// DiskAwaiter is a Looker that tells when its running domains have opened a disk.
+type DiskAwaiter interface {
 	Looker
 	AwaitDevice(ctx context.Context, uuid, target string) error
 }
@@ -17,7 +17,7 @@ type Settler interface {
 // CheckSoleWriter is ErrInUse if a domain of others runs on the host and writes to an image, too. QEMU's lock does not show whose it is: if it is that
 // domain's lock on the present file, the file of the domain with this UUID may be a deleted one. Machines of virtclaim are started only with a
 // file that the others have. It returns when all running domains have opened the image, so that a probe of the lock disturbs no start.
-func CheckSoleWriter(ctx context.Context, key string, h Settler, image volume.Image, uuid string) error {
+func CheckSoleWriter(ctx context.Context, key string, h DiskAwaiter, image volume.Image, uuid string) error {
 	users, err := Users(ctx, key, h, image)
 	if err != nil {
 		return err

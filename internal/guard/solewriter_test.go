@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// settled counts the domains that were asked for the size of a disk.
+// settled counts the domains that were asked for a disk.
 type settled struct {
 	place
 	asked *int

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -277,8 +278,8 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	if !ok || !known || is.Images[0].Name == "" {
 		return false
 	}
-	if volume.IsMoved(was.Images[0], is.Images[0]) {
-		return false // as with its storage pool; an overlay whose header references the former path is not started
+	if volume.IsMoved(was.Images[0], is.Images[0]) && filepath.Base(was.Images[0].Name) == filepath.Base(is.Images[0].Name) {
+		return false // its storage pool has another folder; an overlay whose header references the former path is not started
 	}
 	if m.CopyMode.ValueString() == string(volume.Clone) {
 		was.Images[0].Generation = is.Images[0].Generation // a clone needs nothing of a master that is created again, or deleted by hand

@@ -303,7 +303,7 @@ func (r *disk) letGo(ctx context.Context, h *host.Host, top volume.Image, owners
 		if u.Live {
 			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
 		}
-		if err != nil {
+		if errors.Is(err, content.ErrMasterChanged) {
 			err = guard.ExplainMaster(u.Domain, u.Device, err)
 		}
 		return false, err

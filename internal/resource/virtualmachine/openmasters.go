@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -22,24 +23,31 @@ func (l life) checkLiveMasters(ctx context.Context, live, name string, isLost fu
 	if err != nil {
 		return err
 	}
+	var all []error
 	for _, a := range attached {
-		if !isLost(a.Key) {
-			continue
-		}
-		if err := content.CheckOpenMasters(ctx, l.host, a.Volume.Images); err != nil {
-			return guard.ExplainMaster(name, a, err)
+		if isLost(a.Key) {
+			all = append(all, explainMaster(name, a, content.CheckOpenMasters(ctx, l.host, a.Volume.Images)))
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
-// warnOfMasters says with each plan that changes or ends a running machine which of its masters only its guest still has, and what the apply does
-// about that. If the host does not answer, the apply asks again.
-func (r *machine) warnOfMasters(ctx context.Context, state model, does string, diags *diag.Diagnostics) {
+func explainMaster(machine string, disk domainxml.Attached, err error) error {
+	if errors.Is(err, content.ErrMasterChanged) {
+		return guard.ExplainMaster(machine, disk, err)
+	}
+	return err
+}
+
+// warnOfMasters says with a plan that stops a running machine which of its masters only its guest may still have. All else that would take a disk from the
+// guest is refused by the apply. If the host does not answer, the machine is stopped nevertheless, as its configuration says.
+func (r *machine) warnOfMasters(ctx context.Context, state model, diags *diag.Diagnostics) {
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err != nil || r.backend.Applies() || !state.Running.ValueBool() {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	name := state.Name.ValueString()
 	live, err := located{h}.LiveXML(ctx, state.UUID.ValueString())
 	var attached []domainxml.Attached
@@ -49,7 +57,8 @@ func (r *machine) warnOfMasters(ctx context.Context, state model, does string, d
 	for _, a := range attached {
 		changed := content.CheckOpenMasters(ctx, h, a.Volume.Images)
 		if errors.Is(changed, content.ErrMasterChanged) {
-			diags.AddAttributeWarning(diskPath(a.Key), "Machine "+name+" has the only copy of a master", guard.ExplainMaster(name, a, changed).Error()+"\n\n"+does)
+			diags.AddAttributeWarning(diskPath(a.Key), fmt.Sprintf("Disk %s of machine %s may have the only copy of a master", a.Key, name),
+				guard.ExplainMaster(name, a, changed).Error()+"\n\nIf this apply stops the machine, it discards that copy.")
 			continue
 		}
 		err = errors.Join(err, changed)

@@ -57,9 +57,6 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
-		if r.backend.Ready() {
-			r.warnOfMasters(ctx, state, "It is not destroyed while it runs.", &resp.Diagnostics)
-		}
 		return
 	}
 	var plan, state model
@@ -113,11 +110,8 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 	plan.planRunning(ctx, req, resp)
 	r.warnOfOpenFiles(ctx, plan, state, resp)
-	switch {
-	case !plan.Running.ValueBool() && len(resp.RequiresReplace) == 0:
-		r.warnOfMasters(ctx, state, "This apply stops the machine, which discards that copy.", &resp.Diagnostics)
-	case !resp.Plan.Raw.Equal(req.State.Raw):
-		r.warnOfMasters(ctx, state, "An apply does not take the disk from the running guest.", &resp.Diagnostics)
+	if !plan.Running.ValueBool() && len(resp.RequiresReplace) == 0 {
+		r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	}
 	r.refuseUnanswered(ctx, plan, state, &resp.Diagnostics)
 }

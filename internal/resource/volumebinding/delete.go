@@ -138,10 +138,10 @@ func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
 	if err != nil || !u.Live {
 		return err
 	}
-	if err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images); err != nil {
+	if err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images); errors.Is(err, content.ErrMasterChanged) {
 		return guard.ExplainMaster(u.Domain, u.Device, err)
 	}
-	return nil
+	return err
 }
 
 // isReplaced tells whether another binding of the same owner, name and storage has come after this one, so that the machines
