@@ -92,31 +92,34 @@ func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image
 }
 
 func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volume.Image) error {
-	var gone bool
-	var err error
 	switch {
 	case master.IsDisk():
-		if gone, err = IsGone(ctx, h, master); errors.Is(err, host.ErrUndescribed) {
-			gone, err = true, nil // it was a qcow2 image that libvirt understood
+		gone, err := IsGone(ctx, h, master)
+		if gone || errors.Is(err, host.ErrUndescribed) { // libvirt understood it when the overlay was created
+			return describeLoss(overlay.Name, master.Name)
 		}
+		return err
 	case hasRecord([]volume.Image{overlay, master}, 0):
-		var was, id, now string
-		if was, id, err = recordOf(ctx, h, masterUsage(overlay.Generation)); err != nil {
+		was, id, err := recordOf(ctx, h, masterUsage(overlay.Generation))
+		if err != nil {
 			return err
 		}
-		now, _, err = describeMaster(ctx, h, master.Name)
-		if gone = errors.Is(err, host.ErrNotFound); gone {
-			err = nil
-		} else if err == nil && now != "" && id != "" && now != was {
-			return describeChange(overlay.Name, master.Name, was, now, id)
+		now, _, err := describeMaster(ctx, h, master.Name)
+		switch {
+		case errors.Is(err, host.ErrNotFound):
+			return describeLoss(overlay.Name, master.Name)
+		case err != nil || now == "" || id == "" || now == was:
+			return err
 		}
+		return describeChange(overlay.Name, master.Name, was, now, id)
 	}
-	if err != nil || !gone {
-		return err
-	}
+	return nil
+}
+
+func describeLoss(overlay, master string) error {
 	return fmt.Errorf("%s is an overlay of %s: %w. No active storage pool of the host has that master now, or, if it is the file of a binding, there is none. If "+
 		"its pool is only stopped or has another folder, bring it back. Otherwise do not stop machines that run over it: their QEMU may have the only copy",
-		overlay.Name, master.Name, ErrMasterChanged)
+		overlay, master, ErrMasterChanged)
 }
 
 // ForgetMasterRecord removes the record of an overlay, the top of a chain, which is gone.

@@ -54,7 +54,7 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			refuses(t, cli, wouldLose)
 			cli.Replace("main.tf", "allow_restart = true", "")
 			refuses(t, cli, wouldLose)
-			// libvirt would wait for somebody who writes to a FIFO.
+			// To open a FIFO blocks libvirt until another process opens it for writing.
 			if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o644)); err != nil {
 				t.Fatal(err)
 			}
