@@ -24,11 +24,13 @@ const lookTime = 30 * time.Second
 type Folders interface {
 	RegularFile(ctx context.Context, path string, head int) (content []byte, err error)
 	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
+	EndFolder(ctx context.Context, path string) error
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 }
 
 // MakeDiskImage makes the raw, sparse file of that path, at most capacity bytes large. A regular file that is there already
-// is left alone; a symbolic link is host.ErrNotRegular, and what it leads to is left alone, too.
+// is left alone; a symbolic link is host.ErrNotRegular, and what it leads to is left alone, too. The mount that a killed apply has left ends
+// before a tenant writes to the folder.
 func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) error {
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
@@ -39,6 +41,8 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 		if errors.Is(err, host.ErrExists) { // another apply was faster, or it is no regular file
 			_, err = h.RegularFile(ctx, file, 0)
 		}
+	} else if err == nil {
+		err = h.EndFolder(ctx, path.Dir(file))
 	}
 	if err != nil {
 		err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: %w", file, explain(err, file))

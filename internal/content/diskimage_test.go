@@ -35,6 +35,11 @@ func (f *folders) InFolder(ctx context.Context, path string, use func(context.Co
 	return use(ctx, path)
 }
 
+func (f *folders) EndFolder(_ context.Context, path string) error {
+	f.did = append(f.did, "end "+path)
+	return nil
+}
+
 func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.StorageVolume, _ bool) error {
 	f.did = append(f.did, "make")
 	f.is = f.late
@@ -55,7 +60,7 @@ func TestMakeDiskImage(t *testing.T) {
 		err  error
 	}{
 		"in a folder":                        {folders{is: host.ErrNotFound}, look + create, nil},
-		"that is there":                      {folders{}, look, nil},
+		"that is there":                      {folders{}, look + ", end /mnt/data", nil},
 		"that is a FIFO":                     {folders{is: host.ErrNotRegular}, look, host.ErrNotRegular},
 		"on a host that can't tell":          {folders{is: host.ErrCannotTell}, look, host.ErrCannotTell},
 		"that another apply makes meanwhile": {folders{is: host.ErrNotFound, fail: host.ErrExists}, look + create + ", " + look, nil},

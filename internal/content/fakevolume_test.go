@@ -193,6 +193,8 @@ func (h *fakeHost) InFolder(context.Context, string, func(context.Context, strin
 	return host.ErrNoPool
 }
 
+func (h *fakeHost) EndFolder(context.Context, string) error { return nil }
+
 func (h *fakeHost) KnownOverlays(ctx context.Context, _ string) ([]host.StorageVolume, error) {
 	return h.Overlays(ctx)
 }

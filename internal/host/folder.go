@@ -113,7 +113,7 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	if err := f.inPrivate(l, func(p libvirt.StoragePool) error { return l.StoragePoolBuild(p, 0) }); err != nil {
 		return err
 	}
-	xml, err := bindPool(f.name, f.id.String(), f.path, f.target(), "bind", noFollow)
+	xml, err := bindPool(f.name, f.id.String(), f.path, f.target(), "bind", noFollow).Marshal()
 	if err != nil {
 		return err
 	}

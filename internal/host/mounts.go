@@ -85,8 +85,8 @@ func locate(mounts []mount, path string) (found location) {
 }
 
 // bindPool is the definition of a pool of the type fs, which libvirt mounts with these options.
-func bindPool(name, uuid, source, target string, options ...string) (string, error) {
-	pool := libvirtxml.StoragePool{
+func bindPool(name, uuid, source, target string, options ...string) *libvirtxml.StoragePool {
+	pool := &libvirtxml.StoragePool{
 		Type: "fs", Name: name, UUID: uuid,
 		Source: &libvirtxml.StoragePoolSource{
 			Device: []libvirtxml.StoragePoolSourceDevice{{Path: source}}, Format: &libvirtxml.StoragePoolSourceFormat{Type: "auto"},
@@ -99,7 +99,7 @@ func bindPool(name, uuid, source, target string, options ...string) (string, err
 			pool.FSCommandline.Options = append(pool.FSCommandline.Options, libvirtxml.StoragePoolFSCommandlineOption{Name: option})
 		}
 	}
-	return pool.Marshal()
+	return pool
 }
 
 // mounts are those that libvirt sees. The name is for what it takes to read them.
@@ -180,7 +180,7 @@ func endUnmounts(l *libvirt.Libvirt, source string) (ended bool) {
 
 // unmount ends the top mount at a target, by a source. Where that is no folder the pool can't start, which unmounts as well.
 func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
-	xml, err := bindPool(name+unmountSuffix, "", source, m.target)
+	xml, err := bindPool(name+unmountSuffix, "", source, m.target).Marshal()
 	if err != nil {
 		return err
 	}

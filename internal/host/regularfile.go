@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +27,10 @@ var errDisturbed = errors.New("another apply looks at the same path")
 // lookTime is what another apply gets to look at the same path; after that an interrupted one has left its look.
 const lookTime = 5 * time.Second
 
-// look is a private pool of libvirt's with two empty volumes: the path that is looked at is bound over the first one, and the second one
-// shows whether the host binds files at all. Its name follows from the path, so that the next apply finds what an interrupted one
-// has left.
+// look is a private pool of libvirt's with an empty volume, over which the path that is looked at is bound. The pool's folder is bound onto itself:
+// that shows whether the host binds anything at all, and a libvirtd that starts again takes such a pool for inactive, since the table of mounts
+// has another source, and so does not read the file's header. The pool's name follows from the path, so that the next apply finds what an
+// interrupted one has left.
 type look struct {
 	host       *Host
 	name, path string
@@ -39,10 +39,8 @@ type look struct {
 // lookPrefix starts the names of these pools.
 const lookPrefix = "virtclaim-look-"
 
-const (
-	lookBound   = "bound"
-	lookControl = "control"
-)
+// lookBound is the name of the volume.
+const lookBound = "bound"
 
 func (h *Host) look(path string) look {
 	sum := sha256.Sum256([]byte(path))
@@ -179,33 +177,24 @@ func (k look) closed(l *libvirt.Libvirt, p libvirt.StoragePool, err error) error
 	return cmp.Or(k.close(l, p), err)
 }
 
-// bound is where the path really is, once it is bound over the first volume.
+// bound is where the path really is, once it is bound over the volume.
 func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error) {
-	bound, failed, err := k.bind(l, k.path)
-	if err != nil || bound != (location{}) {
+	bound, failed, err := k.bind(l)
+	switch {
+	case err != nil || bound != (location{}):
 		return bound, err
-	}
-	control, refused, err := k.bind(l, path.Join(k.folder(), lookControl))
-	if err != nil {
-		return bound, err
-	}
-	if control == (location{}) && !k.stands(l, p) {
+	case !k.stands(l, p):
 		return bound, errDisturbed
+	default:
+		return bound, fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed)
 	}
-	if control == (location{}) {
-		// Whether a mount is hidden is known by a file of our own only: a tenant names the others. The mount command has not failed then,
-		// but what comes after it.
-		k.host.hidesMounts.Store(!isCode(refused, libvirt.ErrInternalError))
-		return bound, fmt.Errorf("%w: %w", ErrCannotTell, failed)
-	}
-	return bound, fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed)
 }
 
 // open makes the pool, which has one user at a time: libvirt refuses a second one of its name.
 func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	var seen libvirt.UUID
 	for deadline := time.Now(); ; {
-		if p, err = definePrivate(l, k.name, "", k.folder()); err == nil {
+		if p, err = k.define(l); err == nil {
 			break
 		}
 		other, failed := l.StoragePoolLookupByName(k.name)
@@ -226,12 +215,8 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 			return p, context.Cause(ctx)
 		}
 	}
-	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
-	for _, name := range []string{lookBound, lookControl} {
-		if err != nil {
-			break
-		}
-		err = k.create(l, p, name)
+	if err = k.start(l, p); err == nil {
+		err = k.create(l, p)
 	}
 	if err != nil {
 		err = errors.Join(err, k.close(l, p))
@@ -239,10 +224,48 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 	return p, err
 }
 
-func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool, name string) error {
+// define defines the pool, whose folder, once it is built, only the host's root can pass.
+func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
+	pool := bindPool(k.name, "", k.folder(), k.folder(), "bind")
+	pool.Target.Permissions = &libvirtxml.StoragePoolTargetPermissions{Mode: privateMode}
+	xml, err := pool.Marshal()
+	if err != nil {
+		return p, err
+	}
+	return l.StoragePoolDefineXML(xml, 0)
+}
+
+// start mounts the pool. Whether the host hides its mounts is known by this one only: tenants name the others.
+func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	err := l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+	seen, unseen := mounts(l, k.name)
+	switch {
+	case unseen != nil:
+		return errors.Join(err, unseen)
+	case len(mountsAt(seen, k.folder())) > 0:
+		return err
+	case err == nil:
+		if active, err := l.StoragePoolIsActive(p); err != nil || active == 0 {
+			return errDisturbed
+		}
+		k.host.hidesMounts.Store(true)
+		return ErrCannotTell
+	case isCode(err, libvirt.ErrInternalError): // the mount command failed
+		return fmt.Errorf("%w: %w", ErrCannotTell, err)
+	default:
+		return err
+	}
+}
+
+// create makes the volume, unless an interrupted look has left it.
+func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	empty := libvirtxml.StorageVolume{
-		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
+		Name: lookBound, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}
+	_, err := l.StorageVolLookupByName(p, lookBound)
+	if !isCode(err, libvirt.ErrNoStorageVol) {
+		return err
 	}
 	xml, err := empty.Marshal()
 	if err == nil {
@@ -251,11 +274,11 @@ func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool, name string) err
 	return err
 }
 
-// bind mounts a path over the first volume and tells where it really is; nowhere if it could not be mounted, which has failed then.
+// bind mounts the path over the volume and tells where it really is; nowhere if it could not be mounted, which has failed then.
 // The pool that mounts never starts, since its target is no folder, so that there is nothing to be listed.
-func (k look) bind(l *libvirt.Libvirt, path string) (bound location, failed, err error) {
+func (k look) bind(l *libvirt.Libvirt) (bound location, failed, err error) {
 	target := k.folder() + "/" + lookBound
-	xml, err := bindPool(k.name+"-bind", "", path, target, "bind")
+	xml, err := bindPool(k.name+"-bind", "", k.path, target, "bind").Marshal()
 	if err != nil {
 		return bound, nil, err
 	}
@@ -327,18 +350,13 @@ func (h *Host) EndLook(ctx context.Context, path string) error {
 	return err
 }
 
-// stands reports whether the pool has its volumes, as libvirt sees their files now.
+// stands reports whether the pool has its volume, as libvirt sees its file now.
 func (k look) stands(l *libvirt.Libvirt, p libvirt.StoragePool) bool {
-	for _, name := range []string{lookBound, lookControl} {
-		v, err := l.StorageVolLookupByName(p, name)
-		if err == nil {
-			_, _, _, err = l.StorageVolGetInfo(v)
-		}
-		if err != nil {
-			return false
-		}
+	v, err := l.StorageVolLookupByName(p, lookBound)
+	if err == nil {
+		_, _, _, err = l.StorageVolGetInfo(v)
 	}
-	return true
+	return err == nil
 }
 
 // hasSELinux reports whether SELinux may refuse libvirt to open a file.
@@ -352,14 +370,15 @@ func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	if err := k.host.unmount(l, k.name, k.folder()+"/"+lookBound); err != nil {
 		return err
 	}
-	for _, name := range []string{lookBound, lookControl} {
-		if v, err := l.StorageVolLookupByName(p, name); err == nil {
-			if err := l.StorageVolDelete(v, 0); err != nil {
-				return err
-			}
+	if v, err := l.StorageVolLookupByName(p, lookBound); err == nil {
+		if err := l.StorageVolDelete(v, 0); err != nil {
+			return err
 		}
 	}
 	if err := end(l, p); err != nil {
+		return err
+	}
+	if err := k.host.unmount(l, k.name, k.folder()); err != nil {
 		return err
 	}
 	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // its folder, which is missing where the pool could not be built

@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
@@ -152,6 +154,29 @@ func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
 	}
 	if err := virsh("pool-info", name); err == nil {
 		t.Error("the pool is left")
+	}
+}
+
+// libvirtd stops in the middle of a look at a file that names a FIFO. It reads nothing of that file when it starts again, and the next look
+// removes what is left.
+func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
+	l := acctest.Lab(t)
+	h, tap := tapped(t, l)
+	on := l.Hosts["host-a"]
+	path := filepath.Join(writable(t), "waits")
+	tap.Arm(lab.Fault{Call: lab.CallPoolCreateXML, Nth: 1, After: true})
+	if err := look(t, h, path); !tap.Fired() {
+		t.Fatal(err)
+	}
+	if err := errors.Join(on.Stop(t.Context()), on.Start(soon(t, 30*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	h, _ = hostA(t, l)
+	if err := h.EndLook(soon(t, 30*time.Second), path); err != nil {
+		t.Error(err)
+	}
+	if err := look(t, h, path); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	CallDomainCreate      Call = 9
 	CallCreateXML         Call = 10
 	CallSetAutostart      Call = 29
+	CallPoolCreateXML     Call = 76
 	CallVolumeCreate      Call = 93
 	CallVolumeDelete      Call = 94
 	CallSecretDefine      Call = 142
@@ -44,7 +45,7 @@ var callNames = map[Call]string{
 	CallBlockPull: "block-pull", CallBlockResize: "block-resize", CallVolumeResize: "vol-resize", CallSetMetadata: "set-metadata",
 	CallDefine: "define", CallSecretDefine: "secret-define", CallCreateXML: "create-xml", CallVolumeUpload: "vol-upload",
 	CallVolumeDownload: "vol-download", CallSetAutostart: "set-autostart", CallUpdateDevice: "update-device", CallSetVCPUs: "set-vcpus",
-	CallSetMemory: "set-memory", CallShutdown: "shutdown",
+	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml",
 }
 
 // callUnknown is a procedure that libvirt does not have: its answer is an error, and the connection goes on.

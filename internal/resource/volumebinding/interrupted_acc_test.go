@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
@@ -309,4 +311,32 @@ func TestAccVolumeBinding_ForgedRecordNamesNoSecret(t *testing.T) {
 	if err == nil || len(printed(out, "kubectl")) != 1 || len(printed(out, "virsh")) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// An apply that is killed once the disk.img is there has left its folder mounted. The next one unmounts it, before a tenant writes to the folder.
+func TestAccVolumeBinding_InterruptedWithDiskImage(t *testing.T) {
+	l := acctest.Lab(t)
+	folder := t.TempDir()
+	acctest.AddClaim(t, l, lab.ClaimSpec{
+		Namespace: "interrupted", Name: "data", Size: 1 << 20, Filesystem: true,
+		Source: &corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "files.example.com", VolumeHandle: "1"}},
+	})
+	source := fmt.Sprintf("persistent_volume_claim = { namespace = %q, claim_name = %q, mount_path = %q, create_disk_image = true }", "interrupted", "data", folder)
+	cli, tap := tapped(t, l, "interrupted", binding(source, "", "host-a"))
+	tap.Arm(lab.Fault{Call: lab.CallVolumeCreate, Nth: 2, After: true, Kill: true}) // the first one is the look's
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); !tap.Fired() || err == nil {
+		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
+	}
+	left := func() string {
+		return acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "pool-list", "--all", "--name"))(t)
+	}
+	if !strings.Contains(left(), "virtclaim-folder-") {
+		t.Fatal("it has left nothing")
+	}
+	cli.Must("apply", "-auto-approve")
+	if pools := left(); strings.Contains(pools, "virtclaim-folder-") {
+		t.Errorf("these are left:\n%s", pools)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve")
 }
