@@ -173,8 +173,8 @@ func (all Hosts) checkEnded(ctx context.Context, here []Use, unanswered error) e
 	return nil
 }
 
-// CheckElsewhere is ErrInUse for an image that a machine has on another host than own, to which it was migrated. Uses that spares
-// tells of do not depend on the image; nil tells of none.
+// CheckElsewhere is ErrInUse for an image that a machine has on another host than own, to which it was migrated, or on two of the own ones. Uses
+// that spares tells of do not depend on the image; nil tells of none.
 func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, spares func(Use) bool) error {
 	found, err := all.Elsewhere(ctx, own, image, here)
 	for _, u := range found {
@@ -182,7 +182,20 @@ func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.
 			err = errors.Join(err, u.refusalElsewhere(image))
 		}
 	}
+	for _, u := range here {
+		at := slices.IndexFunc(here, func(v Use) bool { return v.UUID == u.UUID && v.Host != u.Host && !v.isCopy })
+		if at >= 0 && u.Live && !u.isCopy && (spares == nil || !spares(u)) {
+			err = errors.Join(err, u.refusalOfBoth(image, here[at].Host))
+		}
+	}
 	return err
+}
+
+// refusalOfBoth is for a domain that runs on one host and whose definition another one has as well, as a migration leaves it.
+func (u Use) refusalOfBoth(image volume.Image, defined string) error {
+	return fmt.Errorf("%w: domain %s, which has %s, was migrated: host %s runs it, and host %s has its definition. If its configuration says host = %q, "+
+		"remove the definition that is left on host %s: %s. Otherwise migrate it back, or %s", ErrInUse, u.Domain, image.Name, u.Host, defined, u.Host, defined,
+		UndefineLeft(u.Domain), Adopt(u.Host))
 }
 
 func (u Use) refusalElsewhere(image volume.Image) error {

@@ -102,6 +102,41 @@ func TestCheckElsewhere_NoHosts(t *testing.T) {
 }
 
 // A machine gets no disk that a guest of another host has by now; what does not run or does not answer there is no reason to refuse it.
+// A binding may cover both hosts of a migration. Which one the machine's configuration names is not known.
+func TestCheckElsewhere_OnBothHosts(t *testing.T) {
+	bound := of(shared(volume.WriteExclusive, "a", "b"), "id/1/ns/claim")
+	is := user(t, "db", high, "me", "ready", bound)
+	for name, c := range map[string]struct {
+		a, b   host.Domain
+		refuse string
+	}{
+		"it runs on one, and the other one has its definition": {is, live(is), "host b runs it, and host a has its definition"},
+		"both have its definition":                             {is, is, ""},
+		"another machine has the storage, too":                 {user(t, "other", low, "me", "ready", bound), live(is), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.set("a", c.a)
+			w.set("b", c.b)
+			var here []guard.Use
+			for _, key := range []string{"a", "b"} {
+				uses, err := guard.Users(t.Context(), key, place{w, key}, bound)
+				if err != nil {
+					t.Fatal(err)
+				}
+				here = append(here, uses...)
+			}
+			err := w.all(nil).CheckElsewhere(t.Context(), []string{"a", "b"}, bound, here, nil)
+			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse)) {
+				t.Errorf("got %v, want %q", err, c.refuse)
+			}
+			if err := w.all(nil).CheckElsewhere(t.Context(), []string{"a", "b"}, bound, here, func(guard.Use) bool { return true }); err != nil {
+				t.Errorf("a use that is spared: %v", err)
+			}
+		})
+	}
+}
+
 func TestCheckTaken(t *testing.T) {
 	data := image("/ssd/data", "g")
 	bound := of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")

@@ -83,9 +83,10 @@ func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, is
 	return err != nil
 }
 
-// refuseUnanswered refuses a plan that changes the disks of a machine which may be on a host that does not answer. Terraform destroys a disk
-// before it updates the machine, and then nothing tells any more that the disk was this machine's.
-func (r *machine) refuseUnanswered(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+// refuseMigrated refuses a plan that changes the disks of a machine which was migrated, or may be on a host that does not answer. Terraform
+// destroys or replaces a disk before it updates the machine: the binding of the storage would take it from the guest on the other host, and of a
+// disk nothing tells any more then that it was this machine's.
+func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	if r.backend.Applies() || plan.Disks.IsUnknown() {
 		return
 	}
@@ -98,7 +99,10 @@ func (r *machine) refuseUnanswered(ctx context.Context, plan, state model, diags
 	if err != nil || !differs {
 		return
 	}
-	if err = r.life(h, state.Host.ValueString()).checkHere(ctx, state.UUID.ValueString()); errors.Is(err, errUnanswered) {
+	switch err = r.life(h, state.Host.ValueString()).checkHere(ctx, state.UUID.ValueString()); {
+	case errors.Is(err, errUnanswered):
 		addError(diags, state, "Disks of a missing machine can't be changed", err)
+	case errors.Is(err, errMigrated):
+		addError(diags, state, "Disks of a migrated machine can't be changed", err)
 	}
 }

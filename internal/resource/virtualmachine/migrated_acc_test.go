@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -111,11 +112,12 @@ resource "virtclaim_virtual_machine" "web" {
 		}
 		acctest.Must(a.Virsh(t.Context(), "vol-info", "data", "--pool", "ssd"))(t)
 	}
-	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data")
+	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data", "-target=virtclaim_disk.data")
+	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_disk.data")
 
 	// With --undefinesource nothing on its own host tells that it uses the disk.
 	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
-	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data")
+	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data", "-target=virtclaim_disk.data")
 	write("lifecycle { ignore_changes = all }")
 	cli.Replace("main.tf", `size       = "1Mi"`, `size       = "2Mi"`)
 	refused("was migrated: host host-b runs it")
@@ -124,6 +126,66 @@ resource "virtclaim_virtual_machine" "web" {
 	cli.Must("state", "rm", "virtclaim_virtual_machine.web")
 	write("")
 	refused("was migrated: host host-b runs it")
+	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
+	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A binding may cover both hosts of a migration: replacing or removing it would take the storage from the guest on the other host.
+func TestAccVirtualMachine_MigratedWithBinding(t *testing.T) {
+	l := acctest.Lab(t)
+	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
+	lun := acctest.LUN(t, l, false, "")
+	cli := acctest.NewCLI(t)
+	write := func(disks, more string) {
+		cli.Write("main.tf", acctest.Provider(l, "migrated")+fmt.Sprintf(`
+resource "virtclaim_volume_binding" "data" {
+  name        = "data"
+  hosts       = ["host-a", "host-b"]
+  access_mode = "write-exclusive"
+  source      = { iscsi = { portal = %q, iqn = %q, lun = %d } }
+}
+
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "32Mi"
+  machine    = { type = "q35", domain_type = "qemu" }
+  force_stop = true
+  timeouts   = { delete = "10s" }
+  disks      = { %s }
+  %s
+}
+`, l.Target.Portal, lun.IQN, lun.Number, disks, more))
+	}
+	refused := func(words string, args ...string) {
+		t.Helper()
+		if out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...); err == nil || !message(words).MatchString(out) {
+			t.Errorf("%v: %v:\n%s", args, err, out)
+		}
+		acctest.Contains(t, acctest.Must(b.Virsh(t.Context(), "domblklist", "web"))(t), lun.IQN)
+	}
+	disk, ignored := "data = { volume = virtclaim_volume_binding.data.volume }", "lifecycle { ignore_changes = all }"
+	write(disk, "")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Must(a.Virsh(t.Context(), "destroy", "web"))(t)
+	if err := b.DefineXML(t.Context(), acctest.Must(a.Virsh(t.Context(), "dumpxml", "--inactive", "web"))(t)); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Must(b.Virsh(t.Context(), "start", "web"))(t)
+	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")
+	write(disk, ignored)
+	refused("was migrated: host host-b runs it, and host host-a has its definition", "-replace=virtclaim_volume_binding.data")
+
+	// With --undefinesource only the machine's state tells which host it was on.
+	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
+	write(disk, "")
+	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")
+	write("", "")
+	refused("Error: Disks of a migrated machine can't be changed")
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b has the domain").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
 	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
 	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)
 	cli.Must("destroy", "-auto-approve", "-no-color")

@@ -113,7 +113,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if !plan.Running.ValueBool() && len(resp.RequiresReplace) == 0 {
 		r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	}
-	r.refuseUnanswered(ctx, plan, state, &resp.Diagnostics)
+	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
 }
 
 // checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.
