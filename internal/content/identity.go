@@ -103,8 +103,11 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	if err = Described(err, i.Format); err != nil {
 		return found(err)
 	}
-	if err := Recognize(ctx, h, v, i.Format, i.Generation); err != nil || !hasHeader(v, i.Format) {
+	if err := Recognize(ctx, h, v, i.Format, i.Generation); err != nil {
 		return err
+	}
+	if !hasHeader(v, i.Format) {
+		return CheckRaw(ctx, h, v, i)
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	if err == nil && image.HasDataFile(head) {

@@ -2,6 +2,7 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,45 @@ func notedLength(ctx context.Context, h witness, v host.StorageVolume) (int64, e
 		}
 	}
 	return 0, err
+}
+
+// ErrImageAsRaw is the error of a raw disk whose file is an image by now, as after a backup was restored as one: its guest would see the image's
+// tables, and write to them.
+var ErrImageAsRaw = errors.New("it is attached as raw, and was probably replaced by an image, for example by a backup that was restored as one. It was not " +
+	"changed. Convert it back (qemu-img convert -O raw)")
+
+// CheckRaw is ErrImageAsRaw for a raw file that begins with the header of an image and whose length is none of those that the ledger records. A
+// guest can write such a header, but it can't change the length.
+func CheckRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image) error {
+	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
+		return nil
+	}
+	lengths, err := notedLengths(ctx, h, v)
+	if err != nil || len(lengths) == 0 || slices.Contains(lengths, v.Physical) {
+		return err
+	}
+	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+	if err != nil {
+		return err
+	}
+	is, refused := image.ProbeOverlay(head)
+	if refused == nil && is.Format == "raw" {
+		return nil
+	}
+	command, err := noteByHand(v, i.Format, i.Generation)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("volume %s in storage pool %s has %d bytes and the header of an image, and was recorded with %s: %w. If it was resized by hand, and "+
+		"its guest has written that header, record its length on its host:\n\n  %s", v.Name, v.Pool, v.Physical, listed(lengths), ErrImageAsRaw, command)
+}
+
+func listed(lengths []int64) string {
+	var texts []string
+	for _, bytes := range lengths {
+		texts = append(texts, fmt.Sprintf(bytesNote, bytes))
+	}
+	return strings.Join(texts, " or ")
 }
 
 // What follows the description of a raw file: the lengths that it may have.

@@ -88,6 +88,37 @@ func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 	}
 }
 
+// A backup that was restored as an image is not attached as raw. What a guest writes does not change the length of its file.
+func TestRecognizeImage_RestoredAsImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		head   []byte
+		length int64
+		want   error
+	}{
+		"the raw file":                   {make([]byte, 4096), 1 << 20, nil},
+		"its guest wrote a header":       {overlaid(), 1 << 20, nil},
+		"another length":                 {make([]byte, 4096), 2 << 20, nil},
+		"an image":                       {overlaid(), 196 << 10, content.ErrImageAsRaw},
+		"a header that can't be trusted": {[]byte("QFI\xfb\x00\x00\x00\x03"), 196 << 10, content.ErrImageAsRaw},
+		"an image that is not described": {overlaid(), 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost()
+			made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20})
+			v := h.volumes["ssd/web"]
+			v.head, v.Physical = c.head, c.length
+			i := volume.Image{Type: "file", Name: v.Path, Format: "raw", Generation: made.Generation}
+			err := content.RecognizeImage(t.Context(), h, i)
+			if !errors.Is(err, c.want) {
+				t.Fatalf("got %v, want %v", err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), "has 200704 bytes and the header of an image, and was recorded with 1048576 bytes") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A raw file that is imported again stays raw, whatever its guest wrote to its head; another file under its name is none.
 func TestFormatOf_NotedAsRaw(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -159,6 +159,9 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err := content.Recognize(ctx, h, is, own.Images[0].Format, own.Images[0].Generation); err != nil {
 		return err
 	}
+	if err := content.CheckRaw(ctx, h, is, own.Images[0]); err != nil {
+		return err
+	}
 	if err := content.CheckBacking(ctx, h, own.Images); err != nil { // QEMU would open what the head names
 		return err
 	}

@@ -91,3 +91,42 @@ func write(t *testing.T, l *lab.Lab, name string, image []string) {
 	}
 	virsh(t, l, "pool-refresh", "ssd")
 }
+
+// A backup that was restored as an image, and not as the raw file that the disk is, is neither grown nor given to a guest.
+func TestAccDisk_RawRestoredAsImage(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	cli := acctest.NewCLI(t)
+	write := func(running string) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", "format = \"raw\"\n size = \"64Mi\"")+
+			vm(l, console, "", "running = "+running, on("root", theDisk, "")))
+	}
+	write("false")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	qemuImg := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	raw, kept := file(l, "root"), filepath.Join(t.TempDir(), "backup")
+	qemuImg("convert", "-f", "raw", "-O", "qcow2", raw, kept)
+	acctest.Must(exec.CommandContext(t.Context(), "cp", kept, raw).CombinedOutput())(t)
+	before := acctest.Must(os.Stat(raw))(t).Size()
+	virsh(t, l, "pool-refresh", "ssd")
+	write("true")
+	for _, args := range [][]string{nil, {"-refresh=false"}} {
+		out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
+		if err == nil || !message("bytes and the header of an image, and was recorded with 67108864 bytes").MatchString(out) {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+	if is := acctest.Must(os.Stat(raw))(t).Size(); is != before {
+		t.Errorf("the file has %d bytes by now", is)
+	}
+	qemuImg("convert", "-f", "qcow2", "-O", "raw", kept, raw)
+	virsh(t, l, "pool-refresh", "ssd")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, console.Await(t, "DISK vda "), "bytes=67108864")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
