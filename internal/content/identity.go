@@ -245,6 +245,9 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 
 // Identity is what the header says, or else the ledger; empty when neither does.
 func Identity(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
+	if v.Type == "dir" {
+		return uuid.Nil.String(), nil // a folder in the place of a file
+	}
 	if hasHeader(v, format) {
 		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 		if err != nil {

@@ -37,6 +37,9 @@ func TestRecognize(t *testing.T) {
 				},
 				want: content.ErrReplaced, raw: content.ErrReplaced,
 			},
+			"a folder in its place": {
+				change: func(_ *fakeHost, v *fakeVolume) { v.Type = "dir" }, want: content.ErrReplaced, raw: content.ErrReplaced,
+			},
 			"made anew by hand":  {change: func(_ *fakeHost, v *fakeVolume) { v.head = qcow2(1 << 20) }, want: content.ErrUnrecognized},
 			"the ledger is lost": {change: func(h *fakeHost, _ *fakeVolume) { clear(h.secrets) }, raw: content.ErrUnrecognized},
 		} {
