@@ -15,7 +15,7 @@ import (
 type OpenFiles interface {
 	Folders
 	Labels(ctx context.Context) ([]string, error)
-	Capacity(ctx context.Context, diskXML string) (int64, error)
+	Opens(ctx context.Context, diskXML string) error
 }
 
 // HasOpen reports whether a running domain that writes to an image has the file open that the image's path names now. QEMU continues with a
@@ -34,11 +34,11 @@ func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven boo
 		return true, false, err
 	}
 	keepsOwner := slices.Contains(labels, "dac")
-	if _, refused := h.Capacity(ctx, domainxml.ReaderXML(i.Name, false, keepsOwner)); refused == nil {
+	if refused := h.Opens(ctx, domainxml.ReaderXML(i.Name, false, keepsOwner)); refused == nil {
 		return false, true, nil // no process writes to it
 	}
 	// Only the lock refused the first one if this one opens the file.
-	if _, err = h.Capacity(ctx, domainxml.ReaderXML(i.Name, true, keepsOwner)); err != nil {
+	if err = h.Opens(ctx, domainxml.ReaderXML(i.Name, true, keepsOwner)); err != nil {
 		return false, false, fmt.Errorf("the host can't open %s, which may have been replaced: %w", i.Name, err)
 	}
 	return true, true, nil

@@ -35,12 +35,12 @@ func (f *openFile) Labels(context.Context) ([]string, error) { return f.labels, 
 
 var errRefused = errors.New("refused")
 
-func (f *openFile) Capacity(_ context.Context, diskXML string) (int64, error) {
+func (f *openFile) Opens(_ context.Context, diskXML string) error {
 	f.asked = diskXML
 	if f.unreadable || f.locked && !strings.Contains(diskXML, "<shareable>") {
-		return 0, errRefused
+		return errRefused
 	}
-	return 1, nil
+	return nil
 }
 
 // QEMU's lock proves which file a guest writes to. The file keeps its owner, and a claim's must be a regular one; on SELinux hosts nothing is opened.

@@ -50,8 +50,8 @@ func notedLength(ctx context.Context, h witness, v host.StorageVolume) (int64, e
 
 // ErrImageAsRaw is the error of a raw disk whose file is an image by now, as after a backup was restored as one: its guest would see the image's
 // tables, and write to them.
-var ErrImageAsRaw = errors.New("it is attached as raw, and was probably replaced by an image, for example by a backup that was restored as one. It was not " +
-	"changed. Convert it back (qemu-img convert -O raw)")
+var ErrImageAsRaw = errors.New("the disk is raw, so the file was replaced by an image, for example by a backup that was restored as one, or it was resized " +
+	"by hand and its guest has written that header. It was not changed")
 
 // CheckRaw is ErrImageAsRaw for a raw file that begins with the header of an image and whose length is none of those that the ledger records. A
 // guest can write such a header, but it can't change the length.
@@ -67,7 +67,7 @@ func CheckRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.
 	if err != nil {
 		return err
 	}
-	is, refused := image.ProbeOverlay(head)
+	is, refused := image.Probe(head)
 	if refused == nil && is.Format == "raw" {
 		return nil
 	}
@@ -75,8 +75,13 @@ func CheckRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("volume %s in storage pool %s has %d bytes and the header of an image, and was recorded with %s: %w. If it was resized by hand, and "+
-		"its guest has written that header, record its length on its host:\n\n  %s", v.Name, v.Pool, v.Physical, listed(lengths), ErrImageAsRaw, command)
+	remedy := image.Convert("raw")
+	if refused != nil { // qemu-img would copy another file into the disk
+		remedy = "restore it again, as raw, from the backup. Don't convert this file: its header is that of a format that is refused, or names " +
+			"another file, which qemu-img would copy into the disk"
+	}
+	return fmt.Errorf("volume %s in storage pool %s has %d bytes and the header of an image, and was recorded with %s: %w. If it was resized by hand, record "+
+		"its length on its host:\n\n  %s\n\nIf it was restored: %s", v.Name, v.Pool, v.Physical, listed(lengths), ErrImageAsRaw, command, remedy)
 }
 
 func listed(lengths []int64) string {
@@ -105,8 +110,8 @@ func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 
 // NoteGrowth records the length that a raw file is about to have, before it is resized, and its present length if it was resized by hand. A file
 // that the ledger does not record as raw is recorded only if its header is not that of an image, which may be an overlay created under the
-// name of a deleted raw file.
-func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64) error {
+// name of a deleted raw file, or if a guest has it open as raw, which isOpen tells; nil where none runs.
+func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64, isOpen func() error) error {
 	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
 		return nil
 	}
@@ -123,7 +128,8 @@ func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volum
 		if err != nil {
 			return err
 		}
-		if is, refused := image.ProbeOverlay(head); refused != nil || is.Format != "raw" {
+		is, refused := image.ProbeOverlay(head)
+		if isImage := refused != nil || is.Format != "raw"; isImage && (isOpen == nil || isOpen() != nil) {
 			return nil //nolint:nilerr // it may be an overlay
 		}
 	}

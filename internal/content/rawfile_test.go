@@ -14,12 +14,16 @@ import (
 
 // What the ledger says of a raw file is not believed of another file under its name, so that the master of an overlay there stays.
 func TestRemovable_EntryOfAnotherFile(t *testing.T) {
-	grow := func(t *testing.T, h *fakeHost, made content.Made) {
+	growAs := func(t *testing.T, h *fakeHost, made content.Made, isOpen func() error) {
 		t.Helper()
 		i := volume.Image{Type: "file", Format: "raw", Generation: made.Generation}
-		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20); err != nil {
+		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20, isOpen); err != nil {
 			t.Fatal(err)
 		}
+	}
+	grow := func(t *testing.T, h *fakeHost, made content.Made) {
+		t.Helper()
+		growAs(t, h, made, nil)
 	}
 	for name, c := range map[string]struct {
 		change func(*testing.T, *fakeHost, content.Made)
@@ -55,6 +59,18 @@ func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, overlaid()
 			grow(t, h, made)
+		}},
+		"grown by others, with a guest's header": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			v := h.volumes["ssd/above"]
+			v.Physical, v.head = 2<<20, overlaid()
+			growAs(t, h, made, func() error { return nil })
+		}},
+		"grown by others, with another file under a guest": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+			t.Helper()
+			v := h.volumes["ssd/above"]
+			v.Physical, v.head = 2<<20, overlaid()
+			growAs(t, h, made, func() error { return errors.New("it is not open") })
 		}},
 		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
 			t.Helper()
@@ -94,13 +110,17 @@ func TestRecognizeImage_RestoredAsImage(t *testing.T) {
 		head   []byte
 		length int64
 		want   error
+		// convert is whether the header references nothing else, which qemu-img would open.
+		convert bool
 	}{
-		"the raw file":                   {make([]byte, 4096), 1 << 20, nil},
-		"its guest wrote a header":       {overlaid(), 1 << 20, nil},
-		"another length":                 {make([]byte, 4096), 2 << 20, nil},
-		"an image":                       {overlaid(), 196 << 10, content.ErrImageAsRaw},
-		"a header that can't be trusted": {[]byte("QFI\xfb\x00\x00\x00\x03"), 196 << 10, content.ErrImageAsRaw},
-		"an image that is not described": {overlaid(), 0, nil},
+		"the raw file":                   {head: make([]byte, 4096), length: 1 << 20},
+		"its guest wrote a header":       {head: overlaid(), length: 1 << 20},
+		"another length":                 {head: make([]byte, 4096), length: 2 << 20},
+		"an image":                       {qcow2(1 << 20), 196 << 10, content.ErrImageAsRaw, true},
+		"an image with a backing file":   {overlaid(), 196 << 10, content.ErrImageAsRaw, false},
+		"an image with a data file":      {split(), 196 << 10, content.ErrImageAsRaw, false},
+		"a header that can't be trusted": {[]byte("QFI\xfb\x00\x00\x00\x03"), 196 << 10, content.ErrImageAsRaw, false},
+		"an image that is not described": {head: overlaid()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
@@ -112,7 +132,11 @@ func TestRecognizeImage_RestoredAsImage(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
 			}
-			if err != nil && !strings.Contains(err.Error(), "has 200704 bytes and the header of an image, and was recorded with 1048576 bytes") {
+			if err == nil {
+				return
+			}
+			if text := err.Error(); !strings.Contains(text, "has 200704 bytes and the header of an image, and was recorded with 1048576 bytes") ||
+				strings.Contains(text, "qemu-img convert") != c.convert {
 				t.Error(err)
 			}
 		})

@@ -25,14 +25,15 @@ type Measured struct {
 	Head []byte
 }
 
-// Capacity is the size that Measure finds.
-func (h *Host) Capacity(ctx context.Context, diskXML string) (int64, error) {
-	found, err := h.Measure(ctx, diskXML, 0)
-	return found.Size, err
+// Opens is nil if the host's QEMU can open the disk of a <disk> element with the target vda. Unlike Measure, it has libvirtd itself open nothing.
+func (h *Host) Opens(ctx context.Context, diskXML string) error {
+	_, err := opened(ctx, h, "open the volume", diskXML, func(*libvirt.Libvirt, libvirt.Domain) (struct{}, error) { return struct{}{}, nil })
+	return err
 }
 
 // Measure looks at the image that a <disk> element with the target vda opens: libvirt can't tell the size of an image that nothing has
-// open. head is how many bytes to read, at most; libvirt reads only files and devices of its host.
+// open. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd opens the path once more for that: what
+// tenants may replace by a FIFO would block it, and is for File.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
 	return opened(ctx, h, "open the volume to measure it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) {
 		return measured(l, d, head)

@@ -3,9 +3,13 @@ package host_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
@@ -20,7 +24,7 @@ func diskXML(l *lab.Lab, lun lab.LUN) string {
 </disk>`, lun.IQN, lun.Number, name, port)
 }
 
-func TestAccCapacity(t *testing.T) {
+func TestAccMeasure(t *testing.T) {
 	l := acctest.Lab(t)
 	h, _ := hostA(t, l)
 	const odd = 64<<20 + 512
@@ -33,12 +37,34 @@ func TestAccCapacity(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if size, err := h.Capacity(t.Context(), diskXML(l, lun)); err != nil || size != odd {
-		t.Errorf("%d bytes of %d: %v", size, odd, err)
+	if is, err := h.Measure(t.Context(), diskXML(l, lun), 0); err != nil || is.Size != odd {
+		t.Errorf("%d bytes of %d: %v", is.Size, odd, err)
 	}
 	missing := lun
 	missing.Number = 999
-	if size, err := h.Capacity(t.Context(), diskXML(l, missing)); err == nil || !strings.Contains(err.Error(), "open the volume to measure it") {
-		t.Errorf("a logical unit that is not there has %d bytes: %v", size, err)
+	if is, err := h.Measure(t.Context(), diskXML(l, missing), 0); err == nil || !strings.Contains(err.Error(), "open the volume to measure it") {
+		t.Errorf("a logical unit that is not there has %d bytes: %v", is.Size, err)
+	}
+}
+
+// A FIFO that a tenant has put in a file's place keeps QEMU waiting, and nothing else: the host goes on to answer.
+func TestAccOpens_FIFO(t *testing.T) {
+	h, on := hostA(t, acctest.Lab(t))
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	xml := fmt.Sprintf(`<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='%s'/><backingStore/>
+  <target dev='vda' bus='virtio'/><readonly/></disk>`, path)
+	opened := make(chan error)
+	go func() { opened <- h.Opens(soon(t, 5*time.Second), xml) }()
+	for waiting := false; !waiting; {
+		waiting = strings.Contains(virsh(t, on, "list", "--name"), host.MeasurePrefix)
+	}
+	if err := <-opened; err == nil {
+		t.Error("QEMU has opened a FIFO that nobody writes to")
+	}
+	if left := virsh(t, on, "list", "--all", "--name"); strings.Contains(left, host.MeasurePrefix) {
+		t.Errorf("it is left:\n%s", left)
 	}
 }

@@ -31,11 +31,11 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 		if err != nil {
 			return err
 		}
-		size, err := h.Capacity(ctx, xml)
+		is, err := h.Measure(ctx, xml, 0)
 		if err != nil {
 			return err
 		}
-		spec.Master.Capacity = &size
+		spec.Master.Capacity = &is.Size
 	}
 	if spec.Capacity == 0 {
 		spec.Capacity = *spec.Master.Capacity
@@ -130,13 +130,14 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	}
 	for _, u := range users {
 		if u.Live && !read(u) {
+			isOpen := func() error { return checkGuest(ctx, h, u, own.Images[0]) }
 			if own.Capacity == nil || size > *own.Capacity {
-				if err := checkGuest(ctx, h, u, own.Images[0]); err != nil {
+				if err := isOpen(); err != nil {
 					return err
 				}
 			}
 			if err == nil {
-				err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
+				err = content.NoteGrowth(ctx, h, is, own.Images[0], size, isOpen)
 			}
 			if err != nil && !errors.Is(err, host.ErrNotFound) {
 				return err
@@ -148,7 +149,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return err
 	}
 	if capacityAs(own.Images[0].Format, is) >= size { // never smaller, whoever has grown it
-		return content.NoteGrowth(ctx, h, is, own.Images[0], size)
+		return content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
 	}
 	if err := guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, own.Images[0], users, nil); err != nil {
 		return err
@@ -199,7 +200,7 @@ func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume
 	}
 	xml, err := domainxml.WritableDiskXML(own)
 	if err == nil {
-		err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
+		err = content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
 	}
 	if err != nil {
 		return err

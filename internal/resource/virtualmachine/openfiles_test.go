@@ -25,11 +25,11 @@ type withFiles struct {
 	locked bool
 }
 
-func (h *withFiles) Capacity(_ context.Context, xml string) (int64, error) {
+func (h *withFiles) Opens(_ context.Context, xml string) error {
 	if h.locked && !strings.Contains(xml, "<shareable>") {
-		return 0, errors.New("refused")
+		return errors.New("refused")
 	}
-	return 1, nil
+	return nil
 }
 
 func (h *withFiles) Domains(context.Context) ([]host.Domain, error) { return nil, h.err }

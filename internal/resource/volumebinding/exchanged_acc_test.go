@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +66,47 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			cli.Must("destroy", "-auto-approve", "-no-color")
 		})
 	}
+}
+
+// A pod puts a FIFO in the place of a file once QEMU has opened that to measure it. libvirtd does not wait at the FIFO.
+func TestAccVolumeBinding_ExchangedWhileMeasured(t *testing.T) {
+	l := acctest.Lab(t)
+	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
+	file := filepath.Join(spec.Source.HostPath.Path, "disk.img")
+	fifo := file + ".fifo"
+	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	acctest.AddClaim(t, l, spec)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a"))
+	ctx, swapped := t.Context(), make(chan error)
+	go func() {
+		for !isOpen(file) && ctx.Err() == nil {
+		}
+		swapped <- os.Rename(fifo, file)
+	}()
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if failed := <-swapped; failed != nil {
+		t.Fatal(failed)
+	}
+	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // whoever waits at it goes on
+	defer func() { _ = freed.Close() }()
+	if err == nil || !message("there is no regular file").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	writeFile(t, file, 1<<20)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// isOpen reports whether any process has a file open.
+func isOpen(path string) bool {
+	open, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	return slices.ContainsFunc(open, func(fd string) bool {
+		is, err := os.Readlink(fd)
+		return err == nil && is == path
+	})
 }
 
 // A second machine is not given a shared file while the first one writes to a deleted one of that name.

@@ -123,16 +123,38 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	}
 	patient, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("no answer within %s", openTime))
 	defer cancel()
-	if found, err = h.Measure(patient, xml, head); err == nil {
+	top := v.Images[0]
+	if top.Type == "file" {
+		found, err = measureFile(patient, h, top.Name, xml)
+	} else {
+		found, err = h.Measure(patient, xml, head)
+	}
+	if err == nil {
 		return found, nil
 	}
-	top := v.Images[0]
 	err = fmt.Errorf("host %s can't open %s%s: %w", key, top.Name, at(top), err)
 	if top.Auth != nil {
 		err = fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you took "+
 			"them from", err, top.Auth.Username, top.Auth.SecretUUID)
 	}
 	return found, err
+}
+
+// measureFile has the host's QEMU open a file and looks at it apart, as tenants may replace it at any time by a FIFO, at which libvirtd would wait
+// for ever. A host that shows no files is the exception.
+func measureFile(ctx context.Context, h *host.Host, path, diskXML string) (found host.Measured, err error) {
+	if err := h.Opens(ctx, diskXML); err != nil {
+		return found, err
+	}
+	is, err := h.File(ctx, path, image.HeadSize)
+	switch {
+	case errors.Is(err, host.ErrCannotTell):
+		return h.Measure(ctx, diskXML, image.HeadSize)
+	case err == nil && is.Length == 0:
+		return found, fmt.Errorf("%w: it was replaced just now", host.ErrNotRegular)
+	default:
+		return host.Measured{Size: is.Length, Head: is.Head}, err
+	}
 }
 
 // at names the servers of an image.
