@@ -32,6 +32,15 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 		addError(diags, state, "The chain of the imported disk is not known", err)
 		return
 	}
+	if n := slices.IndexFunc(uses, func(u guard.Use) bool { return isUnnamed(u, v) }); n >= 0 {
+		u := uses[n]
+		diags.AddAttributeError(plan.masterPath(), "A master that the header does not reference", fmt.Sprintf(
+			"The imported disk %[1]s is %[2]s in domain %[3]s on host %[4]s (disk %[5]s), and its header references none. If it was copied without its master, as by "+
+				"virsh migrate --copy-storage-inc, shut the domain down, enter the master (qemu-img rebase -u -F <format> -b %[6]s %[7]s), and import it with "+
+				"that as its source. If it has all that it needs, remove that master from the definition (virsh edit %[3]s).",
+			state.ID.ValueString(), overlayOf(below(u)), u.Domain, u.Host, u.Device.Key, below(u)[0].Name, v.Path))
+		return
+	}
 	uses = slices.DeleteFunc(uses, func(u guard.Use) bool { return isOutdated(u, v) })
 	if u := contradiction(uses, master); u != nil {
 		diags.AddAttributeError(plan.masterPath(), "Another master than it has", fmt.Sprintf(
@@ -46,6 +55,11 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 				"taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",
 			state.ID.ValueString(), overlayOf(master)))
 	}
+}
+
+// isUnnamed tells whether a domain has a local master below the image, and neither its header nor a note of the machine says so.
+func isUnnamed(u guard.Use, v host.StorageVolume) bool {
+	return v.Format == "qcow2" && v.Backing == "" && len(u.Image().Hosts) == 0 && len(below(u)) > 0 && !below(u)[0].IsRemote()
 }
 
 // isOutdated tells whether only a definition says what is below the image, and the image's head says that it was rebased since.
