@@ -63,7 +63,8 @@ func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, 
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("volume %s in storage pool %s: %w. If it is the right one, restore its identity on its host:\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
+	return fmt.Errorf("volume %s in storage pool %s: %w. If it is the right one, restore its identity on its host (not if it has a new content and is a "+
+		"master: over another content its overlays are a mix of two disks):\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
 }
 
 // noteByHand is the command that enters a volume into the ledger: what is made of it stays as it is, unlike after another import.

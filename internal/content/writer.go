@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -34,10 +35,36 @@ func CheckWriter(ctx context.Context, h interface {
 	if err != nil || len(names) == 0 {
 		return err
 	}
+	remedy := "remove those volumes, if they are overlays and have nothing that is still needed. The overlay of an external snapshot has all that was written " +
+		"since, unless that was committed (virsh blockcommit)"
+	if stale, err := writtenBefore(ctx, h, path, known); err == nil && len(stale) > 0 {
+		remedy = fmt.Sprintf("remove those volumes (virsh vol-delete). The disk was written to after %s, as after virsh blockcommit, so that an overlay of an "+
+			"external snapshot is stale. Don't commit it: that would put its older data over the newer. In doubt keep a copy of it", strings.Join(stale, ", "))
+	}
 	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed (the overlay of an external snapshot has "+
-		"all that was written since: commit it with qemu-img commit): a guest may have written such a head to a raw disk, which counts no more "+
-		"while a machine has that disk", ErrMaster, path, strings.Join(names, ", "))
+		"copy_mode), or %s. A guest may have written such a header to a raw disk, which counts no more while a machine has that disk",
+		ErrMaster, path, strings.Join(names, ", "), remedy)
+}
+
+// writtenBefore are the volumes whose headers name a file that was written to after them.
+func writtenBefore(ctx context.Context, h Files, path string, volumes []host.StorageVolume) (names []string, err error) {
+	is, err := h.VolumeAt(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range volumes {
+		if absolute(v.Backing, v.Path) == path && isBefore(v.Modified, is.Modified) {
+			names = append(names, v.Pool+"/"+v.Name)
+		}
+	}
+	return names, nil
+}
+
+// isBefore compares times as libvirt says them, in seconds.
+func isBefore(a, b string) bool {
+	was, err := strconv.ParseFloat(a, 64)
+	is, failed := strconv.ParseFloat(b, 64)
+	return err == nil && failed == nil && was < is
 }
 
 // OverlaysOf lists the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not,

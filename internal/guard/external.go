@@ -77,6 +77,7 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 		snapshot = " (snapshot " + e.Snapshot + ")"
 		commit += fmt.Sprintf(", then: virsh snapshot-delete %s %s --metadata", domain, e.Snapshot)
 	}
+	commit += fmt.Sprintf(", and remove %s (virsh vol-delete), which is stale then and must not be committed again", e.Chain[0].Name)
 	if !e.Live {
 		start = fmt.Sprintf("start the domain (virsh start %s) and ", domain)
 	}

@@ -90,6 +90,19 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	return l.engrave(ctx, want, keys)
 }
 
+// checkRestart is what enter would refuse of the machine's own storage, before the machine is shut down to be started anew.
+func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
+	keys := asks(nil, want, true)
+	err := l.recognize(ctx, want, keys)
+	if err == nil {
+		err = l.checkMasterRecords(ctx, want, keys)
+	}
+	if err == nil {
+		err = l.checkMasters(ctx, uuid, want, keys)
+	}
+	return err
+}
+
 // checkMasterRecords refuses overlays whose masters were replaced.
 func (l life) checkMasterRecords(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {

@@ -119,8 +119,8 @@ func claimAttribute() schema.SingleNestedAttribute {
 				"`mount_path`; the host needs Linux 5.10 or later.",
 		},
 		"format": formatAttribute("`raw` opens a `disk.img` that begins as a qcow2 image does, which is refused otherwise when the binding "+
-			"is created: set it if a guest wrote that to its disk. A `disk.img` is always raw; an image that is not is converted with "+
-			"`qemu-img convert -O raw`.", "raw"),
+			"is created: set it if a guest wrote that to its disk. A `disk.img` is always raw. Convert another image with `qemu-img convert -O raw` if you trust its author: "+
+			"qemu-img copies the content of every file that the image references.", "raw"),
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "Monitors of a Ceph volume as the hosts reach them, as `host` or `host:port`, where those that the cluster " +
