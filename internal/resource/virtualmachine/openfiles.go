@@ -134,8 +134,8 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 	}), want.Name)
 }
 
-// checkExchanged refuses to end a running guest that has the file of a claim open which was deleted or replaced, or a raw disk whose replacement
-// only QEMU's lock reveals: the claim or the disk stays, and its user expects there what the guest has written. Each plan warns of other disks that
+// checkExchanged refuses to end a running guest that has the file of a claim open which was deleted or replaced, or a disk without an identity of its
+// own, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk stays, and its user expects there what the guest has written. Each plan warns of other disks that
 // are gone. To shut the machine down is consent.
 func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	state, err := l.host.State(ctx, uuid)
@@ -154,7 +154,7 @@ func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	}
 	none := func(string) volume.Image { return volume.Image{} }
 	all, err := openFiles(live, none, func(f *openFile) (bool, error) {
-		if !f.isOfClaim() && !l.isRawThere(ctx, f.Volume.Images[0]) {
+		if !f.isOfClaim() && !l.isThereByLedger(ctx, f.Volume.Images[0]) {
 			return false, nil
 		}
 		return l.isExchanged(ctx, uuid, f)
@@ -184,17 +184,21 @@ func refuseOpen(files []openFile, machine string) error {
 	return fmt.Errorf("%w: %s", errOpen, strings.Join(why, "\n\n"))
 }
 
-// isRawThere reports whether a disk is raw and still there, as far as its host's ledger knows: the file itself does not show which disk it is. A
-// disk that can't be looked up does not prevent the end of its machine.
-func (l life) isRawThere(ctx context.Context, disk volume.Image) bool {
-	if disk.Format != "raw" || disk.Generation == "" {
+// isThereByLedger reports whether a disk is still there as far as only its host's ledger knows, such as a raw one: the file itself does not show
+// which disk it is. A disk that can't be looked up does not prevent the end of its machine.
+func (l life) isThereByLedger(ctx context.Context, disk volume.Image) bool {
+	if disk.Generation == "" {
 		return false
 	}
 	gone, err := content.IsGone(ctx, l.host, disk)
+	proven := false
+	if err == nil && !gone {
+		proven, err = content.ProvesItself(ctx, l.host, disk)
+	}
 	if err != nil {
 		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
 	}
-	return err == nil && !gone
+	return err == nil && !gone && !proven
 }
 
 // checkSharers refuses a file of a claim that another running machine shares, if that writes to one that had the name before.
