@@ -2,9 +2,11 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // A shared image is read-only once it is finished. Its length and modification time are recorded in a libvirt secret without a value, so that
@@ -28,10 +30,25 @@ func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) 
 	case noted == "" || noted == describeBase(base):
 		return nil
 	}
-	return fmt.Errorf("the image %s in the storage pool %s was written to since it was downloaded, as by virsh blockcommit without --base. A disk over it "+
-		"would have what another guest has written, and the other disks over it can't be trusted any more. It was noted as %q, and is %q now. Remove "+
+	return fmt.Errorf("the image %s in the storage pool %s was written to since it was downloaded, as by virsh blockcommit without --base. A new disk over it "+
+		"would have what another guest has written, and those that are over it are a mix of two disks. It was noted as %q, and is %q now. Remove "+
 		"all disks over it, and the next one downloads it anew. If only the file was copied, as with its pool, remove the note: virsh secret-undefine %s",
 		base.Name, base.Pool, noted, describeBase(base), id)
+}
+
+// checkBase is checkUnchanged for an image of a chain, if it is a shared one.
+func checkBase(ctx context.Context, h Locator, i volume.Image) error {
+	if !IsBase(i.Name) {
+		return nil
+	}
+	base, err := h.VolumeAt(ctx, i.Name)
+	if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrUndescribed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return checkUnchanged(ctx, h, base)
 }
 
 // forgetBase removes the record of a shared image that is about to be deleted or created.

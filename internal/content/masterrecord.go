@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A master that is the file of a binding has no identity, and pods and administrators can replace it. Its length and modification time are
-// recorded for each overlay, by the identity of that: over another content, an overlay is a mix of two disks.
+// A master can be replaced or written to beside virtclaim: the file of a binding, which has no identity, by pods and administrators, and a disk by
+// tools that keep its identity (qemu-img commit) or where only the host's ledger knows it (mv). Its length and modification time are recorded for
+// each overlay, by the identity of that: over another content, an overlay is a mix of two disks.
 
 // ErrMasterChanged is the error of an overlay whose master was deleted, written to or replaced.
 var ErrMasterChanged = errors.New("the master was deleted, written to or replaced since the overlay was created, and over another content an " +
@@ -20,59 +23,91 @@ func masterUsage(overlay string) string {
 	return "virtclaim master of " + volume.LastingGeneration(overlay)
 }
 
-// hasRecord reports whether the overlay at a position of a chain, top first, has a record of the image below it.
+// hasRecord reports whether the overlay at a position of a chain, top first, has a record of the image below it. Shared images have records of
+// their own.
 func hasRecord(chain []volume.Image, overlay int) bool {
-	return len(chain) > overlay+1 && chain[overlay].Generation != "" && chain[overlay+1].Type == "file" && chain[overlay+1].Binding != ""
+	if len(chain) <= overlay+1 || chain[overlay].Generation == "" {
+		return false
+	}
+	below := chain[overlay+1]
+	return below.Type == "file" && (below.Binding != "" || below.Generation != "")
 }
 
-// describeMaster is what is recorded of the file of that path, and whether it is one that the host can open; empty where the host does not show it.
-func describeMaster(ctx context.Context, h Files, path string) (description string, opened bool, err error) {
+// describeMaster is what is recorded of a master, and whether it is a file that the host can open; empty where the host does not show it.
+func describeMaster(ctx context.Context, h masterRecords, master volume.Image) (description string, opened bool, err error) {
+	if master.IsDisk() {
+		return describeDisk(ctx, h, master)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
 	defer cancel()
-	is, err := h.File(ctx, path, 0)
+	is, err := h.File(ctx, master.Name, 0)
 	switch {
 	case errors.Is(err, host.ErrCannotTell):
 		return "", false, nil
 	case err != nil:
 		return "", false, err
 	case is.Modified == "":
-		return path + ": no file that the host can open", false, nil
+		return master.Name + ": no file that the host can open", false, nil
 	}
-	return fmt.Sprintf("%s: %d bytes, modified at %s", path, is.Length, is.Modified), true, nil
+	return describeFile(master.Name, is.Length, is.Modified), true, nil
+}
+
+// describeDisk names the volume without its folder, which may move with the pool. Whether a volume is there, and is the right one, its identity tells.
+func describeDisk(ctx context.Context, h masterRecords, master volume.Image) (description string, opened bool, err error) {
+	v, err := h.VolumeAt(ctx, master.Name)
+	switch {
+	case errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrUndescribed):
+		return "", false, nil
+	case err != nil || v.Modified == "":
+		return "", false, err
+	}
+	return describeFile(v.Name, v.Physical, v.Modified), true, nil
+}
+
+func describeFile(name string, bytes int64, modified string) string {
+	return fmt.Sprintf("%s: %d bytes, modified at %s", name, bytes, modified)
 }
 
 // masterRecords is a host that keeps these records.
 type masterRecords interface {
-	Identities
+	Locator
 	Files
 }
 
 // CheckMasterRecords is ErrMasterChanged for a chain, top first, with a master that differs from its record. A missing record is added.
 func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Image) error {
 	for n := range chain {
+		if err := checkBase(ctx, h, chain[n]); err != nil {
+			return err
+		}
 		if !hasRecord(chain, n) {
 			continue
 		}
-		path, usage := chain[n+1].Name, masterUsage(chain[n].Generation)
+		master, usage := chain[n+1], masterUsage(chain[n].Generation)
 		was, id, err := recordOf(ctx, h, usage)
 		if err != nil {
 			return err
 		}
-		now, opened, err := describeMaster(ctx, h, path)
+		now, opened, err := describeMaster(ctx, h, master)
 		switch {
 		case err != nil:
 			return err
 		case now == "" || now == was:
-		case id == "" && opened:
+		case opened && (id == "" || isOfAnother(was, master)):
 			err = addRecord(ctx, h, usage, now)
 		case id != "":
-			err = describeChange(chain[n].Name, path, was, now, id)
+			err = describeChange(chain[n].Name, master.Name, was, now, id)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isOfAnother reports whether a record is of another disk: the overlay was rebased, which its head tells, or its master was given another name.
+func isOfAnother(record string, master volume.Image) bool {
+	return master.IsDisk() && !strings.HasPrefix(record, path.Base(master.Name)+": ")
 }
 
 func describeChange(overlay, master, was, now, record string) error {
@@ -92,28 +127,62 @@ func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image
 }
 
 func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volume.Image) error {
-	switch {
-	case master.IsDisk():
+	if master.IsDisk() {
 		gone, err := IsGone(ctx, h, master)
 		if gone || errors.Is(err, host.ErrUndescribed) { // libvirt understood it when the overlay was created
 			return describeLoss(overlay.Name, master.Name)
 		}
-		return err
-	case hasRecord([]volume.Image{overlay, master}, 0):
-		was, id, err := recordOf(ctx, h, masterUsage(overlay.Generation))
 		if err != nil {
 			return err
 		}
-		now, _, err := describeMaster(ctx, h, master.Name)
-		switch {
-		case errors.Is(err, host.ErrNotFound):
-			return describeLoss(overlay.Name, master.Name)
-		case err != nil || now == "" || id == "" || now == was:
-			return err
-		}
-		return describeChange(overlay.Name, master.Name, was, now, id)
 	}
-	return nil
+	if !hasRecord([]volume.Image{overlay, master}, 0) {
+		return nil
+	}
+	was, id, err := recordOf(ctx, h, masterUsage(overlay.Generation))
+	if err != nil {
+		return err
+	}
+	now, _, err := describeMaster(ctx, h, master)
+	switch {
+	case errors.Is(err, host.ErrNotFound):
+		return describeLoss(overlay.Name, master.Name)
+	case err != nil || now == "" || id == "" || now == was || isOfAnother(was, master):
+		return err
+	}
+	return describeChange(overlay.Name, master.Name, was, now, id)
+}
+
+// ForgetTrueRecords removes the records that overlays have of a disk, as far as they are true, before that is written to. The next start of a
+// machine over it adds them again.
+func ForgetTrueRecords(ctx context.Context, h overlayRecords, disk volume.Image) error {
+	now, _, err := describeMaster(ctx, h, disk)
+	if err != nil || now == "" {
+		return err
+	}
+	volumes, err := h.KnownOverlays(ctx, disk.Name)
+	for _, v := range volumes {
+		if err != nil {
+			break
+		}
+		if IsOther(v.Backing, v.Path, disk) {
+			continue
+		}
+		var id, was string
+		if id, err = Identity(ctx, h, v, v.Format); err == nil {
+			was, _, err = recordOf(ctx, h, masterUsage(id))
+		}
+		if err == nil && was == now {
+			err = dropRecord(ctx, h, masterUsage(id))
+		}
+	}
+	return err
+}
+
+// overlayRecords is a host that knows the overlays of an image, too.
+type overlayRecords interface {
+	masterRecords
+	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
 }
 
 func describeLoss(overlay, master string) error {

@@ -74,3 +74,66 @@ func TestCheckOpenMasters(t *testing.T) {
 		}
 	}
 }
+
+// A disk that is written to or replaced below an overlay, with its identity, is noticed. Where its pool's folder is does not matter.
+func TestCheckMasterRecords_Disk(t *testing.T) {
+	const overlay = "11111111-1111-4111-8111-111111111111"
+	for name, c := range map[string]struct {
+		change func(v *fakeVolume, master *volume.Image)
+		want   error
+	}{
+		"as it was":              {func(*fakeVolume, *volume.Image) {}, nil},
+		"written to":             {func(v *fakeVolume, _ *volume.Image) { v.Modified = "200.5" }, content.ErrMasterChanged},
+		"another length":         {func(v *fakeVolume, _ *volume.Image) { v.Physical *= 2 }, content.ErrMasterChanged},
+		"its pool was moved":     {func(v *fakeVolume, master *volume.Image) { v.Path, master.Name = "/new/master", "/new/master" }, nil},
+		"in no storage pool":     {func(v *fakeVolume, _ *volume.Image) { v.Path = "/elsewhere" }, nil},
+		"the chain is rebased":   {func(v *fakeVolume, master *volume.Image) { v.Name, v.Path, master.Name = "new", "/ssd/new", "/ssd/new" }, nil},
+		"libvirt can't describe": {func(v *fakeVolume, _ *volume.Image) { v.Undescribed = true }, nil},
+	} {
+		h := newHost()
+		made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "raw", Capacity: 1 << 20})
+		v := h.volumes["ssd/master"]
+		v.Modified = "100.5"
+		master := volume.Image{Type: "file", Name: v.Path, Format: "raw", Generation: made.Generation}
+		chain := func() []volume.Image {
+			return []volume.Image{{Type: "file", Name: "/ssd/over", Generation: overlay}, master}
+		}
+		if err := content.CheckMasterRecords(t.Context(), h, chain()); err != nil {
+			t.Fatal(err)
+		}
+		c.change(v, &master)
+		if err := content.CheckMasterRecords(t.Context(), h, chain()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A disk that grows is written to by virtclaim itself: a record of it that was true is forgotten, and added again by the next check.
+func TestForgetTrueRecords(t *testing.T) {
+	h := newHost()
+	made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
+	v := h.volumes["ssd/master"]
+	v.Modified = "100.5"
+	master := volume.Image{Type: "file", Name: v.Path, Format: "qcow2", Generation: made.Generation}
+	var overlays []volume.Image
+	for _, name := range []string{"over", "older"} {
+		is := mustMake(t, h, content.Spec{Pool: "ssd", Name: name, Format: "qcow2", Capacity: 1 << 20})
+		h.volumes["ssd/"+name].Backing = v.Path
+		overlays = append(overlays, volume.Image{Type: "file", Name: "/ssd/" + name, Generation: is.Generation})
+	}
+	check := func(n int, want error) {
+		t.Helper()
+		if err := content.CheckMasterRecords(t.Context(), h, []volume.Image{overlays[n], master}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", overlays[n].Name, err)
+		}
+	}
+	check(1, nil)
+	v.Modified = "200.5" // somebody has written to it
+	check(0, nil)
+	if err := content.ForgetTrueRecords(t.Context(), h, master); err != nil {
+		t.Fatal(err)
+	}
+	v.Modified = "300.5"
+	check(0, nil)
+	check(1, content.ErrMasterChanged)
+}

@@ -202,6 +202,9 @@ func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume
 	if err == nil {
 		err = content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
 	}
+	if err == nil {
+		err = content.ForgetTrueRecords(ctx, h, own.Images[0])
+	}
 	if err != nil {
 		return err
 	}
