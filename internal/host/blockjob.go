@@ -17,6 +17,9 @@ var jobKinds = map[libvirt.DomainBlockJobType]string{
 func (h *Host) BlockJob(ctx context.Context, id, target string) (kind string, err error) {
 	return onDomain(ctx, h, "ask for block jobs of disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
 		found, number, _, _, _, err := l.DomainGetBlockJobInfo(d, target, 0)
+		if isCode(err, libvirt.ErrInvalidArg) {
+			return "", nil // the disk has just been unplugged
+		}
 		if err != nil || found == 0 {
 			return "", err
 		}
