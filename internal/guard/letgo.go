@@ -77,7 +77,7 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 		why = fmt.Sprintf(": the deleted file that had this name before, and what the guest has written to it is nowhere else. To save it: %s. "+
 			"To go on without it, stop the machine first (running = false, or virsh destroy %s)", Rescue(u.Domain, u.Device.Target), u.Domain)
 	case u.Saved:
-		why = ", which its managed save goes on with. Start the machine (running = true), or give up what its memory had: virsh " +
+		why = ", which its managed save goes on with. Start it first (virsh start " + u.Domain + "), or give up what its memory had: virsh " +
 			"managedsave-remove " + u.Domain
 	case u.Live && u.Device.Boots:
 		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
