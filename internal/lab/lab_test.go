@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // shared is the lab of those tests that do not start their own. It is started by the first of them.
@@ -102,9 +104,24 @@ func TestTwoLabsAtOnceLeaveNothing(t *testing.T) {
 	for _, l := range labs {
 		nothingLeft(t, l.Dir)
 	}
-	if now := mountPoints(); now != points {
-		t.Errorf("folders for mounts were %q, are %q", points, now)
+	left := slices.DeleteFunc(mountPoints(), func(path string) bool { return slices.Contains(points, path) || isOfOthers(path) })
+	if len(left) > 0 {
+		t.Errorf("folders for mounts are left: %v", left)
 	}
+}
+
+// isOfOthers tells whether a folder for mounts is there because the labs of other packages run, which the last of them removes.
+func isOfOthers(path string) bool {
+	made, err := os.ReadFile("/run/virtclaim-lab.made")
+	if err != nil || !slices.Contains(strings.Fields(string(made)), path) {
+		return false
+	}
+	run, err := os.Open("/run")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = run.Close() }()
+	return errors.Is(unix.Flock(int(run.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
 // startServers starts those that a lab has on demand.
@@ -162,8 +179,7 @@ func processes(t *testing.T, dir string) (found []string) {
 
 // mountPoints tells which of the paths are there that sandboxes mount over, or that servers make where nothing is
 // mounted over.
-func mountPoints() string {
-	var there []string
+func mountPoints() (there []string) {
 	for _, path := range []string{
 		"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd",
 		"/etc/ceph", "/var/lib/nfs", "/var/lib/glusterd", "/var/log/glusterfs",
@@ -173,7 +189,7 @@ func mountPoints() string {
 			there = append(there, path)
 		}
 	}
-	return strings.Join(there, " ")
+	return there
 }
 
 func TestKilledLabLeavesNoProcessAndItsFolderGoesAtTheNextStart(t *testing.T) {
