@@ -20,23 +20,17 @@ func describeBase(v host.StorageVolume) string {
 
 // checkUnchanged refuses a shared image that was written to since the first disk over it was created, which adds the record.
 func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) error {
-	usage := baseUsage(base.Pool, base.Name)
-	noted, id, err := recordOf(ctx, h, usage)
-	switch {
-	case err != nil:
+	was, id, err := baseRecord(ctx, h, base)
+	if err != nil || id == "" {
 		return err
-	case id == "":
-		return addRecord(ctx, h, usage, describeBase(base))
-	case noted == "" || noted == describeBase(base):
-		return nil
 	}
 	return fmt.Errorf("the image %s in the storage pool %s was written to since it was downloaded, as by virsh blockcommit without --base. A new disk over it "+
-		"would have what another guest has written, and those that are over it are a mix of two disks. It was noted as %q, and is %q now. Remove "+
-		"all disks over it, and the next one downloads it anew. If only the file was copied, as with its pool, remove the note: virsh secret-undefine %s",
-		base.Name, base.Pool, noted, describeBase(base), id)
+		"would have what another guest has written, and those that are over it are a mix of two disks. Recorded was %q, and it is %q now. Remove "+
+		"all disks over it, and the next one downloads it anew. If only the file was copied, as with its pool, remove the record: virsh secret-undefine %s",
+		base.Name, base.Pool, was, describeBase(base), id)
 }
 
-// checkBase is checkUnchanged for an image of a chain, if it is a shared one.
+// checkBase is ErrMasterChanged for an image of a chain that is a shared one and was written to.
 func checkBase(ctx context.Context, h Locator, i volume.Image) error {
 	if !IsBase(i.Name) {
 		return nil
@@ -48,7 +42,26 @@ func checkBase(ctx context.Context, h Locator, i volume.Image) error {
 	if err != nil {
 		return err
 	}
-	return checkUnchanged(ctx, h, base)
+	was, id, err := baseRecord(ctx, h, base)
+	if err != nil || id == "" {
+		return err
+	}
+	return fmt.Errorf("the shared image %s in the storage pool %s: %w. Recorded was %q, and it is %q now. If machines run over it, do not stop them before their data "+
+		"is saved. Restore the image with its time (cp -p). If only the file was copied, as with its pool, remove the record: virsh secret-undefine %s",
+		base.Name, base.Pool, ErrMasterChanged, was, describeBase(base), id)
+}
+
+// baseRecord is the record of a shared image that differs from its file, and its UUID; both are empty if they agree. A missing record is added.
+func baseRecord(ctx context.Context, h Identities, base host.StorageVolume) (was, id string, err error) {
+	usage := baseUsage(base.Pool, base.Name)
+	was, id, err = recordOf(ctx, h, usage)
+	if err == nil && id == "" {
+		err = addRecord(ctx, h, usage, describeBase(base))
+	}
+	if err != nil || was == "" || isSameFile(was, describeBase(base)) {
+		return "", "", err
+	}
+	return was, id, nil
 }
 
 // forgetBase removes the record of a shared image that is about to be deleted or created.

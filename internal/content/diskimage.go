@@ -36,13 +36,14 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
 	}
 	_, err := h.RegularFile(ctx, file, 0)
+	if err == nil {
+		return h.EndFolder(ctx, path.Dir(file))
+	}
 	if errors.Is(err, host.ErrNotFound) {
 		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)
 		if errors.Is(err, host.ErrExists) { // another apply was faster, or it is no regular file
 			_, err = h.RegularFile(ctx, file, 0)
 		}
-	} else if err == nil {
-		err = h.EndFolder(ctx, path.Dir(file))
 	}
 	if err != nil {
 		err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: %w", file, explain(err, file))

@@ -90,7 +90,7 @@ func Described(err error, format string) error {
 
 // Locator finds volumes by the path that machines open.
 type Locator interface {
-	Identities
+	Measured
 	VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
 }
 
@@ -267,7 +267,7 @@ func hasHeader(v host.StorageVolume, format string) bool {
 
 // noted is what the ledger says of a volume. What it says of another one that had the name, which libvirt's own key of a logical
 // volume tells, does not count.
-func noted(ctx context.Context, h Identities, v host.StorageVolume) (string, error) {
+func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {
 		return "", found(err)

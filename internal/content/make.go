@@ -173,11 +173,8 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	if err := Recheck(ctx, h, s.Master.Images); err != nil { // libvirt follows what an overlay's head names
 		return host.StorageVolume{}, err
 	}
-	if s.Mode != volume.Clone {
-		overlay := volume.Image{Generation: j.Note.Generation, Name: s.Name}
-		if err := CheckMasterRecords(ctx, h, append([]volume.Image{overlay}, s.Master.Images...)); err != nil {
-			return host.StorageVolume{}, err
-		}
+	if err := CheckMasterRecords(ctx, h, s.Master.Images); err != nil {
+		return host.StorageVolume{}, err
 	}
 	if err := h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
 		return host.StorageVolume{}, err
@@ -185,6 +182,10 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	made, err := h.Volume(ctx, s.Pool, s.Name)
 	if err == nil && s.Mode != volume.Clone {
 		err = s.admit(ctx) // an overlay is there to be seen now, by its head
+	}
+	if err == nil && s.Mode != volume.Clone {
+		overlay := volume.Image{Generation: j.Note.Generation, Name: s.Name}
+		err = CheckMasterRecords(ctx, h, append([]volume.Image{overlay}, s.Master.Images...)) // nothing writes to the master any more
 	}
 	if err != nil || s.Mode != volume.Clone {
 		return made, err

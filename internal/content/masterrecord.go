@@ -92,7 +92,7 @@ func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Ima
 		switch {
 		case err != nil:
 			return err
-		case now == "" || now == was:
+		case now == "" || isSameFile(was, now):
 		case opened && (id == "" || isOfAnother(was, master)):
 			err = addRecord(ctx, h, usage, now)
 		case id != "":
@@ -103,6 +103,11 @@ func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Ima
 		}
 	}
 	return nil
+}
+
+// isSameFile compares descriptions. Many archives and filesystems keep whole seconds only.
+func isSameFile(was, now string) bool {
+	return was == now || strings.HasPrefix(was, now+".") || was != "" && strings.HasPrefix(now, was+".")
 }
 
 // isOfAnother reports whether a record is of another disk: the overlay was rebased, which its head tells, or its master was given another name.
@@ -147,32 +152,43 @@ func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volum
 	switch {
 	case errors.Is(err, host.ErrNotFound):
 		return describeLoss(overlay.Name, master.Name)
-	case err != nil || now == "" || id == "" || now == was || isOfAnother(was, master):
+	case err != nil || now == "" || id == "" || isSameFile(was, now) || isOfAnother(was, master):
 		return err
 	}
 	return describeChange(overlay.Name, master.Name, was, now, id)
 }
 
-// ForgetTrueRecords removes the records that overlays have of a disk, as far as they are true, before that is written to. The next start of a
-// machine over it adds them again.
-func ForgetTrueRecords(ctx context.Context, h overlayRecords, disk volume.Image) error {
-	now, _, err := describeMaster(ctx, h, disk)
-	if err != nil || now == "" {
+// KeepMasterRecords calls change, which writes to a disk. The records that overlays have of the disk are removed before, as far as they are true, and
+// again afterwards, since a machine may start meanwhile. The next start over the disk adds them again.
+func KeepMasterRecords(ctx context.Context, h overlayRecords, disk volume.Image, change func() error) error {
+	was, _, err := describeMaster(ctx, h, disk)
+	if err == nil {
+		err = forgetRecords(ctx, h, disk, was)
+	}
+	if err != nil {
 		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	return forgetRecords(ctx, h, disk, was)
+}
+
+// forgetRecords removes the records with that description, which the overlays have that the active pools of the host show.
+func forgetRecords(ctx context.Context, h overlayRecords, disk volume.Image, description string) error {
+	if description == "" {
+		return nil
 	}
 	volumes, err := h.KnownOverlays(ctx, disk.Name)
 	for _, v := range volumes {
 		if err != nil {
 			break
 		}
-		if IsOther(v.Backing, v.Path, disk) {
-			continue
-		}
 		var id, was string
-		if id, err = Identity(ctx, h, v, v.Format); err == nil {
+		if id, err = Identity(ctx, h, v, v.Format); err == nil && id != "" {
 			was, _, err = recordOf(ctx, h, masterUsage(id))
 		}
-		if err == nil && was == now {
+		if err == nil && was == description {
 			err = dropRecord(ctx, h, masterUsage(id))
 		}
 	}

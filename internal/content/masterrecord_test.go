@@ -84,6 +84,8 @@ func TestCheckMasterRecords_Disk(t *testing.T) {
 	}{
 		"as it was":              {func(*fakeVolume, *volume.Image) {}, nil},
 		"written to":             {func(v *fakeVolume, _ *volume.Image) { v.Modified = "200.5" }, content.ErrMasterChanged},
+		"restored by seconds":    {func(v *fakeVolume, _ *volume.Image) { v.Modified = "100" }, nil},
+		"another second":         {func(v *fakeVolume, _ *volume.Image) { v.Modified = "10" }, content.ErrMasterChanged},
 		"another length":         {func(v *fakeVolume, _ *volume.Image) { v.Physical *= 2 }, content.ErrMasterChanged},
 		"its pool was moved":     {func(v *fakeVolume, master *volume.Image) { v.Path, master.Name = "/new/master", "/new/master" }, nil},
 		"in no storage pool":     {func(v *fakeVolume, _ *volume.Image) { v.Path = "/elsewhere" }, nil},
@@ -108,8 +110,9 @@ func TestCheckMasterRecords_Disk(t *testing.T) {
 	}
 }
 
-// A disk that grows is written to by virtclaim itself: a record of it that was true is forgotten, and added again by the next check.
-func TestForgetTrueRecords(t *testing.T) {
+// A disk that grows is written to by virtclaim itself: a record of it that was true is forgotten, also one that was added meanwhile, and added again by
+// the next check.
+func TestKeepMasterRecords(t *testing.T) {
 	h := newHost()
 	made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
 	v := h.volumes["ssd/master"]
@@ -130,10 +133,14 @@ func TestForgetTrueRecords(t *testing.T) {
 	check(1, nil)
 	v.Modified = "200.5" // somebody has written to it
 	check(0, nil)
-	if err := content.ForgetTrueRecords(t.Context(), h, master); err != nil {
+	err := content.KeepMasterRecords(t.Context(), h, master, func() error {
+		check(0, nil)
+		v.Modified = "300.5"
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	v.Modified = "300.5"
 	check(0, nil)
 	check(1, content.ErrMasterChanged)
 }

@@ -38,7 +38,11 @@ func notedLengths(ctx context.Context, h ledger, v host.StorageVolume) (lengths 
 }
 
 // notedLength is the length of a file that libvirt can't describe, if it is one that the ledger records; 0 otherwise.
-func notedLength(ctx context.Context, h witness, v host.StorageVolume) (int64, error) {
+func notedLength(ctx context.Context, h interface {
+	ledger
+	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
+}, v host.StorageVolume,
+) (int64, error) {
 	lengths, err := notedLengths(ctx, h, v)
 	for _, bytes := range lengths {
 		if has, err := h.HasLength(ctx, v.Pool, v.Name, bytes); has || err != nil {
@@ -55,13 +59,18 @@ var ErrImageAsRaw = errors.New("the disk is raw, so the file was replaced by an 
 
 // CheckRaw is ErrImageAsRaw for a raw file that begins with the header of an image and whose length is none of those that the ledger records. A
 // guest can write such a header, but it can't change the length.
-func CheckRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image) error {
-	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
+func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Image) error {
+	if i.Format != "raw" || v.Type != "file" {
 		return nil
 	}
 	lengths, err := notedLengths(ctx, h, v)
 	if err != nil || len(lengths) == 0 || slices.Contains(lengths, v.Physical) {
 		return err
+	}
+	if v.Physical == 0 { // libvirt can't describe it
+		if bytes, err := notedLength(ctx, h, v); err != nil || bytes > 0 {
+			return err
+		}
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	if err != nil {
@@ -80,8 +89,18 @@ func CheckRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.
 		remedy = "restore it again, as raw, from the backup. Don't convert this file: its header is that of a format that is refused, or names " +
 			"another file, which qemu-img would copy into the disk"
 	}
-	return fmt.Errorf("volume %s in storage pool %s has %d bytes and the header of an image, and was recorded with %s: %w. If it was resized by hand, record "+
-		"its length on its host:\n\n  %s\n\nIf it was restored: %s", v.Name, v.Pool, v.Physical, listed(lengths), ErrImageAsRaw, command, remedy)
+	has := fmt.Sprintf(bytesNote, v.Physical)
+	if v.Physical == 0 {
+		has = "another length"
+	}
+	return fmt.Errorf("volume %s in storage pool %s has %s and the header of an image, and was recorded with %s: %w. If it was resized by hand, record "+
+		"its length on its host:\n\n  %s\n\nIf it was restored: %s", v.Name, v.Pool, has, listed(lengths), ErrImageAsRaw, command, remedy)
+}
+
+// Measured is a host that tells the length of a file which libvirt can't describe.
+type Measured interface {
+	Identities
+	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 }
 
 func listed(lengths []int64) string {
@@ -110,8 +129,8 @@ func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 
 // NoteGrowth records the length that a raw file is about to have, before it is resized, and its present length if it was resized by hand. A file
 // that the ledger does not record as raw is recorded only if its header is not that of an image, which may be an overlay created under the
-// name of a deleted raw file, or if a guest has it open as raw, which isOpen tells; nil where none runs.
-func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64, isOpen func() error) error {
+// name of a deleted raw file, or if a guest has it open as raw, which isProven tells; nil where none runs.
+func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64, isProven func() bool) error {
 	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
 		return nil
 	}
@@ -129,8 +148,8 @@ func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volum
 			return err
 		}
 		is, refused := image.ProbeOverlay(head)
-		if isImage := refused != nil || is.Format != "raw"; isImage && (isOpen == nil || isOpen() != nil) {
-			return nil //nolint:nilerr // it may be an overlay
+		if isImage := refused != nil || is.Format != "raw"; isImage && (isProven == nil || !isProven()) {
+			return nil // it may be an overlay
 		}
 	}
 	if v.Physical >= bytes {

@@ -14,10 +14,10 @@ import (
 
 // What the ledger says of a raw file is not believed of another file under its name, so that the master of an overlay there stays.
 func TestRemovable_EntryOfAnotherFile(t *testing.T) {
-	growAs := func(t *testing.T, h *fakeHost, made content.Made, isOpen func() error) {
+	growAs := func(t *testing.T, h *fakeHost, made content.Made, isProven func() bool) {
 		t.Helper()
 		i := volume.Image{Type: "file", Format: "raw", Generation: made.Generation}
-		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20, isOpen); err != nil {
+		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20, isProven); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,13 +64,13 @@ func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 			t.Helper()
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, overlaid()
-			growAs(t, h, made, func() error { return nil })
+			growAs(t, h, made, func() bool { return true })
 		}},
 		"grown by others, with another file under a guest": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
 			t.Helper()
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, overlaid()
-			growAs(t, h, made, func() error { return errors.New("it is not open") })
+			growAs(t, h, made, func() bool { return false })
 		}},
 		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
 			t.Helper()
@@ -111,22 +111,28 @@ func TestRecognizeImage_RestoredAsImage(t *testing.T) {
 		length int64
 		want   error
 		// convert is whether the header references nothing else, which qemu-img would open.
-		convert bool
+		convert     bool
+		undescribed bool
 	}{
 		"the raw file":                   {head: make([]byte, 4096), length: 1 << 20},
 		"its guest wrote a header":       {head: overlaid(), length: 1 << 20},
 		"another length":                 {head: make([]byte, 4096), length: 2 << 20},
-		"an image":                       {qcow2(1 << 20), 196 << 10, content.ErrImageAsRaw, true},
-		"an image with a backing file":   {overlaid(), 196 << 10, content.ErrImageAsRaw, false},
-		"an image with a data file":      {split(), 196 << 10, content.ErrImageAsRaw, false},
-		"a header that can't be trusted": {[]byte("QFI\xfb\x00\x00\x00\x03"), 196 << 10, content.ErrImageAsRaw, false},
-		"an image that is not described": {head: overlaid()},
+		"an image":                       {head: qcow2(1 << 20), length: 196 << 10, want: content.ErrImageAsRaw, convert: true},
+		"an image with a backing file":   {head: overlaid(), length: 196 << 10, want: content.ErrImageAsRaw},
+		"an image with a data file":      {head: split(), length: 196 << 10, want: content.ErrImageAsRaw},
+		"a header that can't be trusted": {head: []byte("QFI\xfb\x00\x00\x00\x03"), length: 196 << 10, want: content.ErrImageAsRaw},
+		"an undescribed raw file":        {head: overlaid(), length: 1 << 20, undescribed: true},
+		"an undescribed image":           {head: overlaid(), length: 196 << 10, undescribed: true, want: content.ErrImageAsRaw},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
 			made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20})
 			v := h.volumes["ssd/web"]
 			v.head, v.Physical = c.head, c.length
+			has := "200704 bytes"
+			if v.Undescribed = c.undescribed; c.undescribed {
+				v.Physical, v.length, has = 0, c.length, "another length"
+			}
 			i := volume.Image{Type: "file", Name: v.Path, Format: "raw", Generation: made.Generation}
 			err := content.RecognizeImage(t.Context(), h, i)
 			if !errors.Is(err, c.want) {
@@ -135,7 +141,7 @@ func TestRecognizeImage_RestoredAsImage(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if text := err.Error(); !strings.Contains(text, "has 200704 bytes and the header of an image, and was recorded with 1048576 bytes") ||
+			if text := err.Error(); !strings.Contains(text, "has "+has+" and the header of an image, and was recorded with 1048576 bytes") ||
 				strings.Contains(text, "qemu-img convert") != c.convert {
 				t.Error(err)
 			}

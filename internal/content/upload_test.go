@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // bytesOf is an image of those bytes.
@@ -191,6 +192,10 @@ func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 	_, err := maker.Make(t.Context(), "a", h, over("third", shared), quiet)
 	if err == nil || !strings.Contains(err.Error(), "was written to since it was downloaded") || h.volumes["ssd/third"] != nil {
 		t.Errorf("got %v", err)
+	}
+	chain := []volume.Image{{Type: "file", Name: "/ssd/web", Generation: "11111111-1111-4111-8111-111111111111"}, {Type: "file", Name: "/ssd/" + base}}
+	if err := content.CheckMasterRecords(t.Context(), h, chain); !errors.Is(err, content.ErrMasterChanged) {
+		t.Errorf("a machine starts over it: %v", err)
 	}
 	// The one that is downloaded next is another one, and nothing is left of the last.
 	for range 2 {

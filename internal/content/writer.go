@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -35,25 +36,41 @@ func CheckWriter(ctx context.Context, h interface {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	remedy := "remove those volumes, if they are overlays and have nothing that is still needed. The overlay of an external snapshot has all that was written " +
-		"since, unless that was committed (virsh blockcommit)"
-	if stale, err := writtenBefore(ctx, h, path, known); err == nil && len(stale) > 0 {
-		remedy = fmt.Sprintf("remove those volumes (virsh vol-delete). The disk was written to after %s, as after virsh blockcommit, so that an overlay of an "+
-			"external snapshot is stale. Don't commit it: that would put its older data over the newer. In doubt keep a copy of it", strings.Join(stale, ", "))
+	stale, err := staleAmong(ctx, h, path, known)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or %s. A guest may have written such a header to a raw disk, which counts no more while a machine has that disk",
-		ErrMaster, path, strings.Join(names, ", "), remedy)
+	hint := ""
+	if len(stale) > 0 {
+		hint = fmt.Sprintf(". The disk was written to after %s, as after virsh blockcommit: then that is stale, and to commit it would put older data over newer. Move "+
+			"it out of the storage pool, and keep it until the machine has proven to have all", strings.Join(stale, ", "))
+	}
+	return fmt.Errorf("%w: these volumes are overlays of %s: %s%s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
+		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed. The overlay of an external snapshot has all that was "+
+		"written since, unless that was committed. A guest may have written such a header to a raw disk, which is ignored while a machine has that disk",
+		ErrMaster, path, strings.Join(names, ", "), hint)
 }
 
-// writtenBefore are the volumes whose headers name a file that was written to after them.
-func writtenBefore(ctx context.Context, h Files, path string, volumes []host.StorageVolume) (names []string, err error) {
+// staleAmong are the volumes whose headers name a file that was written to after them. One with an identity is a disk of virtclaim's, and no overlay
+// of a snapshot.
+func staleAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
 	is, err := h.VolumeAt(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, found(err)
 	}
 	for _, v := range volumes {
-		if absolute(v.Backing, v.Path) == path && isBefore(v.Modified, is.Modified) {
+		if absolute(v.Backing, v.Path) != path || !isBefore(v.Modified, is.Modified) {
+			continue
+		}
+		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+		if err != nil {
+			return nil, err
+		}
+		ledger, err := noted(ctx, h, v)
+		if err != nil {
+			return nil, err
+		}
+		if image.Identity(head) == "" && ledger == "" {
 			names = append(names, v.Pool+"/"+v.Name)
 		}
 	}

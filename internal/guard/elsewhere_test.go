@@ -101,7 +101,6 @@ func TestCheckElsewhere_NoHosts(t *testing.T) {
 	}
 }
 
-// A machine gets no disk that a guest of another host has by now; what does not run or does not answer there is no reason to refuse it.
 // A binding may cover both hosts of a migration. Which one the machine's configuration names is not known.
 func TestCheckElsewhere_OnBothHosts(t *testing.T) {
 	bound := of(shared(volume.WriteExclusive, "a", "b"), "id/1/ns/claim")
@@ -137,6 +136,7 @@ func TestCheckElsewhere_OnBothHosts(t *testing.T) {
 	}
 }
 
+// A machine gets no disk that a guest of another host has by now; what does not run or does not answer there is no reason to refuse it.
 func TestCheckTaken(t *testing.T) {
 	data := image("/ssd/data", "g")
 	bound := of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")

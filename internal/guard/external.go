@@ -77,7 +77,6 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 		snapshot = " (snapshot " + e.Snapshot + ")"
 		commit += fmt.Sprintf(", then: virsh snapshot-delete %s %s --metadata", domain, e.Snapshot)
 	}
-	commit += fmt.Sprintf(", and remove %s (virsh vol-delete), which is stale then and must not be committed again", e.Chain[0].Name)
 	if !e.Live {
 		start = fmt.Sprintf("start the domain (virsh start %s) and ", domain)
 	}
@@ -85,6 +84,7 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 	for _, i := range e.Chain[:e.Depth] {
 		above = append(above, i.Name)
 	}
+	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s; virsh pool-refresh)", strings.Join(above, " "))
 	return fmt.Sprintf("%s has the overlay %s%s on top of its volume %s, which virtclaim did not make. What the guest has written since is there "+
 		"only. To commit it into the volume, %srun: %s. Or adopt it: import it as a virtclaim_disk over that volume and give that to the machine",
 		is, strings.Join(above, " over "), snapshot, e.Noted[0], start, commit)

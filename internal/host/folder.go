@@ -130,7 +130,7 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 		err = errors.Join(err, unseen)
 	case len(mounts) == 0 || err == nil:
 		// A pool that fails because of the files in the folder has mounted it by then, so a tenant can't simulate a host that can't mount.
-		// hidesMounts is not set here: another apply may have unmounted the folder. Only RegularFile's control file decides that.
+		// hidesMounts is not set here: another apply may have unmounted the folder. Only a look decides that.
 		err = errors.Join(ErrFollowsLinks, err)
 	}
 	return errors.Join(err, f.close(l))

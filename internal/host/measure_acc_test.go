@@ -56,12 +56,21 @@ func TestAccOpens_FIFO(t *testing.T) {
 	}
 	xml := fmt.Sprintf(`<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='%s'/><backingStore/>
   <target dev='vda' bus='virtio'/><readonly/></disk>`, path)
-	opened := make(chan error)
+	opened := make(chan error, 1)
 	go func() { opened <- h.Opens(soon(t, 5*time.Second), xml) }()
-	for waiting := false; !waiting; {
-		waiting = strings.Contains(virsh(t, on, "list", "--name"), host.MeasurePrefix)
+	var err error
+	for waits, ended := false, false; !ended; {
+		select {
+		case err = <-opened:
+			ended = true
+		default:
+			waits = strings.Contains(virsh(t, on, "list", "--name"), host.MeasurePrefix) || waits
+		}
+		if ended && !waits {
+			t.Errorf("QEMU was not seen to wait: %v", err)
+		}
 	}
-	if err := <-opened; err == nil {
+	if err == nil {
 		t.Error("QEMU has opened a FIFO that nobody writes to")
 	}
 	if left := virsh(t, on, "list", "--all", "--name"); strings.Contains(left, host.MeasurePrefix) {

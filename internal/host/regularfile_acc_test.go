@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -168,6 +169,9 @@ func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 	if err := look(t, h, path); !tap.Fired() {
 		t.Fatal(err)
 	}
+	if !strings.Contains(virsh(t, on, "pool-list", "--name"), "virtclaim-look-") {
+		t.Fatal("it has left nothing")
+	}
 	if err := errors.Join(on.Stop(t.Context()), on.Start(soon(t, 30*time.Second))); err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +181,9 @@ func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 	}
 	if err := look(t, h, path); err != nil {
 		t.Error(err)
+	}
+	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-look-") {
+		t.Errorf("it is left:\n%s", pools)
 	}
 }
 

@@ -130,14 +130,13 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	}
 	for _, u := range users {
 		if u.Live && !read(u) {
-			isOpen := func() error { return checkGuest(ctx, h, u, own.Images[0]) }
 			if own.Capacity == nil || size > *own.Capacity {
-				if err := isOpen(); err != nil {
+				if err := checkGuest(ctx, h, u, own.Images[0]); err != nil {
 					return err
 				}
 			}
 			if err == nil {
-				err = content.NoteGrowth(ctx, h, is, own.Images[0], size, isOpen)
+				err = content.NoteGrowth(ctx, h, is, own.Images[0], size, func() bool { return isGuests(ctx, h, u, own.Images[0]) })
 			}
 			if err != nil && !errors.Is(err, host.ErrNotFound) {
 				return err
@@ -192,6 +191,15 @@ func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image
 		"To go on without it, shut that machine down", guard.ErrInUse, u.Domain, top.Name, guard.Rescue(u.Domain, u.Device.Target))
 }
 
+// isGuests reports whether it is proven that the guest has the file open, in its format. Unlike checkGuest, it believes no name.
+func isGuests(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) bool {
+	if u.Image().Format != top.Format || guard.CheckSoleWriter(ctx, h.Key, h, top, u.UUID) != nil {
+		return false
+	}
+	open, proven, err := content.HasOpen(ctx, h, top)
+	return err == nil && open && proven
+}
+
 // resize is for a disk that no machine runs on. QEMU is told in which format it is, and what is below it: what its head says of that, others
 // may have written.
 func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume.Volume, size int64) error {
@@ -202,11 +210,8 @@ func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume
 	if err == nil {
 		err = content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
 	}
-	if err == nil {
-		err = content.ForgetTrueRecords(ctx, h, own.Images[0])
-	}
 	if err != nil {
 		return err
 	}
-	return h.Resize(ctx, xml, size)
+	return content.KeepMasterRecords(ctx, h, own.Images[0], func() error { return h.Resize(ctx, xml, size) })
 }

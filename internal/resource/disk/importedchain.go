@@ -57,9 +57,10 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 	}
 }
 
-// isUnnamed tells whether a domain has a local master below the image, and neither its header nor a note of the machine says so.
+// isUnnamed tells whether a domain has a local master below the image, and neither its header nor a note that the machine has of this host says so. A
+// migrated machine keeps the note of the former one.
 func isUnnamed(u guard.Use, v host.StorageVolume) bool {
-	return v.Format == "qcow2" && v.Backing == "" && len(u.Image().Hosts) == 0 && len(below(u)) > 0 && !below(u)[0].IsRemote()
+	return v.Format == "qcow2" && v.Backing == "" && !slices.Contains(u.Image().Hosts, u.Host) && len(below(u)) > 0 && !below(u)[0].IsRemote()
 }
 
 // isOutdated tells whether only a definition says what is below the image, and the image's head says that it was rebased since.

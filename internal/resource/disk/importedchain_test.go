@@ -5,6 +5,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -45,6 +46,32 @@ func TestDisk_ImportedChainContradiction(t *testing.T) {
 	} {
 		if got := contradiction([]guard.Use{c.use}, c.master); (got != nil) != c.refused {
 			t.Errorf("%s: refused is %v", name, got != nil)
+		}
+	}
+}
+
+// An image that was copied without its master has that in a domain's chain only.
+func TestDisk_ImportedUnnamedMaster(t *testing.T) {
+	own := volume.Image{Type: "file", Name: "/pool/own"}
+	here, there := own, own
+	here.Hosts, there.Hosts = []string{"a"}, []string{"b"}
+	master := volume.Image{Type: "file", Name: "/pool/base"}
+	lun := volume.Image{Type: "network", Protocol: "iscsi", Name: "iqn.2020-01.org.example:vol/1"}
+	for name, c := range map[string]struct {
+		images  []volume.Image
+		backing string
+		unnamed bool
+	}{
+		"a domain of others has a master below it":               {[]volume.Image{own, master}, "", true},
+		"a machine that came from another host":                  {[]volume.Image{there, master}, "", true},
+		"a machine of this host, whose disk was converted since": {[]volume.Image{here, master}, "", false},
+		"its header references the master":                       {[]volume.Image{own, master}, "/pool/base", false},
+		"it has none":                                            {[]volume.Image{own}, "", false},
+		"network storage, which no header references":            {[]volume.Image{own, lun}, "", false},
+	} {
+		u := guard.Use{Host: "a", Device: domainxml.Attached{Volume: volume.Volume{Images: c.images}}}
+		if got := isUnnamed(u, host.StorageVolume{Path: "/pool/own", Format: "qcow2", Backing: c.backing}); got != c.unnamed {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package volumebinding_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -80,15 +81,22 @@ func TestAccVolumeBinding_ExchangedWhileMeasured(t *testing.T) {
 	acctest.AddClaim(t, l, spec)
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a"))
-	ctx, swapped := t.Context(), make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	swapped := make(chan error, 1)
 	go func() {
-		for !isOpen(file) && ctx.Err() == nil {
+		for ctx.Err() == nil {
+			if isOpen(file) {
+				swapped <- os.Rename(fifo, file)
+				return
+			}
 		}
-		swapped <- os.Rename(fifo, file)
+		swapped <- ctx.Err()
 	}()
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	cancel()
 	if failed := <-swapped; failed != nil {
-		t.Fatal(failed)
+		t.Fatalf("QEMU was not seen to open the file: %v:\n%s", failed, out)
 	}
 	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // whoever waits at it goes on
 	defer func() { _ = freed.Close() }()

@@ -141,21 +141,27 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 }
 
 // measureFile has the host's QEMU open a file and looks at it apart, as tenants may replace it at any time by a FIFO, at which libvirtd would wait
-// for ever. A host that shows no files is the exception.
+// for ever. A host that shows no files, or whose root may not read them, is the exception.
 func measureFile(ctx context.Context, h *host.Host, path, diskXML string) (found host.Measured, err error) {
 	if err := h.Opens(ctx, diskXML); err != nil {
 		return found, err
 	}
 	is, err := h.File(ctx, path, image.HeadSize)
+	if err == nil && is.Modified == "" { // libvirtd can't open it, and this says why: root may not, as on NFS, or it is no file any more
+		_, err = h.RegularFile(ctx, path, 0)
+	}
 	switch {
 	case errors.Is(err, host.ErrCannotTell):
 		return h.Measure(ctx, diskXML, image.HeadSize)
 	case err == nil && is.Length == 0:
 		return found, fmt.Errorf("%w: it was replaced just now", host.ErrNotRegular)
 	default:
-		return host.Measured{Size: is.Length, Head: is.Head}, err
+		return host.Measured{Size: (is.Length + sector - 1) / sector * sector, Head: is.Head}, err
 	}
 }
+
+// sector is what QEMU rounds the size of a raw image up to, in bytes.
+const sector = 512
 
 // at names the servers of an image.
 func at(i volume.Image) (text string) {
