@@ -21,7 +21,7 @@ func TestAccVolumeBinding_MachineMigrated(t *testing.T) {
 	}
 	acctest.Must(b.Virsh(t.Context(), "start", "web"))(t)
 	for range 2 { // with the definition left, and without
-		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data)
+		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data, "-target="+data) // the plan of the machine would refuse it
 		if err == nil {
 			t.Error("the claim was released")
 		}
