@@ -207,9 +207,9 @@ func describeLoss(overlay, master string) error {
 		overlay, master, ErrMasterChanged)
 }
 
-// ForgetMasterRecord removes the record of an overlay, the top of a chain, which is gone.
+// ForgetMasterRecord removes the record of an overlay, the top of a chain, which is gone. One that was pulled has a record, too, and no master any more.
 func ForgetMasterRecord(ctx context.Context, h Identities, chain []volume.Image) error {
-	if !hasRecord(chain, 0) {
+	if len(chain) == 0 || chain[0].Generation == "" {
 		return nil
 	}
 	return dropRecord(ctx, h, masterUsage(chain[0].Generation))
