@@ -24,7 +24,7 @@ var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotF
 
 // ErrUnrecognized is the error of a volume that has no identity any more, though it was given one.
 var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
-	"conversion, or when another file was created under its name. It was not changed. If it is another volume, move it away, or remove it if nobody needs it")
+	"conversion, or when another file was created under its name. It was not changed. If it is another volume, move it to another folder, or delete it if it is not needed")
 
 // ErrDataFile is the error of a qcow2 image whose header names another file for its data, which QEMU would open, whatever it is. Neither
 // virtclaim nor the guest of such a disk writes that: somebody else had the image as raw.

@@ -131,7 +131,7 @@ func TestKeepMasterRecords(t *testing.T) {
 		}
 	}
 	check(1, nil)
-	v.Modified = "200.5" // somebody has written to it
+	v.Modified = "200.5" // another tool has written to it
 	check(0, nil)
 	err := content.KeepMasterRecords(t.Context(), h, master, func() error {
 		check(0, nil)

@@ -71,7 +71,7 @@ func TestAccOpens_FIFO(t *testing.T) {
 		}
 	}
 	if err == nil {
-		t.Error("QEMU has opened a FIFO that nobody writes to")
+		t.Error("QEMU has opened a FIFO without a writer")
 	}
 	if left := virsh(t, on, "list", "--all", "--name"); strings.Contains(left, host.MeasurePrefix) {
 		t.Errorf("it is left:\n%s", left)

@@ -103,14 +103,8 @@ func TestAccDisk_RawRestoredAsImage(t *testing.T) {
 	}
 	write("false")
 	cli.Must("apply", "-auto-approve", "-no-color")
-	qemuImg := func(args ...string) {
-		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	raw, kept := file(l, "root"), filepath.Join(t.TempDir(), "backup")
-	qemuImg("convert", "-f", "raw", "-O", "qcow2", raw, kept)
+	qemuImg(t, "convert", "-f", "raw", "-O", "qcow2", raw, kept)
 	acctest.Must(exec.CommandContext(t.Context(), "cp", kept, raw).CombinedOutput())(t)
 	before := acctest.Must(os.Stat(raw))(t).Size()
 	virsh(t, l, "pool-refresh", "ssd")
@@ -124,7 +118,7 @@ func TestAccDisk_RawRestoredAsImage(t *testing.T) {
 	if is := acctest.Must(os.Stat(raw))(t).Size(); is != before {
 		t.Errorf("the file has %d bytes by now", is)
 	}
-	qemuImg("convert", "-f", "qcow2", "-O", "raw", kept, raw)
+	qemuImg(t, "convert", "-f", "qcow2", "-O", "raw", kept, raw)
 	virsh(t, l, "pool-refresh", "ssd")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, console.Await(t, "DISK vda "), "bytes=67108864")

@@ -135,8 +135,8 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 }
 
 // checkExchanged refuses to end a running guest that has the file of a claim open which was deleted or replaced, or a disk without an identity of its
-// own, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk stays, and its user expects there what the guest has written. Each plan warns of other disks that
-// are gone. To shut the machine down is consent.
+// own, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk stays, and its user expects there what the guest has
+// written. Each plan warns of other disks that are gone. To shut the machine down is consent.
 func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	state, err := l.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {

@@ -98,7 +98,7 @@ func TestAccVolumeBinding_ExchangedWhileMeasured(t *testing.T) {
 	if failed := <-swapped; failed != nil {
 		t.Fatalf("QEMU was not seen to open the file: %v:\n%s", failed, out)
 	}
-	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // whoever waits at it goes on
+	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // unblocks a process that waits at it
 	defer func() { _ = freed.Close() }()
 	if err == nil || !message("there is no regular file").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
