@@ -37,7 +37,10 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	}
 	_, err := h.RegularFile(ctx, file, 0)
 	if err == nil {
-		return h.EndFolder(ctx, path.Dir(file))
+		if err = h.EndFolder(ctx, path.Dir(file)); err != nil {
+			err = fmt.Errorf("%s is there, but what an interrupted apply has mounted to make it can't be unmounted: %w", file, err)
+		}
+		return err
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)

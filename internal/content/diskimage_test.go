@@ -23,6 +23,8 @@ type folders struct {
 	did      []string
 	fail     error
 	head     []byte
+	// mounted is why the folder can't be unmounted.
+	mounted error
 }
 
 func (f *folders) RegularFile(_ context.Context, path string, head int) ([]byte, error) {
@@ -37,7 +39,7 @@ func (f *folders) InFolder(ctx context.Context, path string, use func(context.Co
 
 func (f *folders) EndFolder(_ context.Context, path string) error {
 	f.did = append(f.did, "end "+path)
-	return nil
+	return f.mounted
 }
 
 func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.StorageVolume, _ bool) error {
@@ -53,14 +55,15 @@ func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.Stora
 // libvirt would open what the files there name.
 func TestMakeDiskImage(t *testing.T) {
 	const look, create = "look at /mnt/data/disk.img", ", open /mnt/data, make"
-	full := errors.New("no space left")
+	full, busy := errors.New("no space left"), errors.New("target is busy")
 	for name, c := range map[string]struct {
 		host folders
 		did  string
 		err  error
 	}{
-		"in a folder":                        {folders{is: host.ErrNotFound}, look + create, nil},
-		"that is there":                      {folders{}, look + ", end /mnt/data", nil},
+		"in a folder":   {folders{is: host.ErrNotFound}, look + create, nil},
+		"that is there": {folders{}, look + ", end /mnt/data", nil},
+		"that is there, in a folder that stays mounted": {folders{mounted: busy}, look + ", end /mnt/data", busy},
 		"that is a FIFO":                     {folders{is: host.ErrNotRegular}, look, host.ErrNotRegular},
 		"on a host that can't tell":          {folders{is: host.ErrCannotTell}, look, host.ErrCannotTell},
 		"that another apply makes meanwhile": {folders{is: host.ErrNotFound, fail: host.ErrExists}, look + create + ", " + look, nil},

@@ -47,7 +47,7 @@ func (r *binding) prepare(
 			err = content.MakeDiskImage(ctx, h, v.Images[0].Name, *claimed)
 		}
 		if err != nil {
-			return fmt.Errorf("the disk.img could not be made: %w", err)
+			return err
 		}
 	}
 	if auth := v.Images[0].Auth; auth != nil && auth.Type == "ceph" {
