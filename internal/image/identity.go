@@ -91,7 +91,10 @@ func (q qcow2) headerEnd() uint32 {
 	return q.word(qcow2Length)
 }
 
-// extensions are those of the header, and where they end.
+// firstCluster is what of the image QEMU reads its header from: what follows may be a guest's.
+func (q qcow2) firstCluster() qcow2 { return q[:min(uint64(len(q)), 1<<q.word(qcow2ClusterBits))] }
+
+// extensions are those of the header, and where they end. There is an end mark: guests write to what follows the first cluster.
 func (q qcow2) extensions() (all []extension, end int, err error) {
 	if len(q) < qcow2Length+4 || !has(q, 0, "QFI\xfb") || q.word(qcow2ClusterBits) > 21 {
 		return nil, 0, ErrNoRoom
@@ -99,6 +102,7 @@ func (q qcow2) extensions() (all []extension, end int, err error) {
 	if q.word(qcow2Version) != 2 && q.headerEnd() < qcow2Length+4 {
 		return nil, 0, ErrNoRoom // extensions there would be over the header
 	}
+	q = q.firstCluster()
 	for at := uint64(q.headerEnd()); at+8 <= uint64(len(q)); {
 		kind, length := q.word(int(at)), uint64(q.word(int(at)+4))
 		if at += 8; kind == 0 {

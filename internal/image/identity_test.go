@@ -61,8 +61,10 @@ func TestIdentity_NoRoom(t *testing.T) {
 	binary.BigEndian.PutUint64(wrapped[qcow2Backing:], ^uint64(7))
 	binary.BigEndian.PutUint32(wrapped[qcow2BackingSize:], 8)
 	full[end+16] = 1 // somebody has something there
+	endless := withoutEnd(t)
 	for name, head := range map[string][]byte{
 		"raw": make([]byte, 4096), "empty": nil, "name that wraps around": wrapped, "cut off": []byte("QFI\xfb\x00\x00\x00\x03"), "full": full,
+		"extensions that end with the first cluster": endless,
 	} {
 		if _, err := WithIdentity(head, anID); !errors.Is(err, ErrNoRoom) {
 			t.Errorf("%s: %v", name, err)
@@ -70,6 +72,31 @@ func TestIdentity_NoRoom(t *testing.T) {
 		if Identity(head) != "" {
 			t.Errorf("%s has an identity", name)
 		}
+	}
+}
+
+// withoutEnd is an image whose extensions fill its first cluster. What a guest has written to the next one looks like an identity.
+func withoutEnd(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "endless")
+	qemuImg(t, "create", "-q", "-f", "qcow2", "-o", "cluster_size=512", path, "1M")
+	head := headOf(t, path)
+	const cluster, unknown = 512, 0x41414141
+	at := qcow2(head).length()
+	binary.BigEndian.PutUint32(head[at:], unknown)
+	binary.BigEndian.PutUint32(head[at+4:], cluster-at-8)
+	clear(head[at+8 : cluster])
+	guests := binary.BigEndian.AppendUint32(nil, identityExtension)
+	guests = binary.BigEndian.AppendUint32(guests, uint32(len(otherID)))
+	copy(head[cluster:], append(guests, otherID...))
+	clear(head[cluster+len(guests)+len(otherID) : 2*cluster])
+	return head
+}
+
+// An image without an end mark is refused before anything is uploaded, though QEMU would take it.
+func TestProbe_ExtensionsWithoutEnd(t *testing.T) {
+	if _, err := Probe(withoutEnd(t)); !errors.Is(err, ErrUntrusted) {
+		t.Errorf("it is %v", err)
 	}
 }
 

@@ -187,8 +187,9 @@ var extensions = map[uint32]string{
 		"(qemu-img info lists them), or all. " + Convert("qcow2"),
 }
 
-// checkExtensions walks through what follows the header, up to its end mark.
+// checkExtensions walks through what follows the header, up to its end mark, which must be in the first cluster.
 func (q qcow2) checkExtensions(overlay bool) error {
+	q = q.firstCluster()
 	at := q.length()
 	for at+8 <= uint32(len(q)) {
 		kind, length := q.word(int(at)), q.word(int(at)+4)
