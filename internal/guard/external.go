@@ -37,7 +37,7 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name):
 		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit without --base), and "+
 			"its guest writes there. No other overlay of that image can be used any more: restore those from a backup. To go on with it, give the "+
-			"machine the virtclaim_disk %[2]s, and remove %[3]s, which must never be used again", is, e.Chain[0].Name, e.Noted[0])
+			"machine the virtclaim_disk %[2]s, apply that, and then remove %[3]s, which must never be used again", is, e.Chain[0].Name, e.Noted[0])
 	}
 	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh blockcopy, "+
 		"blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written there may go, take it out "+
@@ -75,7 +75,7 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 	}
 	if e.Snapshot != "" {
 		snapshot = " (snapshot " + e.Snapshot + ")"
-		commit += fmt.Sprintf(", then: virsh snapshot-delete %s %s --metadata", domain, e.Snapshot)
+		commit += fmt.Sprintf(", then: virsh snapshot-delete %s %s --metadata (once for all disks)", domain, e.Snapshot)
 	}
 	if !e.Live {
 		start = fmt.Sprintf("start the domain (virsh start %s) and ", domain)
@@ -84,7 +84,7 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 	for _, i := range e.Chain[:e.Depth] {
 		above = append(above, i.Name)
 	}
-	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s; virsh pool-refresh)", strings.Join(above, " "))
+	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s, and virsh pool-refresh with the name of the storage pool)", strings.Join(above, " "))
 	return fmt.Sprintf("%s has the overlay %s%s on top of its volume %s, which virtclaim did not make. What the guest has written since is there "+
 		"only. To commit it into the volume, %srun: %s. Or adopt it: import it as a virtclaim_disk over that volume and give that to the machine",
 		is, strings.Join(above, " over "), snapshot, e.Noted[0], start, commit)
