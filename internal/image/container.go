@@ -144,7 +144,8 @@ func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) 
 			return nil, nil, c.explain(fmt.Errorf("getting the credentials from Docker's configuration: %w", err))
 		}
 	}
-	r, err := dial(ctx, reference.Context(), auth)
+	_, pinned := reference.(name.Digest)
+	r, err := dial(ctx, reference.Context(), auth, pinned)
 	if err != nil {
 		return nil, nil, c.explain(err)
 	}

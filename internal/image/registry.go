@@ -31,7 +31,8 @@ type registry struct {
 }
 
 // dial logs in to the registry; credentials go to the registry and to whom it has grant tokens, not to whom it redirects to.
-func dial(ctx context.Context, repository name.Repository, auth authn.Authenticator) (*registry, error) {
+// Without TLS only what is pinned, named by its digest, is read, and without credentials.
+func dial(ctx context.Context, repository name.Repository, auth authn.Authenticator, pinned bool) (*registry, error) {
 	r := &registry{repository: repository, scheme: repository.Scheme()}
 	config, err := authn.Authorization(ctx, auth)
 	if err != nil {
@@ -41,7 +42,11 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 	if config.Password != "" {
 		r.secrets = append(r.secrets, base64.StdEncoding.EncodeToString([]byte(config.Username+":"+config.Password)))
 	}
-	t, err := transport.NewWithContext(ctx, repository.Registry, auth, patient{network}, []string{repository.Scope(transport.PullScope)})
+	var asked http.RoundTripper = patient{network}
+	if !pinned || *config != (authn.AuthConfig{}) {
+		asked = encrypted{asked, repository.RegistryStr()}
+	}
+	t, err := transport.NewWithContext(ctx, repository.Registry, auth, asked, []string{repository.Scope(transport.PullScope)})
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
