@@ -8,12 +8,24 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // isImported tells whether a disk in state was imported and no configuration has been applied to it yet, so that nobody
 // knows how it was made: a configuration always has a usage type.
 func (m model) isImported() bool { return m.UsageType.IsNull() }
+
+// noteImported has the host record what the first configuration of an imported disk says of it.
+func noteImported(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
+	if !state.isImported() {
+		return nil
+	}
+	if err := noteRaw(ctx, h, plan, state, diags); err != nil {
+		return err
+	}
+	return noteMasters(ctx, h, plan, state, diags)
+}
 
 // checkBacking refuses to lay an imported disk over another image than the one that its head names: its guest would see,
 // and write, a mix of the two. Network storage is never named there, so of that nobody can tell.

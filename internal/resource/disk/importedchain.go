@@ -154,3 +154,18 @@ func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
 	}
 	return same
 }
+
+// noteMasters has the host record the masters of an imported overlay. A running machine may already have it, and is not asked again. A master that
+// differs from an existing record does not prevent the import, but the next start.
+func noteMasters(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
+	own, known := state.made(ctx, diags)
+	master, over := plan.master(ctx, diags)
+	if !known || !over {
+		return nil
+	}
+	err := content.CheckMasterRecords(ctx, h, slices.Concat(own.Images[:1], master.Images))
+	if errors.Is(err, content.ErrMasterChanged) {
+		return nil
+	}
+	return err
+}

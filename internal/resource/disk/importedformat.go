@@ -100,7 +100,7 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 // noteRaw has the host note that an imported disk is raw, when its configuration has decided that: an import believes no head.
 func noteRaw(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
 	own, known := state.made(ctx, diags)
-	if !state.isImported() || !known || plan.Format.ValueString() != "raw" {
+	if !known || plan.Format.ValueString() != "raw" {
 		return nil
 	}
 	v, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())

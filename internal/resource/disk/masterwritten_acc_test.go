@@ -160,3 +160,44 @@ func TestAccDisk_ImportedAndReplacedUnderItsGuest(t *testing.T) {
 	virsh(t, l, "pool-refresh", "ssd")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// The master of an imported overlay is recorded when the overlay is imported, and not first when a machine starts with it.
+func TestAccDisk_ImportedOverWrittenMaster(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	master, overlay := file(l, "golden"), file(l, "overlay")
+	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("overlay", over("copy-on-write", "virtclaim_disk.golden"))
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden")
+	qemuImg(t, "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", master, overlay)
+	virsh(t, l, "pool-refresh", "ssd")
+	cli.Must("import", "-no-color", "virtclaim_disk.overlay", "host-a/ssd/overlay")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Must(exec.CommandContext(t.Context(), "qemu-io", "-f", "qcow2", "-c", "write 0 64k", master).CombinedOutput())(t)
+	cli.Write("main.tf", config+vm(l, acctest.NewConsole(t), "", "force_stop = true", on("overlay", "virtclaim_disk.overlay", "")))
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("the master was deleted, written to or replaced").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A disk of a running machine that is to be exchanged for one that the machine may not have, such as a master, is not unplugged.
+func TestAccDisk_ExchangedForAMaster(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	cli := acctest.NewCLI(t)
+	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("data", blank) + disk("golden", blank) +
+		disk("over", over("copy-on-write", "virtclaim_disk.golden")) +
+		vm(l, console, "", "force_stop = true", on("root", theDisk, ""), on("data", "virtclaim_disk.data", ""))
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "READY")
+	cli.Replace("main.tf", "{ volume = virtclaim_disk.data", "{ volume = virtclaim_disk.golden")
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("it is a master").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	acctest.Contains(t, virsh(t, l, "domblklist", "web"), file(l, "data"))
+	cli.Write("main.tf", config)
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

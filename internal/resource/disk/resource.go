@@ -189,8 +189,8 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if err := noteRaw(ctx, h, plan, state, &resp.Diagnostics); err != nil {
-		addError(&resp.Diagnostics, plan, "The format of the imported disk could not be noted", err)
+	if err := noteImported(ctx, h, plan, state, &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, plan, "The imported disk could not be recorded on its host", err)
 		return
 	}
 	if err := r.grow(ctx, h, plan, state, &resp.Diagnostics); err != nil {

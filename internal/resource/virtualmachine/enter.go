@@ -90,9 +90,9 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	return l.engrave(ctx, want, keys)
 }
 
-// checkRestart is what enter would refuse of the machine's own storage, before the machine is shut down to be started anew.
-func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
-	keys := asks(nil, want, true)
+// checkStorage is what enter would refuse of the machine's own storage, before a running machine is shut down to be started anew, or gives up
+// the disks that these replace.
+func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	err := l.recognize(ctx, want, keys)
 	if err == nil {
 		err = l.checkMasterRecords(ctx, want, keys)
@@ -101,6 +101,11 @@ func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Mach
 		err = l.checkMasters(ctx, uuid, want, keys)
 	}
 	return err
+}
+
+// exchanged are the keys of disks that was has, too, with a volume.
+func exchanged(was domainxml.Machine, keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return len(was.Disks[key].Volume.Images) == 0 })
 }
 
 // checkMasterRecords refuses overlays whose masters were replaced.

@@ -272,7 +272,14 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		return nil, err
 	}
 	if active {
-		if err := l.lose(ctx, uuid, want); err != nil {
+		taken, err := l.takes(ctx, uuid, was, want, active)
+		if err == nil {
+			err = l.checkStorage(ctx, uuid, want, exchanged(was, taken))
+		}
+		if err == nil {
+			err = l.lose(ctx, uuid, want)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if err := l.unlock(ctx, uuid, want); err != nil {
