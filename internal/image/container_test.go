@@ -335,7 +335,9 @@ func TestTokens(t *testing.T) {
 		case r.URL.Path == "/token" && user == "me" && password == "hunter2":
 			_, _ = io.WriteString(w, `{"token":"s3cr3t"}`)
 		case r.URL.Path == "/token":
-			http.Error(w, password+" of "+r.Header.Get("Authorization"), http.StatusForbidden)
+			reversed := []byte(password)
+			slices.Reverse(reversed)
+			http.Error(w, password+" of "+r.Header.Get("Authorization")+string(reversed), http.StatusForbidden)
 		case r.Header.Get("Authorization") == "Bearer s3cr3t":
 			f.ServeHTTP(w, r)
 		default:
@@ -347,7 +349,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	_, err := pull(t, image.Container{Reference: ref, Username: "you", Password: "hunter2"})
-	if err == nil || !strings.Contains(err.Error(), "Check that it is there, and username and password") || strings.Contains(err.Error(), "eW91Omh1bnRlcjI") {
+	if err == nil || !strings.Contains(err.Error(), "Check that it is there, and username and password") || strings.Contains(err.Error(), "eW91Omh1bnRlcjI") || strings.Contains(err.Error(), "2retnuh") {
 		t.Errorf("got %v", err)
 	}
 	hidesSecrets(t, err)

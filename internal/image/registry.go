@@ -42,7 +42,7 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 	if config.Password != "" {
 		r.secrets = append(r.secrets, base64.StdEncoding.EncodeToString([]byte(config.Username+":"+config.Password)))
 	}
-	var asked http.RoundTripper = patient{network}
+	var asked http.RoundTripper = silent{patient{network}}
 	if !pinned || *config != (authn.AuthConfig{}) {
 		asked = encrypted{asked, repository.RegistryStr()}
 	}

@@ -22,6 +22,19 @@ func (e encrypted) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.inner.RoundTrip(req)
 }
 
+// silent drops what a server says when it refuses: the library puts it into errors, and a server that was given a password can repeat that in
+// any form.
+type silent struct{ inner http.RoundTripper }
+
+func (s silent) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := s.inner.RoundTrip(req)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		_ = resp.Body.Close()
+		resp.Body, resp.ContentLength = http.NoBody, 0
+	}
+	return resp, err
+}
+
 func isLoopback(name string) bool {
 	ip := net.ParseIP(name)
 	return name == "localhost" || ip != nil && ip.IsLoopback()
