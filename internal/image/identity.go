@@ -56,7 +56,7 @@ func WithIdentity(head []byte, id string) ([]byte, error) {
 	}
 	all = slices.DeleteFunc(all, func(e extension) bool { return e.kind == identityExtension })
 	all = append([]extension{{identityExtension, []byte(id)}}, all...)
-	backing, end, err := q.backingName(end)
+	backing, end, err := q.firstCluster().backingName(end)
 	if err != nil {
 		return nil, err
 	}
@@ -91,19 +91,19 @@ func (q qcow2) headerEnd() uint32 {
 	return q.word(qcow2Length)
 }
 
-// firstCluster is what of the image QEMU reads its header from: what follows may be a guest's.
+// firstCluster is the part that QEMU reads the header from. What follows may be a guest's.
 func (q qcow2) firstCluster() qcow2 { return q[:min(uint64(len(q)), 1<<q.word(qcow2ClusterBits))] }
 
-// extensions are those of the header, and where they end. There is an end mark: guests write to what follows the first cluster.
+// extensions are those of the header, and where they end. Without an end mark in the first cluster it is ErrNoRoom.
 func (q qcow2) extensions() (all []extension, end int, err error) {
-	if len(q) < qcow2Length+4 || !has(q, 0, "QFI\xfb") || q.word(qcow2ClusterBits) > 21 {
+	if len(q) < qcow2Length+4 || !has(q, 0, "QFI\xfb") || q.word(qcow2ClusterBits) < 9 || q.word(qcow2ClusterBits) > 21 {
 		return nil, 0, ErrNoRoom
 	}
 	if q.word(qcow2Version) != 2 && q.headerEnd() < qcow2Length+4 {
 		return nil, 0, ErrNoRoom // extensions there would be over the header
 	}
-	q = q.firstCluster()
-	for at := uint64(q.headerEnd()); at+8 <= uint64(len(q)); {
+	at := uint64(q.headerEnd())
+	for q = q.firstCluster(); at+8 <= uint64(len(q)); {
 		kind, length := q.word(int(at)), uint64(q.word(int(at)+4))
 		if at += 8; kind == 0 {
 			return all, int(at), nil

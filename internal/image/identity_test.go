@@ -107,7 +107,15 @@ func FuzzIdentity(f *testing.F) {
 	copy(valid, "QFI\xfb\x00\x00\x00\x03")
 	valid[qcow2ClusterBits+3], valid[qcow2Length+3] = 16, qcow2Length+4
 	f.Add(valid)
+	for bits := range 32 {
+		for version := range byte(4) {
+			head := bytes.Clone(valid)
+			head[qcow2Version+3], head[qcow2ClusterBits+3] = version, byte(bits)
+			f.Add(head)
+		}
+	}
 	f.Fuzz(func(t *testing.T, head []byte) {
+		Identity(head)
 		given, err := WithIdentity(head, anID)
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestContainer_WithoutTLS(t *testing.T) {
 		"tag":      {Reference: repository},
 		"password": {Reference: repository + "@" + digest, Username: "me", Password: "hunter2"},
 	} {
-		if _, err := pull(t, c); err == nil || !strings.Contains(err.Error(), "without TLS") {
+		if _, err := pull(t, c); err == nil || !strings.Contains(err.Error(), "has no TLS") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -41,5 +42,75 @@ func TestContainer_WithoutTLS(t *testing.T) {
 	}
 	if got, err := pull(t, image.Container{Reference: repository + "@" + digest}); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("digest: %d bytes, %v", len(got), err)
+	}
+	if _, err := pull(t, image.Container{Reference: "registry.localhost:5000/image"}); err != nil {
+		t.Errorf("this computer: %v", err)
+	}
+}
+
+// A password is not sent without TLS to where a registry redirects the login, nor to the token server that it names.
+func TestContainer_LoginRedirected(t *testing.T) {
+	image.WithoutPauses(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	plain := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("it was asked for %s with %q", r.URL, r.Header.Get("Authorization"))
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://plain.example/token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	registry := httptest.NewTLSServer(http.RedirectHandler("http://plain.example/v2/", http.StatusTemporaryRedirect))
+	t.Cleanup(registry.Close)
+	transport := registry.Client().Transport.(*http.Transport).Clone()
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		to := registry
+		if strings.HasPrefix(address, "plain.example") {
+			to = plain
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, to.Listener.Addr().String())
+	}
+	image.Through(t, transport)
+	if _, err := pull(t, image.Container{Reference: "example.com/image", Username: "me", Password: "hunter2"}); err == nil || !strings.Contains(err.Error(), "has no TLS") {
+		t.Errorf("got %v", err)
+	}
+
+	local := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://plain.example/token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	registry = local
+	if _, err := pull(t, image.Container{Reference: "localhost:5000/image", Username: "me", Password: "hunter2"}); err == nil || !strings.Contains(err.Error(), "has no TLS") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a server that was given a password answers to the login is not printed, whatever it is.
+func TestContainer_LoginEchoed(t *testing.T) {
+	image.WithoutPauses(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	const echoed = "2retnuh"
+	for name, answer := range map[string]http.HandlerFunc{
+		"refusal":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, echoed, http.StatusForbidden) },
+		"no token": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"x":"` + echoed + `"}`)) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://10.0.0.1/"+echoed, http.StatusTemporaryRedirect)
+		},
+		"no address": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "https://["+echoed)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/token" {
+					answer(w, r)
+					return
+				}
+				w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token"`)
+				w.WriteHeader(http.StatusUnauthorized)
+			}))
+			_, err := pull(t, image.Container{Reference: ref, Username: "me", Password: "hunter2"})
+			if err == nil || strings.Contains(err.Error(), echoed) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

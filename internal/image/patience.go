@@ -55,7 +55,7 @@ func (p patient) RoundTrip(req *http.Request) (*http.Response, error) {
 		d := pauseAfter(failures)
 		if resp != nil {
 			d = max(d, retryAfter(resp))
-			_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+			_, _ = io.CopyN(io.Discard, resp.Body, drained)
 			_ = resp.Body.Close()
 		}
 		if err := pause(req.Context(), d); err != nil {

@@ -42,11 +42,15 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 	if config.Password != "" {
 		r.secrets = append(r.secrets, base64.StdEncoding.EncodeToString([]byte(config.Username+":"+config.Password)))
 	}
-	var asked http.RoundTripper = silent{patient{network}}
-	if !pinned || *config != (authn.AuthConfig{}) {
-		asked = encrypted{asked, repository.RegistryStr()}
+	hasCredentials := *config != (authn.AuthConfig{})
+	var through http.RoundTripper = dropErrorBodies{patient{network}}
+	if !pinned || hasCredentials {
+		through = requireTLS{through}
 	}
-	t, err := transport.NewWithContext(ctx, repository.Registry, auth, asked, []string{repository.Scope(transport.PullScope)})
+	t, err := transport.NewWithContext(ctx, repository.Registry, auth, through, []string{repository.Scope(transport.PullScope)})
+	if err != nil && hasCredentials {
+		err = withoutAnswer(err)
+	}
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
