@@ -38,7 +38,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	_, err := h.RegularFile(ctx, file, 0)
 	if err == nil {
 		if err = h.EndFolder(ctx, path.Dir(file)); err != nil {
-			err = fmt.Errorf("%s is there, but what an interrupted apply has mounted to make it can't be unmounted: %w", file, err)
+			err = fmt.Errorf("%s is there, but what an interrupted apply has mounted on its folder to make it can't be unmounted (umount %s): %w", file, path.Dir(file), err)
 		}
 		return err
 	}

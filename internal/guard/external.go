@@ -84,7 +84,7 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 	for _, i := range e.Chain[:e.Depth] {
 		above = append(above, i.Name)
 	}
-	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s, and virsh pool-refresh with the name of the storage pool)", strings.Join(above, " "))
+	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s; virsh pool-refresh <pool>)", strings.Join(above, " "))
 	return fmt.Sprintf("%s has the overlay %s%s on top of its volume %s, which virtclaim did not make. What the guest has written since is there "+
 		"only. To commit it into the volume, %srun: %s. Or adopt it: import it as a virtclaim_disk over that volume and give that to the machine",
 		is, strings.Join(above, " over "), snapshot, e.Noted[0], start, commit)

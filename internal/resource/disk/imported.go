@@ -21,10 +21,8 @@ func noteImported(ctx context.Context, h *host.Host, plan, state model, diags *d
 	if !state.isImported() {
 		return nil
 	}
-	if err := noteRaw(ctx, h, plan, state, diags); err != nil {
-		return err
-	}
-	return noteMasters(ctx, h, plan, state, diags)
+	noteMasters(ctx, h, plan, state, diags)
+	return noteRaw(ctx, h, plan, state, diags)
 }
 
 // checkBacking refuses to lay an imported disk over another image than the one that its head names: its guest would see,

@@ -155,17 +155,17 @@ func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
 	return same
 }
 
-// noteMasters has the host record the masters of an imported overlay. A running machine may already have it, and is not asked again. A master that
-// differs from an existing record does not prevent the import, but the next start.
-func noteMasters(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
+// noteMasters has the host record the masters of an imported overlay. A running machine may already have it, and is not asked again. That a master
+// differs from an existing record, the next start says.
+func noteMasters(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) {
 	own, known := state.made(ctx, diags)
-	master, over := plan.master(ctx, diags)
-	if !known || !over {
-		return nil
+	master, found := plan.master(ctx, diags)
+	if !known || !found || !plan.isOver() {
+		return
 	}
 	err := content.CheckMasterRecords(ctx, h, slices.Concat(own.Images[:1], master.Images))
-	if errors.Is(err, content.ErrMasterChanged) {
-		return nil
+	if err != nil && !errors.Is(err, content.ErrMasterChanged) {
+		diags.AddAttributeWarning(plan.masterPath(), "The master of the imported disk could not be recorded", fmt.Sprintf(
+			"Whether the master of disk %s is written to or replaced before a machine is started with the disk will not be noticed: %s.", state.ID.ValueString(), err))
 	}
-	return err
 }

@@ -166,13 +166,19 @@ func TestAccDisk_ImportedOverWrittenMaster(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	master, overlay := file(l, "golden"), file(l, "overlay")
-	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("overlay", over("copy-on-write", "virtclaim_disk.golden"))
+	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("overlay", over("copy-on-write", "virtclaim_disk.golden")) +
+		disk("clone", over("clone", "virtclaim_disk.golden"))
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden")
 	qemuImg(t, "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", master, overlay)
+	qemuImg(t, "create", "-q", "-f", "qcow2", file(l, "clone"), "64M")
 	virsh(t, l, "pool-refresh", "ssd")
 	cli.Must("import", "-no-color", "virtclaim_disk.overlay", "host-a/ssd/overlay")
+	cli.Must("import", "-no-color", "virtclaim_disk.clone", "host-a/ssd/clone")
 	cli.Must("apply", "-auto-approve", "-no-color")
+	if secrets := virsh(t, l, "secret-list"); strings.Count(secrets, "virtclaim master of ") != 1 {
+		t.Errorf("the overlay has one record, and the clone none:\n%s", secrets)
+	}
 	acctest.Must(exec.CommandContext(t.Context(), "qemu-io", "-f", "qcow2", "-c", "write 0 64k", master).CombinedOutput())(t)
 	cli.Write("main.tf", config+vm(l, acctest.NewConsole(t), "", "force_stop = true", on("overlay", "virtclaim_disk.overlay", "")))
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("the master was deleted, written to or replaced").MatchString(out) {

@@ -62,9 +62,9 @@ func containerAttribute() schema.Attribute {
 		"overlay over the file, which is fetched once for all disks of a pool, is never written to, and goes with the last of them. "+
 		"An image for several architectures is taken for the host's. What a tag stands for later changes nothing; another `image` "+
 		"or `path` replaces the disk.", map[string]schema.Attribute{
-		"image": required("Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must "+
+		"image": required("Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must " +
 			"have TLS, unless it is on this computer: see the guide on [images](../guides/images.md#registries)."),
-		"path":  optional("Path of the file in the image, where it is not the only one below `/disk`."),
+		"path": optional("Path of the file in the image, where it is not the only one below `/disk`."),
 		"pull_policy": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "When the registry is asked. `IfNotPresent` (default): not for a digest that the host has; what a tag stands for, " +

@@ -90,8 +90,8 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	return l.engrave(ctx, want, keys)
 }
 
-// checkStorage is what enter would refuse of the machine's own storage, before a running machine is shut down to be started anew, or gives up
-// the disks that these replace.
+// checkStorage is what enter would refuse of the machine's own storage, before a running machine is shut down to be started anew, or lets go of
+// the disks that these replace. What other machines have may be free by then.
 func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	err := l.recognize(ctx, want, keys)
 	if err == nil {
@@ -101,11 +101,6 @@ func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Mach
 		err = l.checkMasters(ctx, uuid, want, keys)
 	}
 	return err
-}
-
-// exchanged are the keys of disks that was has, too, with a volume.
-func exchanged(was domainxml.Machine, keys []string) []string {
-	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return len(was.Disks[key].Volume.Images) == 0 })
 }
 
 // checkMasterRecords refuses overlays whose masters were replaced.

@@ -271,15 +271,9 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if err != nil {
 		return nil, err
 	}
+	var gone lost
 	if active {
-		taken, err := l.takes(ctx, uuid, was, want, active)
-		if err == nil {
-			err = l.checkStorage(ctx, uuid, want, exchanged(was, taken))
-		}
-		if err == nil {
-			err = l.lose(ctx, uuid, want)
-		}
-		if err != nil {
+		if gone, err = l.lose(ctx, uuid, want); err != nil {
 			return nil, err
 		}
 		if err := l.unlock(ctx, uuid, want); err != nil {
@@ -297,7 +291,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		err = l.enter(ctx, uuid, want, asks(taken, want, starts))
 	}
 	if err != nil {
-		return nil, l.withdraw(ctx, uuid, was, want, taken, active, err)
+		return nil, gone.explain(want, l.withdraw(ctx, uuid, was, want, taken, active, err))
 	}
 	if len(taken) > 0 {
 		if err := l.redefine(ctx, uuid, want); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
@@ -15,24 +17,40 @@ type lost struct{ disks, macs []string }
 
 // lose unplugs from the running domain what want has no more, or has as another volume or device. A drive loses its medium.
 // When the guest holds on to something, what it has let go of before is not in the stored definition either.
-func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) error {
+func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) (gone lost, err error) {
 	live, err := l.host.LiveXML(ctx, uuid)
 	if err != nil {
-		return err
+		return gone, err
 	}
-	var gone lost
 	if err = l.loseDisks(ctx, uuid, live, want, &gone); err == nil {
 		err = l.loseInterfaces(ctx, uuid, live, want, &gone)
 	}
 	if err != nil {
-		return l.storeLoss(ctx, uuid, gone, err)
+		err = l.storeLoss(ctx, uuid, gone, err)
 	}
-	return nil
+	return gone, err
+}
+
+// explain adds to the error of an update which disks the guest has let go of for others that it did not get.
+func (gone lost) explain(want domainxml.Machine, cause error) error {
+	keys := slices.DeleteFunc(slices.Clone(gone.disks), func(key string) bool { return len(want.Disks[key].Volume.Images) == 0 })
+	if len(keys) == 0 {
+		return cause
+	}
+	return fmt.Errorf("%w\n\nThe guest has let go already of what it had as %s. To plug that in again, apply the former configuration", cause,
+		strings.Join(keys, ", "))
 }
 
 func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
 	keys, err := domainxml.Loses(live, want)
 	if err != nil {
+		return err
+	}
+	gained, err := replacements(live, want, keys)
+	if err != nil {
+		return err
+	}
+	if err := l.checkStorage(ctx, uuid, want, gained); err != nil {
 		return err
 	}
 	for _, key := range keys {
@@ -45,6 +63,18 @@ func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.M
 		gone.disks = append(gone.disks, key)
 	}
 	return nil
+}
+
+// replacements are those of the disks that a running machine loses which it is to have with another volume, unless that is one that it only has
+// elsewhere now.
+func replacements(live string, want domainxml.Machine, keys []string) ([]string, error) {
+	attached, _, err := domainxml.AttachedTo(live)
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		images := want.Disks[key].Volume.Images
+		return len(images) == 0 || slices.ContainsFunc(attached, func(a domainxml.Attached) bool {
+			return len(a.Volume.Images) > 0 && a.Volume.Images[0].Name == images[0].Name
+		})
+	}), err
 }
 
 // loseInterfaces unplugs the interfaces that want has not, or has as other devices.

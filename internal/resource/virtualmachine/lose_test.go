@@ -67,7 +67,7 @@ func TestWhatAGuestLetsGoOfIsStoredNoMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &holding{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
-			if err := (life{host: h}).lose(t.Context(), "", want); !errors.Is(err, c.err) {
+			if _, err := (life{host: h}).lose(t.Context(), "", want); !errors.Is(err, c.err) {
 				t.Fatalf("that it is held is not said: %v", err)
 			}
 			is, err := domainxml.Parse(h.stored)
@@ -76,5 +76,30 @@ func TestWhatAGuestLetsGoOfIsStoredNoMore(t *testing.T) {
 				t.Errorf("stored is %+v, %v", is, err)
 			}
 		})
+	}
+}
+
+// Only what replaces a disk of the guest is checked before the guest lets go of that, not what it merely has elsewhere.
+func TestReplacements(t *testing.T) {
+	disk := func(file string) domainxml.Disk {
+		return domainxml.Disk{Device: domainxml.Fixed, Bus: "virtio", Volume: volume.Volume{
+			Images: []volume.Image{{Type: "file", Format: "raw", Name: file, AccessMode: volume.WriteExclusive}},
+		}}
+	}
+	is := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{"a": disk("/a"), "b": disk("/b"), "c": disk("/c"), "d": disk("/d")}}
+	text, err := domainxml.Build(is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"a": disk("/b"), "b": disk("/a"), "c": disk("/new"), "d": {Device: domainxml.CDROM}}}
+	if got, err := replacements(text, want, []string{"a", "b", "c", "d", "e"}); err != nil || !slices.Equal(got, []string{"c"}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	gone := lost{disks: []string{"c", "d", "e"}}
+	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nThe guest has let go already of what it had as c. ") {
+		t.Errorf("got %v", err)
+	}
+	if err := (lost{disks: []string{"e"}}).explain(want, host.ErrHeld); err != host.ErrHeld { //nolint:errorlint // nothing is added
+		t.Errorf("got %v", err)
 	}
 }
