@@ -198,11 +198,24 @@ func TestAccDisk_ExchangedForAMaster(t *testing.T) {
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	console.Await(t, "READY")
-	cli.Replace("main.tf", "{ volume = virtclaim_disk.data", "{ volume = virtclaim_disk.golden")
-	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("it is a master").MatchString(out) {
-		t.Errorf("%v:\n%s", err, out)
+	refused := func(by, want string) {
+		t.Helper()
+		cli.Write("main.tf", strings.Replace(config, "{ volume = virtclaim_disk.data", "{ volume = virtclaim_disk."+by, 1))
+		if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message(want).MatchString(out) {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		acctest.Contains(t, virsh(t, l, "domblklist", "web"), file(l, "data"))
 	}
-	acctest.Contains(t, virsh(t, l, "domblklist", "web"), file(l, "data"))
+	refused("golden", "it is a master")
+	master := file(l, "golden")
+	if err := os.Rename(master, master+".kept"); err != nil {
+		t.Fatal(err)
+	}
+	refused("over", "the master was deleted, written to or replaced")
+	if err := os.Rename(master+".kept", master); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, l, "pool-refresh", "ssd")
 	cli.Write("main.tf", config)
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")

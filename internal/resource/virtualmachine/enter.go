@@ -93,14 +93,18 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 // checkStorage is what enter would refuse of the machine's own storage, before a running machine is shut down to be started anew, or lets go of
 // the disks that these replace. What other machines have may be free by then.
 func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
-	err := l.recognize(ctx, want, keys)
-	if err == nil {
-		err = l.checkMasterRecords(ctx, want, keys)
+	if err := l.recognize(ctx, want, keys); err != nil {
+		return err
 	}
-	if err == nil {
-		err = l.checkMasters(ctx, uuid, want, keys)
+	if err := l.checkMasterRecords(ctx, want, keys); err != nil {
+		return err
 	}
-	return err
+	for _, key := range keys {
+		if err := content.CheckOpenMasters(ctx, l.host, want.Disks[key].Volume.Images); err != nil { // QEMU could not open it
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return l.checkMasters(ctx, uuid, want, keys)
 }
 
 // checkMasterRecords refuses overlays whose masters were replaced.

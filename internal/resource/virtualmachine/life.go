@@ -305,7 +305,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		pending, err = l.gain(ctx, uuid, was, want)
 	}
 	if err != nil {
-		return nil, l.putBack(ctx, uuid, was, want, err)
+		return nil, gone.explain(want, l.putBack(ctx, uuid, was, want, err))
 	}
 	return append(pending, domainxml.Forgets(was, want)...), nil
 }
