@@ -137,12 +137,18 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (described, error) {
 	return described{StorageVolume: s}, err
 }
 
+// ploop is what libvirt takes a file for that begins as a Parallels image, which the guest of a raw disk can write. Real ones are folders.
+const ploop = "ploop"
+
 func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	var xml libvirtxml.StorageVolume
 	if err := xml.Unmarshal(legible(text)); err != nil {
 		return StorageVolume{}, err
 	}
 	s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: xml.Type}
+	if s.Type == ploop {
+		s.Type = "file"
+	}
 	if xml.Capacity != nil {
 		s.Capacity = int64(xml.Capacity.Value) // libvirt always writes bytes
 	}
@@ -194,9 +200,23 @@ func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes int64)
 // DeleteVolume deletes a volume and its content, whoever uses it.
 func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	_, err := onVolume(ctx, h, "delete volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
-		return struct{}{}, l.StorageVolDelete(v, 0)
+		return struct{}{}, explainPloop(l, v, l.StorageVolDelete(v, 0))
 	})
 	return err
+}
+
+// explainPloop says what to do where libvirt can't delete a file that it takes for a folder.
+func explainPloop(l *libvirt.Libvirt, v libvirt.StorageVol, err error) error {
+	if err == nil {
+		return nil
+	}
+	text, failed := l.StorageVolGetXMLDesc(v, 0)
+	var xml libvirtxml.StorageVolume
+	if failed != nil || xml.Unmarshal(legible(text)) != nil || xml.Type != ploop || xml.Target == nil {
+		return err
+	}
+	return fmt.Errorf("%w. The file begins as a Parallels image, which the guest of a raw disk can write, and libvirt takes it for a folder. Delete the file "+
+		"on the host (%s), and refresh the pool: virsh pool-refresh %s", err, xml.Target.Path, v.Pool)
 }
 
 // isOver reports whether the volume's header references a backing file, or may: libvirt can't follow some headers.

@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,39 @@ func TestAccDisk_GuestWrittenHeadStopsNothing(t *testing.T) {
 	write("true", "")
 	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 1 destroyed")
 	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// libvirt takes a file that begins as a Parallels image for a folder. The disk is raw all the same, and grows; libvirt can't delete it, and the error says
+// what to do.
+func TestAccDisk_GuestWrittenParallelsHead(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	config := func(size, more string) {
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", fmt.Sprintf("format = \"raw\"\n size = %q", size))+more)
+	}
+	parallels := func() {
+		t.Helper()
+		write(t, l, "root", []string{"-f", "parallels"})
+		acctest.Contains(t, virsh(t, l, "vol-dumpxml", "root", "ssd"), "type='ploop'")
+	}
+	config("20Mi", disk("other", blank))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	parallels()
+	config("24Mi", disk("other", blank))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, "other"))
+	config("24Mi", "")
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 0 changed, 1 destroyed")
+	parallels()
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("Delete the file on the host", "virsh pool-refresh ssd").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if err := os.Remove(file(l, "root")); err != nil {
+		t.Fatal(err)
+	}
+	virsh(t, l, "pool-refresh", "ssd")
+	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false") // its entry in the ledger would stay: the volume might come back
 }
 
 // What a guest wrote to the head of its raw disk decides nothing: the disk is imported as raw, another disk that the head names can be
