@@ -50,6 +50,42 @@ func TestAccDisk_MasterGone(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
+// moveSSD gives the storage pool ssd another folder, which is created if it is missing.
+func moveSSD(t *testing.T, l *lab.Lab, to string) {
+	t.Helper()
+	virsh(t, l, "pool-destroy", "ssd")
+	virsh(t, l, "pool-undefine", "ssd")
+	virsh(t, l, "pool-define-as", "ssd", "dir", "--target", to)
+	virsh(t, l, "pool-build", "ssd")
+	virsh(t, l, "pool-start", "ssd")
+}
+
+// A storage pool whose filesystem is not mounted is empty, and on another filesystem: its disks are not created blank. A disk that was deleted is.
+func TestAccDisk_FilesystemNotMounted(t *testing.T) {
+	l := acctest.Lab(t)
+	removeTiny := tiny(t, l, room)
+	folder := filepath.Dir(file(l, "root"))
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", blank)+disk("raw", "format = \"raw\"\n  size = \"4Mi\""))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	moveSSD(t, l, filepath.Join(filepath.Dir(folder), "tiny", "empty"))
+	out := cli.Must("apply", "-auto-approve", "-no-color")
+	if !message("The filesystem of disk host-a/ssd/root is not mounted", "1048576 bytes").MatchString(out) || !strings.Contains(out, "No changes.") {
+		t.Errorf("the disks are created again:\n%s", out)
+	}
+	acctest.Contains(t, cli.Must("plan", "-no-color", "-replace=virtclaim_disk.root"), "1 to add, 0 to change, 1 to destroy")
+	moveSSD(t, l, folder)
+	removeTiny()
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	for _, name := range []string{"root", "raw"} {
+		if err := os.Remove(file(l, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "2 added")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // A plan deletes nothing, also not the shared image of a disk whose file is somewhere else for a moment, and whose deletion failed before.
 func TestAccDisk_SharedImageOfMovedDisk(t *testing.T) {
 	l := acctest.Lab(t)

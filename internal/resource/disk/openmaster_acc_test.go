@@ -85,23 +85,16 @@ func TestAccDisk_MasterMovesWithItsPool(t *testing.T) {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	folder := filepath.Dir(file(l, "golden"))
 	moved := filepath.Join(filepath.Dir(folder), "moved")
-	give := func(to string) {
-		t.Helper()
-		virsh(t, l, "pool-destroy", "ssd")
-		virsh(t, l, "pool-undefine", "ssd")
-		virsh(t, l, "pool-define-as", "ssd", "dir", "--target", to)
-		virsh(t, l, "pool-start", "ssd")
-	}
 	if err := os.Rename(folder, moved); err != nil {
 		t.Fatal(err)
 	}
-	give(moved)
+	moveSSD(t, l, moved)
 	defer func() {
 		cli.Must("destroy", "-auto-approve", "-no-color")
 		if err := os.Rename(moved, folder); err != nil {
 			t.Fatal(err)
 		}
-		give(folder)
+		moveSSD(t, l, folder)
 	}()
 	cli.Replace("main.tf", "running = false", "running = true\n  force_stop = true\n  timeouts = { update = \"1m\", delete = \"10s\" }")
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || strings.Contains(out, "must be replaced") {

@@ -94,6 +94,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
 	resp.Diagnostics.Append(saveOwner(ctx, r.backend.Owner, resp.Private)...)
+	resp.Diagnostics.Append(noteFilesystem(ctx, h, plan, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -148,7 +149,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		v, id, below, err = state.readImported(ctx, h, v)
 	}
 	if errors.Is(err, host.ErrNotFound) {
-		if r.warnOfOverlays(ctx, h, state, err, &resp.Diagnostics) {
+		if r.warnOfFilesystem(ctx, h, state, req.Private, &resp.Diagnostics) || r.warnOfOverlays(ctx, h, state, err, &resp.Diagnostics) {
 			return
 		}
 		if err = r.gone(ctx, h, state, err, &resp.Diagnostics); err == nil {
@@ -164,6 +165,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		return // the prior state
 	}
 	state.read(ctx, v, id, below, &resp.Diagnostics)
+	resp.Diagnostics.Append(noteFilesystem(ctx, h, state, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
