@@ -8,7 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
+	"net/url"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
@@ -29,13 +29,13 @@ type noTLS struct{ server string }
 
 func (e noTLS) Error() string {
 	return fmt.Sprintf("%q has no TLS, so anybody on the network path could read the password, or exchange the image. Give it a certificate that this "+
-		"computer trusts. An image that is named by its digest (repository@sha256:...) is also read without TLS, if no user name and password are set "+
-		"for its registry", e.server)
+		"computer trusts. An image that is named by its digest (repository@sha256:...) is also read without TLS, if neither the configuration nor docker "+
+		"login has a password for its registry", e.server)
 }
 
 func isLoopback(name string) bool {
 	ip := net.ParseIP(name)
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || ip != nil && ip.IsLoopback()
+	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // dropErrorBodies drops what a server says when it refuses. The library puts that into errors.
@@ -54,26 +54,52 @@ func (d dropErrorBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 // drained is how many bytes of a body are read so that its connection can be used again.
 const drained = 4 << 10
 
-// withoutAnswer is an error of a login without what the servers answered: one that was given a password can repeat it in a form that no redaction
-// knows.
+// quiet gives errors withoutAnswer, for a registry that was given credentials.
+type quiet struct{ inner http.RoundTripper }
+
+func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := q.inner.RoundTrip(req)
+	if err != nil {
+		return nil, withoutAnswer(err)
+	}
+	if to := resp.Header.Get("Location"); to != "" {
+		if _, err := url.Parse(to); err != nil {
+			_ = resp.Body.Close()
+			return nil, errNoRegistry
+		}
+	}
+	return resp, nil
+}
+
+// errNoRegistry is the error of an answer of which nothing more is said.
+var errNoRegistry = errors.New("what it answers is not what a registry does, or refers to a server that has no TLS")
+
+// withoutAnswer is an error without what the servers answered: one that was given a password can repeat it in a form that no redaction knows.
 func withoutAnswer(err error) error {
 	var (
 		refused     *transport.Error
-		plain       noTLS
-		network     *net.OpError
 		certificate *tls.CertificateVerificationError
+		network     *net.OpError
+		plain       noTLS
+		slow        interface{ Timeout() bool }
 	)
 	switch {
 	case errors.As(err, &refused):
 		return &transport.Error{StatusCode: refused.StatusCode}
-	case errors.As(err, &plain):
-		return plain
+	case errors.As(err, &certificate): // before noTLS, which comes of a second attempt
+		return certificate
 	case errors.As(err, &network):
 		return network
-	case errors.As(err, &certificate):
-		return certificate
+	case errors.As(err, &plain):
+		return plain
 	case errors.Is(err, errStalled), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return errors.New("it has no TLS, which passwords need")
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case errors.As(err, &slow) && slow.Timeout():
+		return errors.New("it does not answer in time")
 	}
-	return errors.New("its answer to the login is not that of a registry")
+	return errNoRegistry
 }

@@ -3,6 +3,7 @@ package image_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,7 +44,7 @@ func TestContainer_WithoutTLS(t *testing.T) {
 	if got, err := pull(t, image.Container{Reference: repository + "@" + digest}); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("digest: %d bytes, %v", len(got), err)
 	}
-	if _, err := pull(t, image.Container{Reference: "registry.localhost:5000/image"}); err != nil {
+	if _, err := pull(t, image.Container{Reference: "localhost:5000/image"}); err != nil {
 		t.Errorf("this computer: %v", err)
 	}
 }
@@ -93,24 +94,52 @@ func TestContainer_LoginEchoed(t *testing.T) {
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://10.0.0.1/"+echoed, http.StatusTemporaryRedirect)
 		},
-		"no address": func(w http.ResponseWriter, _ *http.Request) {
+		"no location": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://["+echoed)
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ref := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/token" {
-					answer(w, r)
-					return
+		for good := range 2 { // tokens that are granted, before the answer
+			t.Run(fmt.Sprint(name, good), func(t *testing.T) {
+				asked := 0
+				ref := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					switch {
+					case r.URL.Path == "/token" && asked < good:
+						asked++
+						_, _ = w.Write([]byte(`{"token":"s3cr3t"}`))
+					case r.URL.Path == "/token":
+						asked++
+						answer(w, r)
+					default:
+						w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token"`)
+						w.WriteHeader(http.StatusUnauthorized)
+					}
+				}))
+				_, err := pull(t, image.Container{Reference: ref, Username: "me", Password: "hunter2"})
+				if err == nil || strings.Contains(err.Error(), echoed) || asked <= good {
+					t.Errorf("asked %d times, got %v", asked, err)
 				}
-				w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token"`)
-				w.WriteHeader(http.StatusUnauthorized)
-			}))
-			_, err := pull(t, image.Container{Reference: ref, Username: "me", Password: "hunter2"})
-			if err == nil || strings.Contains(err.Error(), echoed) {
-				t.Errorf("got %v", err)
+			})
+		}
+	}
+}
+
+// With a password, too, it is said why a registry can't be asked.
+func TestContainer_LoginFails(t *testing.T) {
+	image.WithoutPauses(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	closed := serve(t, http.NotFoundHandler())
+	closed.Close()
+	refusing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	for want, to := range map[string]string{"connection refused": closed.Listener.Addr().String(), "has no TLS": refusing.Listener.Addr().String()} {
+		image.Through(t, &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, to)
+		}})
+		for _, registry := range []string{"10.1.2.3:5000", "registry.lan:5000"} {
+			_, err := pull(t, image.Container{Reference: registry + "/image", Username: "me", Password: "hunter2"})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, %s: got %v", want, registry, err)
 			}
-		})
+		}
 	}
 }

@@ -54,6 +54,9 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
+	if hasCredentials {
+		t = quiet{t}
+	}
 	r.client = newClient(t)
 	return r, nil
 }

@@ -63,7 +63,7 @@ func containerAttribute() schema.Attribute {
 		"An image for several architectures is taken for the host's. What a tag stands for later changes nothing; another `image` "+
 		"or `path` replaces the disk.", map[string]schema.Attribute{
 		"image": required("Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must " +
-			"have TLS, unless it is on this computer: see the guide on [images](../guides/images.md#registries)."),
+			"have TLS, unless it is on the computer that runs Terraform, or the image is named by digest: see the guide on [images](../guides/images.md#registries)."),
 		"path": optional("Path of the file in the image, where it is not the only one below `/disk`."),
 		"pull_policy": schema.StringAttribute{
 			Optional: true,
