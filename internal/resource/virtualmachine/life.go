@@ -272,6 +272,11 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		return nil, err
 	}
 	var gone lost
+	defer func() {
+		if err != nil {
+			err = gone.explain(want, err)
+		}
+	}()
 	if active {
 		if gone, err = l.lose(ctx, uuid, want); err != nil {
 			return nil, err
@@ -291,7 +296,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		err = l.enter(ctx, uuid, want, asks(taken, want, starts))
 	}
 	if err != nil {
-		return nil, gone.explain(want, l.withdraw(ctx, uuid, was, want, taken, active, err))
+		return nil, l.withdraw(ctx, uuid, was, want, taken, active, err)
 	}
 	if len(taken) > 0 {
 		if err := l.redefine(ctx, uuid, want); err != nil {
@@ -305,7 +310,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 		pending, err = l.gain(ctx, uuid, was, want)
 	}
 	if err != nil {
-		return nil, gone.explain(want, l.putBack(ctx, uuid, was, want, err))
+		return nil, l.putBack(ctx, uuid, was, want, err)
 	}
 	return append(pending, domainxml.Forgets(was, want)...), nil
 }

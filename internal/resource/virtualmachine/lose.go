@@ -31,14 +31,13 @@ func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) (go
 	return gone, err
 }
 
-// explain adds to the error of an update which disks the guest has let go of for others that it did not get.
+// explain adds to the error of an update which disks were unplugged for others that the guest did not get.
 func (gone lost) explain(want domainxml.Machine, cause error) error {
 	keys := slices.DeleteFunc(slices.Clone(gone.disks), func(key string) bool { return len(want.Disks[key].Volume.Images) == 0 })
 	if len(keys) == 0 {
 		return cause
 	}
-	return fmt.Errorf("%w\n\nThe guest has let go already of what it had as %s. To plug that in again, apply the former configuration", cause,
-		strings.Join(keys, ", "))
+	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply the previous configuration to plug in again what the machine had there", cause, strings.Join(keys, ", "))
 }
 
 func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
@@ -72,7 +71,7 @@ func replacements(live string, want domainxml.Machine, keys []string) ([]string,
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		images := want.Disks[key].Volume.Images
 		return len(images) == 0 || slices.ContainsFunc(attached, func(a domainxml.Attached) bool {
-			return len(a.Volume.Images) > 0 && a.Volume.Images[0].Name == images[0].Name
+			return a.Key != key && len(a.Volume.Images) > 0 && a.Volume.Images[0].Type == images[0].Type && a.Volume.Images[0].Name == images[0].Name
 		})
 	}), err
 }

@@ -86,20 +86,20 @@ func TestReplacements(t *testing.T) {
 			Images: []volume.Image{{Type: "file", Format: "raw", Name: file, AccessMode: volume.WriteExclusive}},
 		}}
 	}
-	is := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{"a": disk("/a"), "b": disk("/b"), "c": disk("/c"), "d": disk("/d")}}
+	is := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{"a": disk("/a"), "b": disk("/b"), "c": disk("/c"), "d": disk("/d"), "e": disk("/e")}}
 	text, err := domainxml.Build(is)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"a": disk("/b"), "b": disk("/a"), "c": disk("/new"), "d": {Device: domainxml.CDROM}}}
-	if got, err := replacements(text, want, []string{"a", "b", "c", "d", "e"}); err != nil || !slices.Equal(got, []string{"c"}) {
+	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"a": disk("/b"), "b": disk("/a"), "c": disk("/new"), "d": {Device: domainxml.CDROM}, "e": disk("/e")}}
+	if got, err := replacements(text, want, []string{"a", "b", "c", "d", "e", "f"}); err != nil || !slices.Equal(got, []string{"c", "e"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	gone := lost{disks: []string{"c", "d", "e"}}
-	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nThe guest has let go already of what it had as c. ") {
+	gone := lost{disks: []string{"c", "d", "f"}}
+	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nAlready unplugged: c. ") {
 		t.Errorf("got %v", err)
 	}
-	if err := (lost{disks: []string{"e"}}).explain(want, host.ErrHeld); err != host.ErrHeld { //nolint:errorlint // nothing is added
+	if err := (lost{disks: []string{"f"}}).explain(want, host.ErrHeld); err != host.ErrHeld { //nolint:errorlint // nothing is added
 		t.Errorf("got %v", err)
 	}
 }
