@@ -86,19 +86,11 @@ func (h *Host) Pool(ctx context.Context, name string) (Pool, error) {
 	})
 }
 
-// PoolCapacity is how many bytes the filesystem or volume group of a pool has, as libvirt has seen it last; 0 of one that is not active.
+// PoolCapacity is how many bytes the filesystem or volume group of a pool has, as libvirt has seen it last.
 func (h *Host) PoolCapacity(ctx context.Context, pool string) (int64, error) {
 	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {
 		_, capacity, _, _, err := l.StoragePoolGetInfo(p)
 		return int64(capacity), err
-	})
-}
-
-// Volumes is how many volumes libvirt has seen in a pool when it was refreshed last.
-func (h *Host) Volumes(ctx context.Context, pool string) (int, error) {
-	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int, error) {
-		n, err := l.StoragePoolNumOfVolumes(p)
-		return int(n), err
 	})
 }
 

@@ -43,6 +43,10 @@ func TestAccDisk_GuestWrittenParallelsHead(t *testing.T) {
 		write(t, l, "root", []string{"-f", "parallels"})
 		acctest.Contains(t, virsh(t, l, "vol-dumpxml", "root", "ssd"), "type='ploop'")
 	}
+	defer func() { // libvirt can't
+		_ = os.Remove(file(l, "root"))
+		virsh(t, l, "pool-refresh", "ssd")
+	}()
 	config("20Mi", disk("other", blank))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	parallels()

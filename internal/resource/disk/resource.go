@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -233,7 +232,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		err = cmp.Or(guard.External(ctx, key, h, top), err)
 	}
 	if errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) {
-		err = cmp.Or(refuseMissing(ctx, h, top), err)
+		err = cmp.Or(refuseMissing(ctx, h, state, top, req.Private, &resp.Diagnostics), err)
 	}
 	pinned := ""
 	if err == nil {
@@ -274,21 +273,6 @@ func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top 
 		return errors.Join(err, content.ForgetDeletion(ctx, h, pool, top.Generation))
 	}
 	return err
-}
-
-// refuseMissing is content.ErrBacking for a volume that is gone while others are overlays of it. Removing it from the state would also remove the
-// reason not to create it again.
-func refuseMissing(ctx context.Context, h *host.Host, top volume.Image) error {
-	names, err := content.OverlaysOf(ctx, h, top.Name)
-	if err != nil {
-		return fmt.Errorf("its file is not there, and whether volumes are overlays of it is not known: %w. If it is to go all the same, remove it from the state "+
-			"(terraform state rm)", err)
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return fmt.Errorf("its file is not there, and %w: %s. Restore the file, for example by mounting the filesystem of the pool, or remove those first",
-		content.ErrBacking, strings.Join(names, ", "))
 }
 
 // letGo has machines let go of a disk, and refuses that of one that was migrated by hand to another host.

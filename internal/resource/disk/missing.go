@@ -1,0 +1,97 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// filesystemKey is where the private state has the size of the filesystem that the disk's storage pool had, in bytes. A pool whose filesystem is not
+// mounted, as after a boot of the host, shows the empty folder below the mount point: all its disks seem to be deleted.
+const filesystemKey = "filesystem"
+
+// privateState is what Terraform keeps beside the state.
+type privateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// noteFilesystem saves that size where there is none yet.
+func noteFilesystem(ctx context.Context, h *host.Host, m model, private privateState) diag.Diagnostics {
+	was, diags := private.GetKey(ctx, filesystemKey)
+	if was != nil || diags.HasError() {
+		return diags
+	}
+	bytes, err := h.PoolCapacity(ctx, m.Pool.ValueString())
+	if err != nil || bytes == 0 {
+		tflog.Debug(ctx, "The filesystem of a disk is not known", map[string]any{"disk": m.ID.ValueString()})
+		return diags
+	}
+	text, _ := json.Marshal(bytes) // a number always can be
+	return private.SetKey(ctx, filesystemKey, text)
+}
+
+// otherFilesystem tells why the storage pool of a disk that is gone may not be mounted: it is on a filesystem of another size than when that was
+// noted; empty otherwise. Some filesystems have another size whenever other data is written: that the disk is lost is not proven there, either.
+func otherFilesystem(ctx context.Context, h *host.Host, m model, private interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}, diags *diag.Diagnostics,
+) string {
+	text, found := private.GetKey(ctx, filesystemKey)
+	diags.Append(found...)
+	var was int64
+	if text == nil || json.Unmarshal(text, &was) != nil {
+		return ""
+	}
+	pool, err := h.Pool(ctx, m.Pool.ValueString())
+	if err != nil || !slices.Contains([]string{"dir", "fs", "netfs"}, pool.Type) || pool.Capacity == 0 || pool.Capacity == was {
+		return ""
+	}
+	return fmt.Sprintf("the folder %[1]s of storage pool %[2]s is on a filesystem of %[3]d bytes, and was on one of %[4]d bytes when the disk was created "+
+		"or first read. Mount that, and refresh the pool (virsh pool-refresh %[2]s). If the disk was deleted, or the filesystem is lost or was resized, "+
+		"remove the disk from the state: terraform state rm <its address>", pool.Path, m.Pool.ValueString(), pool.Capacity, was)
+}
+
+// warnOfFilesystem keeps a disk in the state that is gone from a storage pool on another filesystem, and reports whether it does. What the guest of a
+// blank disk in its place writes would be hidden as soon as the filesystem is mounted again.
+func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, private privateState, diags *diag.Diagnostics) bool {
+	why := otherFilesystem(ctx, h, m, private, diags)
+	if why == "" {
+		return false
+	}
+	diags.AddWarning(fmt.Sprintf("The filesystem of disk %s may not be mounted", m.ID.ValueString()), fmt.Sprintf(
+		"The disk is not in its storage pool on host %s, stays in the state, and is not created again: %s.", m.Host.ValueString(), why))
+	if _, known := m.made(ctx, diags); known {
+		if err := r.warnOfWriters(ctx, h, m, diags); err != nil {
+			diags.AddWarning(fmt.Sprintf("Whether a machine runs with disk %s is not known", m.ID.ValueString()), err.Error()+".")
+		}
+	}
+	return true
+}
+
+// refuseMissing is content.ErrBacking for a volume that is gone while others are overlays of it. Removing it from the state would also remove the
+// reason not to create it again. It is an error also for one whose filesystem may not be mounted: what the host has recorded of it would go as well.
+func refuseMissing(ctx context.Context, h *host.Host, m model, top volume.Image, private privateState, diags *diag.Diagnostics) error {
+	if why := otherFilesystem(ctx, h, m, private, diags); why != "" {
+		return fmt.Errorf("its file is not there, and %s", why)
+	}
+	names, err := content.OverlaysOf(ctx, h, top.Name)
+	if err != nil {
+		return fmt.Errorf("its file is not there, and whether volumes are overlays of it is not known: %w. If it is to go all the same, remove it from the state "+
+			"(terraform state rm)", err)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its file is not there, and %w: %s. Restore the file, for example by mounting the filesystem of the pool, or remove those first",
+		content.ErrBacking, strings.Join(names, ", "))
+}
