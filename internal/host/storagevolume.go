@@ -137,7 +137,8 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (described, error) {
 	return described{StorageVolume: s}, err
 }
 
-// ploop is what libvirt takes a file for that begins as a Parallels image, which the guest of a raw disk can write. Real ones are folders.
+// ploop is the type that libvirt reports for a file that begins as a Parallels image, which the guest of a raw disk can write. Real ploop volumes are
+// directories.
 const ploop = "ploop"
 
 func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {

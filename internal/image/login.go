@@ -54,7 +54,7 @@ func (d dropErrorBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 // drained is how many bytes of a body are read so that its connection can be used again.
 const drained = 4 << 10
 
-// quiet gives errors withoutAnswer, for a registry that was given credentials.
+// quiet removes from errors what the servers answered, for a registry that was sent credentials.
 type quiet struct{ inner http.RoundTripper }
 
 func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -72,7 +72,7 @@ func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // errNoRegistry is the error of an answer of which nothing more is said.
-var errNoRegistry = errors.New("what it answers is not what a registry does, or refers to a server that has no TLS")
+var errNoRegistry = errors.New("it did not answer as a registry does, or it refers to a server without TLS")
 
 // withoutAnswer is an error without what the servers answered: one that was given a password can repeat it in a form that no redaction knows.
 func withoutAnswer(err error) error {

@@ -155,8 +155,8 @@ func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
 	return same
 }
 
-// noteMasters has the host record the masters of an imported overlay. A running machine may already have it, and is not asked again. That a master
-// differs from an existing record, the next start says.
+// noteMasters has the host record the masters of an imported overlay. A running machine that already has it is not checked again. The next start
+// reports a master that differs from an existing record.
 func noteMasters(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) {
 	own, known := state.made(ctx, diags)
 	master, found := plan.master(ctx, diags)

@@ -90,8 +90,8 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	return l.engrave(ctx, want, keys)
 }
 
-// checkStorage is what enter would refuse of the machine's own storage, before a running machine is shut down to be started anew, or lets go of
-// the disks that these replace. What other machines have may be free by then.
+// checkStorage makes the checks of enter that concern the storage itself, before a running machine is shut down for a restart, or before disks are
+// unplugged that these replace. Conflicts with other machines are left to enter, because they may be resolved by then.
 func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	if err := l.recognize(ctx, want, keys); err != nil {
 		return err

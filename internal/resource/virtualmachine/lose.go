@@ -64,8 +64,8 @@ func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.M
 	return nil
 }
 
-// replacements are those of the disks that a running machine loses which it is to have with another volume, unless that is one that it only has
-// elsewhere now.
+// replacements are the keys of disks to be unplugged in whose place the machine gets another volume, unless it already has that volume under another
+// key.
 func replacements(live string, want domainxml.Machine, keys []string) ([]string, error) {
 	attached, _, err := domainxml.AttachedTo(live)
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {

@@ -79,7 +79,7 @@ func TestWhatAGuestLetsGoOfIsStoredNoMore(t *testing.T) {
 	}
 }
 
-// Only what replaces a disk of the guest is checked before the guest lets go of that, not what it merely has elsewhere.
+// The volume that replaces a disk is checked before the disk is unplugged, but not one that only moves to another key of the machine.
 func TestReplacements(t *testing.T) {
 	disk := func(file string) domainxml.Disk {
 		return domainxml.Disk{Device: domainxml.Fixed, Bus: "virtio", Volume: volume.Volume{
