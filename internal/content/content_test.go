@@ -202,7 +202,8 @@ func TestMake_OverlayAsksForWriters(t *testing.T) {
 	}
 }
 
-func TestAMakerThatFinishesWhileItIsWaitedForKeepsItsVolume(t *testing.T) {
+// A copy of the configuration's folder is applied at the same moment: the volume comes into one state only.
+func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true // the copy has begun
 	_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
@@ -224,9 +225,13 @@ func TestAMakerThatFinishesWhileItIsWaitedForKeepsItsVolume(t *testing.T) {
 		}
 	}
 	before := h.volumes["ssd/web"]
+	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "that was interrupted, apply again") || h.volumes["ssd/web"] != before {
+		t.Errorf("got %v, and the host has %v", err, h.volumes)
+	}
 	mustMake(t, h, clone("web"))
 	if h.volumes["ssd/web"] != before {
-		t.Error("the volume of a living maker was made anew")
+		t.Error("the finished volume was not adopted by the next apply")
 	}
 }
 

@@ -107,8 +107,8 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 		err = fmt.Errorf("it is a %s image", is.Format)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is opened as %s, and what it begins with must not be: %w. Somebody else has written to it: look there with "+
-			"qemu-img info, on a copy", i.Name, i.Format, err)
+		return fmt.Errorf("%s is opened as %s, and what it begins with must not be: %w. Something other than the guest has changed it: "+
+			"look there with qemu-img info, on a copy", i.Name, i.Format, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 		case err != nil:
 			return Made{}, false, err
 		case now.Note.Phase == domainxml.Done:
-			left = now
+			return Made{}, false, now.foreign(finishedMeanwhile)
 		case now.UUID == left.UUID:
 			return Made{}, false, m.clear(ctx, key, left, s)
 		default:
@@ -69,7 +69,7 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 		}
 	}
 	if s.Prefix != "" {
-		return Made{}, false, left.foreign("has just been finished by somebody else, who may have it in another state. Apply again")
+		return Made{}, false, left.foreign(finishedMeanwhile)
 	}
 	v, err := left.host.Volume(ctx, s.Pool, s.Name)
 	switch {
@@ -91,6 +91,9 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 	}
 	return Made{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
 }
+
+// finishedMeanwhile is said of a volume that came into being while this apply wanted it: another state has it, as after the copy of a folder.
+const finishedMeanwhile = "has just been finished by another apply. If that was one of yours that was interrupted, apply again"
 
 // clear removes what a dead maker has left, and the shared image that was for it alone, if that is another one now.
 func (m *Maker) clear(ctx context.Context, key string, left *journal, s Spec) error {

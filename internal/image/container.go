@@ -130,6 +130,10 @@ func (c Container) copy(w io.Writer, f File) error {
 	return nil
 }
 
+// errCredentials has nothing of the error of Docker's library, which repeats all that a credential helper has printed.
+var errCredentials = errors.New("the credentials could not be read from Docker's configuration. Check the file, and what its credential helper " +
+	"answers for this registry (docker-credential-<helper> get)")
+
 func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) {
 	if err := c.Check(); err != nil {
 		return nil, nil, err
@@ -141,7 +145,7 @@ func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) 
 	var auth authn.Authenticator = &authn.Basic{Username: c.Username, Password: c.Password}
 	if c.Username == "" {
 		if auth, err = authn.Resolve(ctx, authn.DefaultKeychain, reference.Context()); err != nil {
-			return nil, nil, c.explain(fmt.Errorf("getting the credentials from Docker's configuration: %w", err))
+			return nil, nil, c.explain(errCredentials)
 		}
 	}
 	_, pinned := reference.(name.Digest)

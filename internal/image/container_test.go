@@ -4,11 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -279,6 +282,26 @@ func TestCredentials(t *testing.T) {
 	}
 	if auth := (authn.Basic{Username: "me", Password: "hunter2"}); !slices.Contains(seen, auth.Password) {
 		t.Errorf("the registry has seen %q", seen)
+	}
+}
+
+// A credential helper may print the password and fail.
+func TestCredentials_HelperPrintsPassword(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	t.Setenv("PATH", dir)
+	helper := filepath.Join(dir, "docker-credential-broken")
+	err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"credsStore": "broken"}`), 0o600),
+		os.WriteFile(helper, []byte("#!/bin/sh\necho '{\"Username\":\"me\",\"Secret\":\"hunter2\"}'\nexit 1\n"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	f.push(nil)
+	_, err = pull(t, image.Container{Reference: at(t, f)})
+	if err == nil || !strings.Contains(err.Error(), "credential helper") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -57,13 +57,18 @@ func exclusive(want domainxml.Machine, keys []string) (images []volume.Image) {
 	return images
 }
 
+// used are the images that some disks open.
+func used(want domainxml.Machine, keys []string) (images []volume.Image) {
+	for _, key := range keys {
+		images = append(images, want.Disks[key].Volume.Uses()...)
+	}
+	return images
+}
+
 // enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own
 // whether their files are what they were when they were bound: a pod may have put a symbolic link in their place.
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
-	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts}
-	for _, key := range keys {
-		e.Images = append(e.Images, want.Disks[key].Volume.Uses()...)
-	}
+	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts, Images: used(want, keys)}
 	if len(e.Images) == 0 {
 		return nil
 	}
@@ -94,6 +99,9 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 // unplugged that these replace. Conflicts with other machines are left to enter, because they may be resolved by then.
 func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	if err := l.recognize(ctx, want, keys); err != nil {
+		return err
+	}
+	if err := content.Recheck(ctx, l.host, used(want, keys)); err != nil {
 		return err
 	}
 	if err := l.checkMasterRecords(ctx, want, keys); err != nil {
