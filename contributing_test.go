@@ -10,7 +10,7 @@ import (
 )
 
 // CONTRIBUTING.md says which test would fail when somebody makes an old mistake again.
-func TestEachTestThatContributorsAreToldOfIsThere(t *testing.T) {
+func TestContributing_NamedTestsExist(t *testing.T) {
 	text, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 )
 
 // many claims are more than fit on a page, and volumes more than are read one by one. A thousand of both would keep the
-// controllers busy for half a minute; TestAThousandBindingsAreAHandfulOfRequests has them.
+// controllers busy for half a minute; TestCached_ThousandBindingsCountRequests has them.
 const many, volumes = 501, 20
 
 // manySpec is a claim that nothing binds to its volume: both have classes of their own.
@@ -80,7 +80,7 @@ func removeMany(t *testing.T, claims typedcorev1.PersistentVolumeClaimInterface,
 	}
 }
 
-func TestAccARefreshOfManyIsAHandfulOfRequests(t *testing.T) {
+func TestAccCached_RefreshOfManyCountsRequests(t *testing.T) {
 	l := acctest.Lab(t)
 	addMany(t, l)
 	client, asked := counting(t, l)

@@ -114,7 +114,7 @@ func readOne(ctx context.Context, r *Cached, i int) error {
 	return err
 }
 
-func TestAThousandBindingsAreAHandfulOfRequests(t *testing.T) {
+func TestCached_ThousandBindingsCountRequests(t *testing.T) {
 	c := serveMany(t, 1000)
 	r := c.Cached()
 	for range 2 {
@@ -127,7 +127,7 @@ func TestAThousandBindingsAreAHandfulOfRequests(t *testing.T) {
 	c.check(t, "list pods", 1)
 }
 
-func TestAFewBindingsListNothing(t *testing.T) {
+func TestCached_FewBindingsListNothing(t *testing.T) {
 	c := serveMany(t, 100)
 	r := c.Cached()
 	for range 3 {
@@ -139,7 +139,7 @@ func TestAFewBindingsListNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutTheRightToListEachIsGot(t *testing.T) {
+func TestCached_GetsEachWithoutListRight(t *testing.T) {
 	c := serveMany(t, 100)
 	for _, resource := range []string{"persistentvolumeclaims", "persistentvolumes", "secrets", "pods"} {
 		c.fail["list "+resource] = apierrors.NewForbidden(corev1.Resource(resource), "", errors.New("RBAC"))
@@ -158,7 +158,7 @@ func TestWithoutTheRightToListEachIsGot(t *testing.T) {
 	c.check(t, "list pods", 1)
 }
 
-func TestWhatIsInNoListIsNotFound(t *testing.T) {
+func TestCached_AbsentFromListIsNotFound(t *testing.T) {
 	c := serveMany(t, 10)
 	r := c.Cached()
 	for range 20 {
@@ -179,7 +179,7 @@ func TestWhatIsInNoListIsNotFound(t *testing.T) {
 	c.check(t, "list secrets", 1)
 }
 
-func TestErrorsAreNotKept(t *testing.T) {
+func TestCached_ErrorsAreNotCached(t *testing.T) {
 	c := serveMany(t, 10)
 	r := c.Cached()
 	broken := apierrors.NewInternalError(errors.New("etcd is down"))
@@ -196,7 +196,7 @@ func TestErrorsAreNotKept(t *testing.T) {
 	}
 }
 
-func TestNothingIsKeptForLong(t *testing.T) {
+func TestCached_EntriesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serveMany(t, 10, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ceph", Name: "config"}})
 		r := c.Cached()
@@ -218,7 +218,7 @@ func TestNothingIsKeptForLong(t *testing.T) {
 	})
 }
 
-func TestWhoHasNoMoreTimeLeavesTheOthersTheirAnswer(t *testing.T) {
+func TestCached_CanceledCallerLeavesRequestToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serveMany(t, 10)
 		c.objects.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -40,7 +40,7 @@ func answer(w http.ResponseWriter, code int, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-func TestReadsNameWhatWasAskedAndKeepTheAnswer(t *testing.T) {
+func TestClient_ErrorsNameObjectAndWrapStatus(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, apierrors.NewNotFound(corev1.Resource("things"), "x"))
 	})
@@ -66,7 +66,7 @@ func TestReadsNameWhatWasAskedAndKeepTheAnswer(t *testing.T) {
 	})
 }
 
-func TestPatchClaimIsAMergePatchUnderItsOwnName(t *testing.T) {
+func TestPatchClaim_MergePatchWithFieldManager(t *testing.T) {
 	const patch = `{"metadata":{"resourceVersion":"7","annotations":{"a":null}}}`
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -87,7 +87,7 @@ func TestPatchClaimIsAMergePatchUnderItsOwnName(t *testing.T) {
 	}
 }
 
-func TestSecretVersionAsksForMetadataOnly(t *testing.T) {
+func TestSecretVersion_RequestsMetadataOnly(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if accept := r.Header.Get("Accept"); !strings.Contains(accept, "as=PartialObjectMetadata") {
 			t.Errorf("it accepts %s", accept)
@@ -102,7 +102,7 @@ func TestSecretVersionAsksForMetadataOnly(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsNamed(t *testing.T) {
+func TestClient_UnreachableServerIsNamed(t *testing.T) {
 	silent := func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()

@@ -34,7 +34,7 @@ func write(t *testing.T, folder, content string) string {
 	return path
 }
 
-func TestNewChoosesTheServer(t *testing.T) {
+func TestNew_ServerPrecedence(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	// None of these may matter: only what the configuration names does.
@@ -72,7 +72,7 @@ func TestNewChoosesTheServer(t *testing.T) {
 	}
 }
 
-func TestNewBlamesTheField(t *testing.T) {
+func TestNew_ErrorsNameTheField(t *testing.T) {
 	path := write(t, t.TempDir(), kubeconfig)
 	malformed := write(t, t.TempDir(), "users: [{name: u, user: {token: top-secret-token}}")
 	mistyped := write(t, t.TempDir(), "users: {token: top-secret-token}")
@@ -137,7 +137,7 @@ func TestNewBlamesTheField(t *testing.T) {
 	}
 }
 
-func TestNewMakesAnUnthrottledClientThatNamesItself(t *testing.T) {
+func TestNew_UnthrottledWithUserAgent(t *testing.T) {
 	agents := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents <- r.UserAgent()

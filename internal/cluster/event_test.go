@@ -12,7 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-func TestLastEventIsTheNewestOfAnyAPI(t *testing.T) {
+func TestLastEvent_NewestOfBothAPIs(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2025, 1, 1, 0, minute, 0, 0, time.UTC) }
 	old := corev1.Event{Message: "old", LastTimestamp: metav1.NewTime(at(1))}
 	tests := []struct {
@@ -39,7 +39,7 @@ func TestLastEventIsTheNewestOfAnyAPI(t *testing.T) {
 	}
 }
 
-func TestLastEventIsEmptyWhenEventsCanNotBeRead(t *testing.T) {
+func TestLastEvent_EmptyWhenForbidden(t *testing.T) {
 	objects := fake.NewClientset()
 	objects.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("forbidden")

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestListsFollowTheirPages has three pages of claims, of which the second has expired once.
-func TestListsFollowTheirPages(t *testing.T) {
+// TestList_FollowsPages has three pages of claims, of which the second has expired once.
+func TestList_FollowsPages(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		var asked []string
 		client := serve(t, func(w http.ResponseWriter, r *http.Request) {

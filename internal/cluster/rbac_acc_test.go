@@ -168,7 +168,7 @@ func afterMany(r *cluster.Cached, read func(*cluster.Cached, string) error, name
 	return read(r, name)
 }
 
-func TestAccTheManifestsGiveTheRightsThatAreNeeded(t *testing.T) {
+func TestAccRBAC_ManifestsSuffice(t *testing.T) {
 	l := acctest.Lab(t)
 	addObjects(t, l)
 	clients := map[string]*cluster.Client{
@@ -198,7 +198,7 @@ func TestAccTheManifestsGiveTheRightsThatAreNeeded(t *testing.T) {
 }
 
 // What is not needed is not given: secrets, above all, can't be listed.
-func TestAccTheManifestsGiveNoMore(t *testing.T) {
+func TestAccRBAC_ManifestsGrantNoMore(t *testing.T) {
 	l := acctest.Lab(t)
 	namespace(t, l, "virtclaim")
 	config, err := clientcmd.BuildConfigFromFlags("", l.Cluster.Kubeconfig)

@@ -56,7 +56,7 @@ func rules(t *testing.T, manifest string) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-func TestAReserverIsAReaderThatPatchesClaims(t *testing.T) {
+func TestRBAC_ReserverIsReaderWithPatch(t *testing.T) {
 	patch := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"patch"}}
 	var without []rbacv1.PolicyRule
 	patches := 0

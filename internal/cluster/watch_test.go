@@ -33,14 +33,14 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestWatchClaimEndsAtOnceWhenItIsDone(t *testing.T) {
+func TestWatchClaim_EndsWhenDone(t *testing.T) {
 	client := NewForClients("https://api", fake.NewClientset(pvc(corev1.ClaimBound)), nil)
 	if err := client.WatchClaim(patient(t), "vms", "golden", isBound); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWatchClaimOutlivesABrokenWatch(t *testing.T) {
+func TestWatchClaim_ResumesBrokenWatch(t *testing.T) {
 	objects := fake.NewClientset(pvc(corev1.ClaimPending))
 	var watches atomic.Int32
 	objects.PrependWatchReactor("persistentvolumeclaims", func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -59,7 +59,7 @@ func TestWatchClaimOutlivesABrokenWatch(t *testing.T) {
 	}
 }
 
-func TestWatchClaimSaysThatTheClaimIsGone(t *testing.T) {
+func TestWatchClaim_DeletedClaim(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		client := NewForClients("https://api", fake.NewClientset(), nil)
 		if err := client.WatchClaim(patient(t), "vms", "golden", isBound); !apierrors.IsNotFound(err) {
@@ -80,7 +80,7 @@ func TestWatchClaimSaysThatTheClaimIsGone(t *testing.T) {
 	})
 }
 
-func TestWatchClaimTellsAtTheDeadlineWhyTheWatchDidNotWork(t *testing.T) {
+func TestWatchClaim_DeadlineReportsWatchError(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, apierrors.NewInternalError(errors.New("etcd is down")))
 	})
@@ -92,7 +92,7 @@ func TestWatchClaimTellsAtTheDeadlineWhyTheWatchDidNotWork(t *testing.T) {
 	}
 }
 
-func TestWatchClaimWatchesThatClaimOnly(t *testing.T) {
+func TestWatchClaim_SelectsOneClaim(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if selector := r.URL.Query().Get("fieldSelector"); selector != "metadata.name=golden" {
 			t.Errorf("it selects %q", selector)

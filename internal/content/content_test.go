@@ -66,7 +66,7 @@ func onlyHas(t *testing.T, h *fakeHost, made content.Made) {
 }
 
 // Every change can fail, or be the last one of a process; afterwards, or after the next creation, all is right.
-func TestMakeFailsAtEachChange(t *testing.T) {
+func TestMake_FailureAtEachCall(t *testing.T) {
 	specs := map[string]content.Spec{
 		"clone": clone("web"), "clone with a made up name": {
 			Pool: "ssd", Prefix: "web-", Mode: volume.Clone, Format: "qcow2", Capacity: 1 << 20, Master: master(),
@@ -110,7 +110,7 @@ func TestMakeFailsAtEachChange(t *testing.T) {
 	}
 }
 
-func TestAFinishedVolumeIsAdoptedOnceAndByItsOwnerOnly(t *testing.T) {
+func TestMake_AdoptsFinishedVolumeOnceForItsOwner(t *testing.T) {
 	h := newHost()
 	made := mustMake(t, h, clone("web"))
 	again := mustMake(t, h, clone("web"))
@@ -140,7 +140,7 @@ func TestAFinishedVolumeIsAdoptedOnceAndByItsOwnerOnly(t *testing.T) {
 	onlyHas(t, h, mustMake(t, h, larger)) // nothing is left to be taken for it
 }
 
-func TestACopyThatBreaksOffIsNoClone(t *testing.T) {
+func TestMake_PartialCopyIsNoClone(t *testing.T) {
 	h := newHost()
 	h.torn = true
 	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
@@ -150,7 +150,7 @@ func TestACopyThatBreaksOffIsNoClone(t *testing.T) {
 }
 
 // Whoever writes to the master sees the journal, so it is published before they are looked for, and until they were again.
-func TestACloneIsAdmittedBeforeAndAfterItIsCopied(t *testing.T) {
+func TestMake_CloneIsCheckedBeforeAndAfterCopy(t *testing.T) {
 	writes := errors.New("a machine writes to it")
 	for refusedAt := range 3 { // never, at first, in the end
 		h, asked := newHost(), 0
@@ -235,7 +235,7 @@ func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAnotherMakerThatHasJustBegunIsLeftAlone(t *testing.T) {
+func TestMake_LeavesOtherCreatorInProgress(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true
 	_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
@@ -269,7 +269,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func TestTwoDisksWithOnePrefixGetTheirOwnVolumes(t *testing.T) {
+func TestMake_SamePrefixGivesTwoNames(t *testing.T) {
 	h, m := newHost(), &content.Maker{Owner: "prod"}
 	spec := content.Spec{Pool: "ssd", Prefix: "web-", Format: "qcow2", Capacity: 1 << 20}
 	one, err := m.Make(t.Context(), "a", h, spec, quiet)
@@ -282,7 +282,7 @@ func TestTwoDisksWithOnePrefixGetTheirOwnVolumes(t *testing.T) {
 	}
 }
 
-func TestForeignVolumesStay(t *testing.T) {
+func TestMake_ForeignVolumesStay(t *testing.T) {
 	theirs := &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web"}}
 	for _, when := range []string{"before", "meanwhile"} {
 		h := newHost()
@@ -302,7 +302,7 @@ func TestForeignVolumesStay(t *testing.T) {
 	}
 }
 
-func TestACloneNeedsRoom(t *testing.T) {
+func TestMake_CloneNeedsRoom(t *testing.T) {
 	h := newHost()
 	h.free = 1<<20 - 1
 	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)

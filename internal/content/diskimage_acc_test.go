@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { acctest.Main(m) }
 
 // The folder is that of a pool whose list is not what is in the folder.
-func TestAccADiskImageInAPoolThatNobodyRefreshed(t *testing.T) {
+func TestAccMakeDiskImage_StalePool(t *testing.T) {
 	l := acctest.Lab(t)
 	f := host.NewFleet(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})
 	t.Cleanup(f.Close)

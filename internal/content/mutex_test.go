@@ -33,7 +33,7 @@ func newOrphaned(t *testing.T) orphaned {
 	return h
 }
 
-func TestAMutexThatNobodyHasAnyMoreIsTakenOver(t *testing.T) {
+func TestMutex_AbandonedIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, began := newOrphaned(t), time.Now()
 		made, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, over("web", bytesOf(qcow2(1<<20))), quiet)
@@ -47,7 +47,7 @@ func TestAMutexThatNobodyHasAnyMoreIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestWaitingForAMutexEndsWithItsContext(t *testing.T) {
+func TestMutex_WaitEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newOrphaned(t)
 		h.volumes["ssd/virtclaim-base-x"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "virtclaim-base-x"}}

@@ -49,7 +49,7 @@ func over(name string, i *content.Image) content.Spec {
 	return content.Spec{Pool: "ssd", Name: name, Base: i, Format: "qcow2"}
 }
 
-func TestAnUploadHasTheSizeThatIsWanted(t *testing.T) {
+func TestUpload_Size(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		image      []byte
@@ -84,7 +84,7 @@ func TestAnUploadHasTheSizeThatIsWanted(t *testing.T) {
 	}
 }
 
-func TestAnImageThatTurnsOutToBeBadLeavesNothing(t *testing.T) {
+func TestUpload_BadImageLeavesNothing(t *testing.T) {
 	bad := errors.New("its checksum is another")
 	for _, spec := range []content.Spec{uploaded("web", nil, 0), over("web", nil)} {
 		h := newHost()
@@ -107,7 +107,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestManyDisksShareOneImageAndTheLastTakesItAway(t *testing.T) {
+func TestUpload_SharedImageIsRemovedWithLastDisk(t *testing.T) {
 	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
 	var all []content.Made
 	for n := range 5 {
@@ -134,7 +134,7 @@ func TestManyDisksShareOneImageAndTheLastTakesItAway(t *testing.T) {
 	}
 }
 
-func TestASharedImageThatADomainHasIsKept(t *testing.T) {
+func TestUpload_SharedImageInUseIsKept(t *testing.T) {
 	h, maker := newHost(), &content.Maker{Owner: "prod"}
 	made, err := maker.Make(t.Context(), "a", h, over("web", bytesOf(qcow2(1<<20))), quiet)
 	if err != nil {
@@ -216,7 +216,7 @@ func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 }
 
 // Its maker had lost the journal, and then the connection.
-func TestASharedImageWhoseHeadSaysThatItIsNotFinishedIsMadeAnew(t *testing.T) {
+func TestUpload_UnfinishedSharedImageIsRecreated(t *testing.T) {
 	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
 	if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestASharedImageWhoseHeadSaysThatItIsNotFinishedIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestAMakerThatLosesItsJournalLeavesNoVolumeWithoutOne(t *testing.T) {
+func TestUpload_LostJournalLeavesNoVolume(t *testing.T) {
 	for when, lose := range map[string]func(h *fakeHost) (before, after func()){
 		"before the volume is there": func(h *fakeHost) (func(), func()) { return func() { clear(h.domains) }, nil },
 		"when all is there":          func(h *fakeHost) (func(), func()) { return nil, func() { clear(h.domains) } },
@@ -263,7 +263,7 @@ func (c calls) Read([]byte) (int, error) {
 }
 
 // Two applies at once whose disks have one prefix: what the other one works on is not what was left.
-func TestANameThatIsMadeUpIsNeverThatOfALivingMaker(t *testing.T) {
+func TestGenerateName_NeverOfRunningCreator(t *testing.T) {
 	h := newHost()
 	var second content.Made
 	spec := content.Spec{Pool: "ssd", Prefix: "web-"}
@@ -282,7 +282,7 @@ func TestANameThatIsMadeUpIsNeverThatOfALivingMaker(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNamedByItsContentIsShared(t *testing.T) {
+func TestUpload_SharesOnlyContentNamedImages(t *testing.T) {
 	for name, is := range map[string]bool{
 		content.BasePrefix + strings.Repeat("0a", 32): true, content.BasePrefix + "debian": false, "web": false,
 	} {

@@ -6,7 +6,7 @@ import (
 )
 
 // What libvirt keeps of a machine is removed with it when the machine has, at its end, what it once had.
-func TestReclaimGivesBackWhatAMachineHasLost(t *testing.T) {
+func TestReclaim_RestoresLostDevices(t *testing.T) {
 	m := machines()["uefi"]
 	text, err := Build(m)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestReclaimGivesBackWhatAMachineHasLost(t *testing.T) {
 	}
 }
 
-func TestUpdateKeepsTheFileOfTheFirmware(t *testing.T) {
+func TestUpdate_KeepsFirmwareFile(t *testing.T) {
 	text, err := Build(machines()["uefi"])
 	if err != nil {
 		t.Fatal(err)

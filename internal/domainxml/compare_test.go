@@ -11,7 +11,7 @@ import (
 )
 
 // Where a guest and its next start have different media, the drive shows neither, nor none: whatever is wanted is a change.
-func TestCompareShowsNoMediumThatOnlyOneSideHas(t *testing.T) {
+func TestCompare_MediumOfOneSideOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored, live, want volume.Volume
 		unsettled          bool
@@ -37,7 +37,7 @@ func TestCompareShowsNoMediumThatOnlyOneSideHas(t *testing.T) {
 }
 
 // What a guest has already is not taken from it only because its next start would have something else.
-func TestAMediumThatIsWantedAgainIsOnlyStored(t *testing.T) {
+func TestCompare_ReturningMediumIsOnlyStored(t *testing.T) {
 	live, want := build(t, withSeed(seed("seed", "g1"))), withSeed(seed("seed", "g1"))
 	was, err := Parse(build(t, withSeed(seed("new", "g2"))))
 	if err != nil {
@@ -55,7 +55,7 @@ func TestAMediumThatIsWantedAgainIsOnlyStored(t *testing.T) {
 }
 
 // A floppy drive that its guest may write to is given its medium with the next start, and has it until then.
-func TestCompareLeavesAMediumThatAWritableDriveWaitsFor(t *testing.T) {
+func TestCompare_MediumOfWritableDrive(t *testing.T) {
 	tray := func(source string) string {
 		return strings.Replace(stored(t), "<devices>", "<devices><disk type='file' device='floppy'>"+source+
 			"<target dev='fda' bus='fdc'/><alias name='ua-disk-notes'/></disk>", 1)
@@ -70,7 +70,7 @@ func TestCompareLeavesAMediumThatAWritableDriveWaitsFor(t *testing.T) {
 }
 
 // The same holds for a disk that could be plugged in, unless nobody has said yet that it is to be so.
-func TestCompareShowsADiskThatIsAnotherInTheGuest(t *testing.T) {
+func TestCompare_DiskDiffersInGuest(t *testing.T) {
 	now, next := running(), running()
 	next.Disks["data"] = Disk{Volume: local("other", "g9"), Device: Fixed, Bus: "virtio"}
 	for phase, want := range map[string]bool{Ready: true, "": false} {
@@ -89,7 +89,7 @@ func TestCompareShowsADiskThatIsAnotherInTheGuest(t *testing.T) {
 }
 
 // A medium that the guest has booted from changes at its next start: until then the stored one is what the machine has.
-func TestCompareLeavesAMediumThatIsBootedFrom(t *testing.T) {
+func TestCompare_BootMedium(t *testing.T) {
 	for live, want := range map[string]volume.Volume{
 		build(t, bootSeed(seed("seed", "g1"))): seed("new", "g2"),
 		build(t, bootSeed(volume.Volume{})):    {},

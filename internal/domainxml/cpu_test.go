@@ -33,7 +33,7 @@ const (
 	workedOut = `<cpu mode='custom' match='exact' check='full'><model fallback='forbid'>EPYC</model><feature policy='require' name='vmx'/></cpu>`
 )
 
-func TestTheProcessorThatNobodyAskedForIsNotReported(t *testing.T) {
+func TestCPU_DefaultIsNotReported(t *testing.T) {
 	byHand := small()
 	byHand.Mark = Mark{}
 	custom, model := small(), small()
@@ -63,7 +63,7 @@ func TestTheProcessorThatNobodyAskedForIsNotReported(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessorWaitsForTheNextStart(t *testing.T) {
+func TestCPU_ChangeNeedsRestart(t *testing.T) {
 	byHand, model := small(), small()
 	byHand.Mark, model.CPU = Mark{}, CPU{Mode: "host-model"}
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestAnotherProcessorWaitsForTheNextStart(t *testing.T) {
 	}
 }
 
-func TestUpdateOfAProcessorKeepsWhatIsSaidBeside(t *testing.T) {
+func TestCPU_UpdateKeepsUnmodeledElements(t *testing.T) {
 	stored := strings.Replace(defined(t, small(), `<cpu mode='host-passthrough'><topology sockets='4' dies='1' cores='1' threads='1'/></cpu>`),
 		"<vcpu ", "<vcpu cpuset='0-3' ", 1)
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 
 // What libvirt adds by itself is nobody's wish in a domain of virtclaim's, and stays. In one that was made by hand it is
 // read, so that it can be adopted, or taken out.
-func TestOnlyWhatWasAskedForIsReadAndRemoved(t *testing.T) {
+func TestDevices_OnlyRequestedAreReadAndRemoved(t *testing.T) {
 	m := machines()["smallest"]
 	m.Mark.Phase = Ready
 	text, err := Build(m)
@@ -37,7 +37,7 @@ func TestOnlyWhatWasAskedForIsReadAndRemoved(t *testing.T) {
 }
 
 // Every device goes when it is not wanted any more, and leaves nothing.
-func TestDevicesThatWereAskedForGo(t *testing.T) {
+func TestDevices_RequestedAreRemoved(t *testing.T) {
 	with := machines()["devices"]
 	text, err := Build(with)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDevicesThatCannotBeAddedAreRefused(t *testing.T) {
+func TestDevicesXML_RefusesUnsupportedDevices(t *testing.T) {
 	for text, want := range map[string]string{
 		`<sound model='ac97'/><input type="tablet" bus="usb"/>`:                                                       "",
 		`<!-- why --> <panic model='isa'><address type='isa' iobase='0x505'/></panic>`:                                "",
@@ -37,7 +37,7 @@ func TestDevicesThatCannotBeAddedAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnotherTextReplacesItsOwnDevicesOnly(t *testing.T) {
+func TestDevicesXML_ChangeReplacesOnlyOwnDevices(t *testing.T) {
 	m := machines()["smallest"]
 	m.DevicesXML = `<sound model="ac97"/><input type="keyboard" bus="virtio"/>`
 	text, err := Build(m)
@@ -59,7 +59,7 @@ func TestAnotherTextReplacesItsOwnDevicesOnly(t *testing.T) {
 	}
 }
 
-func TestADeviceThatIsGoneIsDriftAndComesBack(t *testing.T) {
+func TestDevicesXML_MissingDeviceIsDrift(t *testing.T) {
 	m := machines()["devices"]
 	text, err := Build(m)
 	if err != nil {

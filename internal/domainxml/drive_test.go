@@ -41,7 +41,7 @@ func bootRoot(medium volume.Volume) Machine {
 	return m
 }
 
-func TestAMediumIsLostAndInserted(t *testing.T) {
+func TestDrive_MediumIsEjectedAndInserted(t *testing.T) {
 	full, empty := build(t, withSeed(seed("seed", "g1"))), build(t, withSeed(volume.Volume{}))
 	// As libvirt 9.0 has it after an eject.
 	emptied := strings.Replace(full, `<source file="/pools/ssd/seed">`, `<source index="2">`, 1)
@@ -131,7 +131,7 @@ func TestAMediumIsLostAndInserted(t *testing.T) {
 	}
 }
 
-func TestDriveChangesNothingButTheMedium(t *testing.T) {
+func TestDrive_ChangesOnlyMedium(t *testing.T) {
 	live := strings.Replace(build(t, withSeed(seed("seed", "g1"))), `<alias name="ua-disk-seed">`,
 		`<shareable></shareable><boot order="3"></boot><alias name="ua-disk-seed">`, 1)
 	empty, ok, err := Drive(live, "seed", volume.Volume{})
@@ -164,7 +164,7 @@ func TestDriveChangesNothingButTheMedium(t *testing.T) {
 }
 
 // In a drive, what a pool calls a volume is another medium than the file: it is changed once and not named a pool again.
-func TestAMediumThatNamesAPoolIsChanged(t *testing.T) {
+func TestDrive_MediumInPoolIsChanged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='cdrom'>` +
 		`<driver name='qemu' type='raw'/><source pool='ssd' volume='seed'/><target dev='hda' bus='ide'/></disk></devices></domain>`
 	want := Machine{Disks: map[string]Disk{"hda": {Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}}}
@@ -178,7 +178,7 @@ func TestAMediumThatNamesAPoolIsChanged(t *testing.T) {
 }
 
 // libvirt refuses copy_on_read for a drive, and what was asked for is still read back.
-func TestADriveDoesNotCopyWhatItReads(t *testing.T) {
+func TestDrive_NoCopyOnRead(t *testing.T) {
 	want := withSeed(overlay())
 	text := build(t, want)
 	if strings.Contains(text, "copy_on_read") {
@@ -194,7 +194,7 @@ func TestADriveDoesNotCopyWhatItReads(t *testing.T) {
 }
 
 // What a machine is about to be given is not in its drive, whatever the guest sees there: the next apply has to ask again.
-func TestCompareLeavesAnEnteringMediumOut(t *testing.T) {
+func TestCompare_TentativeMediumIsIgnored(t *testing.T) {
 	is, err := Parse(build(t, withSeed(seed("seed", "g1")).Entering([]string{"seed"})))
 	is = is.Entered()
 	if err == nil {
@@ -205,7 +205,7 @@ func TestCompareLeavesAnEnteringMediumOut(t *testing.T) {
 	}
 }
 
-func TestADriveIsAReaderAndNeverBootedFromUnasked(t *testing.T) {
+func TestDrive_ReadOnlyAndNotBootableByDefault(t *testing.T) {
 	m := withSeed(iscsi(volume.WriteExclusive, false))
 	m.Boot = nil
 	m.Disks = map[string]Disk{"a": m.Disks["seed"], "b": m.Disks["data"]}
@@ -230,7 +230,7 @@ func TestADriveIsAReaderAndNeverBootedFromUnasked(t *testing.T) {
 
 // The drives of a domain made by hand: one with a medium is a disk, as long as nothing was changed; and what is not asked
 // for is left alone.
-func TestDrivesMadeByHand(t *testing.T) {
+func TestDrive_UnmanagedDrives(t *testing.T) {
 	const tools = `<disk type='file' device='cdrom'><source file='/images/tools.iso'/><target dev='sda' bus='sata'/><readonly/></disk>`
 	ours := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
 	if is, err := Parse(ours); err != nil || len(is.Disks) == 0 || is.Disks["sda"].Device == CDROM {
@@ -289,7 +289,7 @@ func TestDrivesMadeByHand(t *testing.T) {
 }
 
 // What a machine made by hand has is known, of whatever kind it is.
-func TestDevicesMadeByHandAreRead(t *testing.T) {
+func TestDevices_UnmanagedAreRead(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices>
 		<disk type='file' device='floppy'><driver name='qemu' type='raw'/><source file='/a.img'/><target dev='fda' bus='fdc'/></disk>
 		<disk type='file' device='floppy'><driver name='qemu' type='raw'/><target dev='fdb' bus='fdc'/></disk>
@@ -337,7 +337,7 @@ func TestDevicesMadeByHandAreRead(t *testing.T) {
 	}
 }
 
-func TestOnlySomeDevicesCanBePluggedIn(t *testing.T) {
+func TestPlug_SupportedDevices(t *testing.T) {
 	want := machines()["devices-pc"]
 	bare := want
 	bare.Disks = nil

@@ -12,7 +12,7 @@ func protected(version int64, password string) Machine {
 	return m
 }
 
-func TestAPasswordIsSetWhenItsVersionChangesAndKeptOtherwise(t *testing.T) {
+func TestGraphics_PasswordFollowsItsVersion(t *testing.T) {
 	text, err := Build(protected(1, "first"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestAPasswordIsSetWhenItsVersionChangesAndKeptOtherwise(t *testing.T) {
 	}
 }
 
-func TestAPasswordThatIsGoneIsDrift(t *testing.T) {
+func TestGraphics_MissingPasswordIsDrift(t *testing.T) {
 	text, err := Build(protected(1, "first"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAPasswordThatIsGoneIsDrift(t *testing.T) {
 	}
 }
 
-func TestOnlyARunningDisplayThatAsksForAPasswordIsGivenAnother(t *testing.T) {
+func TestGraphics_PasswordOfRunningDisplay(t *testing.T) {
 	text, err := Build(protected(1, "first"))
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func nic(kind, source, mac, key, more string) string {
 
 const firstMAC, secondMAC = "52:54:00:00:00:01", "52:54:00:00:00:02"
 
-func TestWiringDoesAsLittleAsItTakes(t *testing.T) {
+func TestInterface_MinimalChange(t *testing.T) {
 	lan := Interface{Network: "default", Model: "virtio", MAC: firstMAC}
 	with := func(change func(*Interface)) Interface {
 		i := lan
@@ -137,7 +137,7 @@ func keysOf(wires []Wire) string {
 	return strings.Join(keys, " ")
 }
 
-func TestAChangedInterfaceStaysTheSameDevice(t *testing.T) {
+func TestInterface_ChangeKeepsDevice(t *testing.T) {
 	live := wired(nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", ""))
 	todo, err := WiringOf(live, Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
 	if err != nil || len(todo.Change) != 1 {
@@ -153,7 +153,7 @@ func TestAChangedInterfaceStaysTheSameDevice(t *testing.T) {
 	}
 }
 
-func TestAnInterfaceIsPluggedWhereItIsStoredUnlessThatIsTaken(t *testing.T) {
+func TestInterface_PluggedAtStoredAddressIfFree(t *testing.T) {
 	stored := wired(nic("bridge", "bridge='br0'", firstMAC, "lan", "<boot order='1'/>"))
 	free, err := PlugInterface(stored, wired(), "lan")
 	if err != nil || !strings.Contains(free, "<address") || strings.Contains(free, "<boot") {
@@ -165,7 +165,7 @@ func TestAnInterfaceIsPluggedWhereItIsStoredUnlessThatIsTaken(t *testing.T) {
 	}
 }
 
-func TestAnInterfaceIsInsertedWithoutMovingOthers(t *testing.T) {
+func TestInterface_InsertKeepsOthers(t *testing.T) {
 	stored := wired(
 		nic("bridge", "bridge='br0'", firstMAC, "web", ""), nic("ethernet", "dev='x'", "52:54:00:00:00:09", "", ""),
 		nic("bridge", "bridge='br1'", secondMAC, "", ""))
@@ -199,7 +199,7 @@ func TestAnInterfaceIsInsertedWithoutMovingOthers(t *testing.T) {
 	}
 }
 
-func TestARunningDomainsInterfacesShowAsDrift(t *testing.T) {
+func TestInterface_LiveChangesAreDrift(t *testing.T) {
 	lan := Interface{Network: "default", Model: "virtio", MAC: firstMAC}
 	byHand := Interface{Bridge: "br0", Model: "virtio", MAC: secondMAC}
 	down, booting := lan, lan
@@ -230,7 +230,7 @@ func TestARunningDomainsInterfacesShowAsDrift(t *testing.T) {
 	}
 }
 
-func TestWhatANetworkMayGiveByItselfGoesAtTheNextStart(t *testing.T) {
+func TestInterface_NetworkDefaultsNeedRestart(t *testing.T) {
 	tagged := Interface{Network: "ovs", VLAN: &VLAN{Tags: []uint{10}}}
 	for name, c := range map[string]struct {
 		was, want Interface

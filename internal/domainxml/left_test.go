@@ -7,7 +7,7 @@ import (
 
 // An attribute that is taken out takes the one device with it that it describes, whatever a machine made by hand has beside that,
 // however often that is done.
-func TestOnlyTheDeviceThatAnAttributeDescribesGoes(t *testing.T) {
+func TestUpdate_RemovesOnlyDescribedDevice(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>131072</memory><devices>
 		<serial type='pty'><target port='0'/></serial><serial type='file'><source path='/second'/><target port='1'/></serial>
 		<console type='pty'><target type='serial' port='0'/></console>

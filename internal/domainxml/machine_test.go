@@ -150,7 +150,7 @@ func machines() map[string]Machine {
 	}
 }
 
-func TestBuildGivesTheExpectedXML(t *testing.T) {
+func TestBuild_Golden(t *testing.T) {
 	for name, m := range machines() {
 		t.Run(name, func(t *testing.T) {
 			got, err := Build(m)
@@ -174,7 +174,7 @@ func TestBuildGivesTheExpectedXML(t *testing.T) {
 	}
 }
 
-func TestParseReadsBackWhatBuildWrote(t *testing.T) {
+func TestParse_ReadsBackBuild(t *testing.T) {
 	for name, m := range machines() {
 		t.Run(name, func(t *testing.T) {
 			text, err := Build(m)
@@ -192,7 +192,7 @@ func TestParseReadsBackWhatBuildWrote(t *testing.T) {
 	}
 }
 
-func TestUpdateToTheSameChangesNothing(t *testing.T) {
+func TestUpdate_SameIsNoChange(t *testing.T) {
 	for name, m := range machines() {
 		t.Run(name, func(t *testing.T) {
 			text, err := Build(m)
@@ -220,7 +220,7 @@ func stored(t *testing.T) string {
 	return string(text)
 }
 
-func TestUpdateKeepsWhatItDoesNotModel(t *testing.T) {
+func TestUpdate_KeepsUnmodeledElements(t *testing.T) {
 	m, err := Parse(stored(t))
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestUpdateKeepsWhatItDoesNotModel(t *testing.T) {
 	}
 }
 
-func TestUpdateOfAVolumeKeepsTheDevice(t *testing.T) {
+func TestUpdate_VolumeKeepsDevice(t *testing.T) {
 	m, err := Parse(stored(t))
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func TestUpdateOfAVolumeKeepsTheDevice(t *testing.T) {
 	}
 }
 
-func TestUpdateOfHostsAloneIsNoChangeForTheGuest(t *testing.T) {
+func TestUpdate_StorageHostsAreNoGuestChange(t *testing.T) {
 	m := machines()["direct-boot"]
 	text, err := Build(m)
 	if err != nil {
@@ -294,7 +294,7 @@ func TestUpdateOfHostsAloneIsNoChangeForTheGuest(t *testing.T) {
 	}
 }
 
-func TestParseBelievesTheDeviceOverTheMark(t *testing.T) {
+func TestParse_DeviceOverridesMetadata(t *testing.T) {
 	text, err := Build(machines()["direct-boot"])
 	if err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestParseBelievesTheDeviceOverTheMark(t *testing.T) {
 	}
 }
 
-func TestTargetNamesGoOnAfterZ(t *testing.T) {
+func TestTarget_NamesAfterZ(t *testing.T) {
 	for n, want := range map[int]string{0: "a", 25: "z", 26: "aa", 27: "ab", 701: "zz", 702: "aaa"} {
 		if got := letters(n); got != want {
 			t.Errorf("letters(%d) = %s, want %s", n, got, want)
@@ -317,7 +317,7 @@ func TestTargetNamesGoOnAfterZ(t *testing.T) {
 	}
 }
 
-func TestSameTypeResolvesAliases(t *testing.T) {
+func TestSameMachineType_ResolvesAliases(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -359,7 +359,7 @@ func FuzzUpdatedDomainsStayReadable(f *testing.F) {
 }
 
 // Some hosts have aliases that don't show in what they stand for, as Ubuntu has ubuntu.
-func TestAnAliasIsReadAsItWasAskedFor(t *testing.T) {
+func TestParse_KeepsRequestedMachineAlias(t *testing.T) {
 	const full = "pc-i440fx-jammy"
 	m := small()
 	m.Type, m.Mark.Phase = "ubuntu", Creating

@@ -8,7 +8,7 @@ import (
 )
 
 // What is stored and what runs are told apart in the words of the configuration, and where the running one is to be seen.
-func TestCompareTellsWhatWaitsForTheNextStart(t *testing.T) {
+func TestCompare_PendingChanges(t *testing.T) {
 	mark := Mark{Phase: Ready}
 	const live = `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu><devices>` +
 		`<serial type='pty'><source path='/dev/pts/3'/><target port='0'/></serial>` +
@@ -42,7 +42,7 @@ func TestCompareTellsWhatWaitsForTheNextStart(t *testing.T) {
 }
 
 // What somebody has changed in the running domain alone is drift, which waits for no start.
-func TestDriftIsNotPending(t *testing.T) {
+func TestCompare_DriftIsNotPending(t *testing.T) {
 	stored := Machine{
 		Mark: Mark{Phase: Ready}, Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
 			"drive": {Device: CDROM, Bus: "ide", Volume: local("seed", "g1")},
@@ -64,7 +64,7 @@ func TestDriftIsNotPending(t *testing.T) {
 }
 
 // A size that nobody says is no zero.
-func TestWhatNobodySaysOfASizeStays(t *testing.T) {
+func TestCompare_UnsetSizeStays(t *testing.T) {
 	is := Machine{VCPUs: 2, MaxVCPUs: 4, Memory: 131072, MaxMemory: 262144}
 	if got := (Machine{MaxVCPUs: 8}).SizedAs(is); got.VCPUs != 2 || got.MaxVCPUs != 4 || got.Memory != 131072 || got.MaxMemory != 262144 {
 		t.Errorf("it is to have %+v", got)
@@ -75,7 +75,7 @@ func TestWhatNobodySaysOfASizeStays(t *testing.T) {
 }
 
 // A stored definition has no terminals yet, and a display whose port is not chosen is nowhere.
-func TestWhatDoesNotRunHasNoEndpoints(t *testing.T) {
+func TestEndpoints_StoppedDomainHasNone(t *testing.T) {
 	d, err := Unmarshal(build(t, Machine{Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}}))
 	if err != nil {
 		t.Fatal(err)

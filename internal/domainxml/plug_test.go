@@ -41,7 +41,7 @@ func build(t *testing.T, m Machine) string {
 	return text
 }
 
-func TestLosesAndGains(t *testing.T) {
+func TestDiff_Disks(t *testing.T) {
 	live := build(t, running())
 	for name, c := range map[string]struct {
 		change       func(m *Machine)
@@ -112,7 +112,7 @@ func TestLosesAndGains(t *testing.T) {
 }
 
 // While a domain with an ephemeral disk runs, libvirt 9.0 has an image over it.
-func TestAnEphemeralDiskIsItselfWhileItRuns(t *testing.T) {
+func TestDiff_RunningEphemeralDiskIsUnchanged(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", Ephemeral: true}
 	const source, end = `<source file="/pools/ssd/data"></source>`, "\n      <backingStore></backingStore>"
@@ -134,7 +134,7 @@ func TestAnEphemeralDiskIsItselfWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestNoSCSIDiskWithoutAController(t *testing.T) {
+func TestPlug_SCSIDiskNeedsController(t *testing.T) {
 	without := running()
 	delete(without.Disks, "log")
 	if gains, err := Gains(build(t, without), running()); err != nil || len(gains) != 0 {
@@ -142,7 +142,7 @@ func TestNoSCSIDiskWithoutAController(t *testing.T) {
 	}
 }
 
-func TestWhatIsBootedFromStays(t *testing.T) {
+func TestPlug_BootDeviceStays(t *testing.T) {
 	m := running()
 	m.Boot = nil
 	live := build(t, m)
@@ -160,7 +160,7 @@ func TestWhatIsBootedFromStays(t *testing.T) {
 	}
 }
 
-func TestPlugTakesTheStoredDeviceWithoutItsOrder(t *testing.T) {
+func TestPlug_StoredDeviceWithoutBootOrder(t *testing.T) {
 	m := running()
 	m.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "virtio", BootOrder: 1}
 	device, err := Plug(build(t, m), build(t, running()), "new")
@@ -176,7 +176,7 @@ func TestPlugTakesTheStoredDeviceWithoutItsOrder(t *testing.T) {
 }
 
 // A drive that was taken out of the stored definition stays in the running domain, where its target is taken until then.
-func TestPlugNamesATargetThatIsTakenAnew(t *testing.T) {
+func TestPlug_RenamesUsedTarget(t *testing.T) {
 	before, after := running(), running()
 	before.Disks["seed"] = Disk{Device: CDROM, Bus: "scsi"}
 	after.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "scsi"}
@@ -194,7 +194,7 @@ func TestPlugNamesATargetThatIsTakenAnew(t *testing.T) {
 	}
 }
 
-func TestLiveMarkNotesOnlyWhatIsPluggedIn(t *testing.T) {
+func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}
 	want.Disks["log"] = Disk{Volume: local("log", "g9"), Device: Fixed, Bus: "scsi"}
@@ -256,7 +256,7 @@ func TestJournal(t *testing.T) {
 }
 
 // What nobody has looked after yet is there for others, and not for the machine's own next update.
-func TestADiskThatIsEnteringIsOnlySeenByOthers(t *testing.T) {
+func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	m := machines()["many-disks"]
 	text, err := Build(m.Entering([]string{"c-lib"}))
 	if err != nil {
@@ -281,7 +281,7 @@ func TestADiskThatIsEnteringIsOnlySeenByOthers(t *testing.T) {
 }
 
 // A domain that was made by hand and imported keeps what it runs with: a volume of a pool may be the file that is wanted.
-func TestADiskThatNamesAPoolIsNotUnplugged(t *testing.T) {
+func TestPlug_DiskInPoolIsNotUnplugged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='disk'>` +
 		`<driver name='qemu' type='qcow2'/><source pool='ssd' volume='data'/><target dev='vda' bus='virtio'/></disk></devices>` +
 		`<os><kernel>/k</kernel></os></domain>`
@@ -297,7 +297,7 @@ func TestADiskThatNamesAPoolIsNotUnplugged(t *testing.T) {
 }
 
 // A machine that boots from a disk keeps that until its next start, whatever it is to have by then: what is larger is the other one.
-func TestOnlyWhatTheGuestHasGrows(t *testing.T) {
+func TestGrow_OnlyAttachedDisks(t *testing.T) {
 	live := machines()["direct-boot"]
 	for name, c := range map[string]struct {
 		name string
@@ -316,7 +316,7 @@ func TestOnlyWhatTheGuestHasGrows(t *testing.T) {
 }
 
 // A floppy drive that was made by hand lets its guest write; libvirt changes that with the drive only.
-func TestNoMediumGoesIntoADriveThatWrites(t *testing.T) {
+func TestDrive_NoMediumInWritableDrive(t *testing.T) {
 	want := Machine{Disks: map[string]Disk{"fda": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"}}}
 	for more, inserted := range map[string][]string{"": nil, "<readonly/>": {"fda"}} {
 		live := "<domain><devices><disk type='file' device='floppy'><target dev='fda' bus='fdc'/>" + more + "</disk></devices></domain>"
@@ -327,7 +327,7 @@ func TestNoMediumGoesIntoADriveThatWrites(t *testing.T) {
 	}
 }
 
-func TestAGuestThatDoesNotFollowItsBalloonNeedsNoStart(t *testing.T) {
+func TestCompare_BalloonTargetIsNotPending(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, liveMax, want, wantMax uint
 		same                         bool

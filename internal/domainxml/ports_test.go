@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPortsComeAndOnlyFreeOnesGo(t *testing.T) {
+func TestPorts_OnlyFreeOnesAreRemoved(t *testing.T) {
 	q35 := small()
 	q35.Type = "q35"
 	asked := func(n uint) Machine {

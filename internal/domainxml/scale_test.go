@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestARunningMachineIsScaledWithinItsMaximum(t *testing.T) {
+func TestScale_WithinMaximum(t *testing.T) {
 	const balloon = "<memballoon model='virtio'/>"
 	for _, c := range []struct {
 		name, device  string
@@ -31,7 +31,7 @@ func TestARunningMachineIsScaledWithinItsMaximum(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatDoesNotWaitForTheNextStartIsDrift(t *testing.T) {
+func TestScale_PendingIsNotDrift(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		stored, live  Machine
@@ -57,7 +57,7 @@ func TestOnlyWhatDoesNotWaitForTheNextStartIsDrift(t *testing.T) {
 	}
 }
 
-func TestNamesThatSomebodyGaveTheRunningDomainAreDrift(t *testing.T) {
+func TestCompare_LiveTitleIsDrift(t *testing.T) {
 	is, live := small(), small()
 	is.Title, live.Title, live.Description = "mine", "", "theirs"
 	if err := is.Compare(build(t, live)); err != nil {

@@ -17,7 +17,7 @@ func one(d Disk) Machine {
 	return m
 }
 
-func TestUsualTuning(t *testing.T) {
+func TestTuning_Defaults(t *testing.T) {
 	file := seed("data", "g1")
 	shared := file
 	shared.Images = []volume.Image{file.Images[0]}
@@ -45,7 +45,7 @@ func TestUsualTuning(t *testing.T) {
 }
 
 // What somebody else has changed is read, also where nothing was asked for.
-func TestTuningThatWasChangedByHandIsRead(t *testing.T) {
+func TestTuning_ManualChangesAreRead(t *testing.T) {
 	asked := Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", Tuning: Tuning{Cache: "none"}}
 	silent := Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestTuningThatWasChangedByHandIsRead(t *testing.T) {
 }
 
 // Nothing of a device's tuning can change while it runs, and none of it is a reason to unplug it.
-func TestOtherTuningWaitsForTheNextStart(t *testing.T) {
+func TestTuning_ChangesNeedRestart(t *testing.T) {
 	plain := Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
 	for name, change := range map[string]func(d *Disk){
 		"serial":              func(d *Disk) { d.Serial = "one" },
@@ -118,7 +118,7 @@ func TestOtherTuningWaitsForTheNextStart(t *testing.T) {
 }
 
 // A read-only device keeps the access mode of its volume: nobody else is to have what only this machine may.
-func TestAReadOnlyDeviceKeepsItsAccessMode(t *testing.T) {
+func TestTuning_ReadOnlyKeepsAccessMode(t *testing.T) {
 	for _, mode := range []volume.AccessMode{volume.WriteExclusive, volume.WriteShared, volume.ReadShared} {
 		want := one(Disk{Volume: iscsi(mode, false), Device: Fixed, Bus: "virtio", ReadOnly: true})
 		text := build(t, want)
@@ -140,7 +140,7 @@ func TestAReadOnlyDeviceKeepsItsAccessMode(t *testing.T) {
 	}
 }
 
-func TestIOThreads(t *testing.T) {
+func TestTuning_IOThreads(t *testing.T) {
 	with := func(n uint) Disk {
 		return Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", Tuning: Tuning{IOThread: n}}
 	}
@@ -167,7 +167,7 @@ func TestIOThreads(t *testing.T) {
 }
 
 // A device made by hand has what libvirt chose, and keeps it.
-func TestADiskMadeByHandKeepsItsTuning(t *testing.T) {
+func TestTuning_UnmanagedDiskKeepsItsOwn(t *testing.T) {
 	text := strings.Replace(stored(t), ` phase="ready"`, "", 1)
 	m, err := Parse(text)
 	if err != nil {
@@ -199,7 +199,7 @@ func TestADiskMadeByHandKeepsItsTuning(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreAskedFor(t *testing.T) {
+func TestTarget_Requested(t *testing.T) {
 	disk := func(name, bus, target string) Disk {
 		return Disk{Volume: local(name, ""), Device: Fixed, Bus: bus, Target: target}
 	}
@@ -236,7 +236,7 @@ func TestTargetsThatAreAskedFor(t *testing.T) {
 }
 
 // A disk that comes first in the map changes nothing of the others.
-func TestADiskInFrontLeavesTheOthersAlone(t *testing.T) {
+func TestTarget_StableOnInsert(t *testing.T) {
 	m := running()
 	before, err := Unmarshal(build(t, m))
 	if err != nil {

@@ -19,7 +19,7 @@ const newer = `<domain type='qemu' xmlns:our='https://example.org/our'><name>the
 	<graphics type='vnc' port='-1' autoport='yes' tint='red'><listen type='address' address='127.0.0.1'/></graphics>
 	<teleporter model='tx'/></devices></domain>`
 
-func TestWhatIsNotKnownStays(t *testing.T) {
+func TestPreserve_UnknownElements(t *testing.T) {
 	m, err := Parse(newer)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestWhatIsNotKnownStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsNamed(t *testing.T) {
+func TestUnsupported_NamesUnknownElements(t *testing.T) {
 	names, err := Unmodelled(newer)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestWhatIsNotKnownIsNamed(t *testing.T) {
 }
 
 // What libvirt writes today is known.
-func TestNothingIsMissedInWhatIsKnown(t *testing.T) {
+func TestUnsupported_NothingKnownIsNamed(t *testing.T) {
 	d, err := Unmarshal(stored(t))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestNothingIsMissedInWhatIsKnown(t *testing.T) {
 }
 
 // Pieces are of one device each, which is not always in the same place nor the only one.
-func TestWhatIsNotKnownStaysWithItsOwn(t *testing.T) {
+func TestPreserve_StaysWithItsDevice(t *testing.T) {
 	const (
 		place = `<address type='drive' controller='0' bus='0' target='0' unit='0'/>`
 		cdrom = `<disk type='file' device='cdrom' lid='open'><source file='/iso'/><target dev='sda' bus='sata'/><readonly/>` + place + `</disk>`
@@ -185,7 +185,7 @@ func stays(t *testing.T, devices string, change func(*Machine), is []string, gon
 	}
 }
 
-func TestWhatLibvirtCantReadIsNotWellFormed(t *testing.T) {
+func TestPreserve_MalformedXML(t *testing.T) {
 	for text, want := range map[string]bool{
 		`<a b='1' c='1'/>`: true, `<a xmlns:o='u' b='1' o:b='1'/>`: true, `<a b='1' b='1'/>`: false,
 		`<a xmlns:o='u' xmlns:p='u' o:b='1' p:b='1'/>`: false, `<a><b></a>`: false, `<a>`: false,

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestUnmodelledNamesWhatHasNoWords(t *testing.T) {
+func TestUnsupported_NamesElementsWithoutAttribute(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		want []string

@@ -110,7 +110,7 @@ func deviceOf(t *testing.T, i volume.Image) (libvirtxml.DomainDisk, string) {
 	return read, strings.Join(lines, "")
 }
 
-func TestEachImageHasItsSource(t *testing.T) {
+func TestVolume_SourceOfEachImage(t *testing.T) {
 	for name, c := range images() {
 		t.Run(name, func(t *testing.T) {
 			_, text := deviceOf(t, c.image)
@@ -122,7 +122,7 @@ func TestEachImageHasItsSource(t *testing.T) {
 	}
 }
 
-func TestEachImageIsReadBack(t *testing.T) {
+func TestVolume_EachImageIsReadBack(t *testing.T) {
 	for name, c := range images() {
 		for _, mode := range []volume.AccessMode{volume.WriteExclusive, volume.WriteShared, volume.ReadShared} {
 			t.Run(name+" "+string(mode), func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestEachImageIsReadBack(t *testing.T) {
 	}
 }
 
-func TestEachImageIsReadBackFromBelowAnOverlay(t *testing.T) {
+func TestVolume_ImageBelowOverlayIsReadBack(t *testing.T) {
 	top := volume.Image{Type: "file", Format: "qcow2", Name: "/pools/ssd/web.qcow2", AccessMode: volume.WriteExclusive}
 	for name, c := range images() {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestEachImageIsReadBackFromBelowAnOverlay(t *testing.T) {
 	}
 }
 
-func TestAccessModesInTheDevice(t *testing.T) {
+func TestVolume_AccessModes(t *testing.T) {
 	for name, c := range map[string]struct {
 		image               volume.Image
 		mode                volume.AccessMode
@@ -179,7 +179,7 @@ func TestAccessModesInTheDevice(t *testing.T) {
 	}
 }
 
-func TestADeviceThatBecomesWriteSharedLosesItsCache(t *testing.T) {
+func TestVolume_WriteSharedDropsCache(t *testing.T) {
 	d := libvirtxml.DomainDisk{Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: "raw", Cache: "writeback"}}
 	i := images()["file"].image
 	i.AccessMode = volume.WriteShared

@@ -134,7 +134,7 @@ func of(i volume.Image, binding string) volume.Image {
 	return i
 }
 
-func TestEnter(t *testing.T) {
+func TestAcquire(t *testing.T) {
 	exclusive, reader, writers := shared(volume.WriteExclusive, "a", "b"), shared(volume.ReadShared, "a", "b"), shared(volume.WriteShared, "a", "b")
 	local := image("/ssd/over", "o")
 	theirs := func(device string) host.Domain {
@@ -185,7 +185,7 @@ func TestEnter(t *testing.T) {
 
 func named(i volume.Image, name string) volume.Image { i.Name = name; return i }
 
-func TestEnterWaitsFor(t *testing.T) {
+func TestAcquire_WaitsFor(t *testing.T) {
 	exclusive := of(shared(volume.WriteExclusive, "a", "b"), "id/1")
 	for name, c := range map[string]struct{ before, after host.Domain }{
 		"a machine of its owner that lets go":    {live(user(t, "db", low, "me", "ready", exclusive)), host.Domain{UUID: low}},
@@ -219,7 +219,7 @@ func TestEnterWaitsFor(t *testing.T) {
 
 // Two running machines of one owner, which two states have, are published for the same storage. Neither lets go of it for
 // the other, as it would in one apply: one of them gives way, in time for the other one to see it.
-func TestOfTwoThatWaitForEachOtherOneGivesWay(t *testing.T) {
+func TestAcquire_DeadlockIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exclusive := shared(volume.WriteExclusive, "a", "b")
 		w := newWorld()
@@ -250,7 +250,7 @@ func TestOfTwoThatWaitForEachOtherOneGivesWay(t *testing.T) {
 	})
 }
 
-func TestOnlyAnExclusiveUseNeedsEveryHost(t *testing.T) {
+func TestAcquire_OnlyExclusiveNeedsEveryHost(t *testing.T) {
 	for mode, refused := range map[volume.AccessMode]bool{volume.WriteExclusive: true, volume.ReadShared: false, volume.WriteShared: false} {
 		w := newWorld()
 		w.down = "b"
@@ -270,7 +270,7 @@ func TestOnlyAnExclusiveUseNeedsEveryHost(t *testing.T) {
 }
 
 // Machines of different owners on two hosts want the same storage at once: never two of them run, and one does in the end.
-func TestOfManyThatWantTheSameOneRuns(t *testing.T) {
+func TestAcquire_ContentionHasOneWinner(t *testing.T) {
 	exclusive := shared(volume.WriteExclusive, "a", "b")
 	for round := range 25 {
 		w := newWorld()

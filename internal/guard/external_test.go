@@ -71,7 +71,7 @@ func TestExternal_PulledIsFree(t *testing.T) {
 }
 
 // What is below an overlay from when a machine was off is in use: its definition does not say so, its metadata do.
-func TestUsers_BelowAnOverlayFromWhenTheMachineWasOff(t *testing.T) {
+func TestUsers_BelowOverlayMadeWhileOff(t *testing.T) {
 	data := image("/ssd/data", "g")
 	d := machine(t, "prod", "virtio", 0, data)
 	d.Live = ""

@@ -114,7 +114,7 @@ func machineWith(t *testing.T, owner string, data domainxml.Disk) host.Domain {
 	return host.Domain{Name: m.Name, UUID: m.UUID, Stored: text, Live: text}
 }
 
-func TestLetGo(t *testing.T) {
+func TestDetach(t *testing.T) {
 	data := image("/ssd/data", "g")
 	off := func(d host.Domain) host.Domain { d.Live = ""; return d }
 	const id = "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0"
@@ -164,7 +164,7 @@ func TestLetGo(t *testing.T) {
 	}
 }
 
-func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
+func TestDetach_OneRefusalChangesNothing(t *testing.T) {
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared}
 	good := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}
 	bad := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 1, data)}}
@@ -175,7 +175,7 @@ func TestOneRefusalTouchesNothingAnywhere(t *testing.T) {
 }
 
 // What no call of libvirt's takes away is refused before anything is touched.
-func TestALogicalUnitThatIsPassedThroughIsRefused(t *testing.T) {
+func TestDetach_RefusesPassthroughUnit(t *testing.T) {
 	const iqn = "iqn.2025-01.io.example:a"
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: iqn + "/1", AccessMode: volume.ReadShared}
 	d := machine(t, "prod", "virtio", 0, data)
@@ -189,7 +189,7 @@ func TestALogicalUnitThatIsPassedThroughIsRefused(t *testing.T) {
 	}
 }
 
-func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
+func TestDetach_GuestRefusalKeepsDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
 	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
@@ -198,7 +198,7 @@ func TestAGuestThatHoldsOnKeepsItsStoredDefinition(t *testing.T) {
 }
 
 // A guest that does not acknowledge is gone on without in two applies, which the error says.
-func TestLetGo_DeafGuestHasWayOut(t *testing.T) {
+func TestDetach_UnresponsiveGuest(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &deafHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}}
 	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
@@ -236,7 +236,7 @@ func (h *deafHost) Detach(context.Context, string, string, func(string) (bool, e
 	return host.ErrHeld
 }
 
-func TestAGuestThatHasLockedItsTrayKeepsTheMedium(t *testing.T) {
+func TestDetach_LockedTrayKeepsMedium(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{drive(t, "prod", 0, data)}, stuck: true}
 	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
@@ -245,7 +245,7 @@ func TestAGuestThatHasLockedItsTrayKeepsTheMedium(t *testing.T) {
 	}
 }
 
-func TestAMediumIsAskedForBeforeAnythingGoes(t *testing.T) {
+func TestDetach_EjectsBeforeUnplug(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, data)}}
 	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)

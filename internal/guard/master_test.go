@@ -91,7 +91,7 @@ func TestAwaitQuiet(t *testing.T) {
 }
 
 // What nobody may write to needs the answer of the clone's own host alone.
-func TestAClonesMasterNeedsTheHostsThatMayWrite(t *testing.T) {
+func TestAwaitQuiet_NeedsWritersHosts(t *testing.T) {
 	for mode, want := range map[volume.AccessMode]map[string]bool{
 		volume.WriteExclusive: {"a": true, "b": true}, volume.WriteShared: {"a": true, "b": true}, volume.ReadShared: {"a": true, "b": false},
 	} {
@@ -108,7 +108,7 @@ func TestAClonesMasterNeedsTheHostsThatMayWrite(t *testing.T) {
 
 // A machine and a clone begin at once, on two hosts: the clone that comes of it was not written to meanwhile, and exactly
 // one of the two gives way.
-func TestOfAMachineAndACloneThatBeginAtOnceOneGivesWay(t *testing.T) {
+func TestAwaitQuiet_ConflictWithStartingMachine(t *testing.T) {
 	exclusive := shared(volume.WriteExclusive, "a", "b")
 	for round := range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func errOrDone(err error) string { return fmt.Sprint("ended with ", err) }
 
 // Machines with overlays of one disk go together, also those that were made when it was called write-exclusive below them. One that
 // writes to the disk goes with none of them.
-func TestEnter_OverlaysOfOneDisk(t *testing.T) {
+func TestAcquire_OverlaysOfOneDisk(t *testing.T) {
 	disk := image("/ssd/golden", "g")
 	w := newWorld()
 	w.set("a", user(t, "db", high, "x", "ready", image("/ssd/db", "d"), disk))

@@ -11,7 +11,7 @@ import (
 )
 
 // An apply has many resources on a host that swallows packets: they fail with the first, not one after the other.
-func TestAHostThatIsDownIsDialledOnceForAll(t *testing.T) {
+func TestAttempt_HostDownIsDialedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attempts
 		var dials atomic.Int32
@@ -46,7 +46,7 @@ func TestAHostThatIsDownIsDialledOnceForAll(t *testing.T) {
 }
 
 // A libvirtd that restarts refuses for a moment, and must be found as soon as it is there.
-func TestAHostThatRefusesAtOnceIsDialledAgainAtOnce(t *testing.T) {
+func TestAttempt_RefusalIsRetriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attempts
 		refused := errors.New("refused")
@@ -61,7 +61,7 @@ func TestAHostThatRefusesAtOnceIsDialledAgainAtOnce(t *testing.T) {
 	})
 }
 
-func TestOneWhoWaitsNoLongerLeavesTheDialToTheOthers(t *testing.T) {
+func TestAttempt_CanceledCallerLeavesDialToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attempts
 		hasty, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -18,7 +18,7 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &u)
 }
 
-func TestAccOnlyWhatIsNotThereIsNotFound(t *testing.T) {
+func TestAccConn_NotFound(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	asks := map[string]func() error{
@@ -49,7 +49,7 @@ func TestAccOnlyWhatIsNotThereIsNotFound(t *testing.T) {
 	}
 }
 
-func TestAccALibvirtdThatDiesDuringACallIsUnreachable(t *testing.T) {
+func TestAccConn_LibvirtdDiesDuringCall(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	if _, err := h.LookupByName(t.Context(), "nobody"); !errors.Is(err, host.ErrNotFound) {
@@ -79,7 +79,7 @@ func TestAccALibvirtdThatDiesDuringACallIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestAccAFrozenLibvirtdHoldsNobodyUp(t *testing.T) {
+func TestAccConn_FrozenLibvirtd(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	other, err := fleet(t, l).Host("host-b")
@@ -104,7 +104,7 @@ func TestAccAFrozenLibvirtdHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestAccManyCallsShareOneConnection(t *testing.T) {
+func TestAccConn_CallsShareOneConnection(t *testing.T) {
 	l := acctest.Lab(t)
 	awaitConnections(t, 0)
 	h, _ := hostA(t, l)
@@ -120,7 +120,7 @@ func TestAccManyCallsShareOneConnection(t *testing.T) {
 	awaitConnections(t, 1)
 }
 
-func TestAccCloseLeavesNothing(t *testing.T) {
+func TestAccConn_CloseLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	awaitConnections(t, 0)
 	f := host.NewFleet(map[string]host.Config{"a": {URI: l.Hosts["host-a"].URI}})
@@ -166,7 +166,7 @@ func working() (found []string) {
 	return found
 }
 
-func TestAccOneLibvirtdUnderTwoKeysIsRefused(t *testing.T) {
+func TestAccConn_OneLibvirtdUnderTwoKeys(t *testing.T) {
 	l := acctest.Lab(t)
 	uri := l.Hosts["host-a"].URI
 	f := host.NewFleet(map[string]host.Config{"one": {URI: uri}, "two": {URI: strings.Replace(uri, "qemu:", "qemu+unix:", 1)}})

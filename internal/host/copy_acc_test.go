@@ -31,7 +31,7 @@ func copier(t *testing.T, h *host.Host, dir string) string {
 	return id
 }
 
-func TestAccACopierEndsWithItsConnectionAndOnlyWithThat(t *testing.T) {
+func TestAccCopier_EndsWithItsConnection(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	id := copier(t, h, real.Dir)

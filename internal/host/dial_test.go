@@ -18,7 +18,7 @@ import (
 )
 
 // A host with modular daemons has the one for QEMU; where virtproxyd or libvirtd is alone, that is taken.
-func TestTheSocketIsTheFirstThatIsThere(t *testing.T) {
+func TestDial_FirstExistingSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "run") // a test's own folder has too long a name for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestTheSocketIsTheFirstThatIsThere(t *testing.T) {
 	}
 }
 
-func TestAPortWhereNobodyListensRefusesAtOnce(t *testing.T) {
+func TestDial_ClosedPortFailsAtOnce(t *testing.T) {
 	for _, uri := range []string{"qemu+tcp://127.0.0.1:1/system", "qemu://127.0.0.1:1/system"} {
 		if _, err := connect(t.Context(), parse(t, uri)); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("%s: %v", uri, err)
@@ -87,7 +87,7 @@ func tlsServer(t *testing.T, answer byte) (port, pkipath string) {
 	return port, "pkipath=" + url.QueryEscape(pkipath)
 }
 
-func TestTLSVerifiesTheServerUnlessItIsToldNotTo(t *testing.T) {
+func TestDial_TLSVerification(t *testing.T) {
 	port, pkipath := tlsServer(t, 1)
 	other := "pkipath=" + url.QueryEscape(t.TempDir())
 	for uri, want := range map[string]any{
@@ -118,7 +118,7 @@ func TestTLSVerifiesTheServerUnlessItIsToldNotTo(t *testing.T) {
 	}
 }
 
-func TestAServerThatSaysNoIsAnError(t *testing.T) {
+func TestDial_TLSRefusedByServer(t *testing.T) {
 	port, pkipath := tlsServer(t, 0)
 	_, err := connect(t.Context(), parse(t, "qemu+tls://127.0.0.1:"+port+"/system?"+pkipath))
 	if err == nil || !strings.Contains(err.Error(), "does not admit this client's certificate") {
@@ -126,7 +126,7 @@ func TestAServerThatSaysNoIsAnError(t *testing.T) {
 	}
 }
 
-func TestFilesOfTLSThatAreNoGoodAreErrors(t *testing.T) {
+func TestDial_InvalidTLSFiles(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"cacert.pem has no certificate in it": {"cacert.pem": "nothing"},
 		"clientcert.pem has no key":           {"clientcert.pem": "a certificate"},
@@ -145,7 +145,7 @@ func TestFilesOfTLSThatAreNoGoodAreErrors(t *testing.T) {
 	}
 }
 
-func TestAHostThatSaysNothingIsGivenUp(t *testing.T) {
+func TestDial_SilentHostTimesOut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
 	_, err := dial(ctx, asSSH(t, "exec sleep 60"), nil)

@@ -23,7 +23,7 @@ const someCapabilities = `<domainCapabilities>
   </devices>
 </domainCapabilities>`
 
-func TestDomainCapabilitiesAreReadFromLibvirtsXML(t *testing.T) {
+func TestDomainCapabilities_Parse(t *testing.T) {
 	var caps libvirtxml.DomainCaps
 	if err := caps.Unmarshal(someCapabilities); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestDomainCapabilitiesAreReadFromLibvirtsXML(t *testing.T) {
 	}
 }
 
-func TestWhatAHostCannotEmulateIsNamed(t *testing.T) {
+func TestDomainCapabilities_UnsupportedIsNamed(t *testing.T) {
 	caps := libvirtxml.Caps{
 		Host: libvirtxml.CapsHost{CPU: &libvirtxml.CapsHostCPU{Arch: "x86_64"}},
 		Guests: []libvirtxml.CapsGuest{{OSType: "hvm", Arch: libvirtxml.CapsGuestArch{

@@ -18,7 +18,7 @@ func lock(id string) string {
 	return fmt.Sprintf(`<domain type='qemu'><name>lock</name><uuid>%s</uuid><memory unit='MiB'>16</memory><os><type>hvm</type></os></domain>`, id)
 }
 
-func TestAccOnlyOneHoldsALock(t *testing.T) {
+func TestAccHold_OneHolder(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	release, err := h.Hold(t.Context(), lock(missing()))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestAccOnlyOneHoldsALock(t *testing.T) {
 }
 
 // libvirt has one code for many failures: only a name that is taken is a lock that somebody holds.
-func TestAccALockThatFailsForAnotherReasonIsNotTaken(t *testing.T) {
+func TestAccHold_OtherFailureIsNotHeld(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	id := uuid.NewString()
 	release, err := h.Hold(t.Context(), lock(id))
@@ -57,7 +57,7 @@ func TestAccALockThatFailsForAnotherReasonIsNotTaken(t *testing.T) {
 }
 
 // A crash of libvirtd makes it forget whose the domain was: it stays, and somebody has to end it.
-func TestAccALockSurvivesACrashOfLibvirtdAndCanBeEnded(t *testing.T) {
+func TestAccHold_SurvivesLibvirtdCrash(t *testing.T) {
 	h, daemon := hostA(t, acctest.Lab(t))
 	id := uuid.NewString()
 	release, err := h.Hold(t.Context(), lock(id))

@@ -22,7 +22,7 @@ func parse(t *testing.T, uri string) *url.URL {
 	return u
 }
 
-func TestWhatTheURISaysGoesToSSH(t *testing.T) {
+func TestSSH_ArgumentsFromURI(t *testing.T) {
 	for uri, want := range map[string][]string{
 		"qemu+ssh://node-a/system":                             {"--", "node-a"},
 		"qemu+ssh://root@node-a:2222/system":                   {"-l", "root", "-p", "2222", "--", "node-a"},
@@ -42,7 +42,7 @@ func TestWhatTheURISaysGoesToSSH(t *testing.T) {
 }
 
 // On the host whatever shell its user has reads the command first; then sh does.
-func TestTheHostTriesWhatItHas(t *testing.T) {
+func TestSSH_RemoteCommandTriesPrograms(t *testing.T) {
 	const system = "'/var/run/libvirt/virtqemud-sock' '/var/run/libvirt/libvirt-sock'"
 	netcat := func(name, sockets string) string {
 		return "n=" + name + "; for s in " + sockets + `; do [ -S "$s" ] && break; done; ` +
@@ -74,7 +74,7 @@ func asSSH(t *testing.T, script string) *url.URL {
 	return parse(t, "qemu+ssh://root@node-a/system?command="+url.QueryEscape(path))
 }
 
-func TestWhatSSHComplainsOfIsTheError(t *testing.T) {
+func TestSSH_StderrIsTheError(t *testing.T) {
 	h := &Host{Key: "a", uri: asSSH(t, `echo "a banner" >&2; echo "root@node-a: Permission denied (publickey)." >&2; exit 255`)}
 	_, err := h.LookupByName(t.Context(), "web")
 	if !unreachable(err) || errors.Is(err, ErrNotFound) {
@@ -89,7 +89,7 @@ func TestWhatSSHComplainsOfIsTheError(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastWordsAreTold(t *testing.T) {
+func TestSSH_LongStderrIsCut(t *testing.T) {
 	var said tail
 	for range 1000 {
 		_, _ = said.Write([]byte("debug1: something\r\n"))

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-func TestAccWaitStoppedSeesTheEnd(t *testing.T) {
+func TestAccWaitStopped_SeesTheEnd(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	id, neighbour := run(t, l, h, "web"), run(t, l, h, "neighbour")
@@ -33,7 +33,7 @@ func TestAccWaitStoppedSeesTheEnd(t *testing.T) {
 	}
 }
 
-func TestAccWaitStoppedOutlivesLibvirtd(t *testing.T) {
+func TestAccWaitStopped_SurvivesLibvirtdRestart(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	id := run(t, l, h, "web")
@@ -52,7 +52,7 @@ func TestAccWaitStoppedOutlivesLibvirtd(t *testing.T) {
 	}
 }
 
-func TestAccWaitStoppedSaysThatNobodyAnswered(t *testing.T) {
+func TestAccWaitStopped_ReportsUnreachable(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	if err := real.Kill(t.Context()); err != nil {
@@ -137,7 +137,7 @@ func TestAccStop(t *testing.T) {
 	}
 }
 
-func TestAccStopGoesOnWhenLibvirtdRestarts(t *testing.T) {
+func TestAccStop_ContinuesAfterLibvirtdRestart(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	id := run(t, l, h, "deaf")

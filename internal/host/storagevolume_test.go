@@ -75,7 +75,7 @@ func (d *daemon) connected(t *testing.T) *Host {
 }
 
 // Who has been told that a deletion was given up may make another volume of that name.
-func TestAVolumeIsLeftAloneOnceItsCallerHasGoneOn(t *testing.T) {
+func TestStorageVolume_UntouchedAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	returned, closed := make(chan struct{}), make(chan struct{})
 	d := volumeDaemon()

@@ -35,7 +35,7 @@ func reached(t *testing.T, uri string) (h *host.Host, hangUp func()) {
 	return acctest.Must(f.Host("host-d"))(t), f.Close
 }
 
-func TestAccEveryTransportCarriesCallsEventsAndData(t *testing.T) {
+func TestAccTransport_CallsEventsAndData(t *testing.T) {
 	r := remote(t)
 	command := withSSH(t, r)
 	for name, uri := range map[string]string{
@@ -94,7 +94,7 @@ func awaitEvent(t *testing.T, r *lab.Host, h *host.Host, id string) {
 	}
 }
 
-func TestAccWhoIsNotTrustedGetsNowhere(t *testing.T) {
+func TestAccTransport_RefusesUntrustedClients(t *testing.T) {
 	r := remote(t)
 	command := withSSH(t, r)
 	swapped := filepath.Join(t.TempDir(), "known hosts")
@@ -129,7 +129,7 @@ func TestAccWhoIsNotTrustedGetsNowhere(t *testing.T) {
 	awaitSSH(t, 0)
 }
 
-func TestAccALibvirtdThatRestartsIsDialledAgain(t *testing.T) {
+func TestAccTransport_RedialsRestartedLibvirtd(t *testing.T) {
 	r := remote(t)
 	withSSH(t, r)
 	h, _ := reached(t, "qemu+ssh://host-d/system")

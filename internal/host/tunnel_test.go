@@ -26,7 +26,7 @@ func through(t *testing.T, script string) *tunnel {
 	return tunnel
 }
 
-func TestATunnelIsAConnection(t *testing.T) {
+func TestTunnel_IsAConnection(t *testing.T) {
 	c := through(t, "exec cat")
 	answer := make([]byte, 4)
 	if _, err := c.Write([]byte("ping")); err != nil {
@@ -63,7 +63,7 @@ func TestATunnelIsAConnection(t *testing.T) {
 }
 
 // The other end may be gone without a word: then ssh does not end by itself.
-func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
+func TestTunnel_KillsProgram(t *testing.T) {
 	c := through(t, "trap '' TERM HUP; exec sleep 60")
 	_ = c.Close()
 	<-c.ended
@@ -73,7 +73,7 @@ func TestAProgramThatDoesNotEndIsEnded(t *testing.T) {
 }
 
 // Ctrl-C goes to all programs of the terminal, and Terraform still needs its connections then.
-func TestATunnelIsNotOfTheTerminal(t *testing.T) {
+func TestTunnel_OwnProcessGroup(t *testing.T) {
 	c := through(t, "exec cat")
 	group, err := syscall.Getpgid(c.cmd.Process.Pid)
 	if own := syscall.Getpgrp(); err != nil || group == own {
@@ -81,7 +81,7 @@ func TestATunnelIsNotOfTheTerminal(t *testing.T) {
 	}
 }
 
-func TestATunnelThatEndsSaysWhy(t *testing.T) {
+func TestTunnel_EndTellsReason(t *testing.T) {
 	c := through(t, `read -r line; echo "Connection to node-a closed by remote host." >&2; exit 255`)
 	if _, err := c.Write([]byte("hello\n")); err != nil {
 		t.Fatal(err)

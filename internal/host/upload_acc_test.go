@@ -103,7 +103,7 @@ func TestAccUpload(t *testing.T) {
 }
 
 // An upload that was held up just before its end leaves a volume alone that somebody else has made since under its name.
-func TestAccAnUploadNeverWritesIntoAVolumeThatTookItsName(t *testing.T) {
+func TestAccUpload_NeverIntoRecreatedVolume(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	emptyVolume(t, h, "taken-over")
 	theirs := noise(100 << 10)
@@ -126,7 +126,7 @@ func TestAccAnUploadNeverWritesIntoAVolumeThatTookItsName(t *testing.T) {
 }
 
 // Without leave to proceed the volume stays one that says it is not finished.
-func TestAccAnUploadWithoutLeaveWritesNoHead(t *testing.T) {
+func TestAccUpload_RefusedCommitWritesNoHead(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	emptyVolume(t, h, "left")
 	gone := errors.New("it is somebody else's now")
@@ -193,7 +193,7 @@ func open(t testing.TB, f image.LocalFile) io.ReadCloser {
 	return content
 }
 
-func TestAccAnUploadSendsNoHoles(t *testing.T) {
+func TestAccUpload_SkipsHoles(t *testing.T) {
 	const data = 16 << 20
 	l := acctest.Lab(t)
 	h, tap := tapped(t, l)
@@ -208,7 +208,7 @@ func TestAccAnUploadSendsNoHoles(t *testing.T) {
 }
 
 // An image that comes slowly, or does not come at all for a while, keeps nobody else from libvirt.
-func TestAccSmallCallsNeverWaitForAnUpload(t *testing.T) {
+func TestAccUpload_DoesNotDelayCalls(t *testing.T) {
 	l := acctest.Lab(t)
 	h, _ := hostA(t, l)
 	emptyVolume(t, h, "slow")
@@ -232,7 +232,7 @@ func TestAccSmallCallsNeverWaitForAnUpload(t *testing.T) {
 }
 
 // An image is not held in memory, however large it is.
-func TestAccAnUploadTakesLittleMemory(t *testing.T) {
+func TestAccUpload_BoundedMemory(t *testing.T) {
 	const most = 32 << 20
 	l := acctest.Lab(t)
 	h, _ := hostA(t, l)

@@ -39,7 +39,7 @@ func (d *daemon) listen(t *testing.T) (path string) {
 }
 
 // Whoever is told to look at libvirtd looks in vain when it is the registry that is gone.
-func TestAnImageThatCantBeReadIsNoHostThatDoesNotAnswer(t *testing.T) {
+func TestUpload_ReadErrorIsNotHostError(t *testing.T) {
 	d := volumeDaemon()
 	h := d.connected(t)
 	h.uri = &url.URL{Scheme: "qemu", Path: "/system", RawQuery: "socket=" + d.listen(t)}

@@ -90,7 +90,7 @@ func FuzzValidateURI(f *testing.F) {
 	})
 }
 
-func TestErrorsTellNoPassword(t *testing.T) {
+func TestURI_ErrorsHidePassword(t *testing.T) {
 	f := NewFleet(map[string]Config{"a": {URI: "qemu+tcp://me:pass-word@127.0.0.1:1/system"}})
 	defer f.Close()
 	h, err := f.Host("a")
@@ -125,7 +125,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-func TestNotFoundIsToldByCode(t *testing.T) {
+func TestNotFound_ByCode(t *testing.T) {
 	for _, code := range []libvirt.ErrorNumber{
 		libvirt.ErrNoDomain, libvirt.ErrNoSecret, libvirt.ErrNoStorageVol,
 	} {

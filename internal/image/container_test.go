@@ -190,7 +190,7 @@ func TestContainer(t *testing.T) {
 
 type named = name.Reference
 
-func TestContainerForArchitectures(t *testing.T) {
+func TestContainer_Architectures(t *testing.T) {
 	index := v1.ImageIndex(empty.Index)
 	var all []mutate.IndexAddendum
 	for _, p := range []string{"linux/amd64/v3", "windows/amd64", "unknown/unknown", "linux/amd64", "linux/arm64/v8", "linux/arm/v6", "linux/arm/v7"} {
@@ -306,7 +306,7 @@ func TestCredentials_HelperPrintsPassword(t *testing.T) {
 }
 
 // Wherever the connection breaks off in a layer, the disk is whole.
-func TestALayerIsReadOn(t *testing.T) {
+func TestContainer_LayerResumes(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(100_000)
 	layer := gzipped(t, tarred(t, plain("disk/d", want)))
@@ -328,7 +328,7 @@ func TestALayerIsReadOn(t *testing.T) {
 }
 
 // A registry without HEAD, or without the digest in its answer, is asked for the manifest.
-func TestResolveWithoutHead(t *testing.T) {
+func TestContainer_RegistryWithoutHEAD(t *testing.T) {
 	f := &fake{}
 	want := f.push(nil, tarred(t, plain("disk/d", nil)))
 	ref := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -110,7 +110,7 @@ func flip(content []byte, at int) []byte {
 	return content
 }
 
-func TestAFileThatIsAnother(t *testing.T) {
+func TestHostileFiles_ChangedFile(t *testing.T) {
 	want := disk(5000)
 	for packing, content := range map[string][]byte{"raw": want, "gzip": gzipped(t, want), "zstd": zstandard(t, want), "xz": xzed(want, dictionary1MiB)} {
 		t.Run(packing, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestHostileContainers(t *testing.T) {
 	}
 }
 
-func TestRegistriesThatLie(t *testing.T) {
+func TestContainer_LyingRegistries(t *testing.T) {
 	good, other := tarred(t, plain("disk/d", disk(5000))), tarred(t, plain("disk/d", disk(5008)[8:]))
 	lie := func(change func(f *fake)) *fake {
 		f := &fake{}

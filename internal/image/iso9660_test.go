@@ -21,7 +21,7 @@ func iso(t *testing.T, files ...image.ISOFile) []byte {
 }
 
 // Another implementation reads it.
-func TestISOIsRead(t *testing.T) {
+func TestISO_IsRead(t *testing.T) {
 	files := map[string]string{"user-data": "#cloud-config\n", "meta-data": strings.Repeat("x", 5000), "network-config": ""}
 	var all []image.ISOFile
 	for name, content := range files {
@@ -50,7 +50,7 @@ func TestISOIsRead(t *testing.T) {
 	}
 }
 
-func TestISOIsReproducible(t *testing.T) {
+func TestISO_IsReproducible(t *testing.T) {
 	a, b := image.ISOFile{Name: "a", Content: []byte("1")}, image.ISOFile{Name: "b", Content: []byte("2")}
 	if !bytes.Equal(iso(t, a, b), iso(t, b, a)) {
 		t.Error("the order of files matters")
@@ -60,7 +60,7 @@ func TestISOIsReproducible(t *testing.T) {
 	}
 }
 
-func TestISONames(t *testing.T) {
+func TestISO_Names(t *testing.T) {
 	for _, name := range []string{"", "a/b", "a;1", strings.Repeat("a", 29)} {
 		if _, err := image.ISO("cidata", image.ISOFile{Name: name}); err == nil {
 			t.Errorf("%q is taken", name)

@@ -107,7 +107,7 @@ func TestFindDisk(t *testing.T) {
 	}
 }
 
-func TestALayerThatIsNoArchive(t *testing.T) {
+func TestFindDisk_LayerIsNoArchive(t *testing.T) {
 	garbage := func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(slices.Repeat([]byte("garbage "), 200))), nil
 	}
@@ -116,7 +116,7 @@ func TestALayerThatIsNoArchive(t *testing.T) {
 	}
 }
 
-func TestALayerThatCantBeRead(t *testing.T) {
+func TestFindDisk_UnreadableLayer(t *testing.T) {
 	broken := errors.New("the connection broke")
 	var reads int
 	whole, err := layer(t, &reads, "disk/img="+strings.Repeat("x", 5000))()
@@ -176,7 +176,7 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // A layer that unpacks to nothing but names must not fill the memory with them.
-func TestNamesThatNoFileHasAreRefused(t *testing.T) {
+func TestFindDisk_RefusesInvalidNames(t *testing.T) {
 	megabyte := strings.Repeat("x", 1<<20-100)
 	for name, c := range map[string]struct {
 		entry func(n int) tar.Header

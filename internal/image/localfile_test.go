@@ -43,7 +43,7 @@ func TestLocalFile(t *testing.T) {
 }
 
 // Whoever plans many disks of one file has it read once, and again when it is another.
-func TestAFileIsHashedOnce(t *testing.T) {
+func TestLocalFile_IsHashedOnce(t *testing.T) {
 	first, second := disk(1<<20), disk(1<<20+1)
 	f := image.LocalFile{Path: file(t, first)}
 	var all sync.WaitGroup
@@ -74,7 +74,7 @@ func TestAFileIsHashedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlainFile(t *testing.T) {
+func TestLocalFile_RefusesSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")
 	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)); err != nil {
@@ -100,7 +100,7 @@ func TestWhatIsNoPlainFile(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsHashing(t *testing.T) {
+func TestLocalFile_CancelEndsHashing(t *testing.T) {
 	f := image.LocalFile{Path: file(t, disk(1000))}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

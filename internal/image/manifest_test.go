@@ -9,7 +9,7 @@ import (
 )
 
 // Who asks for a large disk gets the layer that it is in. A small disk makes no layer too large: others have other files.
-func TestALayerMayBeAsLargeAsTheDiskAndMore(t *testing.T) {
+func TestManifest_LayerSizeLimit(t *testing.T) {
 	const tebibyte = 1 << 40
 	for name, c := range map[string]struct {
 		limit, size int64

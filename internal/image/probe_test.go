@@ -120,7 +120,7 @@ func TestProbe(t *testing.T) {
 }
 
 // What QEMU itself makes is taken for what it is.
-func TestProbeQemusOwn(t *testing.T) {
+func TestProbe_ImagesOfQEMU(t *testing.T) {
 	for name, options := range map[string]string{
 		"compat 0.10": "compat=0.10", "compat 1.1": "compat=1.1", "zstd": "compression_type=zstd", "extended L2": "extended_l2=on",
 		"large clusters": "cluster_size=2M", "small clusters": "cluster_size=512",

@@ -8,7 +8,7 @@ import (
 )
 
 // A signature is secret whatever it is made of, in the address that is asked for and in those that servers point to.
-func TestNoPartOfAQueryIsInAnError(t *testing.T) {
+func TestRedact_HidesQuery(t *testing.T) {
 	image.WithoutPauses(t)
 	redirects := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/elsewhere" {

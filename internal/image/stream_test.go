@@ -18,7 +18,7 @@ import (
 )
 
 // An image of any size takes little memory.
-func TestMemory(t *testing.T) {
+func TestStream_BoundedMemory(t *testing.T) {
 	const size = 1 << 30
 	zeros := make([]byte, 1<<20)
 	packed := slices.Repeat(gzipped(t, zeros), 64)
@@ -60,7 +60,7 @@ func heap() uint64 {
 }
 
 // Whoever closes early leaves nothing behind.
-func TestClosingEndsIt(t *testing.T) {
+func TestStream_CloseEndsRead(t *testing.T) {
 	layer := tarred(t, plain("disk/d", disk(8<<20)))
 	f := &fake{}
 	f.push(nil, layer)
@@ -128,7 +128,7 @@ func FuzzUnpack(f *testing.F) {
 }
 
 // Servers that go away for good answer with errors that wrap an end; whoever reads on must not take that for the image's.
-func TestABrokenConnectionIsNoEnd(t *testing.T) {
+func TestStream_BrokenConnectionIsError(t *testing.T) {
 	for name, refuse := range map[string]func(w http.ResponseWriter){
 		"in the middle": func(http.ResponseWriter) {},
 		"before the answer": func(w http.ResponseWriter) {

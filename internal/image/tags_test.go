@@ -10,7 +10,7 @@ import (
 )
 
 // A registry that is slow for one must not hold another who has no more time.
-func TestWhoWaitsForATagCanGiveUp(t *testing.T) {
+func TestTags_WaitEndsWithContext(t *testing.T) {
 	f := &fake{}
 	want := f.push(nil, tarred(t, plain("disk/d", disk(5000))))
 	asked, slow := make(chan struct{}, 100), make(chan struct{})

@@ -116,7 +116,7 @@ func TestURL(t *testing.T) {
 }
 
 // Wherever a connection breaks off, the image is whole.
-func TestAURLIsReadOn(t *testing.T) {
+func TestURL_Resumes(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(100_000)
 	last := len(want) - 1
@@ -148,7 +148,7 @@ func TestAURLIsReadOn(t *testing.T) {
 
 const maxFailures = 5
 
-func TestAURLThatNeverComes(t *testing.T) {
+func TestURL_AlwaysBroken(t *testing.T) {
 	pauses := image.WithoutPauses(t)
 	s := &server{content: disk(1000), ranges: "ETag", cuts: []int{100, 0, 0, 0, 0, 0, 0, 0}}
 	_, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
@@ -160,7 +160,7 @@ func TestAURLThatNeverComes(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsBusy(t *testing.T) {
+func TestURL_BusyServer(t *testing.T) {
 	pauses := image.WithoutPauses(t)
 	want := disk(1000)
 	s := &server{content: want, before: func(n int, w http.ResponseWriter, _ *http.Request) bool {
@@ -184,7 +184,7 @@ func TestAServerThatIsBusy(t *testing.T) {
 	}
 }
 
-func TestAServerThatRefuses(t *testing.T) {
+func TestURL_RefusingServer(t *testing.T) {
 	image.WithoutPauses(t)
 	for code, want := range map[int]string{
 		401: "log in", 403: "whether a signed URL has run out", 404: "Check the address", 410: "is not there", 418: "418 I'm a teapot", 500: "Try again later",
@@ -201,7 +201,7 @@ func TestAServerThatRefuses(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThere(t *testing.T) {
+func TestURL_UnreachableServer(t *testing.T) {
 	pauses := image.WithoutPauses(t)
 	s := httptest.NewServer(nil)
 	s.Close()
@@ -211,7 +211,7 @@ func TestAServerThatIsNotThere(t *testing.T) {
 }
 
 // A server that stops in the middle is asked again.
-func TestAServerThatStalls(t *testing.T) {
+func TestURL_StallingServer(t *testing.T) {
 	image.WithoutPauses(t)
 	image.StallAfter(t, 50*time.Millisecond)
 	want := disk(1000)
@@ -235,7 +235,7 @@ func TestAServerThatStalls(t *testing.T) {
 }
 
 // Whoever reads slowly is no server that stalls.
-func TestAReaderThatIsSlow(t *testing.T) {
+func TestURL_SlowReader(t *testing.T) {
 	image.StallAfter(t, 20*time.Millisecond)
 	want := disk(8 << 20)
 	s := &server{content: want}
@@ -261,7 +261,7 @@ func blocked(t *testing.T, afterHeader bool) string {
 	})).URL
 }
 
-func TestTheEndOfTheContextEndsARead(t *testing.T) {
+func TestURL_CancelEndsRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := image.URL{URL: blocked(t, true)}.Open(ctx)
 	if err != nil {
@@ -279,7 +279,7 @@ func TestTheEndOfTheContextEndsARead(t *testing.T) {
 	}
 }
 
-func TestASourceTellsHowMuchOfItIsRead(t *testing.T) {
+func TestURL_Progress(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)

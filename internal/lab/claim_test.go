@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestClaimsAreBoundAndGo(t *testing.T) {
+func TestClaim_BoundAndDeleted(t *testing.T) {
 	l := sharedLab(t)
 	for _, chap := range []bool{false, true} {
 		lun := addLUN(t, l, LUNSpec{Size: lunSize, CHAP: chap})
@@ -40,7 +40,7 @@ func TestClaimsAreBoundAndGo(t *testing.T) {
 	}
 }
 
-func TestClaimIsOnAnyStorage(t *testing.T) {
+func TestClaim_AnyStorage(t *testing.T) {
 	l := sharedLab(t)
 	onNode := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{
@@ -71,7 +71,7 @@ func TestClaimIsOnAnyStorage(t *testing.T) {
 	}
 }
 
-func TestSecretsAndConfigMapsComeAndGo(t *testing.T) {
+func TestCluster_SecretsAndConfigMaps(t *testing.T) {
 	l := sharedLab(t)
 	meta := metav1.ObjectMeta{Namespace: "objects", Name: "settings"}
 	if err := l.AddSecret(t.Context(), &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": "value"}}); err != nil {
@@ -94,7 +94,7 @@ func TestSecretsAndConfigMapsComeAndGo(t *testing.T) {
 	}
 }
 
-func TestClusterKeepsDataAndAddressWhenItRestarts(t *testing.T) {
+func TestCluster_RestartKeepsDataAndAddress(t *testing.T) {
 	l := sharedLab(t)
 	if err := l.AddNamespace(t.Context(), "kept"); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGuestUsesGluster(t *testing.T) {
+func TestGluster_GuestUsesIt(t *testing.T) {
 	l := sharedLab(t)
 	gluster, err := l.Gluster(t.Context())
 	if err != nil {

@@ -125,7 +125,7 @@ func storedAt(t *testing.T, path string, offset int64, n int) string {
 	return string(b)
 }
 
-func TestGuestBootsFromStorageThatAsksForAPassword(t *testing.T) {
+func TestGuest_BootsFromISCSIWithPassword(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	if name := strings.TrimSpace(virsh(t, h, "hostname")); name != "host-a" {
@@ -167,7 +167,7 @@ func TestGuestBootsFromStorageThatAsksForAPassword(t *testing.T) {
 	}
 }
 
-func TestGuestsOutliveLibvirtd(t *testing.T) {
+func TestGuest_SurvivesLibvirtd(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-b"]
 	boot(t, h, guest{name: "db", log: guestLog(t, h)})

@@ -69,7 +69,7 @@ func needsRealSystems(t *testing.T) {
 	}
 }
 
-func TestTwoLabsAtOnceLeaveNothing(t *testing.T) {
+func TestLab_TwoAtOnceLeaveNothing(t *testing.T) {
 	needsRealSystems(t)
 	points := mountPoints()
 	var labs [2]*Lab
@@ -192,7 +192,7 @@ func mountPoints() (there []string) {
 	return there
 }
 
-func TestKilledLabLeavesNoProcessAndItsFolderGoesAtTheNextStart(t *testing.T) {
+func TestLab_KilledIsCleanedUp(t *testing.T) {
 	needsRealSystems(t)
 	dir := startAndKill(t)
 	await(t, "nothing uses the killed lab's folder", func() bool { return !inUse(t, dir) })
@@ -210,7 +210,7 @@ func TestKilledLabLeavesNoProcessAndItsFolderGoesAtTheNextStart(t *testing.T) {
 	}
 }
 
-func TestStartThatIsCancelledLeavesNothing(t *testing.T) {
+func TestLab_CanceledStartLeavesNothing(t *testing.T) {
 	needsRealSystems(t)
 	state := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestLeakCheckerSeesEachKindOfThing(t *testing.T) {
+func TestLeakChecker_SeesEachKind(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	lun := addLUN(t, l, LUNSpec{Size: lunSize})

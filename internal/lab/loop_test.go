@@ -24,7 +24,7 @@ func blockDisk(path string) string {
 </disk>`, path)
 }
 
-func TestGuestUsesABlockDevice(t *testing.T) {
+func TestLoop_GuestUsesBlockDevice(t *testing.T) {
 	l := sharedLab(t)
 	device := addBlockDevice(t, l)
 	guestUses(t, l.Hosts["host-a"], blockDisk(device.Path), "content", func() {

@@ -20,7 +20,7 @@ func addExport(t *testing.T, l *Lab, spec NBDSpec) (*NBD, NBDExport) {
 	return nbd, export
 }
 
-func TestGuestUsesNBD(t *testing.T) {
+func TestNBD_GuestUsesIt(t *testing.T) {
 	l := sharedLab(t)
 	nbd, export := addExport(t, l, NBDSpec{Name: "images/data", Size: lunSize, Content: []byte("content")})
 	disk := networkDisk(t, fmt.Sprintf("protocol='nbd' name='%s'", export.Name), export.Server, "")
@@ -43,7 +43,7 @@ func TestGuestUsesNBD(t *testing.T) {
 	}
 }
 
-func TestNBDIsServedOnAUnixSocket(t *testing.T) {
+func TestNBD_UnixSocket(t *testing.T) {
 	l := sharedLab(t)
 	nbd, export := addExport(t, l, NBDSpec{Name: "data", Size: lunSize, Content: []byte("content"), Unix: true})
 	if out, err := run(t, "qemu-io", "-f", "raw", "-c", "read -v 0 512", export.URL()); err != nil || !strings.Contains(out, "content") {
@@ -54,7 +54,7 @@ func TestNBDIsServedOnAUnixSocket(t *testing.T) {
 	}
 }
 
-func TestReadOnlyNBDRefusesWrites(t *testing.T) {
+func TestNBD_ReadOnlyRefusesWrites(t *testing.T) {
 	l := sharedLab(t)
 	nbd, export := addExport(t, l, NBDSpec{Size: lunSize, ReadOnly: true})
 	if out, err := run(t, "qemu-io", "-r", "-f", "raw", "-c", "read -P 0 0 512", export.URL()); err != nil {

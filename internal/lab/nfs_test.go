@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestGuestUsesNFS(t *testing.T) {
+func TestNFS_GuestUsesIt(t *testing.T) {
 	l := sharedLab(t)
 	nfs, err := l.NFS(t.Context())
 	if err != nil {

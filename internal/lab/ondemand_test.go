@@ -17,7 +17,7 @@ func (c *counted) close(context.Context) error {
 	return nil
 }
 
-func TestServerStartsOnceForAllWhoAsk(t *testing.T) {
+func TestOnDemand_StartsOnce(t *testing.T) {
 	var o onDemand[*counted]
 	if err := o.close(t.Context()); err != nil {
 		t.Error("to stop what never ran:", err)
@@ -48,7 +48,7 @@ func TestServerStartsOnceForAllWhoAsk(t *testing.T) {
 	}
 }
 
-func TestServerThatFailedToStartIsClosedAndTriedAgain(t *testing.T) {
+func TestOnDemand_FailedStartIsRetried(t *testing.T) {
 	var o onDemand[*counted]
 	half, broken := &counted{}, errors.New("broken")
 	if _, err := o.get(t.Context(), func(context.Context) (*counted, error) { return half, broken }); !errors.Is(err, broken) {

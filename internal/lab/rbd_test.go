@@ -32,7 +32,7 @@ func rbdDisk(t *testing.T, rbd *RBD, image RBDImage, auth string) string {
 	return networkDisk(t, fmt.Sprintf("protocol='rbd' name='%s'", image.Path()), rbd.Monitors[0], auth)
 }
 
-func TestGuestUsesRBD(t *testing.T) {
+func TestRBD_GuestUsesIt(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	rbd, image := addRBD(t, l, RBDSpec{Size: lunSize, Content: []byte("content")})
@@ -51,7 +51,7 @@ func TestGuestUsesRBD(t *testing.T) {
 	}
 }
 
-func TestRBDImagesCanBeInANamespace(t *testing.T) {
+func TestRBD_Namespace(t *testing.T) {
 	l := sharedLab(t)
 	for range 2 {
 		rbd, image := addRBD(t, l, RBDSpec{Namespace: "tenant", Size: lunSize, Content: []byte("content")})
@@ -68,7 +68,7 @@ func TestRBDImagesCanBeInANamespace(t *testing.T) {
 	}
 }
 
-func TestWrongCephKeyIsAnErrorSoon(t *testing.T) {
+func TestRBD_WrongKeyFailsSoon(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	rbd, image := addRBD(t, l, RBDSpec{Size: lunSize})

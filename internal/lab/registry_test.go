@@ -77,7 +77,7 @@ func layersOf(t *testing.T, image v1.Image) (paths [][]string, contents map[stri
 	return paths, contents
 }
 
-func TestImageComesBackFromTheRegistryAsItWasPushed(t *testing.T) {
+func TestRegistry_PulledIsPushed(t *testing.T) {
 	l := sharedLab(t)
 	for compression, mediaType := range map[string]types.MediaType{
 		"": types.OCILayer, "gzip": types.OCILayer, "zstd": types.OCILayerZStd, "none": types.OCIUncompressedLayer,
@@ -118,7 +118,7 @@ func TestImageComesBackFromTheRegistryAsItWasPushed(t *testing.T) {
 	}
 }
 
-func TestRegistryHasAnImageForEachPlatform(t *testing.T) {
+func TestRegistry_Platforms(t *testing.T) {
 	l := sharedLab(t)
 	content := func(text string) []ImageLayer {
 		return []ImageLayer{{Files: map[string][]byte{"disk/disk.img": []byte(text)}}}
@@ -140,7 +140,7 @@ func TestRegistryHasAnImageForEachPlatform(t *testing.T) {
 	}
 }
 
-func TestRegistryCutsConnectionsInTheMiddleOfALayer(t *testing.T) {
+func TestRegistry_CutsConnections(t *testing.T) {
 	l := sharedLab(t)
 	content := make([]byte, 1<<20)
 	_, _ = rand.Read(content) // it never fails
@@ -176,7 +176,7 @@ func TestRegistryCutsConnectionsInTheMiddleOfALayer(t *testing.T) {
 	}
 }
 
-func TestPrivateRegistryAsksForAPassword(t *testing.T) {
+func TestRegistry_PrivateNeedsPassword(t *testing.T) {
 	l := sharedLab(t)
 	registry, pushed := addImage(t, l, ImageSpec{
 		Repository: "tests/private", Tag: "v1", Layers: []ImageLayer{{Files: map[string][]byte{"disk/disk.img": []byte("content")}}},

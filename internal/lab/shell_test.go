@@ -26,7 +26,7 @@ func putISO(t *testing.T, h *Host, name, label, content string) string {
 	return filepath.Join(h.Pools, "ssd", name)
 }
 
-func TestGuestReadsTheMediumThatIsPutInWhileItRuns(t *testing.T) {
+func TestShell_ReadsInsertedMedium(t *testing.T) {
 	l := sharedLab(t)
 	stock, err := l.StockHost(t.Context())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestSmallPoolFillsUp(t *testing.T) {
+func TestSmallPool_FillsUp(t *testing.T) {
 	l := sharedLab(t)
 	stock, err := l.StockHost(t.Context())
 	if err != nil {
@@ -58,7 +58,7 @@ func testSmallPool(t *testing.T, h *Host) {
 	}
 }
 
-func TestSmallPoolThatCanNotBeMadeLeavesNothing(t *testing.T) {
+func TestSmallPool_FailureLeavesNothing(t *testing.T) {
 	h := sharedLab(t).Hosts["host-a"]
 	if _, err := h.AddSmallPool(t.Context(), "small", -1); err == nil {
 		t.Error("there is a filesystem of -1 bytes")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStockHostMakesQEMUTheOwnerAsLongAsAGuestRuns(t *testing.T) {
+func TestStockHost_QEMUOwnsRunningDisks(t *testing.T) {
 	l := sharedLab(t)
 	h, err := l.StockHost(t.Context())
 	if err != nil {

@@ -69,7 +69,7 @@ func send(t *testing.T, conn net.Conn, messages ...[]byte) {
 	_ = conn.Close()
 }
 
-func TestTapPassesTheLargestPacketsAndHoles(t *testing.T) {
+func TestTap_LargestPacketsAndHoles(t *testing.T) {
 	tap, conn, got := tapBefore(t)
 	messages := [][]byte{
 		message(CallVolumeUpload, typeCall, 5, []byte("which volume")),
@@ -90,7 +90,7 @@ func TestTapPassesTheLargestPacketsAndHoles(t *testing.T) {
 	}
 }
 
-func TestTapFailsAnUploadInTheMiddleOfItsData(t *testing.T) {
+func TestTap_FailsUploadMidway(t *testing.T) {
 	data := make([]byte, 1000)
 	messages := [][]byte{
 		message(CallVolumeUpload, typeCall, 5, nil), // the first upload, which must pass
@@ -120,7 +120,7 @@ func TestTapFailsAnUploadInTheMiddleOfItsData(t *testing.T) {
 	}
 }
 
-func TestTapDoesNotCountACallThatItHoldsBack(t *testing.T) {
+func TestTap_HeldCallIsNotCounted(t *testing.T) {
 	tap, conn, got := tapBefore(t)
 	tap.Arm(Fault{Call: CallVolumeUpload, Nth: 1})
 	send(t, conn, message(CallVolumeUpload, typeCall, 5, nil))
@@ -129,7 +129,7 @@ func TestTapDoesNotCountACallThatItHoldsBack(t *testing.T) {
 	}
 }
 
-func TestTapHasACallRefused(t *testing.T) {
+func TestTap_RefusesCall(t *testing.T) {
 	l := sharedLab(t)
 	tap, err := NewTap(t.Context(), l.Hosts["host-a"], l.Dir)
 	if err != nil {
@@ -145,8 +145,8 @@ func TestTapHasACallRefused(t *testing.T) {
 	}
 }
 
-// TestFaultsInUploadsStrikeRealClients has virsh upload a file that is half a hole.
-func TestFaultsInUploadsStrikeRealClients(t *testing.T) {
+// TestTap_UploadFaultsReachClients has virsh upload a file that is half a hole.
+func TestTap_UploadFaultsReachClients(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	tap, err := NewTap(t.Context(), h, l.Dir)
@@ -189,7 +189,7 @@ func TestFaultsInUploadsStrikeRealClients(t *testing.T) {
 	virsh(t, h, "vol-delete", "--pool", "ssd", "upload")
 }
 
-func TestFaultIsNamedAfterWhatHappens(t *testing.T) {
+func TestFault_Name(t *testing.T) {
 	for want, fault := range map[string]Fault{
 		"cut-before-define-1":         {Call: CallDefine, Nth: 1},
 		"kill-after-create-xml-2":     {Call: CallCreateXML, Nth: 2, After: true, Kill: true},

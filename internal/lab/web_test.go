@@ -30,14 +30,14 @@ func addFile(t *testing.T, l *Lab) (*Web, WebFile) {
 	return web, file
 }
 
-func TestGuestReadsFromTheWeb(t *testing.T) {
+func TestWeb_GuestReadsFromIt(t *testing.T) {
 	l := sharedLab(t)
 	web, file := addFile(t, l)
 	guestUses(t, l.Hosts["host-a"], webDisk(t, "https", web.HTTPS, file.Name, ""), "content", func() {})
 }
 
-// TestHostsTrustOneOfTheWebServers has paused guests open the file, which tells as much and takes no time.
-func TestHostsTrustOneOfTheWebServers(t *testing.T) {
+// TestWeb_HostsTrustOneServer has paused guests open the file, which tells as much and takes no time.
+func TestWeb_HostsTrustOneServer(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	web, file := addFile(t, l)

@@ -58,7 +58,7 @@ func download(t *testing.T, url, asked string) sent {
 	return sent{answer.StatusCode, answer.Header, body, err}
 }
 
-func TestWebCutsConnectionsInTheMiddleOfAFile(t *testing.T) {
+func TestWeb_CutsConnections(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	web, file := someWeb(t, content)
 	url := file.URL("http", web.HTTP)
@@ -84,7 +84,7 @@ func TestWebCutsConnectionsInTheMiddleOfAFile(t *testing.T) {
 	}
 }
 
-func TestWebIgnoresRangesOfAFile(t *testing.T) {
+func TestWeb_IgnoresRanges(t *testing.T) {
 	web, file := someWeb(t, []byte("content"))
 	for _, step := range []struct {
 		status        int

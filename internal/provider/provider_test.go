@@ -12,7 +12,7 @@ import (
 // every plan dearly.
 const maxAttributes = 150
 
-func TestSchemasAreValid(t *testing.T) {
+func TestProvider_SchemasAreValid(t *testing.T) {
 	var answer provider.SchemaResponse
 	p := New("test")()
 	p.Schema(t.Context(), provider.SchemaRequest{}, &answer)
@@ -32,7 +32,7 @@ func TestSchemasAreValid(t *testing.T) {
 	}
 }
 
-func TestNoResourceHasTooManyAttributes(t *testing.T) {
+func TestProvider_NumberOfAttributes(t *testing.T) {
 	server := NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil || len(schemas.Diagnostics) > 0 {
@@ -55,7 +55,7 @@ func count(attributes []*tfprotov6.SchemaAttribute) int {
 	return n
 }
 
-func TestEverythingHasADescription(t *testing.T) {
+func TestProvider_EverythingIsDescribed(t *testing.T) {
 	server := NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {

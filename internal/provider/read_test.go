@@ -15,7 +15,7 @@ type values map[string]any
 
 // The host "known" is at an address where somebody listens and hangs up. While a part of the provider's configuration is unknown, nobody
 // calls there: reads give what was in state, and plans go. Once all is known, a read that fails takes nothing out of state.
-func TestNobodyIsDialledBeforeAllIsKnownAndNothingIsForgottenAfter(t *testing.T) {
+func TestProvider_UnknownConfigDialsNoHost(t *testing.T) {
 	address, calls := listener(t)
 	server := NewServer("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})

@@ -18,7 +18,7 @@ var byText = map[string]string{
 
 // An error is told apart by its type or its code. A text that another version words otherwise would have a virtual machine
 // forgotten, or made twice.
-func TestErrorsAreNotToldApartByTheirText(t *testing.T) {
+func TestSource_ErrorsAreNotMatchedByText(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))

@@ -31,7 +31,7 @@ func run(t *testing.T, s *scene, e *reservation.HeldError, command string) {
 	}
 }
 
-func TestAccThePrintedCommandReleases(t *testing.T) {
+func TestAccReservation_PrintedCommandReleases(t *testing.T) {
 	own := []string{"example.com/keep", "kubernetes.io/pvc-protection"}
 	s := newScene(t, "by-hand", "example.com/keep")
 	check := func(finalizers ...string) {
@@ -70,7 +70,7 @@ func TestAccThePrintedCommandReleases(t *testing.T) {
 	check(own...)
 }
 
-func TestAccAnOutdatedCommandIsRefused(t *testing.T) {
+func TestAccReservation_OutdatedCommandIsRefused(t *testing.T) {
 	s := newScene(t, "outdated")
 	s.mustReserve(t, "a", volume.ReadShared)
 	e := held(t, s)

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-func TestByHand(t *testing.T) {
+func TestReleaseCommand(t *testing.T) {
 	a, b := binding("a", "x", volume.ReadShared).record(), binding("b", "y", volume.ReadShared).record()
 	stale := ofUID("uid-0", binding("c", "z", volume.ReadShared).record())
 	tests := []struct {

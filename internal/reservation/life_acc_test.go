@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-func TestAccADeletedClaimWaitsForItsReservations(t *testing.T) {
+func TestAccReservation_DelaysClaimDeletion(t *testing.T) {
 	s := newScene(t, "deleted")
 	s.mustReserve(t, "a", volume.ReadShared)
 	s.mustReserve(t, "b", volume.ReadShared)
@@ -56,7 +56,7 @@ func TestAccADeletedClaimWaitsForItsReservations(t *testing.T) {
 	s.mustRelease(t, "b")
 }
 
-func TestAccConflictsAreTriedAgain(t *testing.T) {
+func TestAccReservation_ConflictsAreRetried(t *testing.T) {
 	s := newScene(t, "busy", "example.com/keep")
 	var group sync.WaitGroup
 	for i := range 10 {
@@ -81,7 +81,7 @@ func TestAccConflictsAreTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAccOneOfManyGetsAClaimForItself(t *testing.T) {
+func TestAccReservation_ContentionHasOneWinner(t *testing.T) {
 	s := newScene(t, "wanted")
 	var group sync.WaitGroup
 	won := make(chan string, 20)
@@ -103,7 +103,7 @@ func TestAccOneOfManyGetsAClaimForItself(t *testing.T) {
 	s.mustRelease(t, <-won)
 }
 
-func TestAccAPatchOfAnotherVersionOrClaimIsRefused(t *testing.T) {
+func TestAccReservation_PatchOfOtherVersionIsRefused(t *testing.T) {
 	s := newScene(t, "versions")
 	before := s.now(t)
 	s.mustReserve(t, "a", volume.ReadShared)
@@ -121,7 +121,7 @@ func TestAccAPatchOfAnotherVersionOrClaimIsRefused(t *testing.T) {
 	s.mustRelease(t, "a")
 }
 
-func TestAccTooManyAnnotationsAreTold(t *testing.T) {
+func TestAccReservation_TooManyAnnotations(t *testing.T) {
 	s := newScene(t, "full")
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/much":%q}}}`, strings.Repeat("x", 256<<10-100))
 	if err := s.PatchClaim(t.Context(), s.ref.Namespace, s.ref.Name, []byte(patch)); err != nil {
@@ -133,7 +133,7 @@ func TestAccTooManyAnnotationsAreTold(t *testing.T) {
 	}
 }
 
-func TestAccReleaseOutlivesTheAPIServer(t *testing.T) {
+func TestAccRelease_SurvivesAPIServerRestart(t *testing.T) {
 	s := newScene(t, "outage")
 	s.mustReserve(t, "a", volume.WriteExclusive)
 	if err := s.lab.Cluster.Stop(t.Context()); err != nil {

@@ -40,7 +40,7 @@ func race(t *testing.T, bindings []Binding) (won map[string]bool) {
 	return won
 }
 
-func TestOfManyThatWantAClaimForThemselvesOneGetsIt(t *testing.T) {
+func TestReserve_ContentionHasOneWinner(t *testing.T) {
 	var bindings []Binding
 	for i := range 20 {
 		bindings = append(bindings, binding(fmt.Sprint("b", i), fmt.Sprint("n", i), volume.WriteExclusive))
@@ -54,7 +54,7 @@ func TestOfManyThatWantAClaimForThemselvesOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestEitherReadersShareAClaimOrOneWritesIt(t *testing.T) {
+func TestReserve_ReadersOrOneWriter(t *testing.T) {
 	bindings := []Binding{binding("writer", "n", volume.WriteExclusive)}
 	for i := range 10 {
 		bindings = append(bindings, binding(fmt.Sprint("reader", i), fmt.Sprint("n", i), volume.ReadShared))
@@ -70,7 +70,7 @@ func TestEitherReadersShareAClaimOrOneWritesIt(t *testing.T) {
 }
 
 // Bindings come and go while others do; at the end nobody holds the claim.
-func TestComingsAndGoingsLeaveNothing(t *testing.T) {
+func TestReserve_ConcurrentReleasesLeaveNothing(t *testing.T) {
 	for range rounds {
 		synctest.Test(t, func(t *testing.T) {
 			claims := newClaims(protection)

@@ -37,7 +37,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadOutlivesAnOutage(t *testing.T) {
+func TestRead_SurvivesOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims, began := newClaims(), time.Now()
 		claims.read = func(int) error {

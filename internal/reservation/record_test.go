@@ -20,7 +20,7 @@ func holding(annotations map[string]string) *corev1.PersistentVolumeClaim {
 	}}
 }
 
-func TestLookSortsAndLeavesOutCopies(t *testing.T) {
+func TestLook_SortsAndDropsCopies(t *testing.T) {
 	a, b := binding("a", "n1", volume.ReadShared).record(), binding("b", "n2", volume.WriteShared).record()
 	b.Nonces = []string{"n2", "n1"}
 	there := with(b, a, ofUID("uid-0", binding("c", "n3", volume.ReadShared).record()))
@@ -33,7 +33,7 @@ func TestLookSortsAndLeavesOutCopies(t *testing.T) {
 	}
 }
 
-func TestGarbageIsSomebodys(t *testing.T) {
+func TestLook_UnreadableRecordCounts(t *testing.T) {
 	whole := binding("a", "n1", volume.ReadShared).record().value()
 	for _, value := range []string{
 		"", "?", "null", "[]", "{}", whole + "x", whole[:20],

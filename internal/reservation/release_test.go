@@ -107,7 +107,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAClaimThatIsGone(t *testing.T) {
+func TestRelease_DeletedClaim(t *testing.T) {
 	claims := newClaims()
 	claims.claim = nil
 	if err := Release(t.Context(), claims, golden, "db", "n1", "uid-1"); err != nil {
@@ -127,7 +127,7 @@ func TestReleaseOfAClaimThatIsGone(t *testing.T) {
 	}
 }
 
-func TestReleaseLetsAClaimGoThatIsBeingDeleted(t *testing.T) {
+func TestRelease_ClaimBeingDeleted(t *testing.T) {
 	claims := newClaims()
 	for id, nonce := range map[string]string{"db": "n1", "web": "n2"} {
 		if err := Reserve(t.Context(), claims, golden, binding(id, nonce, volume.ReadShared), refusing(t)); err != nil {
@@ -143,7 +143,7 @@ func TestReleaseLetsAClaimGoThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-func TestReleaseDoesNotGuessWhoseGarbageIs(t *testing.T) {
+func TestRelease_LeavesUnreadableRecords(t *testing.T) {
 	claims := newClaims(Finalizer)
 	claims.claim.Annotations = map[string]string{keyPrefix + "db": "{"}
 	err := Release(t.Context(), claims, golden, "db", "n1", "uid-1")

@@ -197,7 +197,7 @@ func checkHeld(t *testing.T, err error, b Binding, ids []string) {
 	}
 }
 
-func TestReserveTwiceWritesOnce(t *testing.T) {
+func TestReserve_TwiceWritesOnce(t *testing.T) {
 	claims := newClaims()
 	for range 2 {
 		if err := Reserve(t.Context(), claims, golden, binding("db", "n1", volume.WriteExclusive), refusing(t)); err != nil {
@@ -212,7 +212,7 @@ func TestReserveTwiceWritesOnce(t *testing.T) {
 	}
 }
 
-func TestReservePutsBackAFinalizerThatWasDropped(t *testing.T) {
+func TestReserve_RestoresFinalizer(t *testing.T) {
 	claims := newClaims()
 	db := binding("db", "n1", volume.WriteExclusive)
 	if err := Reserve(t.Context(), claims, golden, db, refusing(t)); err != nil {
@@ -227,7 +227,7 @@ func TestReservePutsBackAFinalizerThatWasDropped(t *testing.T) {
 	}
 }
 
-func TestReserveRefusesAClaimThatWasNotResolved(t *testing.T) {
+func TestReserve_RefusesOtherClaim(t *testing.T) {
 	claims := newClaims()
 	b := binding("db", "n1", volume.WriteExclusive)
 	b.ClaimUID = "uid-0"
@@ -238,7 +238,7 @@ func TestReserveRefusesAClaimThatWasNotResolved(t *testing.T) {
 	}
 }
 
-func TestReserveRefusesAClaimThatIsBeingDeleted(t *testing.T) {
+func TestReserve_RefusesClaimBeingDeleted(t *testing.T) {
 	claims := newClaims(protection)
 	since := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	claims.claim.DeletionTimestamp = &metav1.Time{Time: since}
@@ -252,7 +252,7 @@ func TestReserveRefusesAClaimThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-func TestReserveLeavesAClaimToForeignMachines(t *testing.T) {
+func TestReserve_RespectsForeignMachines(t *testing.T) {
 	claims := newClaims()
 	claims.claim.Annotations = with(binding("db", "n0", volume.WriteExclusive).record())
 	db := binding("db", "n1", volume.WriteExclusive)

@@ -55,7 +55,7 @@ func reserved(t *testing.T) *fakeClaims {
 	return claims
 }
 
-func TestAConflictIsTriedAgainWithWhatTheClaimIsNow(t *testing.T) {
+func TestReserve_ConflictRereadsClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := newClaims()
 		claims.write = func(n int) error {
@@ -77,7 +77,7 @@ func TestAConflictIsTriedAgainWithWhatTheClaimIsNow(t *testing.T) {
 	})
 }
 
-func TestWhoComesFirstHoldsTheClaim(t *testing.T) {
+func TestReserve_FirstHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := newClaims()
 		claims.write = func(n int) error {
@@ -91,7 +91,7 @@ func TestWhoComesFirstHoldsTheClaim(t *testing.T) {
 	})
 }
 
-func TestEachAttemptContestsAnew(t *testing.T) {
+func TestReserve_EachAttemptResolvesConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := newClaims()
 		claims.claim.Annotations = with(binding("db", "n0", volume.WriteExclusive).record())
@@ -112,7 +112,7 @@ func TestEachAttemptContestsAnew(t *testing.T) {
 	})
 }
 
-func TestReleaseOutlivesAnyOutage(t *testing.T) {
+func TestRelease_SurvivesOutage(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestReleaseOutlivesAnyOutage(t *testing.T) {
 	}
 }
 
-func TestReserveOutlivesAShortOutage(t *testing.T) {
+func TestReserve_SurvivesShortOutage(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestReserveOutlivesAShortOutage(t *testing.T) {
 }
 
 // The answer to a write that was done may be lost.
-func TestReserveFindsItsOwnRecordAfterALostAnswer(t *testing.T) {
+func TestReserve_FindsOwnRecordAfterLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := newClaims()
 		claims.lost = errors.New("connection reset")
@@ -166,7 +166,7 @@ func TestReserveFindsItsOwnRecordAfterALostAnswer(t *testing.T) {
 	})
 }
 
-func TestWhatIsFinalIsToldAtOnce(t *testing.T) {
+func TestReserve_FinalErrorsAreNotRetried(t *testing.T) {
 	for name, refusal := range final {
 		t.Run(name, func(t *testing.T) {
 			claims := reserved(t)
@@ -185,7 +185,7 @@ func TestWhatIsFinalIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheTimeKeepsTheLastError(t *testing.T) {
+func TestReserve_DeadlineKeepsLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := reserved(t)
 		claims.read = until(time.Hour, outages["nobody listens"])
@@ -198,7 +198,7 @@ func TestTheEndOfTheTimeKeepsTheLastError(t *testing.T) {
 	})
 }
 
-func TestRefusalsSayWhatToDo(t *testing.T) {
+func TestReserve_RefusalsNameRemedy(t *testing.T) {
 	tooLong := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind(), "golden", nil)
 	tooLong.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeTooLong, Field: "metadata.annotations"}}
 	for want, refusal := range map[string]error{
@@ -215,7 +215,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 }
 
 // Whoever releases may have set reserve_claims = false already: what helps is the change itself.
-func TestAReleaseThatIsForbiddenSaysWhatToRun(t *testing.T) {
+func TestRelease_ForbiddenNamesCommand(t *testing.T) {
 	claims := reserved(t)
 	claims.write = func(int) error { return final["forbidden"] }
 	err := Release(t.Context(), claims, golden, "db", "n1", "uid-1")

@@ -85,7 +85,7 @@ func TestPutAndGet(t *testing.T) {
 	}
 }
 
-func TestASecretOfCephIsFoundByItsName(t *testing.T) {
+func TestPut_CephSecretByName(t *testing.T) {
 	s := newStub()
 	if _, err := Put(t.Context(), s, record, volume.Credentials{Type: "ceph", Secret: []byte("key")}); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestASecretOfCephIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestAPutThatFailsIsUndone(t *testing.T) {
+func TestPut_FailureIsReverted(t *testing.T) {
 	s, broken := newStub(), errors.New("broken")
 	s.set = broken
 	undo, err := Put(t.Context(), s, record, credentials)
@@ -110,7 +110,7 @@ func TestAPutThatFailsIsUndone(t *testing.T) {
 }
 
 // A replacement that fails leaves the machines of the binding that it was to replace their secret.
-func TestAnUndonePutHandsTheSecretBack(t *testing.T) {
+func TestPut_RevertRestoresFormerSecret(t *testing.T) {
 	for _, kept := range []string{"neither", "define", "value"} {
 		t.Run("fails at "+kept, func(t *testing.T) {
 			s, broken := newStub(), errors.New("broken")
@@ -139,7 +139,7 @@ func TestAnUndonePutHandsTheSecretBack(t *testing.T) {
 	}
 }
 
-func TestAnUndonePutLeavesWhatOthersHaveTakenOverSince(t *testing.T) {
+func TestPut_RevertLeavesAdoptedSecret(t *testing.T) {
 	s, third := newStub(), record
 	third.Nonce = "n3"
 	for _, before := range []bool{false, true} {
@@ -166,7 +166,7 @@ func TestAnUndonePutLeavesWhatOthersHaveTakenOverSince(t *testing.T) {
 	}
 }
 
-func TestPutKeepsASecretThatWasThere(t *testing.T) {
+func TestPut_KeepsExistingSecret(t *testing.T) {
 	s, broken := newStub(), errors.New("broken")
 	if _, err := Put(t.Context(), s, record, credentials); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestPutKeepsASecretThatWasThere(t *testing.T) {
 	}
 }
 
-func TestForeignSecretsAreLeftAlone(t *testing.T) {
+func TestRemove_ForeignSecretsStay(t *testing.T) {
 	for _, description := range []string{"", "mine", "virtclaim", "virtclaim binding %zz"} {
 		foreign := libvirtxml.Secret{UUID: id, Description: description}
 		text, err := foreign.Marshal()
@@ -204,7 +204,7 @@ func TestForeignSecretsAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAHostThatFailsIsNotOneWithoutTheSecret(t *testing.T) {
+func TestGet_HostErrorIsNotNotFound(t *testing.T) {
 	s := newStub()
 	s.get = &host.UnreachableError{Err: errors.New("no route")}
 	if _, err := Put(t.Context(), s, record, credentials); !errors.Is(err, s.get) || len(s.xml) != 0 {

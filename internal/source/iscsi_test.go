@@ -23,7 +23,7 @@ func TestParsePortal(t *testing.T) {
 	}
 }
 
-func TestParsePortalRefuses(t *testing.T) {
+func TestParsePortal_Refused(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"", "no host name"},
 		{":3260", "no host name"},

@@ -43,7 +43,7 @@ func TestParseMonitors(t *testing.T) {
 	}
 }
 
-func TestParseMonitorsRefuses(t *testing.T) {
+func TestParseMonitors_Refused(t *testing.T) {
 	tests := []struct {
 		name string
 		in   []string

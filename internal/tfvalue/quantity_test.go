@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-func TestQuantityCountsInKiBRoundedUp(t *testing.T) {
+func TestQuantity_KiBRoundedUp(t *testing.T) {
 	for text, want := range map[string]uint{
 		"1": 1, "1024": 1, "1025": 2, "512Mi": 512 << 10, "2Gi": 2 << 20, "1G": 976563, "0.5Gi": 512 << 10, "1e6": 977,
 	} {
@@ -20,7 +20,7 @@ func TestQuantityCountsInKiBRoundedUp(t *testing.T) {
 	}
 }
 
-func TestQuantityRefuses(t *testing.T) {
+func TestQuantity_Refused(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "not a Kubernetes quantity", "2GB": "not a Kubernetes quantity", "2 Gi": "not a Kubernetes quantity",
 		"0": "positive number of bytes", "-1Gi": "positive number of bytes", "100m": "whole", "8Ei": "more than anybody can have",
@@ -33,7 +33,7 @@ func TestQuantityRefuses(t *testing.T) {
 	}
 }
 
-func TestQuantityKeepsItsSpelling(t *testing.T) {
+func TestQuantity_KeepsSpelling(t *testing.T) {
 	tests := []struct{ mine, libvirts, want string }{
 		{"2048Mi", "2Gi", "2048Mi"},
 		{"2147483648", "2Gi", "2147483648"},

@@ -42,7 +42,7 @@ func from(t *testing.T, o types.Object) (volume.Volume, bool) {
 	return v, ok
 }
 
-func TestVolumeGoesThereAndBack(t *testing.T) {
+func TestVolume_RoundTrip(t *testing.T) {
 	for name, v := range map[string]volume.Volume{
 		"full": full, "empty": {}, "no capacity": {Images: []volume.Image{{Type: "block", Name: "/dev/x", Format: "raw"}}},
 	} {
@@ -53,7 +53,7 @@ func TestVolumeGoesThereAndBack(t *testing.T) {
 	}
 }
 
-func TestAbsentIsNull(t *testing.T) {
+func TestVolume_AbsentIsNull(t *testing.T) {
 	object := tfvalue.VolumeObject(volume.Volume{Images: []volume.Image{{Type: "block", Name: "/dev/x"}}}, tfvalue.Unknowns{})
 	image := object.Attributes()["images"].(types.List).Elements()[0].(types.Object)
 	for name, value := range image.Attributes() {
@@ -63,7 +63,7 @@ func TestAbsentIsNull(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyApplyCanTellIsUnknown(t *testing.T) {
+func TestVolume_UnknownUntilApply(t *testing.T) {
 	object := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true, Secret: true})
 	v, ok := from(t, object)
 	if !ok || v.Capacity != nil || v.Images[1].Auth.SecretUUID != "" {
@@ -77,7 +77,7 @@ func TestWhatOnlyApplyCanTellIsUnknown(t *testing.T) {
 	}
 }
 
-func TestVolumeFromWhatIsNotThereYet(t *testing.T) {
+func TestVolume_FromUnknown(t *testing.T) {
 	whole := tfvalue.VolumeObject(full, tfvalue.Unknowns{})
 	unknownImages := with(t, whole, "images", types.ListUnknown(tfvalue.VolumeTypes["images"].(types.ListType).ElemType))
 	unknownHosts := withImage(t, whole, "hosts", types.ListUnknown(types.StringType))
@@ -91,7 +91,7 @@ func TestVolumeFromWhatIsNotThereYet(t *testing.T) {
 	}
 }
 
-func TestAsPlannedFillsInWhatWasUnknownAndNothingElse(t *testing.T) {
+func TestAsPlanned_FillsOnlyUnknown(t *testing.T) {
 	planned := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true, Secret: true})
 	moved := full
 	moved.Capacity = pointer(2 << 30)

@@ -15,7 +15,7 @@ import (
 	libvirthost "github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-func TestSchemaIsValid(t *testing.T) {
+func TestSchema_IsValid(t *testing.T) {
 	var answer datasource.SchemaResponse
 	New().Schema(t.Context(), datasource.SchemaRequest{}, &answer)
 	if d := answer.Schema.ValidateImplementation(t.Context()); d.HasError() {
@@ -40,7 +40,7 @@ func (h there) PoolOfTarget(_ context.Context, path string) (string, error) {
 	return "ssd", h.err
 }
 
-func TestUsageTypesAreShownAsTheyAre(t *testing.T) {
+func TestUsageTypes_AreShownUnchanged(t *testing.T) {
 	ssd := usageModel{
 		Pool: types.StringValue("ssd"), Type: types.StringValue("dir"), Path: types.StringValue("/ssd"), Active: types.BoolValue(true),
 		Capacity: types.Int64Value(3), Allocated: types.Int64Value(1), Available: types.Int64Value(2),

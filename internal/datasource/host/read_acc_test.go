@@ -15,7 +15,7 @@ import (
 
 const theHost = "data.virtclaim_host.host"
 
-func TestAccAHostIsShownAsVirshShowsIt(t *testing.T) {
+func TestAccHost_MatchesVirsh(t *testing.T) {
 	l := acctest.Lab(t)
 	h := l.Hosts["host-a"]
 	node, pool, version := virsh(t, h, "nodeinfo"), virsh(t, h, "pool-info", "--bytes", "ssd"), virsh(t, h, "version")

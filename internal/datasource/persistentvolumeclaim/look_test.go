@@ -21,7 +21,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-func TestSchemaIsValidAndHasNoVolume(t *testing.T) {
+func TestSchema_IsValidWithoutVolume(t *testing.T) {
 	var answer datasource.SchemaResponse
 	New().Schema(t.Context(), datasource.SchemaRequest{}, &answer)
 	if d := answer.Schema.ValidateImplementation(t.Context()); d.HasError() {
@@ -75,7 +75,7 @@ func lookAt(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) 
 	return m, diags
 }
 
-func TestABoundClaimShowsItsDiskWithoutItsSecret(t *testing.T) {
+func TestRead_BoundClaimHidesSecret(t *testing.T) {
 	c, pv := objects()
 	m, diags := lookAt(t, nil, c, pv)
 	if len(diags) > 0 || !m.VolumeError.IsNull() {
@@ -94,7 +94,7 @@ func TestABoundClaimShowsItsDiskWithoutItsSecret(t *testing.T) {
 	}
 }
 
-func TestAClaimThatNobodyHasSeenYetIsPending(t *testing.T) {
+func TestRead_UnprocessedClaimIsPending(t *testing.T) {
 	c, _ := objects()
 	c.Spec.VolumeName, c.Spec.VolumeMode, c.Status = "", nil, corev1.PersistentVolumeClaimStatus{}
 	m, diags := lookAt(t, nil, c)
@@ -106,7 +106,7 @@ func TestAClaimThatNobodyHasSeenYetIsPending(t *testing.T) {
 	}
 }
 
-func TestTheReasonNamesTheAttributeThatIsToBlame(t *testing.T) {
+func TestRead_ReasonNamesAttribute(t *testing.T) {
 	c, pv := objects()
 	f := fake.NewClientset(c, pv)
 	m := model{Claim: tfvalue.Claim{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data"), MountPath: types.StringValue("/mnt")}}
@@ -117,7 +117,7 @@ func TestTheReasonNamesTheAttributeThatIsToBlame(t *testing.T) {
 	}
 }
 
-func TestARecordThatCanNotBeReadIsShownByItsID(t *testing.T) {
+func TestRead_UnreadableRecordIsShownByID(t *testing.T) {
 	c, pv := objects()
 	c.Annotations = map[string]string{
 		"virtclaim.io/binding.a": "no record",
@@ -156,7 +156,7 @@ func TestLook_TextsAreVisible(t *testing.T) {
 	}
 }
 
-func TestPodsThatMayNotBeListedAreNullWithAWarning(t *testing.T) {
+func TestRead_ForbiddenPodsAreNullWithWarning(t *testing.T) {
 	c, pv := objects()
 	m, diags := lookAt(t, failing("pods", apierrors.NewForbidden(corev1.Resource("pods"), "", nil)), c, pv)
 	if diags.HasError() || diags.WarningsCount() != 1 || m.Pods != nil || m.UID.ValueString() != "claim-uid" {
@@ -164,7 +164,7 @@ func TestPodsThatMayNotBeListedAreNullWithAWarning(t *testing.T) {
 	}
 }
 
-func TestNothingIsShownWhen(t *testing.T) {
+func TestRead_Refused(t *testing.T) {
 	c, pv := objects()
 	down := apierrors.NewServiceUnavailable("down")
 	tests := []struct {

@@ -27,7 +27,7 @@ data "virtclaim_persistent_volume_claim" "claim" {
 `, name, more)
 }
 
-func TestAccAClaimIsShownWithoutBeingHeld(t *testing.T) {
+func TestAccPersistentVolumeClaim_ReadReservesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	open, chap := acctest.LUN(t, l, false, ""), acctest.LUN(t, l, true, "")
 	acctest.Claim(t, l, "looking", "open", open)

@@ -115,7 +115,7 @@ func opened(t *testing.T, d *daemon) *Conn {
 	return c
 }
 
-func TestWhatIsUploadedIsDownloaded(t *testing.T) {
+func TestConn_UploadAndDownload(t *testing.T) {
 	for _, ways := range [][]uint32{nil, {authNone}, {authPolkit}, {1, authPolkit}} {
 		d := &daemon{ways: ways}
 		c := opened(t, d)
@@ -141,7 +141,7 @@ func TestWhatIsUploadedIsDownloaded(t *testing.T) {
 }
 
 // One thread of libvirtd sends replies, another one sends data.
-func TestADownloadMayBeginBeforeItsReply(t *testing.T) {
+func TestConn_DownloadBeforeReply(t *testing.T) {
 	want := []byte("content")
 	for early := range 3 {
 		var got bytes.Buffer
@@ -152,7 +152,7 @@ func TestADownloadMayBeginBeforeItsReply(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsNotSupported(t *testing.T) {
+func TestConn_PasswordIsNotSupported(t *testing.T) {
 	if _, err := Open(t.Context(), (&daemon{ways: []uint32{1}}).dial(t), "qemu:///system"); err == nil || !strings.Contains(err.Error(), "SASL") {
 		t.Errorf("got %v", err)
 	}
@@ -171,7 +171,7 @@ func upload(c *Conn) error {
 }
 
 // Whatever ends an upload before its end is an error that says what it was.
-func TestWhatEndsAnUpload(t *testing.T) {
+func TestConn_UploadEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   func(d *daemon, part int, p packet) bool
 		want string
@@ -215,7 +215,7 @@ func TestWhatEndsAnUpload(t *testing.T) {
 	}
 }
 
-func TestAHostThatTakesNothingIsGivenUp(t *testing.T) {
+func TestConn_StalledUploadTimesOut(t *testing.T) {
 	for _, stuck := range []int{1, 65} { // the first part, and the finish
 		synctest.Test(t, func(t *testing.T) {
 			stop, cancel := context.WithCancel(t.Context())
@@ -261,7 +261,7 @@ func (c *stubborn) SetReadDeadline(time.Time) error { return errors.New("deadlin
 
 func (c *stubborn) SetWriteDeadline(time.Time) error { return errors.New("deadline not supported") }
 
-func TestAHostThatIsGoneIsGivenUp(t *testing.T) {
+func TestConn_LostHostTimesOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		cancelAfter, want time.Duration
 		err               error
@@ -294,7 +294,7 @@ func TestAHostThatIsGoneIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestACancelledUploadEndsAtOnce(t *testing.T) {
+func TestConn_CanceledUploadEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("Ctrl-C")
 	d := &daemon{at: func(_ *daemon, part int, _ packet) bool {

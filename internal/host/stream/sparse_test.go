@@ -55,7 +55,7 @@ func TestCopySparse(t *testing.T) {
 	}
 }
 
-func TestCopySparseSaysHowFarItCame(t *testing.T) {
+func TestCopySparse_ReportsProgress(t *testing.T) {
 	// Some of these are an end of something, but not of the image.
 	for _, broken := range []error{
 		errors.New("the line went down"), io.ErrUnexpectedEOF, fmt.Errorf("asked again: %w", io.ErrUnexpectedEOF), fmt.Errorf("asked again: %w", io.EOF),

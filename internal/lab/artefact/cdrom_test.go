@@ -36,7 +36,7 @@ func onCDROM(name, file, content string) string {
 	return fmt.Sprintf("FILE %s %s %s", name, file, base64.StdEncoding.EncodeToString([]byte(content)))
 }
 
-func TestGuestReadsCDROMs(t *testing.T) {
+func TestGuest_ReadsCDROMs(t *testing.T) {
 	guest := guestImage(t)
 	for machine, cdrom := range map[string][]string{
 		"pc IDE":   {"-device", "ide-cd,drive=cd,id=cdrom"},

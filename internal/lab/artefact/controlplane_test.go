@@ -82,7 +82,7 @@ func clientFor(t *testing.T, kubeconfig, context string) kubernetes.Interface {
 	return client
 }
 
-func TestControlPlaneSurvivesRestarts(t *testing.T) {
+func TestControlPlane_SurvivesRestarts(t *testing.T) {
 	program, err := ControlPlane(t.Context(), realCache(t), t.Logf)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestControlPlaneSurvivesRestarts(t *testing.T) {
 	}
 }
 
-func TestControlPlaneIsClosedToOthers(t *testing.T) {
+func TestControlPlane_RefusesStrangers(t *testing.T) {
 	program, err := ControlPlane(t.Context(), realCache(t), t.Logf)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func writeDone(_ context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "done"), nil, 0o644)
 }
 
-func TestFolderIsFilledOnceByManyAtATime(t *testing.T) {
+func TestFolder_ConcurrentFillsOnce(t *testing.T) {
 	cache := t.TempDir()
 	var fills atomic.Int32
 	var callers sync.WaitGroup
@@ -35,7 +35,7 @@ func TestFolderIsFilledOnceByManyAtATime(t *testing.T) {
 	}
 }
 
-func TestFolderIsNotThereAfterAFailure(t *testing.T) {
+func TestFolder_RemovedAfterFailure(t *testing.T) {
 	cache := t.TempDir()
 	broken := errors.New("broken")
 	_, err := folder(t.Context(), cache, "thing", t.Logf, func(ctx context.Context, dir string) error {
@@ -51,7 +51,7 @@ func TestFolderIsNotThereAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestFolderClearsWhatAKilledProcessLeft(t *testing.T) {
+func TestFolder_ClearsAfterKill(t *testing.T) {
 	cache := t.TempDir()
 	left := filepath.Join(cache, "thing.partial", "half")
 	if err := os.MkdirAll(left, 0o755); err != nil {
@@ -66,7 +66,7 @@ func TestFolderClearsWhatAKilledProcessLeft(t *testing.T) {
 	}
 }
 
-func TestFolderStopsWaitingWithItsContext(t *testing.T) {
+func TestFolder_WaitEndsWithContext(t *testing.T) {
 	cache := t.TempDir()
 	unlock, err := lock(t.Context(), filepath.Join(cache, "thing.lock"), nil)
 	if err != nil {

@@ -34,7 +34,7 @@ func guestImage(t *testing.T) Image {
 	return image
 }
 
-func TestGuestTellsAndDoes(t *testing.T) {
+func TestGuest_Console(t *testing.T) {
 	image := guestImage(t)
 	for _, machine := range []string{"pc", "q35"} {
 		t.Run(machine, func(t *testing.T) { testGuestOn(t, image, machine) })
@@ -98,7 +98,7 @@ func testGuestOn(t *testing.T, image Image, machine string) {
 	}
 }
 
-func TestGuestHearsThePowerButtonAsSoonAsItIsReady(t *testing.T) {
+func TestGuest_PowerButton(t *testing.T) {
 	vm := boot(t, guestImage(t), "q35", "")
 	vm.until(t, "READY")
 	vm.pressPowerButton(t)
@@ -107,7 +107,7 @@ func TestGuestHearsThePowerButtonAsSoonAsItIsReady(t *testing.T) {
 	}
 }
 
-func TestGuestPowersOffByItself(t *testing.T) {
+func TestGuest_PowersOff(t *testing.T) {
 	vm := boot(t, guestImage(t), "pc", "virtclaim.end=off")
 	vm.until(t, "READY")
 	if err := within(t, 5*time.Second, "power-off", vm.ended); err != nil {

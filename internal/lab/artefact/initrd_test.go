@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestInitrdHasModulesInTheOrderOfLoading(t *testing.T) {
+func TestInitrd_ModuleOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "initrd.gz")
 	modules := []module{{"virtio", []byte("first")}, {"ahci", []byte("second")}}
 	more := map[string][]module{"9p": {{"netfs", []byte("needed")}, {"9p", []byte("asked for")}}, "netfs": {{"netfs", []byte("needed")}}}

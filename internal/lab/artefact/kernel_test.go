@@ -24,7 +24,7 @@ func withSize(compressed []byte, size int) []byte {
 	return binary.LittleEndian.AppendUint32(compressed, uint32(size))
 }
 
-func TestKernelIsExtracted(t *testing.T) {
+func TestKernel_IsExtracted(t *testing.T) {
 	kernel := append([]byte("\x7fELF"), bytes.Repeat([]byte("\xe8\x10\x00\x00\x00"), 40)...)
 	for name, image := range map[string][]byte{
 		"gzip":                   bootImage(gzipped(t, kernel)),
@@ -45,7 +45,7 @@ func TestKernelIsExtracted(t *testing.T) {
 	}
 }
 
-func TestKernelIsRefused(t *testing.T) {
+func TestKernel_Refused(t *testing.T) {
 	elf := []byte("\x7fELF...")
 	whole := bootImage(gzipped(t, elf))
 	for name, test := range map[string]struct {

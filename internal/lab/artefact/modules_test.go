@@ -65,7 +65,7 @@ func moduleFolder(t *testing.T) string {
 	return dir
 }
 
-func TestModulesComeAfterWhatTheyNeed(t *testing.T) {
+func TestModules_DependencyOrder(t *testing.T) {
 	modules, err := loadModules(moduleFolder(t), []string{"sd_mod", "virtio_scsi", "virtio_ring"})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestModulesComeAfterWhatTheyNeed(t *testing.T) {
 	}
 }
 
-func TestModulesThatCanNotBeLoaded(t *testing.T) {
+func TestModules_Unloadable(t *testing.T) {
 	dir := moduleFolder(t)
 	for name, want := range map[string]string{
 		"absent": "the kernel has no module absent",

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestKernelDependenciesOfDistributions(t *testing.T) {
+func TestPackages_KernelDependencies(t *testing.T) {
 	for name, test := range map[string]struct {
 		list string
 		want []string

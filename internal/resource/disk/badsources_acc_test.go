@@ -44,7 +44,7 @@ func refused(t *testing.T, l *lab.Lab, sources map[string]string, messages map[s
 }
 
 // Servers that hang up are asked again, for the rest if they can give that, or else for all.
-func TestAccABrokenDownloadGoesOn(t *testing.T) {
+func TestAccDisk_BrokenDownloadResumes(t *testing.T) {
 	l := acctest.Lab(t)
 	raw := smallImage()
 	web, page, ranged := served(t, l, raw)
@@ -71,7 +71,7 @@ func TestAccABrokenDownloadGoesOn(t *testing.T) {
 }
 
 // Those that never answer to the end are given up, with how far it got.
-func TestAccADownloadThatAlwaysBreaksLeavesNothing(t *testing.T) {
+func TestAccDisk_FailedDownloadLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	web, page, broken := served(t, l, smallImage())
 	_, _, wrong := served(t, l, smallImage())
@@ -91,7 +91,7 @@ func TestAccADownloadThatAlwaysBreaksLeavesNothing(t *testing.T) {
 }
 
 // What QEMU would open another file for never comes to the host.
-func TestAccAHostileImageIsRefused(t *testing.T) {
+func TestAccDisk_HostileImage(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := t.TempDir()
 	made := func(name string, args ...string) []byte {

@@ -36,7 +36,7 @@ func isSettled(t *testing.T, cli acctest.CLI) {
 }
 
 // What a file or a secret has when the disk is made is what counts, whatever it had at plan.
-func TestAccAFileOrSecretThatChangesBetweenPlanAndApply(t *testing.T) {
+func TestAccDisk_SourceChangedAfterPlan(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
 	changeSecret := userData(t, l, "#cloud-config one")
@@ -66,7 +66,7 @@ func TestAccAFileOrSecretThatChangesBetweenPlanAndApply(t *testing.T) {
 }
 
 // A disk that was to be changed in place is never replaced without a plan that says so.
-func TestAccAFileThatChangesBeforeItsDiskGrowsKeepsTheDisk(t *testing.T) {
+func TestAccDisk_SourceChangedBeforeGrow(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
 	was := change(1)
@@ -88,7 +88,7 @@ func TestAccAFileThatChangesBeforeItsDiskGrowsKeepsTheDisk(t *testing.T) {
 }
 
 // Which source a disk has may turn out during the apply.
-func TestAccASourceThatIsDecidedDuringTheApply(t *testing.T) {
+func TestAccDisk_SourceKnownDuringApply(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
 	want := change(1)

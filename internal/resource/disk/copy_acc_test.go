@@ -20,7 +20,7 @@ import (
 )
 
 // While the storage does not answer, a clone reports how far it is, and can be given up: then nothing is left.
-func TestAccACloneReportsAndCanBeGivenUp(t *testing.T) {
+func TestAccDisk_CloneReportsAndIsCanceled(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := largeLUN(t, l)
 	acctest.Claim(t, l, "disks", "golden", lun)
@@ -89,7 +89,7 @@ func TestAccDisk_CloneWhilePodWrites(t *testing.T) {
 }
 
 // A master that can't be read any more ends a copy without a word from libvirt: that is no clone.
-func TestAccACopyThatBreaksOffIsNoClone(t *testing.T) {
+func TestAccDisk_PartialCopyIsNoClone(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := largeLUN(t, l)
 	acctest.Claim(t, l, "disks", "golden", lun)
@@ -113,7 +113,7 @@ func TestAccACopyThatBreaksOffIsNoClone(t *testing.T) {
 }
 
 // Who writes to a master is looked for again when all of it is copied: somebody may have started a machine by hand.
-func TestAccAMasterThatIsWrittenToWhileItIsCopied(t *testing.T) {
+func TestAccDisk_CloneOfWrittenMaster(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := largeLUN(t, l)
 	acctest.Claim(t, l, "disks", "golden", lun)

@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-func TestWhatMakesAURLAnotherFile(t *testing.T) {
+func TestDigest_OfURL(t *testing.T) {
 	const here, there = "https://example.org/here", "https://example.org/there"
 	one, two := "sha256:"+strings.Repeat("ab", 32), "sha256:"+strings.Repeat("cd", 32)
 	url := func(url string, checksum any) any {
@@ -55,7 +55,7 @@ func TestWhatMakesAURLAnotherFile(t *testing.T) {
 	}
 }
 
-func TestADigestIsTheChecksumInSmallLetters(t *testing.T) {
+func TestDigest_LowerCaseChecksum(t *testing.T) {
 	var diags diag.Diagnostics
 	plan := made(t, map[string]any{"url": map[string]any{"url": "https://example.org/image", "checksum": "SHA256:AB"}})
 	if digest := (&disk{}).planDigest(context.Background(), plan, &diags); digest != types.StringValue("sha256:ab") {
@@ -64,7 +64,7 @@ func TestADigestIsTheChecksumInSmallLetters(t *testing.T) {
 	ok(t, diags)
 }
 
-func TestWhatMayChangeUntilADiskIsMadeIsLeftOpen(t *testing.T) {
+func TestDigest_UnknownUntilCreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(path, []byte("an image"), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestWhatMayChangeUntilADiskIsMadeIsLeftOpen(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeAnImageIsRefusedByThePlan(t *testing.T) {
+func TestDigest_PlanRefusesNonImage(t *testing.T) {
 	var diags diag.Diagnostics
 	plan := made(t, map[string]any{"file": map[string]any{"path": t.TempDir()}})
 	(&disk{}).planNewDigest(context.Background(), plan, &diags)

@@ -65,7 +65,7 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 }
 
 // Whatever interrupts an apply, wherever: after one more everything is as configured, and in the end nothing is left.
-func TestAccAnInterruptedApplyIsPutRightByTheNext(t *testing.T) {
+func TestAccDisk_FaultInjection(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, source := golden(t, l, strings.Repeat("content.", 4<<20))
 	untouched(t, lun.Path)

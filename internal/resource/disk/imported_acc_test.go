@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-func TestAccAnImportedDiskIsAdopted(t *testing.T) {
+func TestAccDisk_ImportAdopts(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
 	config := acctest.Provider(l, "disks") + source + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden"))
@@ -37,7 +37,7 @@ func TestAccAnImportedDiskIsAdopted(t *testing.T) {
 }
 
 // An imported disk is adopted once: laid over a master later, its guest would find its files mixed with the master's.
-func TestAccAnImportedDiskIsLaidOverNothingLater(t *testing.T) {
+func TestAccDisk_ImportedWithoutMasterStaysSo(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
 	base := acctest.Provider(l, "disks") + source
@@ -60,7 +60,7 @@ func TestAccAnImportedDiskIsLaidOverNothingLater(t *testing.T) {
 }
 
 // What an imported overlay is laid over is what it was made over.
-func TestAccAnImportedDiskKeepsItsBacking(t *testing.T) {
+func TestAccDisk_ImportKeepsBacking(t *testing.T) {
 	l := acctest.Lab(t)
 	base := acctest.Provider(l, "disks") + disk("lower", blank) + disk("other", blank)
 	on := func(of string) string { return base + disk("root", over("copy-on-write", of)) }
@@ -90,7 +90,7 @@ func TestAccAnImportedDiskKeepsItsBacking(t *testing.T) {
 }
 
 // Disks whose state was lost are taken back as what they are configured to be, and go with all that is theirs.
-func TestAccImagesThatAreImportedAreAdopted(t *testing.T) {
+func TestAccDisk_ImportOfImages(t *testing.T) {
 	l := acctest.Lab(t)
 	_, pulled := pushed(t, l, "disks/imported", qcow2Image(t))
 	path := filepath.Join(t.TempDir(), "image")
@@ -115,7 +115,7 @@ func TestAccImagesThatAreImportedAreAdopted(t *testing.T) {
 }
 
 // A disk that is over nothing never came from a container image: what such disks share is not below it.
-func TestAccAPlainDiskIsNotImportedAsAContainerImage(t *testing.T) {
+func TestAccDisk_ImportOfPlainAsContainerImage(t *testing.T) {
 	l := acctest.Lab(t)
 	_, pulled := pushed(t, l, "disks/plain", qcow2Image(t))
 	config := acctest.Provider(l, "disks") + disk("root", containerImage(pulled.Reference))

@@ -9,7 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 )
 
-func TestAnImportedDiskIsWhatItsHeadSays(t *testing.T) {
+func TestDisk_ImportedFormatFromHead(t *testing.T) {
 	base := "/pool/" + content.BasePrefix + strings.Repeat("0a", 32)
 	container := map[string]any{"container_image": map[string]any{"image": "example.org/image:v1"}}
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-func TestAccACloneNeedsItsMasterNoMore(t *testing.T) {
+func TestAccDisk_CloneIsIndependent(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, source := golden(t, l, "the master's content")
 	untouched(t, lun.Path)
@@ -44,7 +44,7 @@ func TestAccACloneNeedsItsMasterNoMore(t *testing.T) {
 	})
 }
 
-func TestAccAnEphemeralDiskForgets(t *testing.T) {
+func TestAccDisk_EphemeralIsReset(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, source := golden(t, l, "the master's content")
 	untouched(t, lun.Path)
@@ -78,7 +78,7 @@ func TestAccAnEphemeralDiskForgets(t *testing.T) {
 	})
 }
 
-func TestAccChainsOfDisks(t *testing.T) {
+func TestAccDisk_Chains(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, source := golden(t, l, "the master's content")
 	untouched(t, lun.Path)
@@ -110,7 +110,7 @@ func TestAccChainsOfDisks(t *testing.T) {
 	})
 }
 
-func TestAccMadeUpNamesAreReplacedWithoutAGap(t *testing.T) {
+func TestAccDisk_GeneratedNamesCreateBeforeDestroy(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	prefixed := strings.Replace(disk("data", blank+"\n lifecycle { create_before_destroy = true }"), "name       =", "name_prefix =", 1)
@@ -135,7 +135,7 @@ func TestAccMadeUpNamesAreReplacedWithoutAGap(t *testing.T) {
 	})
 }
 
-func TestAccAForeignVolumeIsLeftAlone(t *testing.T) {
+func TestAccDisk_ForeignVolumeStays(t *testing.T) {
 	l := acctest.Lab(t)
 	foreign := file(l, "root")
 	if err := os.WriteFile(foreign, []byte("precious"), 0o600); err != nil { // libvirt has not seen it yet
@@ -154,7 +154,7 @@ func TestAccAForeignVolumeIsLeftAlone(t *testing.T) {
 	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
 }
 
-func TestAccWithoutAnOwnerALeftOverIsNotTakenOver(t *testing.T) {
+func TestAccDisk_WithoutOwnerNothingIsAdopted(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	config := strings.Replace(acctest.Provider(l, "disks"), "owner ", "# owner ", 1) + disk("root", blank)
@@ -173,7 +173,7 @@ func TestAccWithoutAnOwnerALeftOverIsNotTakenOver(t *testing.T) {
 }
 
 // A usage type that only an annotation of the host's node names is a folder: the pool that is there, or a new one.
-func TestAccUsageTypesOfTheNode(t *testing.T) {
+func TestAccDisk_UsageTypesOfNode(t *testing.T) {
 	l := acctest.Lab(t)
 	ssd, own := filepath.Join(l.Hosts["host-a"].Dir, "pools", "ssd"), filepath.Join(l.Hosts["host-a"].Dir, "pools", "new")
 	node(t, l, "node-a", map[string]string{
@@ -219,7 +219,7 @@ func node(t *testing.T, l *lab.Lab, name string, annotations map[string]string) 
 	})
 }
 
-func TestAccACloneNeedsRoom(t *testing.T) {
+func TestAccDisk_CloneNeedsRoom(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 8 << 40}) // sparse
 	if err != nil {
@@ -242,7 +242,7 @@ func TestAccACloneNeedsRoom(t *testing.T) {
 }
 
 // A claim may say less than its storage has.
-func TestAccACloneHasAllOfItsMaster(t *testing.T) {
+func TestAccDisk_CloneIsComplete(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: acctest.LUN(t, l, false, "the master"), Size: 48 << 20})
 	config := func(more string) string {
@@ -258,7 +258,7 @@ func TestAccACloneHasAllOfItsMaster(t *testing.T) {
 	})
 }
 
-func TestAccWhatAGuestWritesIsNotCloned(t *testing.T) {
+func TestAccDisk_CloneRefusedWhileWritten(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, false, "data"))
 	console := acctest.NewConsole(t)
@@ -276,7 +276,7 @@ func TestAccWhatAGuestWritesIsNotCloned(t *testing.T) {
 	})
 }
 
-func TestAccAGuestThatDoesNotLetGo(t *testing.T) {
+func TestAccDisk_GuestRefusesUnplug(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	data := disk("data", blank+"\n timeouts = { delete = \"8s\" }")

@@ -12,7 +12,7 @@ import (
 )
 
 // A guest may write any head to its raw disk, and libvirt believes it.
-func TestARawDiskIsAsLargeAsItsFile(t *testing.T) {
+func TestModel_RawSizeIsFileSize(t *testing.T) {
 	const file = 64 << 20
 	for name, c := range map[string]struct {
 		format string

@@ -21,7 +21,7 @@ func run(command string) string {
 }
 
 // In each mode a guest reads the master's content and writes to its own.
-func TestAccNoCopyModeTouchesItsMaster(t *testing.T) {
+func TestAccDisk_CopyModesLeaveMasterUnchanged(t *testing.T) {
 	for _, mode := range []string{"copy-on-write", "copy-on-read", "clone"} {
 		t.Run(mode, func(t *testing.T) {
 			l := acctest.Lab(t)

@@ -36,7 +36,7 @@ func has(t *testing.T, l *lab.Lab, want ...string) resource.TestCheckFunc {
 	}
 }
 
-func TestAccDataDisksAreUnpluggedAndDeletedInOneApply(t *testing.T) {
+func TestAccDisk_UnpluggedAndDeletedInOneApply(t *testing.T) {
 	for name, lifecycle := range map[string]struct{ disk, machine string }{
 		"by default":                           {},
 		"create_before_destroy on the disk":    {disk: "lifecycle { create_before_destroy = true }"},
@@ -76,7 +76,7 @@ func gone(path string) resource.TestCheckFunc {
 	}
 }
 
-func TestAccADirectlyAttachedBindingIsUnpluggedAndReleasedInOneApply(t *testing.T) {
+func TestAccVolumeBinding_UnpluggedAndReleasedInOneApply(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, true, "data"))
@@ -114,7 +114,7 @@ func openFiles(t *testing.T, l *lab.Lab) (names []string) {
 	return names
 }
 
-func TestAccAReplacedDiskIsPluggedInAnew(t *testing.T) {
+func TestAccDisk_ReplacedIsPluggedIn(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("data", blank) +
@@ -141,7 +141,7 @@ func TestAccAReplacedDiskIsPluggedInAnew(t *testing.T) {
 }
 
 // Terraform updates both machines at once.
-func TestAccADiskMovesFromOneRunningMachineToAnother(t *testing.T) {
+func TestAccDisk_MovesBetweenRunningMachines(t *testing.T) {
 	l := acctest.Lab(t)
 	web, db := acctest.NewConsole(t), acctest.NewConsole(t)
 	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, false, "data"))
@@ -172,7 +172,7 @@ func TestAccADiskMovesFromOneRunningMachineToAnother(t *testing.T) {
 	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: acctest.Factories(), Steps: steps})
 }
 
-func TestAccADiskUnpluggedByHandIsPluggedInAgain(t *testing.T) {
+func TestAccDisk_UnpluggedByHandIsRestored(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("data", blank) +
@@ -199,7 +199,7 @@ func TestAccADiskUnpluggedByHandIsPluggedInAgain(t *testing.T) {
 	})
 }
 
-func TestAccWhatAMachineBootsFromIsNotTakenAway(t *testing.T) {
+func TestAccDisk_BootDiskIsNotUnplugged(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := func(disks, running string, on ...string) string {
@@ -230,7 +230,7 @@ func TestAccWhatAMachineBootsFromIsNotTakenAway(t *testing.T) {
 	})
 }
 
-func TestAccTheDomainOfAnotherKeepsItsDisk(t *testing.T) {
+func TestAccDisk_ForeignDomainKeepsDisk(t *testing.T) {
 	l := acctest.Lab(t)
 	define := func() {
 		xml := fmt.Sprintf(`<domain type='qemu'><name>theirs</name><memory unit='MiB'>64</memory>
@@ -260,7 +260,7 @@ func TestAccTheDomainOfAnotherKeepsItsDisk(t *testing.T) {
 	})
 }
 
-func TestAccAVolumeBelowAnotherStays(t *testing.T) {
+func TestAccDisk_OverlaidVolumeStays(t *testing.T) {
 	l := acctest.Lab(t)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),

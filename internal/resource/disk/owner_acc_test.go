@@ -12,7 +12,7 @@ import (
 )
 
 // A changed owner concerns what is new: disks and machines of before go on, and are told from those of others.
-func TestAccAChangedOwnerKeepsItsDisks(t *testing.T) {
+func TestAccDisk_ChangedOwner(t *testing.T) {
 	for name, set := range map[string]string{"to another one": `owner = "renamed"`, "to none": ""} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -46,7 +46,7 @@ func TestAccAChangedOwnerKeepsItsDisks(t *testing.T) {
 }
 
 // What another configuration made under the name of a disk that is gone is not that disk.
-func TestAccADiskThatIsAnothersByNowIsGone(t *testing.T) {
+func TestAccDisk_OfAnotherOwnerIsGone(t *testing.T) {
 	l := acctest.Lab(t)
 	ours, theirs := acctest.NewCLI(t), acctest.NewCLI(t)
 	ours.Write("main.tf", acctest.Provider(l, "ours")+disk("root", blank))

@@ -35,7 +35,7 @@ func portal(t *testing.T, l *lab.Lab) string {
 	return strings.Replace(l.Target.Portal, "127.0.0.1", "localhost", 1)
 }
 
-func TestAccADiskStaysWhenItsMasterIsReachedOtherwise(t *testing.T) {
+func TestAccDisk_StaysWhenMasterAddressChanges(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, true, "the master")
@@ -64,7 +64,7 @@ resource "virtclaim_volume_binding" "golden" {
 	})
 }
 
-func TestAccADiskStaysWhenItsClaimMovesOrGrows(t *testing.T) {
+func TestAccDisk_StaysWhenClaimMovesOrGrows(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, false, "the master")
@@ -128,7 +128,7 @@ func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
 	})
 }
 
-func TestAccAnotherClaimReplacesBindingAndDiskAndSaysWhatIsLost(t *testing.T) {
+func TestAccDisk_OtherClaimReplacesWithWarning(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, name := range []string{"one", "two"} {
 		acctest.Claim(t, l, "disks", name, acctest.LUN(t, l, false, name))
@@ -161,7 +161,7 @@ func TestAccAnotherClaimReplacesBindingAndDiskAndSaysWhatIsLost(t *testing.T) {
 }
 
 // A claim that is not there at plan leaves the master open; when it turns out to be another one, that is an error.
-func TestAccAMasterThatChangesDuringTheApplyIsAnError(t *testing.T) {
+func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 	l := acctest.Lab(t)
 	one, two := acctest.LUN(t, l, false, "one"), acctest.LUN(t, l, false, "two")
 	acctest.Claim(t, l, "disks", "one", one)
@@ -199,7 +199,7 @@ func TestAccAMasterThatChangesDuringTheApplyIsAnError(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-func TestAccDisksGrowAndNeverShrink(t *testing.T) {
+func TestAccDisk_GrowsAndNeverShrinks(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := func(size, running string) string {
@@ -246,7 +246,7 @@ func TestAccDisksGrowAndNeverShrink(t *testing.T) {
 	})
 }
 
-func TestAccWhatHoldsForNewDisksOnly(t *testing.T) {
+func TestAccDisk_AttributesOfNewDisksOnly(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("provider.tf", acctest.Provider(l, "disks"))
@@ -278,7 +278,7 @@ func TestAccWhatHoldsForNewDisksOnly(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
+func TestAccDisk_SmallerReplacementWarns(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("provider.tf", acctest.Provider(l, "disks"))
@@ -297,7 +297,7 @@ func TestAccAnotherDiskMayBeSmallerAndSaysWhatIsLost(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-func TestAccBadDisksAreRefusedAtPlanTime(t *testing.T) {
+func TestAccDisk_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
 	const from = "virtclaim_volume_binding.golden"

@@ -15,7 +15,7 @@ import (
 )
 
 // What a guest writes to a raw disk may look like a qcow2 image, even one over a file of the host; or it is encrypted.
-func TestAccARawDiskStaysRawWhateverItsGuestWrites(t *testing.T) {
+func TestAccDisk_RawStaysRaw(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	if err := os.WriteFile(victim, nil, 0o600); err != nil {
 		t.Fatal(err)

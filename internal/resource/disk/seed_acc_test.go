@@ -33,7 +33,7 @@ func seedHas(t *testing.T, l *lab.Lab, name string, parts ...string) resource.Te
 }
 
 // A seed is replaced by other content and by nothing else, and is the same for the same content, byte for byte.
-func TestAccASeedIsReplacedByOtherContent(t *testing.T) {
+func TestAccDisk_SeedIsReplacedByContent(t *testing.T) {
 	l := acctest.Lab(t)
 	var first string
 	one := acctest.Provider(l, "disks") + seed("root", `user_data = "#cloud-config\nhostname: one\n", network_data = "version: 2\n"`)
@@ -73,7 +73,7 @@ func TestAccASeedIsReplacedByOtherContent(t *testing.T) {
 
 // cloud-init's part is played by a guest that mounts the medium and reads it. The machine has two, and keeps running when one
 // changes.
-func TestAccAChangedSeedIsAnotherMediumUnderTheRunningGuest(t *testing.T) {
+func TestAccDisk_ChangedSeedIsInsertedLive(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := func(hostname string) string {
@@ -135,7 +135,7 @@ const fromSecret = `
   network_data_secret_ref = { namespace = "disks", name = "seed" }
 `
 
-func TestAccASeedFollowsItsSecret(t *testing.T) {
+func TestAccDisk_SeedFollowsSecret(t *testing.T) {
 	l := acctest.Lab(t)
 	config := acctest.Provider(l, "disks") + seed("root", fromSecret)
 	change := userData(t, l, "#cloud-config one")
@@ -159,7 +159,7 @@ func TestAccASeedFollowsItsSecret(t *testing.T) {
 }
 
 // What is write-only, or in a secret, is in the seed and nowhere else.
-func TestAccWhatASeedHidesIsNowhere(t *testing.T) {
+func TestAccDisk_SeedSecretsAreNowhere(t *testing.T) {
 	l := acctest.Lab(t)
 	userData(t, l, "hidden-in-the-cluster")
 	cli := acctest.NewCLI(t, "TF_LOG=TRACE", "TF_LOG_PATH=trace.log", "TF_VAR_hidden=hidden-from-plans")

@@ -48,7 +48,7 @@ func (v fixedVersion) SecretVersion(context.Context, string, string) (string, er
 }
 
 // With the older version, the next plan sees that the secret changed. With the newer one it would never be seen.
-func TestASeedHasNoOlderContentThanItsDigestSays(t *testing.T) {
+func TestSeed_ContentMatchesDigest(t *testing.T) {
 	ctx := context.Background()
 	r := &disk{backend: backend.New("", nil, restless())}
 	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}

@@ -35,7 +35,7 @@ func inPool(t *testing.T, l *lab.Lab) (bases, others []string) {
 	return bases, others
 }
 
-func TestAccManyDisksOfOneImageAreOnePullAndOneUpload(t *testing.T) {
+func TestAccDisk_OneImageOnePullOneUpload(t *testing.T) {
 	const many = 50
 	l := acctest.Lab(t)
 	registry, image := pushed(t, l, "disks/many", qcow2Of(t, smallImage()))
@@ -62,7 +62,7 @@ func TestAccManyDisksOfOneImageAreOnePullAndOneUpload(t *testing.T) {
 }
 
 // Two configurations that know nothing of each other need the same image at the same time.
-func TestAccTwoAppliesAtOnceShareTheirImage(t *testing.T) {
+func TestAccDisk_ConcurrentAppliesShareImage(t *testing.T) {
 	for name, owners := range map[string][2]string{"two owners": {"ours", "theirs"}, "one owner": {"disks", "disks"}} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)

@@ -100,7 +100,7 @@ func gatedImage(t *testing.T, l *lab.Lab) (g *gate, config string) {
 	return g, disk("pulled", containerImage(strings.Replace(image.Reference, registry.Address, g.address, 1)))
 }
 
-func TestAccCtrlCEndsAnUploadAtOnce(t *testing.T) {
+func TestAccDisk_InterruptEndsUpload(t *testing.T) {
 	l := acctest.Lab(t)
 	_, config := gatedURL(t)
 	cli := acctest.NewCLI(t).With("TF_LOG_PROVIDER=INFO")
@@ -131,7 +131,7 @@ func TestAccCtrlCEndsAnUploadAtOnce(t *testing.T) {
 
 // QEMU outlives libvirtd: so does what says that somebody works on a volume, and nobody does. Where the apply could not tidy up,
 // the next one takes a while to see that.
-func TestAccAnApplyInterruptedByACrashOfLibvirtdIsPutRightByTheNext(t *testing.T) {
+func TestAccDisk_LibvirtdCrashDuringUpload(t *testing.T) {
 	for name, down := range map[string]bool{"back at once": false, "back after the apply": true} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)

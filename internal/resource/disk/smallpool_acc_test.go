@@ -45,7 +45,7 @@ func nothingIn(t *testing.T, l *lab.Lab, pool string) {
 }
 
 // libvirt confirms uploads whose last bytes found no room: so the image ends just before, at, and after the end of it.
-func TestAccAnImageForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
+func TestAccDisk_FullPoolLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	tiny(t, l, room)
 	web := acctest.Must(l.Web(t.Context()))(t)
@@ -75,7 +75,7 @@ func TestAccAnImageForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
 }
 
 // There must be room for the image that disks share, and for the disk.
-func TestAccASharedImageForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
+func TestAccDisk_FullPoolLeavesNoSharedImage(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("provider.tf", strings.ReplaceAll(acctest.Provider(l, "disks"), `slow =`, `tiny = "tiny", slow =`))

@@ -76,7 +76,7 @@ var (
 	someFile = map[string]any{"path": "/image"}
 )
 
-func TestTheKindOfASourceIsItsOnlyChild(t *testing.T) {
+func TestSource_KindIsItsOnlyChild(t *testing.T) {
 	for name, c := range map[string]struct {
 		children  any
 		kind      string
@@ -99,7 +99,7 @@ func TestTheKindOfASourceIsItsOnlyChild(t *testing.T) {
 }
 
 // A source of which nobody knows the kind replaces nothing, and tells nothing of what is made from it.
-func TestAnUndecidedSourceIsAnUnknownOne(t *testing.T) {
+func TestSource_Unknown(t *testing.T) {
 	ctx := context.Background()
 	for name, children := range map[string]any{
 		"all of it": unknown{}, "which child": map[string]any{"url": unknown{}, "file": unknown{}},
@@ -130,7 +130,7 @@ func TestAnUndecidedSourceIsAnUnknownOne(t *testing.T) {
 	}
 }
 
-func TestASeedStaysOneWhileItsSourceIsUndecided(t *testing.T) {
+func TestSource_UnknownSeed(t *testing.T) {
 	own := func() volume.Volume { return volume.Volume{Images: []volume.Image{{AccessMode: volume.ReadShared}}} }
 	for name, c := range map[string]struct {
 		children any
@@ -147,7 +147,7 @@ func TestASeedStaysOneWhileItsSourceIsUndecided(t *testing.T) {
 	}
 }
 
-func TestTheFormatIsSettledOnceTheSourceIsKnown(t *testing.T) {
+func TestSource_FormatWhenKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		children any
 		want     types.String
@@ -168,7 +168,7 @@ func TestTheFormatIsSettledOnceTheSourceIsKnown(t *testing.T) {
 }
 
 // What is not known yet may still turn out right.
-func TestAnImageThatIsKnownInPartIsNotRefused(t *testing.T) {
+func TestSource_PartlyKnownImage(t *testing.T) {
 	for name, image := range map[string]map[string]any{
 		"unknown image":     {"image": unknown{}, "pull_policy": pullNever},
 		"unknown policy":    {"image": "example.org/image:v1", "pull_policy": unknown{}},

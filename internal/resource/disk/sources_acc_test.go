@@ -113,7 +113,7 @@ func containerImage(reference string) string {
 var readAll = fmt.Sprintf("for d in a b c d; do echo SUM $d $(head -c %d /dev/vd$d | sha256sum); done", imageSize)
 
 // What a guest reads is what the registry, the web server or the file has.
-func TestAccAGuestReadsWhatTheSourceHas(t *testing.T) {
+func TestAccDisk_GuestReadsSource(t *testing.T) {
 	l := acctest.Lab(t)
 	registry, image := pushed(t, l, "disks/guest", qcow2Image(t))
 	web := acctest.Must(l.Web(t.Context()))(t)

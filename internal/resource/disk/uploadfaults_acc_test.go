@@ -103,7 +103,7 @@ func seeded(l *lab.Lab, user string) func(*testing.T) {
 }
 
 // Whatever interrupts an upload, wherever: after one more apply all of the content is there, and in the end nothing is left.
-func TestAccAnInterruptedUploadIsPutRightByTheNext(t *testing.T) {
+func TestAccDisk_UploadFaultInjection(t *testing.T) {
 	for _, s := range uploadScenarios(t, acctest.Lab(t)) {
 		for _, f := range s.faults() {
 			t.Run(s.name+"/"+f.String(), func(t *testing.T) { interrupt(t, s.scenario, f) })

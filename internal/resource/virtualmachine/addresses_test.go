@@ -36,7 +36,7 @@ func (m *model) wire(key, name string, value attr.Value) {
 	m.Interfaces = types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, elements)
 }
 
-func TestAPlanKnowsTheAddressesThatStay(t *testing.T) {
+func TestAddresses_KnownAtPlan(t *testing.T) {
 	const known, unknown = "known", "unknown"
 	stay := map[string]string{"a": known, "b": known}
 	none := map[string]string{"a": unknown, "b": unknown}

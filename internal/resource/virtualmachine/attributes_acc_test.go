@@ -16,7 +16,7 @@ import (
 
 // Each optional attribute can be left out, set later, and taken away again, without a replacement and without a second
 // plan that differs.
-func TestAccOptionalAttributesComeAndGo(t *testing.T) {
+func TestAccVirtualMachine_OptionalAttributes(t *testing.T) {
 	l := acctest.Lab(t)
 	config := func(more string) string {
 		return acctest.Provider(l, "optional") + fmt.Sprintf(`
@@ -130,7 +130,7 @@ func ports(l *lab.Lab, want int) resource.TestCheckFunc {
 }
 
 // A domain that was made by hand is imported as it is; adopting it changes nothing that its guest could notice.
-func TestAccADomainMadeByHandIsImported(t *testing.T) {
+func TestAccVirtualMachine_ImportOfUnmanagedDomain(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
 	byHand := `<domain type='qemu'><name>web</name><memory unit='MiB'>64</memory><vcpu>2</vcpu>

@@ -47,7 +47,7 @@ func drives(t *testing.T, l *lab.Lab, target, medium string) {
 
 // A medium changes under the running guest, from one kind of storage to another, while the binding of the old one goes;
 // and it is taken away with its drive, which stays until the machine is started anew.
-func TestAccAMediumChangesUnderARunningGuest(t *testing.T) {
+func TestAccVirtualMachine_MediumChangesLive(t *testing.T) {
 	l := acctest.Lab(t)
 	file := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")
 	lun := acctest.LUN(t, l, true, "the second medium")
@@ -105,7 +105,7 @@ func sees(t *testing.T, l *lab.Lab, console acctest.Console, content, target, me
 
 // Terraform destroys the old medium before it makes the new one, here even under the same path: the drive is emptied in
 // between.
-func TestAccAReplacedDiskIsAnotherMedium(t *testing.T) {
+func TestAccVirtualMachine_ReplacedDiskIsNewMedium(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "media", "first", acctest.LUN(t, l, false, "the first medium"))
 	acctest.Claim(t, l, "media", "second", acctest.LUN(t, l, false, "the second medium"))
@@ -152,7 +152,7 @@ func TestAccAReplacedDiskIsAnotherMedium(t *testing.T) {
 
 // A guest that uses its medium keeps it, and what the medium is stays, until it has let go. Where only its next start would have
 // another one, that is put right without the guest's.
-func TestAccALockedTrayIsSaid(t *testing.T) {
+func TestAccVirtualMachine_LockedTray(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	source := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")
@@ -198,7 +198,7 @@ func TestAccALockedTrayIsSaid(t *testing.T) {
 }
 
 // An apply that is killed while it changes a medium leaves a drive that the next one gives what is wanted.
-func TestAccAMediumOfAnInterruptedApplyIsInserted(t *testing.T) {
+func TestAccVirtualMachine_InterruptedMediumIsInserted(t *testing.T) {
 	const callUpdateDevice lab.Call = 174
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -232,7 +232,7 @@ func TestAccAMediumOfAnInterruptedApplyIsInserted(t *testing.T) {
 
 // A medium that the machine may not have leaves its drive empty: it had to let go of the old one before, and nobody looked
 // whether that is still free.
-func TestAccAMediumThatIsNotToBeHadLeavesAnEmptyDrive(t *testing.T) {
+func TestAccVirtualMachine_RefusedMediumLeavesEmptyDrive(t *testing.T) {
 	l := acctest.Lab(t)
 	first, second := acctest.LUN(t, l, false, "first"), acctest.LUN(t, l, false, "second")
 	console := acctest.NewConsole(t)
@@ -268,7 +268,7 @@ func TestAccAMediumThatIsNotToBeHadLeavesAnEmptyDrive(t *testing.T) {
 
 // A drive that is taken out stays in the running guest, empty and with its target, and is in nobody's way there: neither of a
 // disk that is plugged in with it gone, nor of one under its own key, which waits for the next start.
-func TestAccADriveThatIsTakenOutIsInNobodysWay(t *testing.T) {
+func TestAccVirtualMachine_RemovedDriveBlocksNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, false, "a disk")
@@ -302,7 +302,7 @@ func TestAccADriveThatIsTakenOutIsInNobodysWay(t *testing.T) {
 }
 
 // The medium that a running guest boots from stays, however willingly the guest would give it up.
-func TestAccAMediumThatIsBootedFromStays(t *testing.T) {
+func TestAccVirtualMachine_BootMediumStays(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	first := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")

@@ -14,7 +14,7 @@ import (
 )
 
 // Each line of the table is a machine that runs, whose attribute is set, changed and taken out again.
-func TestAccChangesDoWhatTheTableSays(t *testing.T) {
+func TestAccVirtualMachine_TableOfChanges(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	write := func(body func(change) string) {

@@ -58,9 +58,9 @@ type change struct {
 	more string
 }
 
-// The table in the guide has every attribute of the schema, in the schema's words, and TestAccChangesDoWhatTheTableSays
+// The table in the guide has every attribute of the schema, in the schema's words, and TestAccVirtualMachine_TableOfChanges
 // proves each line.
-func TestTheTableHasAllAttributes(t *testing.T) {
+func TestChanges_TableHasAllAttributes(t *testing.T) {
 	var resp resource.SchemaResponse
 	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
 	want := leaves("", resp.Schema.Attributes)
@@ -74,7 +74,7 @@ func TestTheTableHasAllAttributes(t *testing.T) {
 }
 
 // What a row can't prove, another test does.
-func TestTheTableHasItsProofs(t *testing.T) {
+func TestChanges_TableHasTests(t *testing.T) {
 	var proofs []string
 	for _, c := range changes {
 		proofs = append(proofs, c.proof...)
@@ -83,7 +83,7 @@ func TestTheTableHasItsProofs(t *testing.T) {
 }
 
 // Another host or name is another machine. Another kind of machine is one, too, but not by the schema: another spelling is not.
-func TestOnlyItsHostAndItsNameReplaceAMachine(t *testing.T) {
+func TestChanges_OnlyHostAndNameReplace(t *testing.T) {
 	var resp resource.SchemaResponse
 	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
 	got := replacing(t, "", resp.Schema.Attributes)
@@ -141,7 +141,7 @@ func leaves(at string, attributes map[string]schema.Attribute) map[string]bool {
 	return all
 }
 
-func TestTheGuideHasTheTable(t *testing.T) {
+func TestChanges_GuideHasTable(t *testing.T) {
 	guide := filepath.Join("..", "..", "..", "templates", "guides", "changes.md")
 	text, err := os.ReadFile(guide)
 	if err != nil {

@@ -164,7 +164,7 @@ func onNode(name string) *corev1.VolumeNodeAffinity {
 }
 
 // Whatever a claim is on, a guest reads what was there, and what it writes is in the storage behind the claim.
-func TestAccEachKindOfClaim(t *testing.T) {
+func TestAccVolumeBinding_EachKindOfClaim(t *testing.T) {
 	for name, make := range kinds {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -203,7 +203,7 @@ func (k kind) isWritten(t *testing.T, console acctest.Console) error {
 }
 
 // A claim that grows under a running guest: network storage and devices are larger for it at once, in the same boot.
-func TestAccARunningGuestSeesItsClaimGrow(t *testing.T) {
+func TestAccVolumeBinding_GrowsUnderRunningGuest(t *testing.T) {
 	const size = 2 * acctest.StorageSize
 	grown := fmt.Sprintf("until [ $(cat /sys/block/vda/size) = %d ]; do sleep 1; done && echo GREW &", size/512)
 	for name, growing := range map[string]func(*testing.T, *lab.Lab) (kind, func() error){

@@ -12,7 +12,7 @@ import (
 
 // A machine without an operating system ignores its power button and each unplug: an apply says what it waits for and how to
 // go on, what that needs is kept although the apply fails, and the next one has the machine restarted without the disk.
-func TestAccVirtualMachine_DeafGuestIsChangedAndStoppedWithoutVirsh(t *testing.T) {
+func TestAccVirtualMachine_UnresponsiveGuest(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t, "TF_LOG=INFO", "TF_LOG_PATH=info.log")
 	cli.Write("provider.tf", acctest.Provider(l, "deaf")+`

@@ -179,7 +179,7 @@ func TestCheckDevices(t *testing.T) {
 	}
 }
 
-func TestCheckVolumesOfDevices(t *testing.T) {
+func TestCheckDevices_Volumes(t *testing.T) {
 	image := func(kind, protocol, format string, mode volume.AccessMode) volume.Image {
 		return volume.Image{Type: kind, Protocol: protocol, Format: format, Name: "data", AccessMode: mode, Hosts: []string{"node-a"}}
 	}
@@ -235,7 +235,7 @@ func TestCheckVolumesOfDevices(t *testing.T) {
 	refusal(t, diags, "read_only", "keeps what is read of its master")
 }
 
-func TestWhatAHostHasNoneOfIsRefused(t *testing.T) {
+func TestCheckDevices_UnsupportedByHost(t *testing.T) {
 	want := domainxml.Machine{Disks: map[string]domainxml.Disk{
 		"a": {Device: domainxml.Floppy, Bus: fdc}, "b": {Device: domainxml.Fixed, Bus: "sata"}, "c": {Device: domainxml.Fixed},
 	}}
@@ -254,7 +254,7 @@ func TestWhatAHostHasNoneOfIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoMediumThatOthersWriteTo(t *testing.T) {
+func TestCheckDevices_WriteSharedMedium(t *testing.T) {
 	for device, refused := range map[string]bool{domainxml.Fixed: false, domainxml.CDROM: true} {
 		for _, mode := range []volume.AccessMode{volume.ReadShared, volume.WriteExclusive, volume.WriteShared} {
 			var diags diag.Diagnostics
@@ -268,7 +268,7 @@ func TestNoMediumThatOthersWriteTo(t *testing.T) {
 }
 
 // No configuration has a volume without images, so that there is always something to be changed.
-func TestAnUnsettledDriveIsNotAnEmptyOne(t *testing.T) {
+func TestCheckDevices_UnknownDrive(t *testing.T) {
 	volumeOf := func(d domainxml.Disk) attr.Value { return diskObject(d).(types.Object).Attributes()["volume"] }
 	if v := volumeOf(domainxml.Disk{Device: domainxml.CDROM}); !v.IsNull() {
 		t.Errorf("an empty drive has %s", v)
@@ -280,7 +280,7 @@ func TestAnUnsettledDriveIsNotAnEmptyOne(t *testing.T) {
 }
 
 // What a machine type means is not guessed: hosts choose pc, q35 or what their architecture has.
-func TestSecureBootIsRefusedOnceTheMachineTypeIsKnown(t *testing.T) {
+func TestCheckDevices_SecureBoot(t *testing.T) {
 	m := model{Firmware: types.ObjectValueMust(firmwareTypes, map[string]attr.Value{
 		"type": types.StringValue(domainxml.UEFI), "secure_boot": types.BoolValue(true),
 	})}

@@ -53,7 +53,7 @@ const facts = `for d in $(disks); do q=/sys/block/$d/queue; echo "FACT $(head -c
 
 // Each kind of device on each bus is what the guest sees, with what was asked of it; and media, sticks, a disk that is another
 // one, and what needs a start change while it goes on.
-func TestAccEachDeviceIsSeenByTheGuest(t *testing.T) {
+func TestAccVirtualMachine_GuestSeesEachDevice(t *testing.T) {
 	const tuned = `
 		bus                = "virtio"
 		target             = "vdc"
@@ -158,7 +158,7 @@ func bootable(t *testing.T, dir, key string) {
 	}
 }
 
-func TestAccAMachineBootsFromTheFirstInItsOrder(t *testing.T) {
+func TestAccVirtualMachine_BootOrder(t *testing.T) {
 	l := acctest.Lab(t)
 	dir, console := t.TempDir(), acctest.NewConsole(t)
 	config := func(first, second string) string {

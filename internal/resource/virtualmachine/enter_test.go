@@ -24,7 +24,7 @@ func (h *oneDomain) Define(_ context.Context, text string) (string, error) {
 }
 
 // The drive of a domain that was made by hand was empty, and is given a medium that the machine may not have.
-func TestAnImportedDriveThatIsRefusedItsMediumStaysEmpty(t *testing.T) {
+func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices>` +
 		`<disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk></devices></domain>`
 	was, err := domainxml.Parse(byHand)

@@ -37,7 +37,7 @@ func handmade(key, mode, bus, more string, hosts ...string) string {
 }
 
 // What is wrong with the configuration is said at plan time, at the attribute, and nothing is changed.
-func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
+func TestAccVirtualMachine_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, c := range []struct {
 		name    string
@@ -166,7 +166,7 @@ func TestAccBadMachinesAreRefusedAtPlanTime(t *testing.T) {
 	}
 }
 
-func TestAccTheSameStorageTwiceIsRefused(t *testing.T) {
+func TestAccVirtualMachine_SameStorageTwice(t *testing.T) {
 	l := acctest.Lab(t)
 	twice := machine{log: "/nowhere/guest.log", disks: []string{
 		strings.ReplaceAll(handmade("a", "write-exclusive", "virtio", "", "host-a"), "example:a/1", "example:same/1"),
@@ -182,7 +182,7 @@ func TestAccTheSameStorageTwiceIsRefused(t *testing.T) {
 }
 
 // A machine that can't be started leaves nothing: the leak checker looks at the host afterwards.
-func TestAccAMachineThatCannotStartIsTakenBack(t *testing.T) {
+func TestAccVirtualMachine_FailedStartIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, c := range []struct {
 		name, owner string
@@ -215,7 +215,7 @@ func TestAccAMachineThatCannotStartIsTakenBack(t *testing.T) {
 }
 
 // What only an apply finds out is refused before anything is made: the leak checker looks at the host afterwards.
-func TestAccWhatAHostCannotDoIsRefusedAtApply(t *testing.T) {
+func TestAccVirtualMachine_UnsupportedByHost(t *testing.T) {
 	l := acctest.Lab(t)
 	config := strings.Replace(acctest.Provider(l, "bad")+machine{log: "/nowhere/guest.log", more: "running = false"}.hcl(l),
 		`type = "pc"`, "type = terraform_data.machine.output", 1)
@@ -229,7 +229,7 @@ func TestAccWhatAHostCannotDoIsRefusedAtApply(t *testing.T) {
 }
 
 // What is wrong with the provider's configuration is said at its attribute.
-func TestAccBadProvidersAreRefused(t *testing.T) {
+func TestAccProvider_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, c := range []struct {
 		name, provider string

@@ -15,7 +15,7 @@ var ways = []lab.Fault{{Refuse: true}, {}, {After: true}, {After: true, Kill: tr
 
 // Whatever interrupts an apply that makes, changes or ends a machine, wherever: after one more everything is as configured, the
 // machine runs as it is stored, and in the end nothing is left.
-func TestAccAnInterruptedChangeOfAMachineIsPutRightByTheNext(t *testing.T) {
+func TestAccVirtualMachine_FaultInjection(t *testing.T) {
 	w := newWired(t)
 	for name, test := range map[string]func(*testing.T, faulty){"live": testLiveFaults, "power": testPowerFaults, "life": testLifeFaults} {
 		t.Run(name, func(t *testing.T) {

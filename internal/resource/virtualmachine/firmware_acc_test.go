@@ -34,7 +34,7 @@ echo "TPM read=$(tpm 80010000000e0000016901500001) define=$(tpm 80020000002d0000
 
 // What a machine's firmware and its TPM keep is there after a change, a stop and a start. Both go with the machine, also when
 // it has lost them before.
-func TestAccFirmwareAndTPMKeepTheirState(t *testing.T) {
+func TestAccVirtualMachine_FirmwareAndTPMKeepState(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := func(memory, more string) string {

@@ -25,7 +25,7 @@ func (h *leftOver) IsPersistent(context.Context, string) (bool, error) { return 
 func (h *leftOver) Autostart(context.Context, string) (bool, error) { return false, nil }
 
 // Who can't be gone on with is taken back, unless its guest runs: it may have run for long.
-func TestACreationThatIsGoneOnWithTellsThatItRuns(t *testing.T) {
+func TestVirtualMachine_ResumedCreateReportsRunning(t *testing.T) {
 	want := domainxml.Machine{
 		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},
 		Mark: domainxml.Mark{Owner: "prod", Phase: domainxml.Creating},

@@ -26,7 +26,7 @@ resource "virtclaim_volume_binding" "data" {
 `, mode, l.Target.Portal, lun.IQN, lun.Number)
 }
 
-func TestAccTwoMachinesOfAConfigurationCannotHaveOneVolume(t *testing.T) {
+func TestAccGuard_TwoMachinesOfOneConfiguration(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "one writer")
 	acctest.Claim(t, l, "guard", "data", lun)
@@ -59,7 +59,7 @@ func byHand(l *lab.Lab, lun lab.LUN, more string) string {
 }
 
 // A domain that somebody made by hand counts, whether it runs or not, on whichever of the binding's hosts.
-func TestAccTheDomainsOfOthersCount(t *testing.T) {
+func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "theirs")
 	console := acctest.NewConsole(t)
@@ -102,7 +102,7 @@ func TestAccTheDomainsOfOthersCount(t *testing.T) {
 
 // Applies of different owners, each a process of its own, want the same storage, which no claim guards: never do two
 // machines run with it, and one does in the end.
-func TestAccOfManyAppliesOneMachineRuns(t *testing.T) {
+func TestAccGuard_ConcurrentAppliesHaveOneWinner(t *testing.T) {
 	const many = 6
 	l := acctest.Lab(t)
 	store := acctest.Stores["nbd"](t, l)
@@ -137,7 +137,7 @@ func TestAccOfManyAppliesOneMachineRuns(t *testing.T) {
 }
 
 // Terraform destroys the one machine while it creates the other: the new one waits.
-func TestAccAVolumeGoesFromOneHostToAnother(t *testing.T) {
+func TestAccGuard_VolumeMovesBetweenHosts(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "moves")
 	acctest.Claim(t, l, "guard", "data", lun)
@@ -164,7 +164,7 @@ func TestAccAVolumeGoesFromOneHostToAnother(t *testing.T) {
 
 // A guest that was saved with its memory goes on where it was, with the disks that it had: nobody else gets those
 // meanwhile, also when its stored definition has them no more, and it can't be given others.
-func TestAccASavedGuestKeepsItsDisks(t *testing.T) {
+func TestAccGuard_SavedGuestKeepsDisks(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, more := acctest.LUN(t, l, false, "saved"), acctest.LUN(t, l, false, "more")
 	console := acctest.NewConsole(t)
@@ -220,7 +220,7 @@ func TestAccASavedGuestKeepsItsDisks(t *testing.T) {
 
 // A configuration without an owner knows its machines by the bindings and disks that they note: what goes in one apply is
 // unplugged from the running machine first.
-func TestAccWithoutAnOwnerABindingGoesTogetherWithItsDisk(t *testing.T) {
+func TestAccGuard_WithoutOwner(t *testing.T) {
 	l := acctest.Lab(t)
 	store := acctest.Stores["nbd"](t, l)
 	console := acctest.NewConsole(t)
@@ -250,7 +250,7 @@ func TestAccWithoutAnOwnerABindingGoesTogetherWithItsDisk(t *testing.T) {
 
 // A running machine is to have another volume, which it may not. It had to let go of the first one before: nobody looked
 // whether that is still free, so it stays out until an apply that is allowed.
-func TestAccAMachineThatMayNotHaveAnotherVolumeIsLeftWithoutOne(t *testing.T) {
+func TestAccGuard_RefusedVolumeLeavesNone(t *testing.T) {
 	l := acctest.Lab(t)
 	first, second := acctest.LUN(t, l, false, "first"), acctest.LUN(t, l, false, "second")
 	console := acctest.NewConsole(t)
@@ -298,7 +298,7 @@ func TestAccAMachineThatMayNotHaveAnotherVolumeIsLeftWithoutOne(t *testing.T) {
 
 // An apply that is killed before it has found out whether a machine may have a disk leaves that in the stored definition, for
 // others to see. The next apply asks again: somebody else may have the disk by now.
-func TestAccADiskOfAnInterruptedApplyIsAskedForAgain(t *testing.T) {
+func TestAccGuard_InterruptedAttachIsRetried(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "wanted")
 	console := acctest.NewConsole(t)

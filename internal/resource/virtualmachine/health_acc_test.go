@@ -16,7 +16,7 @@ import (
 
 // One guest runs into a full pool, is suspended, and loses its stored definition: each plan says so, with libvirt's reason and
 // what to do, and an apply makes it persistent again without a restart.
-func TestAccVirtualMachine_WarnsOfMachineThatIsNotWell(t *testing.T) {
+func TestAccVirtualMachine_WarnsOfUnhealthyState(t *testing.T) {
 	l := acctest.Lab(t)
 	a, console := l.Hosts["host-a"], acctest.NewConsole(t)
 	remove := acctest.Must(a.AddSmallPool(t.Context(), "tiny", 2<<20))(t)

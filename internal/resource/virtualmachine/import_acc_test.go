@@ -9,7 +9,7 @@ import (
 
 // A domain that was made by hand is imported while it runs, with a warning of what has no attribute; where the configuration says
 // what is in state, there is nothing to change.
-func TestAccAnImportTellsWhatItCanNotDescribe(t *testing.T) {
+func TestAccVirtualMachine_ImportWarnsOfUnsupported(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
 	if err := b.DefineXML(t.Context(), `<domain type='qemu'><name>by-hand</name><memory unit='MiB'>64</memory><vcpu>2</vcpu>

@@ -75,7 +75,7 @@ func address(network string) *regexp.Regexp {
 }
 
 // One running guest sees all that happens to its interfaces, and what stays keeps its address and its place.
-func TestAccInterfacesChangeUnderARunningGuest(t *testing.T) {
+func TestAccVirtualMachine_InterfacesChangeLive(t *testing.T) {
 	for _, machineType := range []string{"pc", "q35"} {
 		t.Run(machineType, func(t *testing.T) { testInterfacesChange(t, machineType) })
 	}
@@ -159,7 +159,7 @@ func testInterfacesChange(t *testing.T, machineType string) {
 }
 
 // The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
-func TestAccTheAgentTellsAddresses(t *testing.T) {
+func TestAccVirtualMachine_AgentAddresses(t *testing.T) {
 	w := newWired(t)
 	config := func(more string, others ...string) string {
 		script := base64.StdEncoding.EncodeToString([]byte("ip address add 203.0.113.5/24 dev eth0"))

@@ -27,7 +27,7 @@ func with(set map[string]attr.Value) model {
 	})}
 }
 
-func TestInterfacesThatCantBeHadAreRefusedWhereTheyAreWrong(t *testing.T) {
+func TestInterfaces_ErrorsNameAttribute(t *testing.T) {
 	of := types.StringValue
 	port := func(kind string, id, profile types.String) attr.Value {
 		return types.ObjectValueMust(virtualPortTypes, map[string]attr.Value{"type": of(kind), "interface_id": id, "profile_id": profile})
@@ -74,7 +74,7 @@ func TestInterfacesThatCantBeHadAreRefusedWhereTheyAreWrong(t *testing.T) {
 	}
 }
 
-func TestAnInterfaceKeepsTheWordsThatItWasAskedForWith(t *testing.T) {
+func TestInterfaces_KeepConfiguredSpelling(t *testing.T) {
 	trunk := types.ObjectValueMust(vlanTypes, map[string]attr.Value{
 		"tags": types.ListValueMust(types.Int64Type, []attr.Value{types.Int64Value(7), types.Int64Value(8)}), "trunk": types.BoolValue(false),
 	})
@@ -110,7 +110,7 @@ func (h *refusing) Attach(context.Context, string, string) error {
 func (h *refusing) ChangeInterface(context.Context, string, string) error { return nil }
 
 // Both the running machine and its stored definition have an interface, or neither does.
-func TestAnInterfaceThatCantBePluggedInIsNotStored(t *testing.T) {
+func TestInterfaces_RefusedIsNotStored(t *testing.T) {
 	red := domainxml.Interface{Network: "red", Model: "virtio", MAC: "52:54:00:00:00:01"}
 	was := domainxml.Machine{Name: "web", DomainType: "qemu", Interfaces: map[string]domainxml.Interface{"a": red}}
 	want := was

@@ -24,7 +24,7 @@ func planned(action plancheck.ResourceActionType) resource.ConfigPlanChecks {
 	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(web, action)}}
 }
 
-func TestAccMachineLifeCycle(t *testing.T) {
+func TestAccVirtualMachine_LifeCycle(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "life")
 	acctest.Claim(t, l, "life", "data", lun)
@@ -126,7 +126,7 @@ func devices(t *testing.T, l *lab.Lab, key string) (found string) {
 	return found
 }
 
-func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
+func TestAccVirtualMachine_DiskTargetsStableOnInsert(t *testing.T) {
 	l := acctest.Lab(t)
 	bindings := acctest.Provider(l, "more")
 	for _, name := range []string{"b", "a"} {
@@ -223,7 +223,7 @@ func TestAccDisksKeepTheirPlaceWhenOthersComeAndGo(t *testing.T) {
 }
 
 // An apply that was killed after the domain was defined goes on with it, and only with its own.
-func TestAccInterruptedCreationGoesOn(t *testing.T) {
+func TestAccVirtualMachine_InterruptedCreateResumes(t *testing.T) {
 	l := acctest.Lab(t)
 	a := l.Hosts["host-a"]
 	console := acctest.NewConsole(t)
@@ -264,7 +264,7 @@ func TestAccInterruptedCreationGoesOn(t *testing.T) {
 }
 
 // What can be neither started nor taken back is in state: the next command finds it. The leak checker looks at the host afterwards.
-func TestAccADomainThatCannotBeTakenBackIsKept(t *testing.T) {
+func TestAccVirtualMachine_FailedRevertKeepsDomain(t *testing.T) {
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "")
 	cli.Write("main.tf", strings.ReplaceAll(machine{log: acctest.NewConsole(t).Path()}.hcl(l), l.Guest.Kernel, "/nowhere/vmlinux"))
@@ -277,7 +277,7 @@ func TestAccADomainThatCannotBeTakenBackIsKept(t *testing.T) {
 }
 
 // A host that defines the domain and never says so: it is taken back, also when no owner would find it again.
-func TestAccADomainWhoseHostDoesNotAnswerIsTakenBack(t *testing.T) {
+func TestAccVirtualMachine_UnresponsiveHostIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "")
 	cli.Write("main.tf", machine{log: acctest.NewConsole(t).Path()}.hcl(l))

@@ -40,7 +40,7 @@ func (h *busy) SetMemory(context.Context, string, uint, func(string) (bool, erro
 func (h *busy) Addresses(context.Context, string, bool) map[string][]string { return nil }
 
 // Whatever changes, no machine is undefined for it, and none is stopped that runs.
-func TestAnUpdateIsADefinitionAndLiveChangesOnly(t *testing.T) {
+func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	was := domainxml.Machine{
 		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, MaxMemory: 131072,
 		DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Phase: domainxml.Ready},
@@ -67,7 +67,7 @@ func TestAnUpdateIsADefinitionAndLiveChangesOnly(t *testing.T) {
 }
 
 // A machine that is not reached in time is there all the same: an error would have Terraform destroy it.
-func TestWhatDoesNotComeInTimeIsAWarning(t *testing.T) {
+func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 	text, err := domainxml.Build(domainxml.Machine{
 		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
 		Interfaces: map[string]domainxml.Interface{"lan": {User: true, Model: "virtio", MAC: "52:54:00:00:00:01"}},
@@ -93,7 +93,7 @@ func TestWhatDoesNotComeInTimeIsAWarning(t *testing.T) {
 }
 
 // What a running machine has been given or has lost by hand is in state, and so in the next plan.
-func TestReadShowsWhatARunningMachineHas(t *testing.T) {
+func TestVirtualMachine_ReadShowsLiveDevices(t *testing.T) {
 	is := domainxml.Machine{
 		Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", State: "paused", Mark: domainxml.Mark{Phase: domainxml.Ready},
 	}
@@ -108,7 +108,7 @@ func TestReadShowsWhatARunningMachineHas(t *testing.T) {
 }
 
 // Whoever was given another title, the running machine or its definition, a refresh shows that one.
-func TestReadShowsTheTitleThatSomebodyGave(t *testing.T) {
+func TestVirtualMachine_ReadShowsLiveTitle(t *testing.T) {
 	live, other := "web", "theirs"
 	for name, c := range map[string]struct {
 		stored string

@@ -9,7 +9,7 @@ import (
 )
 
 // Thirty machines, each with a disk of its own, come and go at the same time on two hosts.
-func TestAccManyMachinesComeAndGoAtOnce(t *testing.T) {
+func TestAccVirtualMachine_ManyAtOnce(t *testing.T) {
 	const n = 30
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)

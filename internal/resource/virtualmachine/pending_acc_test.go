@@ -10,7 +10,7 @@ import (
 
 // libvirt completes what a running domain has, such as its processor, its ports and its places on the bus: none of that is said to wait
 // for the next start, or allow_restart would restart a machine at each apply.
-func TestAccAMachineThatWasJustStartedWaitsForNothing(t *testing.T) {
+func TestAccVirtualMachine_NothingPendingAfterStart(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := acctest.Provider(l, "complete") + `

@@ -33,7 +33,7 @@ echo "PCI $(cat /sys/bus/pci/devices/*/device | tr '\n' ' ')"
 
 // Devices that a running guest can't be given are in its stored definition, with a warning, and the guest has them after its
 // next start; so it is when they go. The password of a display is changed at once, and is nowhere but in that definition.
-func TestAccDevicesComeAndGo(t *testing.T) {
+func TestAccVirtualMachine_Devices(t *testing.T) {
 	l := acctest.Lab(t)
 	console, virtio := acctest.NewConsole(t), acctest.NewConsole(t)
 	shared := t.TempDir()

@@ -40,7 +40,7 @@ resource "virtclaim_disk" %[1]q {
 
 // Through each protocol a guest reads what the storage had; what it writes is in the storage where it may write; and over
 // each go an overlay and a clone, which leave it as it was.
-func TestAccEachProtocol(t *testing.T) {
+func TestAccVirtualMachine_EachProtocol(t *testing.T) {
 	for name, store := range acctest.Stores {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)

@@ -35,7 +35,7 @@ func (h *stubborn) SetLiveNames(_ context.Context, _, title, description string)
 
 func (h *stubborn) SetLiveMetadata(context.Context, string, string, string, string) error { return nil }
 
-func TestWhatARunningMachineRefusesIsNotStoredEither(t *testing.T) {
+func TestVirtualMachine_RefusedChangeIsNotStored(t *testing.T) {
 	was := domainxml.Machine{
 		Name: "web", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},
 		Mark: domainxml.Mark{Phase: domainxml.Ready},

@@ -24,7 +24,7 @@ const maxReadAllocation = 4_000_000
 // benchmarkDisks is how many disks the measured machine has.
 const benchmarkDisks = 1
 
-func TestAccReadingAMachineAllocatesLittle(t *testing.T) {
+func TestAccVirtualMachine_ReadAllocations(t *testing.T) {
 	read := reader(t, acctest.Lab(t))
 	result := testing.Benchmark(func(b *testing.B) {
 		b.Helper()

@@ -86,7 +86,7 @@ func waits(words ...string) resource.TestCheckFunc {
 
 // One running guest is given processors and memory and loses memory, within its maximum, sees its disk grow, and is renamed;
 // what it can't be given while it runs waits for its next start, which an update makes only where it may.
-func TestAccARunningGuestIsScaled(t *testing.T) {
+func TestAccVirtualMachine_ScalesLive(t *testing.T) {
 	for _, machineType := range []string{"pc", "q35"} {
 		t.Run(machineType, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -197,7 +197,7 @@ resource "virtclaim_disk" "data" {
 
 // What a host keeps for a machine goes with it: it would keep the machine from being removed, or be found by the next one
 // of its name.
-func TestAccSnapshotsCheckpointsAndAManagedSaveGoWithTheMachine(t *testing.T) {
+func TestAccVirtualMachine_DeletedWithItsSnapshots(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := acctest.Provider(l, "leftovers") + `

@@ -12,7 +12,7 @@ import (
 
 // What a refresh shows of a machine that was interrupted between its stored definition and its guest is neither of both, so that
 // going on and going back are both an update.
-func TestAnInterruptedScalingIsSeenWhateverIsWanted(t *testing.T) {
+func TestScale_InterruptedIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		said, stored, runs uint
 		shown              uint // 0 is null
@@ -42,7 +42,7 @@ func TestAnInterruptedScalingIsSeenWhateverIsWanted(t *testing.T) {
 	}
 }
 
-func TestAnImportShowsWhatIsStored(t *testing.T) {
+func TestScale_ImportShowsDefinition(t *testing.T) {
 	var m model
 	is := domainxml.Machine{VCPUs: 2, Memory: 2 << 20, Drift: domainxml.Drift{Scale: domainxml.Scale{VCPUs: 1, Memory: 1 << 20}}}
 	readMemory(&m, is)

@@ -13,7 +13,7 @@ import (
 )
 
 // The password of the storage is in no state, plan, domain XML, log at any level, or error text.
-func TestAccPasswordsAreNowhere(t *testing.T) {
+func TestAccVirtualMachine_PasswordsAreNowhere(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "secrecy", "data", acctest.LUN(t, l, true, "secrecy"))
 	lun := acctest.LUN(t, l, true, "direct")

@@ -12,7 +12,7 @@ import (
 )
 
 // Credentials that are given directly let a guest read what the storage had and write to it.
-func TestAccDirectCredentials(t *testing.T) {
+func TestAccVirtualMachine_DirectCredentials(t *testing.T) {
 	direct := func(l *lab.Lab, lun lab.LUN, credentials string) string {
 		return fmt.Sprintf(`
 resource "virtclaim_volume_binding" "data" {
@@ -63,7 +63,7 @@ resource "virtclaim_volume_binding" "data" {
 	}
 }
 
-func TestAccEachBusIsSeenByTheGuest(t *testing.T) {
+func TestAccVirtualMachine_GuestSeesEachBus(t *testing.T) {
 	for machineType, buses := range map[string][]string{"pc": {"virtio", "scsi", "sata", "ide"}, "q35": {"virtio", "scsi", "sata"}} {
 		t.Run(machineType, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -96,7 +96,7 @@ func TestAccEachBusIsSeenByTheGuest(t *testing.T) {
 	}
 }
 
-func TestAccReadSharedIsReadOnlyForTheGuest(t *testing.T) {
+func TestAccVirtualMachine_ReadSharedIsReadOnly(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "golden")
 	acctest.Claim(t, l, "shared", "golden", lun)

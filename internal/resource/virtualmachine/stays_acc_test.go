@@ -16,7 +16,7 @@ import (
 )
 
 // Whatever happens to the claim, the machine that uses it goes on: same domain, same boot.
-func TestAccMachineStaysWhenItsBindingChanges(t *testing.T) {
+func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "stays", "data", acctest.LUN(t, l, true, "stays"))
 	console := acctest.NewConsole(t)
@@ -78,7 +78,7 @@ func TestAccMachineStaysWhenItsBindingChanges(t *testing.T) {
 }
 
 // A host or an API server that does not answer is an error, and nothing is forgotten.
-func TestAccWhatDoesNotAnswerIsAnError(t *testing.T) {
+func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 	l := acctest.Lab(t)
 	a := l.Hosts["host-a"]
 	acctest.Claim(t, l, "down", "data", acctest.LUN(t, l, false, "down"))
@@ -122,7 +122,7 @@ func TestAccWhatDoesNotAnswerIsAnError(t *testing.T) {
 
 // A host that is down fails its own machines. Those of other hosts go on, unless a volume is theirs alone: then it has to say that
 // nobody there has it.
-func TestAccAHostThatIsDownIsInNobodysWayButForExclusiveVolumes(t *testing.T) {
+func TestAccGuard_UnreachableHostBlocksOnlyWriteExclusive(t *testing.T) {
 	l := acctest.Lab(t)
 	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
 	config := acctest.Provider(l, "others")

@@ -17,7 +17,7 @@ import (
 
 // Ceph does not refuse a wrong key, it does not answer: that is said while the binding is made, and nobody waits for it
 // longer than half a minute.
-func TestAccAWrongCephKeyIsSaidAtOnce(t *testing.T) {
+func TestAccVirtualMachine_WrongCephKey(t *testing.T) {
 	l := acctest.Lab(t)
 	ceph, image := acctest.Ceph(t, l)
 	wrong := ceph.Key[:20] + strings.Repeat("A", 8) + ceph.Key[28:] // it is of the right form
@@ -39,7 +39,7 @@ func TestAccAWrongCephKeyIsSaidAtOnce(t *testing.T) {
 	})
 }
 
-func TestAccAnUntrustedCertificateIsRefusedUnlessToldOtherwise(t *testing.T) {
+func TestAccVirtualMachine_UntrustedCertificate(t *testing.T) {
 	l := acctest.Lab(t)
 	server, file := acctest.Web(t, l)
 	console := acctest.NewConsole(t)
@@ -61,7 +61,7 @@ func TestAccAnUntrustedCertificateIsRefusedUnlessToldOtherwise(t *testing.T) {
 }
 
 // Machines on two hosts write to the same storage, and each sees what the other one wrote.
-func TestAccManyMachinesWriteToWhatIsShared(t *testing.T) {
+func TestAccVirtualMachine_WriteShared(t *testing.T) {
 	l := acctest.Lab(t)
 	store := acctest.Stores["nbd"](t, l)
 	config := acctest.Provider(l, "storage") + bound(store.Source, "write-shared", "host-a", "host-b")
@@ -94,7 +94,7 @@ func TestAccManyMachinesWriteToWhatIsShared(t *testing.T) {
 }
 
 // A host as Debian has it: QEMU is no root there, and libvirt makes it the owner of what it opens.
-func TestAccAHostWithUnprivilegedQEMU(t *testing.T) {
+func TestAccVirtualMachine_UnprivilegedQEMU(t *testing.T) {
 	l := acctest.Lab(t)
 	host := acctest.Must(l.StockHost(t.Context()))(t)
 	folder := filepath.Join(host.Dir, "pools", "mounted")
@@ -144,7 +144,7 @@ func TestAccAHostWithUnprivilegedQEMU(t *testing.T) {
 }
 
 // GlusterFS has a test of its own, for one protocol of all: each time it lets go of an image it takes ten seconds.
-func TestAccGlusterFS(t *testing.T) {
+func TestAccVirtualMachine_GlusterFS(t *testing.T) {
 	l := acctest.Lab(t)
 	server := acctest.Must(l.Gluster(t.Context()))(t)
 	image := acctest.Must(server.AddImage(acctest.StorageSize, []byte(acctest.Known)))(t)

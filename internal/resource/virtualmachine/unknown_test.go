@@ -13,7 +13,7 @@ import (
 )
 
 // What is given by a variable is unknown to terraform validate, as a whole.
-func TestAnElementThatIsNotKnownIsNotRefused(t *testing.T) {
+func TestUnknown_ElementIsAccepted(t *testing.T) {
 	m := model{
 		Interfaces:  types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, map[string]attr.Value{"lan": types.ObjectUnknown(interfaceTypes)}),
 		Filesystems: types.MapValueMust(types.ObjectType{AttrTypes: filesystemTypes}, map[string]attr.Value{"a": types.ObjectUnknown(filesystemTypes)}),
@@ -36,7 +36,7 @@ func waitForTypes(t *testing.T) map[string]attr.Type {
 	return waitForAttribute().GetType().(types.ObjectType).AttrTypes
 }
 
-func TestAnotherSpellingOfAMachineTypeIsNoOtherMachine(t *testing.T) {
+func TestMachineType_AliasIsNoChange(t *testing.T) {
 	for asked, stored := range map[string]string{"virt": "virt-7.2", "q35": "pc-q35-7.2", "pc": "pc-i440fx-7.2", "s390-ccw-virtio": "s390-ccw-virtio-7.2"} {
 		if otherMachine(machineModel{Type: types.StringValue(stored)}, machineModel{Type: types.StringValue(asked)}) {
 			t.Errorf("%s is another machine than %s", asked, stored)
@@ -53,7 +53,7 @@ func TestAnotherSpellingOfAMachineTypeIsNoOtherMachine(t *testing.T) {
 }
 
 // A machine is replaced for another type only where the host says that it is one.
-func TestATypeThatMayBeAnotherNameOfTheSameReplacesNothing(t *testing.T) {
+func TestMachineType_UnknownAliasReplacesNothing(t *testing.T) {
 	of := func(s string) machineModel { return machineModel{Type: types.StringValue(s)} }
 	for _, c := range []struct {
 		was, is, want string
@@ -72,7 +72,7 @@ func TestATypeThatMayBeAnotherNameOfTheSameReplacesNothing(t *testing.T) {
 	}
 }
 
-func TestAnEmptyCommandLineStaysAsItWasWritten(t *testing.T) {
+func TestKernel_EmptyCommandLine(t *testing.T) {
 	m := model{Boot: types.ObjectValueMust(bootTypes, map[string]attr.Value{
 		"kernel": types.StringValue("/vmlinuz"), "initrd": types.StringNull(), "cmdline": types.StringValue(""),
 	})}
@@ -83,7 +83,7 @@ func TestAnEmptyCommandLineStaysAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestVideoMemoryIsAPowerOfTwo(t *testing.T) {
+func TestVideo_MemoryIsPowerOfTwo(t *testing.T) {
 	for n, fits := range map[int64]bool{16384: true, 10000: false, 0: false, -2: false} {
 		resp := validator.Int64Response{}
 		powerOfTwo{}.ValidateInt64(t.Context(), validator.Int64Request{Path: path.Root("vram"), ConfigValue: types.Int64Value(n)}, &resp)
@@ -93,7 +93,7 @@ func TestVideoMemoryIsAPowerOfTwo(t *testing.T) {
 	}
 }
 
-func TestAPlanWarnsOfKeysThatGoWithTheMachine(t *testing.T) {
+func TestPlan_WarnsOfLostTPMKeys(t *testing.T) {
 	efi := types.ObjectValueMust(firmwareTypes, map[string]attr.Value{"type": types.StringValue("efi"), "secure_boot": types.BoolNull()})
 	bios := types.ObjectValueMust(firmwareTypes, map[string]attr.Value{"type": types.StringValue("bios"), "secure_boot": types.BoolNull()})
 	tpm := types.ObjectValueMust(tpmTypes, map[string]attr.Value{"model": types.StringNull(), "version": types.StringValue("2.0")})

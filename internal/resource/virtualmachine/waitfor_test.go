@@ -48,7 +48,7 @@ func (h *inVain) State(context.Context, string) (host.State, error) {
 	return host.State{Active: true, Responsive: true}, nil
 }
 
-func TestWhatCanNotComeIsNotWaitedFor(t *testing.T) {
+func TestWaitFor_Impossible(t *testing.T) {
 	const notCome, noAgent = "What was waited for has not come", "The agent was not waited for"
 	for name, c := range map[string]struct {
 		stored, runs bool // whether the definition and the running machine have the agent's port
@@ -102,7 +102,7 @@ func TestWhatCanNotComeIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatNobodyTellsIsRefused(t *testing.T) {
+func TestWaitFor_AddressWithoutSource(t *testing.T) {
 	for agent, refused := range map[types.Bool]bool{types.BoolNull(): true, types.BoolValue(true): false, types.BoolUnknown(): false} {
 		m := with(map[string]attr.Value{"network": types.StringNull(), "user": types.BoolValue(true)})
 		m.GuestAgent = agent

@@ -64,7 +64,7 @@ func (r *rival) lostTo(t *testing.T, winners []*rival) {
 	}
 }
 
-func TestAccOfManyAppliesOneGetsAClaimForItself(t *testing.T) {
+func TestAccVolumeBinding_ContentionHasOneWinner(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "contended", "wanted", acctest.LUN(t, l, true, ""))
 	won, lost := contend(rivals(t, l, 20, "contended", "write-exclusive"))
@@ -82,7 +82,7 @@ func TestAccOfManyAppliesOneGetsAClaimForItself(t *testing.T) {
 	heldBy(t, l, "contended", "wanted")
 }
 
-func TestAccEitherReadersShareAClaimOrOneApplyWritesIt(t *testing.T) {
+func TestAccVolumeBinding_ReadersOrOneWriter(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "shared", "wanted", acctest.LUN(t, l, true, ""))
 	won, lost := contend(append(rivals(t, l, 10, "shared", "read-shared"), rivals(t, l, 1, "shared", "write-exclusive")...))

@@ -8,7 +8,7 @@ import (
 )
 
 // Each host is asked, though the operation's time is over and another host fails; what stays is told.
-func TestADepositIsTakenBackFromEachHost(t *testing.T) {
+func TestCredentials_RemovedFromEachHost(t *testing.T) {
 	asked := map[string]bool{}
 	undo := func(key string, err error) func(context.Context) error {
 		return func(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-func TestAccABoundClaimCannotBeDeletedUntilItsBindingIs(t *testing.T) {
+func TestAccVolumeBinding_DelaysClaimDeletion(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "deletion", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "deletion", binding(fromClaim("deletion", "data"), "", "host-a"))
@@ -52,7 +52,7 @@ func TestAccABoundClaimCannotBeDeletedUntilItsBindingIs(t *testing.T) {
 }
 
 // The API server is away while the binding goes: it is waited for.
-func TestAccADestroyOutlivesTheAPIServer(t *testing.T) {
+func TestAccVolumeBinding_DestroySurvivesAPIServerRestart(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		doomed bool

@@ -34,7 +34,7 @@ func dropMarks(t *testing.T, l *lab.Lab, namespace, name string, finalizer bool)
 	}
 }
 
-func TestAccAReservationThatVanishedIsPutBackAndMachinesStay(t *testing.T) {
+func TestAccVolumeBinding_LostReservationIsRestored(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "drift", "data", acctest.LUN(t, l, true, "stays"))
 	console := acctest.NewConsole(t)
@@ -58,7 +58,7 @@ func TestAccAReservationThatVanishedIsPutBackAndMachinesStay(t *testing.T) {
 }
 
 // A tool that drops annotations leaves the finalizer, which would keep the claim for ever.
-func TestAccABindingWhoseReservationVanishedIsDestroyed(t *testing.T) {
+func TestAccVolumeBinding_DestroyWithLostReservation(t *testing.T) {
 	for _, finalizer := range []bool{false, true} {
 		t.Run(fmt.Sprintf("finalizer dropped %t", finalizer), func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -72,7 +72,7 @@ func TestAccABindingWhoseReservationVanishedIsDestroyed(t *testing.T) {
 	}
 }
 
-func TestAccAReservationThatVanishedMayHaveBeenTaken(t *testing.T) {
+func TestAccVolumeBinding_LostReservationTakenByOther(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "drift", "data", acctest.LUN(t, l, true, ""))
 	config := binding(fromClaim("drift", "data"), "", "host-a")
@@ -93,7 +93,7 @@ func TestAccAReservationThatVanishedMayHaveBeenTaken(t *testing.T) {
 
 // Whatever became of the claim: a refresh warns and keeps the binding, whose credentials are still on hosts, and a destroy
 // removes them.
-func TestAccABindingOutlivesItsClaim(t *testing.T) {
+func TestAccVolumeBinding_DeletedClaim(t *testing.T) {
 	for _, c := range []struct {
 		name, warning string
 		happens       func(*testing.T, *lab.Lab, lab.ClaimSpec)
@@ -174,7 +174,7 @@ func removeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 
 // A copy of a claim, as backups make them, carries the annotation and the finalizer of the one that was copied: they hold
 // nothing, and go with the next binding that does.
-func TestAccARestoredClaimIsHeldByNobody(t *testing.T) {
+func TestAccVolumeBinding_RestoredClaimIsFree(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "restored", Name: "data", LUN: acctest.LUN(t, l, false, "")}
 	acctest.AddClaim(t, l, spec)

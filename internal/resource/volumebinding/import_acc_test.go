@@ -43,7 +43,7 @@ func secretIs(t *testing.T, l *lab.Lab, host, id string) {
 }
 
 // What a lost state had is imported, with the machine that runs, and goes on as if nothing had happened.
-func TestAccALostStateIsTakenOver(t *testing.T) {
+func TestAccVolumeBinding_LostStateIsAdopted(t *testing.T) {
 	for _, owner := range []string{"lost", ""} {
 		t.Run("owner "+owner, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -70,7 +70,7 @@ func TestAccALostStateIsTakenOver(t *testing.T) {
 }
 
 // What a lost state had is released by the commands that are printed for whoever wants the claim next.
-func TestAccALostStateIsReleased(t *testing.T) {
+func TestAccVolumeBinding_LostStateIsReleased(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
 	config := binding(fromClaim("lost", "data"), "", "host-a")
@@ -95,7 +95,7 @@ func TestAccALostStateIsReleased(t *testing.T) {
 }
 
 // Who applies instead has two bindings of one name: the old one goes with the new one.
-func TestAccALostStateThatWasAppliedOver(t *testing.T) {
+func TestAccVolumeBinding_LostStateAppliedAgain(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "")
 	acctest.Claim(t, l, "lost", "data", lun)
@@ -119,7 +119,7 @@ func TestAccALostStateThatWasAppliedOver(t *testing.T) {
 
 // An import knows no hosts: the hosts that the configuration no longer names lose the credentials all the same, and a
 // destroy looks everywhere.
-func TestAccAnImportedBindingLeavesNothingOnAnyHost(t *testing.T) {
+func TestAccVolumeBinding_ImportedLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "lost", binding(fromClaim("lost", "data"), "", "host-a", "host-b"))
@@ -146,7 +146,7 @@ func TestAccAnImportedBindingLeavesNothingOnAnyHost(t *testing.T) {
 	heldBy(t, l, "lost", "data")
 }
 
-func TestAccWhatCannotBeImported(t *testing.T) {
+func TestAccVolumeBinding_ImportRefused(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "imports", "data", acctest.LUN(t, l, false, ""))
 	acctest.Claim(t, l, "imports", "free", acctest.LUN(t, l, false, ""))
@@ -195,7 +195,7 @@ func TestAccWhatCannotBeImported(t *testing.T) {
 }
 
 // The mode that was reserved is taken over, and the configuration's is an update in place.
-func TestAccAnImportTakesTheModeOfTheReservation(t *testing.T) {
+func TestAccVolumeBinding_ImportReadsMode(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "imports", "data", acctest.LUN(t, l, true, ""))
 	resource.Test(t, resource.TestCase{

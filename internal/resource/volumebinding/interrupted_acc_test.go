@@ -54,7 +54,7 @@ var killed = []lab.Fault{
 	{Call: lab.CallSecretDefine, Nth: 1, Kill: true, After: true},
 }
 
-func TestAccAnInterruptedBindingOfAnOwnerHealsItself(t *testing.T) {
+func TestAccVolumeBinding_InterruptedWithOwnerRecovers(t *testing.T) {
 	for _, f := range killed {
 		t.Run(f.String(), func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -71,7 +71,7 @@ func TestAccAnInterruptedBindingOfAnOwnerHealsItself(t *testing.T) {
 	}
 }
 
-func TestAccAnInterruptedBindingOfNobodyIsReleasedByThePrintedCommands(t *testing.T) {
+func TestAccVolumeBinding_InterruptedWithoutOwnerPrintsRelease(t *testing.T) {
 	for _, f := range killed {
 		t.Run(f.String(), func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -106,7 +106,7 @@ func TestAccAnInterruptedBindingOfNobodyIsReleasedByThePrintedCommands(t *testin
 }
 
 // A host whose answer is lost may have the credentials already: they are taken back with the reservation.
-func TestAccWhatALostAnswerLeftIsTakenBack(t *testing.T) {
+func TestAccVolumeBinding_LostAnswerIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
 	cli, tap := tapped(t, l, "", binding(fromClaim("interrupted", "data"), "", "host-a"))
@@ -120,7 +120,7 @@ func TestAccWhatALostAnswerLeftIsTakenBack(t *testing.T) {
 
 // Somebody's domain has the storage, with credentials of its own: what was interrupted is not simply gone. All of the
 // provider's hosts are asked, because the record does not say which ones it was for.
-func TestAccAnInterruptedBindingIsNotTakenOverWhileOthersUseItsStorage(t *testing.T) {
+func TestAccVolumeBinding_InterruptedIsNotAdoptedWhileUsed(t *testing.T) {
 	for _, where := range []string{"host-a", "host-b"} {
 		t.Run("on "+where, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -165,7 +165,7 @@ func theirs(lun lab.LUN) string {
 }
 
 // A put that was interrupted leaves a secret without its value: no machine would start with it.
-func TestAccASecretWithoutItsValueIsPutAgain(t *testing.T) {
+func TestAccVolumeBinding_EmptySecretIsSetAgain(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
 	cli, tap := tapped(t, l, "interrupted", binding(fromClaim("interrupted", "data"), "", "host-a")+web(l, acctest.NewConsole(t)))
@@ -196,7 +196,7 @@ func TestAccASecretWithoutItsValueIsPutAgain(t *testing.T) {
 }
 
 // Terraform loses the private state of what a killed provider was updating: what the binding has is its own all the same.
-func TestAccAnUpdateThatIsKilledIsGoneOnWith(t *testing.T) {
+func TestAccVolumeBinding_KilledUpdateResumes(t *testing.T) {
 	for name, source := range map[string]func(*lab.Lab, lab.LUN) string{
 		"claim": func(*lab.Lab, lab.LUN) string { return fromClaim("interrupted", "data") },
 		"direct": func(l *lab.Lab, lun lab.LUN) string {
@@ -230,7 +230,7 @@ func TestAccAnUpdateThatIsKilledIsGoneOnWith(t *testing.T) {
 
 // Who gives up the update that was killed instead of going on with it gets rid of what it has left on a host that the state
 // does not have, at the next apply or destroy, also without a refresh.
-func TestAccAnUpdateThatIsKilledIsGivenUp(t *testing.T) {
+func TestAccVolumeBinding_KilledUpdateIsReverted(t *testing.T) {
 	for name, end := range map[string]func(acctest.CLI){
 		"by an apply":   func(cli acctest.CLI) { cli.Must("apply", "-auto-approve") },
 		"by a destroy":  func(cli acctest.CLI) { cli.Must("destroy", "-auto-approve") },
@@ -265,7 +265,7 @@ func TestAccAnUpdateThatIsKilledIsGivenUp(t *testing.T) {
 
 // A replacement that was killed is in no state, but its reservation stands behind that of the binding that lives on: the next
 // apply removes it, so that nothing is left at the end.
-func TestAccAReplacementThatIsKilledIsGivenUp(t *testing.T) {
+func TestAccVolumeBinding_KilledReplacementIsReverted(t *testing.T) {
 	for _, f := range killed {
 		t.Run(f.String(), func(t *testing.T) {
 			l := acctest.Lab(t)

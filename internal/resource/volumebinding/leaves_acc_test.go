@@ -9,7 +9,7 @@ import (
 
 // A host that is off for good is taken out of the provider, and out of its bindings in the same apply, or with them. What it
 // may still have is told.
-func TestAccAHostThatIsGoneLeavesItsBindings(t *testing.T) {
+func TestAccVolumeBinding_RemovedHost(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		now  string

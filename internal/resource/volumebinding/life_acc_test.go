@@ -35,7 +35,7 @@ func secretsOn(l *lab.Lab, want map[string]int) resource.TestCheckFunc {
 	}
 }
 
-func TestAccBindingLifeCycle(t *testing.T) {
+func TestAccVolumeBinding_LifeCycle(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "life", "data", acctest.LUN(t, l, true, ""))
 	acctest.Claim(t, l, "life", "other", acctest.LUN(t, l, false, ""))
@@ -109,7 +109,7 @@ func TestAccBindingLifeCycle(t *testing.T) {
 	})
 }
 
-func TestAccDirectBindingLifeCycle(t *testing.T) {
+func TestAccVolumeBinding_DirectLifeCycle(t *testing.T) {
 	l := acctest.Lab(t)
 	one, two := acctest.LUN(t, l, true, ""), acctest.LUN(t, l, true, "")
 	config := func(lun lab.LUN, portal string, version int) string {
@@ -143,7 +143,7 @@ func TestAccDirectBindingLifeCycle(t *testing.T) {
 }
 
 // Storage keeps its name when it moves: that all monitors are others makes it no other image.
-func TestAccAnImageWhoseMonitorsAreAllOthersIsUpdatedInPlace(t *testing.T) {
+func TestAccVolumeBinding_ChangedMonitorsUpdateInPlace(t *testing.T) {
 	l := acctest.Lab(t)
 	ceph, image := acctest.Ceph(t, l)
 	config := func(monitor string) string {

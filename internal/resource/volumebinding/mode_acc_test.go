@@ -17,7 +17,7 @@ func unreserved(config string) string {
 	return strings.Replace(config, "kubernetes = { ", "kubernetes = { reserve_claims = false, ", 1)
 }
 
-func TestAccAModeThatOthersDoNotAllowIsRefusedAndNothingChanges(t *testing.T) {
+func TestAccVolumeBinding_IncompatibleModeIsRefused(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
 	config := binding(fromClaim("modes", "data"), `access_mode = "read-shared"`, "host-a")
@@ -57,7 +57,7 @@ func TestAccAModeThatOthersDoNotAllowIsRefusedAndNothingChanges(t *testing.T) {
 
 // An update that fails after the new mode was reserved gives the old one back, and takes back the credentials that a new
 // host got.
-func TestAccWhatAnUpdateThatFailsTookIsGivenBack(t *testing.T) {
+func TestAccVolumeBinding_FailedUpdateIsReverted(t *testing.T) {
 	for _, f := range []lab.Fault{
 		{Call: lab.CallSecretDefine, Nth: 1},
 		{Call: lab.CallSecretDefine, Nth: 1, After: true},
@@ -88,7 +88,7 @@ func TestAccWhatAnUpdateThatFailsTookIsGivenBack(t *testing.T) {
 }
 
 // A running machine keeps the mode that it was started with: others must not be let in beside it.
-func TestAccAModeIsNotWeakenedWhileAMachineRunsWithIt(t *testing.T) {
+func TestAccVolumeBinding_ModeOfRunningMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "modes", binding(fromClaim("modes", "data"), `access_mode = "write-exclusive"`, "host-a")+web(l, acctest.NewConsole(t)))
@@ -113,7 +113,7 @@ func TestAccAModeIsNotWeakenedWhileAMachineRunsWithIt(t *testing.T) {
 	heldBy(t, l, "modes", "data")
 }
 
-func TestAccReserveClaimsIsSwitchedOffAndOn(t *testing.T) {
+func TestAccVolumeBinding_ReserveClaimsSwitched(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
 	config := acctest.Provider(l, "modes") + binding(fromClaim("modes", "data"), "", "host-a")
@@ -137,7 +137,7 @@ func TestAccReserveClaimsIsSwitchedOffAndOn(t *testing.T) {
 }
 
 // While it is not known what the source is, it is not known either whether there is a claim to reserve.
-func TestAccASourceThatOnlyTheApplyKnowsIsReserved(t *testing.T) {
+func TestAccVolumeBinding_UnknownSourceIsReserved(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "unknown", "data", acctest.LUN(t, l, true, ""))
 	claim := `{ namespace = "unknown", claim_name = "data" }`

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-func TestAccPodsThatMountTheClaim(t *testing.T) {
+func TestAccVolumeBinding_PodsMountClaim(t *testing.T) {
 	const warning = "Warning: Pods mount the claim, too"
 	for _, c := range []struct {
 		name, mode string
@@ -61,7 +61,7 @@ func TestAccPodsThatMountTheClaim(t *testing.T) {
 }
 
 // A pod that comes later can't be prevented: a refresh warns of it, and an update that it stands against is refused.
-func TestAccPodsThatComeLater(t *testing.T) {
+func TestAccVolumeBinding_PodsMountLater(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "pods", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "pods", binding(fromClaim("pods", "data"), `access_mode = "write-exclusive"`, "host-a"))
@@ -94,7 +94,7 @@ func TestAccPodsThatComeLater(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
-func TestAccPodsThatMayNotBeListed(t *testing.T) {
+func TestAccVolumeBinding_PodsForbidden(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "pods", "data", acctest.LUN(t, l, true, ""))
 	cli := acctest.NewCLI(t)

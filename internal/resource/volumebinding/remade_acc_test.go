@@ -29,7 +29,7 @@ func remake(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, lun lab.LUN) {
 }
 
 // A claim that was made anew over the same storage is taken by the binding's next change.
-func TestAccABindingGoesOnWithAClaimThatWasRestored(t *testing.T) {
+func TestAccVolumeBinding_RestoredClaimContinues(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "restored", Name: "data", LUN: acctest.LUN(t, l, true, "")}
 	acctest.AddClaim(t, l, spec)
@@ -47,7 +47,7 @@ func TestAccABindingGoesOnWithAClaimThatWasRestored(t *testing.T) {
 }
 
 // A claim that was made anew over other storage is another binding: machines must let go of the old one first.
-func TestAccABindingIsReplacedWhenItsClaimLeadsElsewhere(t *testing.T) {
+func TestAccVolumeBinding_OtherVolumeReplaces(t *testing.T) {
 	for name, more := range map[string]string{"when it is gone": "", "by one that is made first": createFirst} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -77,7 +77,7 @@ func TestAccABindingIsReplacedWhenItsClaimLeadsElsewhere(t *testing.T) {
 }
 
 // What was an update of the binding in itself is a replacement then.
-func TestAccAChangedBindingIsReplacedWhenItsClaimLeadsElsewhere(t *testing.T) {
+func TestAccVolumeBinding_ChangedWithOtherVolumeReplaces(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "data", LUN: acctest.LUN(t, l, true, "")}
 	acctest.AddClaim(t, l, spec)

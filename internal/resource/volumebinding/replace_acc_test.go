@@ -39,7 +39,7 @@ func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 
 // Another claim is another binding under the same id. The new one is there before the old one goes, and the machine changes
 // from one to the other while it runs.
-func TestAccABindingIsReplacedByOneOfAnotherClaimThatIsMadeFirst(t *testing.T) {
+func TestAccVolumeBinding_CreateBeforeDestroyOtherClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	first, second := acctest.LUN(t, l, true, "first"), acctest.LUN(t, l, true, "second")
 	acctest.Claim(t, l, "replaced", "first", first)
@@ -63,7 +63,7 @@ func TestAccABindingIsReplacedByOneOfAnotherClaimThatIsMadeFirst(t *testing.T) {
 }
 
 // A binding that replaces one of the same claim joins its reservation, and the machine does not notice.
-func TestAccABindingIsReplacedByOneOfTheSameClaimThatIsMadeFirst(t *testing.T) {
+func TestAccVolumeBinding_CreateBeforeDestroySameClaim(t *testing.T) {
 	for name, chap := range map[string]bool{"with credentials": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -88,7 +88,7 @@ func TestAccABindingIsReplacedByOneOfTheSameClaimThatIsMadeFirst(t *testing.T) {
 }
 
 // Nobody tells that direct storage has grown: a binding that replaces the old one measures it, while the machine runs.
-func TestAccStorageThatGrewIsMeasuredByAReplacement(t *testing.T) {
+func TestAccVolumeBinding_ReplacementMeasuresGrowth(t *testing.T) {
 	l := acctest.Lab(t)
 	image := acctest.ImageIn(t, t.TempDir(), "data.raw")
 	console := acctest.NewConsole(t)
@@ -108,7 +108,7 @@ output "capacity" { value = virtclaim_volume_binding.data.volume.capacity }
 }
 
 // A replacement that fails leaves the machine the secret that both bindings have by the same id.
-func TestAccAReplacementThatFailsLeavesItsPredecessorTheSecret(t *testing.T) {
+func TestAccVolumeBinding_FailedReplacementKeepsSecret(t *testing.T) {
 	for _, f := range []lab.Fault{
 		{Call: lab.CallSecretDefine, Nth: 1, After: true}, // described, and without the new value
 		{Call: lab.CallSecretDefine, Nth: 2},              // with the new value
@@ -140,7 +140,7 @@ func TestAccAReplacementThatFailsLeavesItsPredecessorTheSecret(t *testing.T) {
 }
 
 // Another name is another binding: the claim can't be held by both.
-func TestAccABindingIsRenamed(t *testing.T) {
+func TestAccVolumeBinding_Renamed(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "replaced", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "replaced", binding(fromClaim("replaced", "data"), "", "host-a"))
@@ -162,7 +162,7 @@ func TestAccABindingIsRenamed(t *testing.T) {
 }
 
 // Two bindings of one name have the same id, and would overwrite each other's credentials.
-func TestAccTwoBindingsOfOneNameAreRefused(t *testing.T) {
+func TestAccVolumeBinding_SameNameTwice(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "replaced", "first", acctest.LUN(t, l, true, ""))
 	acctest.Claim(t, l, "replaced", "second", acctest.LUN(t, l, true, ""))

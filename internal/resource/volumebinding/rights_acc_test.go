@@ -56,7 +56,7 @@ func as(t *testing.T, l *lab.Lab, config, manifest string, without ...string) st
 		fmt.Sprintf("host = %q, cluster_ca_certificate = %q, token = %q", rest.Host, rest.CAData, token), 1)
 }
 
-func TestAccCredentialsThatMayOnlyRead(t *testing.T) {
+func TestAccVolumeBinding_ReadOnlyCredentials(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "rights", "data", acctest.LUN(t, l, true, ""))
 	config := as(t, l, acctest.Provider(l, "rights")+binding(fromClaim("rights", "data"), "", "host-a"), "reader")
@@ -81,7 +81,7 @@ func TestAccCredentialsThatMayOnlyRead(t *testing.T) {
 }
 
 // The manifest is all that a reservation takes.
-func TestAccCredentialsThatMayReserve(t *testing.T) {
+func TestAccVolumeBinding_ReservingCredentials(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "rights", "data", acctest.LUN(t, l, true, ""))
 	cli := acctest.NewCLI(t)
@@ -96,7 +96,7 @@ func TestAccCredentialsThatMayReserve(t *testing.T) {
 }
 
 // Who loses the right to write while a claim is reserved is told how to release it.
-func TestAccAReservationThatMayNotBeReleased(t *testing.T) {
+func TestAccVolumeBinding_ReleaseForbidden(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "rights", "data", acctest.LUN(t, l, true, ""))
 	config := acctest.Provider(l, "rights") + binding(fromClaim("rights", "data"), "", "host-a")

@@ -14,7 +14,7 @@ import (
 
 // The user of direct storage is in its Kubernetes secret: the volume is open only while that is missing, so that a change of
 // the binding shows with its machines as what it is.
-func TestAccAVolumeWhoseUserIsInASecretIsKnownAtPlan(t *testing.T) {
+func TestAccVolumeBinding_UserInSecretIsKnownAtPlan(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "")
 	cli := configured(t, l, "planned", binding(fmt.Sprintf(

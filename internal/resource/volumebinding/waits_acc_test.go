@@ -24,7 +24,7 @@ func (b between) CheckPlan(ctx context.Context, _ plancheck.CheckPlanRequest, re
 }
 
 // A claim that is made in the same apply is open at plan and bound at apply.
-func TestAccClaimOfTheSameApply(t *testing.T) {
+func TestAccVolumeBinding_ClaimOfSameApply(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "same", Name: "late", LUN: acctest.LUN(t, l, false, "")}
 	t.Cleanup(func() {
@@ -45,7 +45,7 @@ func TestAccClaimOfTheSameApply(t *testing.T) {
 	})
 }
 
-func TestAccAMissingClaimIsAWarningAtPlanAndAnErrorAtApply(t *testing.T) {
+func TestAccVolumeBinding_MissingClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", acctest.Provider(l, "missing")+binding(fromClaim("missing", "nowhere"), "", "host-a"))
@@ -60,7 +60,7 @@ func TestAccAMissingClaimIsAWarningAtPlanAndAnErrorAtApply(t *testing.T) {
 }
 
 // A claim that nothing binds is waited for until the create timeout, and then named with its class.
-func TestAccAnUnboundClaimIsAnErrorThatNamesItsClass(t *testing.T) {
+func TestAccVolumeBinding_UnboundClaimNamesClass(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "unbound", Name: "pending", Class: "nobody-provisions", LUN: lab.LUN{Size: 1 << 20}}
 	if err := l.AddNamespace(t.Context(), spec.Namespace); err != nil {
@@ -118,7 +118,7 @@ func TestAccVolumeBinding_ClaimBeingFilled(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
-func TestAccBadBindingsAreRefusedAtPlanTime(t *testing.T) {
+func TestAccVolumeBinding_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "")
 	acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "bad", Name: "files", LUN: lun, Filesystem: true})
@@ -186,7 +186,7 @@ func TestAccBadBindingsAreRefusedAtPlanTime(t *testing.T) {
 	}
 }
 
-func TestAccAClaimNeedsACluster(t *testing.T) {
+func TestAccVolumeBinding_NeedsCluster(t *testing.T) {
 	acctest.Lab(t)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
@@ -201,7 +201,7 @@ func TestAccAClaimNeedsACluster(t *testing.T) {
 }
 
 // Wrong credentials are found when the volume is measured, and nothing stays on the hosts.
-func TestAccWrongCredentialsAreTakenBack(t *testing.T) {
+func TestAccVolumeBinding_WrongCredentialsAreReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "")
 	source := strings.NewReplacer("PORTAL", l.Target.Portal, "IQN", lun.IQN).Replace(

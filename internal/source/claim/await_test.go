@@ -38,7 +38,7 @@ func (f *fixture) becomes(t *testing.T, now *corev1.PersistentVolumeClaim) func(
 	}
 }
 
-func TestAwaitGivesAClaimThatBecomesBound(t *testing.T) {
+func TestAwait_ClaimBecomesBound(t *testing.T) {
 	f := unbound()
 	client := f.client(t)
 	f.whileWaiting(f.becomes(t, bound().claim))
@@ -50,7 +50,7 @@ func TestAwaitGivesAClaimThatBecomesBound(t *testing.T) {
 	}
 }
 
-func TestAwaitEndsAtOnceFor(t *testing.T) {
+func TestAwait_EndsAtOnce(t *testing.T) {
 	now := metav1.Now()
 	terminating := unbound().claim
 	terminating.DeletionTimestamp, terminating.Finalizers = &now, []string{"kubernetes.io/pvc-protection"}
@@ -103,7 +103,7 @@ func TestAwaitEndsAtOnceFor(t *testing.T) {
 }
 
 // A claim that a scheduler works on, or that names its volume, is bound although its class waits for a consumer.
-func TestAwaitWaitsDespiteWaitForFirstConsumer(t *testing.T) {
+func TestAwait_WaitForFirstConsumer(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*corev1.PersistentVolumeClaim)
@@ -129,7 +129,7 @@ func TestAwaitWaitsDespiteWaitForFirstConsumer(t *testing.T) {
 	}
 }
 
-func TestAwaitSaysAtTheDeadlineWhatTheClaimWaitsFor(t *testing.T) {
+func TestAwait_DeadlineTellsReason(t *testing.T) {
 	event := func(message string, minute int) runtime.Object {
 		return &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "vms", Name: message},
@@ -153,7 +153,7 @@ func TestAwaitSaysAtTheDeadlineWhatTheClaimWaitsFor(t *testing.T) {
 	}
 }
 
-func TestAwaitEndsWhenItIsCancelled(t *testing.T) {
+func TestAwait_Canceled(t *testing.T) {
 	f := unbound()
 	client := f.client(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -163,7 +163,7 @@ func TestAwaitEndsWhenItIsCancelled(t *testing.T) {
 	}
 }
 
-func TestAwaitEndsWhenTheClaimMayNotBeWatched(t *testing.T) {
+func TestAwait_WatchForbidden(t *testing.T) {
 	f := unbound()
 	client := f.client(t)
 	forbidden := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "golden", errors.New("no watch"))

@@ -88,8 +88,8 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// TestRefusedGolden compares the errors of claims that can't be given to a machine.
-func TestRefusedGolden(t *testing.T) {
+// TestGolden_Refused compares the errors of claims that can't be given to a machine.
+func TestGolden_Refused(t *testing.T) {
 	eachManifest(t, "testdata/refused/*.yaml", func(t *testing.T, base string, _ claim.Need, _ source.Resolved, err error) {
 		t.Helper()
 		kind := "not ready"

@@ -41,7 +41,7 @@ func ceph() *fixture {
 	return f
 }
 
-func TestResolveRefusesOptionsThatMeanNothing(t *testing.T) {
+func TestResolve_RefusesMeaninglessOptions(t *testing.T) {
 	block, filesystem := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
 	nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "a", Path: "/b"}}
 	local := corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/a"}}
@@ -81,7 +81,7 @@ func TestResolveRefusesOptionsThatMeanNothing(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyVolumeIsForReadingOnly(t *testing.T) {
+func TestResolve_ReadOnlyVolume(t *testing.T) {
 	block, filesystem := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
 	secret := &corev1.SecretReference{Name: "ceph"}
 	tests := []struct {
@@ -132,7 +132,7 @@ func gluster(ip string) *corev1.Endpoints {
 	}
 }
 
-func TestAConfigMapThatMayNotBeReadIsAnError(t *testing.T) {
+func TestResolve_ForbiddenConfigMap(t *testing.T) {
 	f := ceph()
 	client := f.client(t)
 	f.fails("configmaps", apierrors.NewForbidden(corev1.Resource("configmaps"), "ceph-csi-config", nil))
@@ -143,7 +143,7 @@ func TestAConfigMapThatMayNotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestMonitorsOfTheUserNeedNoConfigMap(t *testing.T) {
+func TestResolve_ConfiguredMonitors(t *testing.T) {
 	f := ceph()
 	client := f.client(t)
 	f.fails("configmaps", unavailable())
@@ -157,7 +157,7 @@ func TestMonitorsOfTheUserNeedNoConfigMap(t *testing.T) {
 
 var lastCeph = claim.Last{UID: "claim-uid", Auth: &volume.Auth{Type: "ceph", Username: "kube", SecretUUID: "uuid"}}
 
-func TestRefreshOfACephVolume(t *testing.T) {
+func TestRefresh_CephVolume(t *testing.T) {
 	f := ceph()
 	got, err := claim.Refresh(t.Context(), f.client(t), golden, claim.Options{}, lastCeph)
 	if err != nil || got.Volume == nil || got.Version != "42" || *got.Volume.Images[0].Auth != (volume.Auth{Type: "ceph", Username: "kube"}) {
@@ -170,14 +170,14 @@ func TestRefreshOfACephVolume(t *testing.T) {
 	}
 }
 
-func TestRefreshGoesOnWithTheOptionsOfTheUser(t *testing.T) {
+func TestRefresh_KeepsConfiguredOptions(t *testing.T) {
 	got, err := claim.Refresh(t.Context(), ceph().client(t), golden, claim.Options{Monitors: []string{"198.51.100.1"}}, lastCeph)
 	if err != nil || got.Volume == nil || got.Volume.Images[0].Servers[0].Host != "198.51.100.1" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func TestRefreshDoesWithoutTheConfigMap(t *testing.T) {
+func TestRefresh_WithoutConfigMap(t *testing.T) {
 	t.Run("that is gone", func(t *testing.T) {
 		f := ceph()
 		f.others = nil
@@ -205,7 +205,7 @@ func TestRefreshDoesWithoutTheConfigMap(t *testing.T) {
 	})
 }
 
-func TestRefreshDoesWithoutTheEndpoints(t *testing.T) {
+func TestRefresh_WithoutEndpoints(t *testing.T) {
 	f := boundTo(corev1.PersistentVolumeSource{Glusterfs: &corev1.GlusterfsPersistentVolumeSource{EndpointsName: "g", Path: "v"}}, corev1.PersistentVolumeFilesystem)
 	got, err := claim.Refresh(t.Context(), f.client(t), golden, claim.Options{}, claim.Last{UID: "claim-uid"})
 	if err != nil || got.Volume != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the Endpoints vms/g") {
@@ -213,7 +213,7 @@ func TestRefreshDoesWithoutTheEndpoints(t *testing.T) {
 	}
 }
 
-func TestRefreshDoesNotRepeatHints(t *testing.T) {
+func TestRefresh_NoRepeatedHints(t *testing.T) {
 	f := ceph()
 	f.pv.Spec.CSI.VolumeAttributes["radosNamespace"] = "team"
 	found, _, err := claim.Resolve(t.Context(), f.client(t), golden, exclusive)

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
-func TestPreviewTellsWhereTheVolumeIsWithoutItsSecret(t *testing.T) {
+func TestPreview_VolumeWithoutSecret(t *testing.T) {
 	tests := []struct {
 		name   string
 		f      *fixture
@@ -44,7 +44,7 @@ func TestPreviewTellsWhereTheVolumeIsWithoutItsSecret(t *testing.T) {
 	}
 }
 
-func TestPreviewAsksForNoSecretWhereTheStorageDoesNot(t *testing.T) {
+func TestPreview_NoSecretNeeded(t *testing.T) {
 	f := bound()
 	f.pv.Spec.ISCSI.SessionCHAPAuth = false
 	got, err := claim.Preview(t.Context(), f.client(t), golden, claim.Options{})
@@ -53,7 +53,7 @@ func TestPreviewAsksForNoSecretWhereTheStorageDoesNot(t *testing.T) {
 	}
 }
 
-func TestPreviewShowsTheClaimAndSaysWhatIsWrongWith(t *testing.T) {
+func TestPreview_InvalidClaim(t *testing.T) {
 	now, filesystem := metav1.Now(), corev1.PersistentVolumeFilesystem
 	tests := []struct {
 		name    string
@@ -95,7 +95,7 @@ func TestPreviewShowsTheClaimAndSaysWhatIsWrongWith(t *testing.T) {
 	}
 }
 
-func TestPreviewGivesTheHintsOfABinding(t *testing.T) {
+func TestPreview_Hints(t *testing.T) {
 	f := ceph()
 	f.pv.Spec.CSI.VolumeAttributes["radosNamespace"] = "tenant"
 	got, err := claim.Preview(t.Context(), f.client(t), golden, claim.Options{})
@@ -105,7 +105,7 @@ func TestPreviewGivesTheHintsOfABinding(t *testing.T) {
 	}
 }
 
-func TestPreviewFailsForAClaimThatDoesNotExistAndAClusterThatCanNotAnswer(t *testing.T) {
+func TestPreview_MissingClaimOrCluster(t *testing.T) {
 	f := bound()
 	f.claim = nil
 	if _, err := claim.Preview(t.Context(), f.client(t), golden, claim.Options{}); !apierrors.IsNotFound(err) {

@@ -18,7 +18,7 @@ import (
 
 var last = claim.Last{UID: "claim-uid", Auth: &volume.Auth{Type: "iscsi", Username: "last-user", SecretUUID: "uuid"}}
 
-func TestRefreshGivesWhatTheVolumeSaysNow(t *testing.T) {
+func TestRefresh_CurrentVolume(t *testing.T) {
 	f := bound()
 	f.pv.Spec.ISCSI.TargetPortal = "192.0.2.99"
 	f.pv.UID = "pv-uid"
@@ -40,7 +40,7 @@ func TestRefreshGivesWhatTheVolumeSaysNow(t *testing.T) {
 	}
 }
 
-func TestRefreshKeepsTheLastVolumeWithAWarningFor(t *testing.T) {
+func TestRefresh_KeepsLastVolumeWithWarning(t *testing.T) {
 	now := metav1.Now()
 	tests := []struct {
 		name   string
@@ -79,14 +79,14 @@ func TestRefreshKeepsTheLastVolumeWithAWarningFor(t *testing.T) {
 	})
 }
 
-func TestRefreshTakesAnyClaimWhenTheLastUIDIsNotKnown(t *testing.T) {
+func TestRefresh_UnknownUID(t *testing.T) {
 	got, err := claim.Refresh(t.Context(), bound().client(t), golden, claim.Options{}, claim.Last{Auth: last.Auth})
 	if err != nil || got.Volume == nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func TestRefreshDoesWithoutTheSecret(t *testing.T) {
+func TestRefresh_WithoutSecret(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
@@ -106,7 +106,7 @@ func TestRefreshDoesWithoutTheSecret(t *testing.T) {
 	}
 }
 
-func TestRefreshFailsWhenTheClusterCanNotAnswer(t *testing.T) {
+func TestRefresh_ClusterError(t *testing.T) {
 	for _, resource := range []string{"persistentvolumeclaims", "persistentvolumes"} {
 		t.Run(resource, func(t *testing.T) {
 			f := bound()

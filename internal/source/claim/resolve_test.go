@@ -17,14 +17,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-func TestResolveTellsWhatTheClaimIs(t *testing.T) {
+func TestResolve_Claim(t *testing.T) {
 	_, info, err := claim.Resolve(t.Context(), bound().client(t), golden, exclusive)
 	if err != nil || info != (claim.Info{UID: "claim-uid"}) {
 		t.Errorf("got %+v, %v", info, err)
 	}
 }
 
-func TestResolveIsNotReadyFor(t *testing.T) {
+func TestResolve_NotReady(t *testing.T) {
 	now := metav1.Now()
 	tests := []struct {
 		name   string
@@ -61,7 +61,7 @@ func TestResolveIsNotReadyFor(t *testing.T) {
 	}
 }
 
-func TestResolveRefuses(t *testing.T) {
+func TestResolve_Refused(t *testing.T) {
 	filesystem, block := corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock
 	badInitiator := "me"
 	modes := func(m ...corev1.PersistentVolumeAccessMode) func(*fixture) {
@@ -146,7 +146,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-func TestResolveAllowsAccess(t *testing.T) {
+func TestResolve_AccessModes(t *testing.T) {
 	tests := []struct {
 		name string
 		mode corev1.PersistentVolumeAccessMode
@@ -176,7 +176,7 @@ func TestResolveAllowsAccess(t *testing.T) {
 	}
 }
 
-func TestResolveAsksForNodeAffinity(t *testing.T) {
+func TestResolve_NodeAffinity(t *testing.T) {
 	affinity := func(label, value string) *corev1.VolumeNodeAffinity {
 		return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}},
@@ -219,7 +219,7 @@ func TestResolveAsksForNodeAffinity(t *testing.T) {
 	})
 }
 
-func TestResolvePassesOnWhatTheClusterCanNotAnswer(t *testing.T) {
+func TestResolve_ClusterError(t *testing.T) {
 	for _, resource := range []string{"persistentvolumeclaims", "persistentvolumes", "secrets"} {
 		t.Run(resource, func(t *testing.T) {
 			f := bound()

@@ -22,7 +22,7 @@ func valid() ISCSI {
 	return ISCSI{Portal: "192.0.2.1", IQN: "iqn.2001-04.com.example:disk/", LUN: 3}
 }
 
-func TestValidateBlamesTheAttribute(t *testing.T) {
+func TestValidate_ErrorsNameAttribute(t *testing.T) {
 	tests := []struct {
 		name      string
 		change    func(*ISCSI)
@@ -64,7 +64,7 @@ func TestValidateBlamesTheAttribute(t *testing.T) {
 	}
 }
 
-func TestValidateJoinsAllThatIsWrong(t *testing.T) {
+func TestValidate_JoinsErrors(t *testing.T) {
 	err := ISCSI{Portal: "a b", IQN: "x", LUN: -1, Username: "u"}.Validate()
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) != 4 {
@@ -119,7 +119,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestResolveIsNotReadyWithoutItsSecret(t *testing.T) {
+func TestResolve_WithoutSecret(t *testing.T) {
 	i := valid()
 	i.SecretRef = &SecretRef{Namespace: "vms", Name: "gone"}
 	_, err := i.Resolve(context.Background(), cluster.NewForClients("https://api", fake.NewClientset(), nil))

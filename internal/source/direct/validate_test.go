@@ -22,7 +22,7 @@ var (
 	key      = base64.StdEncoding.EncodeToString(keyBytes)
 )
 
-func TestEachSourceBlamesTheAttribute(t *testing.T) {
+func TestValidate_EachSourceNamesAttribute(t *testing.T) {
 	rbd := RBD{Monitors: []string{"192.0.2.1"}, Image: "disk"}
 	with := func(change func(*RBD)) RBD {
 		r := rbd
@@ -111,7 +111,7 @@ func TestEachSourceBlamesTheAttribute(t *testing.T) {
 	}
 }
 
-func TestOnlyHTTPIsReadOnly(t *testing.T) {
+func TestValidate_OnlyHTTPIsReadOnly(t *testing.T) {
 	for _, s := range []Source{HTTP{URL: "http://a/b"}, HTTP{URL: "https://a/b"}, File{Path: "/a"}} {
 		found, err := s.Resolve(t.Context(), nil)
 		if _, isHTTP := s.(HTTP); err != nil || found.ReadOnly != isHTTP {
@@ -120,7 +120,7 @@ func TestOnlyHTTPIsReadOnly(t *testing.T) {
 	}
 }
 
-func TestRBDCredentials(t *testing.T) {
+func TestValidate_RBDCredentials(t *testing.T) {
 	secret := func(name string, data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: name, ResourceVersion: "7"}, Data: data}
 	}
@@ -164,7 +164,7 @@ func TestRBDCredentials(t *testing.T) {
 	}
 }
 
-func TestRBDWarnsOfANamespace(t *testing.T) {
+func TestValidate_RBDNamespaceWarns(t *testing.T) {
 	found, err := RBD{Monitors: []string{"192.0.2.1"}, Namespace: "team", Image: "disk"}.Resolve(t.Context(), nil)
 	if err != nil || len(found.Warnings) != 1 || !strings.Contains(found.Warnings[0], "rbd/team/disk is in the RADOS namespace team") {
 		t.Errorf("got %q, %v", found.Warnings, err)
