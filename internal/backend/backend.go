@@ -31,9 +31,9 @@ type Backend struct {
 	// ReservesClaims tells whether bindings write a reservation on their claims.
 	ReservesClaims bool
 	// Hosts are the libvirt hosts.
-	Hosts *host.Fleet
+	Hosts *host.Registry
 	// Content makes local images.
-	Content *content.Maker
+	Content *content.Creator
 	// Tags remembers what tags of container images stand for.
 	Tags image.Tags
 
@@ -47,8 +47,8 @@ type Backend struct {
 }
 
 // New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
-func New(owner string, hosts *host.Fleet, client *cluster.Client) *Backend {
-	b := &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Maker{Owner: owner}, kubernetes: client}
+func New(owner string, hosts *host.Registry, client *cluster.Client) *Backend {
+	b := &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Creator{Owner: owner}, kubernetes: client}
 	if client != nil {
 		b.lists = client.Cached()
 	}
@@ -58,24 +58,24 @@ func New(owner string, hosts *host.Fleet, client *cluster.Client) *Backend {
 // Apply notes that this process has begun to apply a plan.
 func (b *Backend) Apply() { b.applies.Store(true) }
 
-// Applies tells whether this process has begun to apply a plan. Terraform plans and applies in processes of their own, so
+// IsApplying tells whether this process has begun to apply a plan. Terraform plans and applies in processes of their own, so
 // what is planned now is not shown to anybody any more: it may fill in what was unknown, but replace nothing.
-func (b *Backend) Applies() bool { return b != nil && b.applies.Load() }
+func (b *Backend) IsApplying() bool { return b != nil && b.applies.Load() }
 
-// Take takes a name for one resource of this process; false when another one has it. Free gives it back.
-func (b *Backend) Take(name string) bool {
+// ReserveName reserves a name for one resource of this process; false when another one has it.
+func (b *Backend) ReserveName(name string) bool {
 	_, taken := b.names.LoadOrStore(name, true)
 	return !taken
 }
 
-// Free gives a name back that Take took.
-func (b *Backend) Free(name string) { b.names.Delete(name) }
+// ReleaseName ends the reservation of a name.
+func (b *Backend) ReleaseName(name string) { b.names.Delete(name) }
 
-// Bound notes what a binding that this process has made holds.
-func (b *Backend) Bound(id string, storage volume.Image) { b.bound.Store(id, storage) }
+// RecordBinding notes what a binding that this process has made holds.
+func (b *Backend) RecordBinding(id string, storage volume.Image) { b.bound.Store(id, storage) }
 
-// Holds is what a binding of that id holds that this process has made; ok is false when it has made none.
-func (b *Backend) Holds(id string) (storage volume.Image, ok bool) {
+// LookupBinding is what a binding of that id holds that this process has made; ok is false when it has made none.
+func (b *Backend) LookupBinding(id string) (storage volume.Image, ok bool) {
 	found, ok := b.bound.Load(id)
 	if ok {
 		storage = found.(volume.Image)

@@ -12,31 +12,31 @@ import (
 // refresh of a thousand bindings is not thousands of requests. What an apply relies on is read from the Client itself.
 // Objects that it gives are shared: they must not be changed.
 type Cached struct {
-	claims     *shelves[*corev1.PersistentVolumeClaim]
-	volumes    *shelves[*corev1.PersistentVolume]
-	secrets    *shelves[string]
-	configMaps *shelves[*corev1.ConfigMap]
-	endpoints  *shelves[*corev1.Endpoints] //nolint:staticcheck // see Client.Endpoints
-	pods       *shelves[[]PodUse]
+	claims     *listCaches[*corev1.PersistentVolumeClaim]
+	volumes    *listCaches[*corev1.PersistentVolume]
+	secrets    *listCaches[string]
+	configMaps *listCaches[*corev1.ConfigMap]
+	endpoints  *listCaches[*corev1.Endpoints] //nolint:staticcheck // see Client.Endpoints
+	pods       *listCaches[[]PodUse]
 }
 
 // Cached gives a reader that has read nothing yet. Those who refresh together share one.
 func (c *Client) Cached() *Cached {
 	return &Cached{
-		claims: shelve(c, kind[*corev1.PersistentVolumeClaim]{
+		claims: listCachesOf(c, kind[*corev1.PersistentVolumeClaim]{
 			name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", get: c.Claim, list: c.allClaims,
 		}),
-		volumes: shelve(c, kind[*corev1.PersistentVolume]{
+		volumes: listCachesOf(c, kind[*corev1.PersistentVolume]{
 			name: "PersistentVolume", resource: "persistentvolumes", list: c.allVolumes,
 			get: func(ctx context.Context, _, name string) (*corev1.PersistentVolume, error) {
 				return c.Volume(ctx, name)
 			},
 		}),
-		secrets: shelve(c, kind[string]{name: "Secret", resource: "secrets", get: c.SecretVersion, list: c.allSecretVersions}),
+		secrets: listCachesOf(c, kind[string]{name: "Secret", resource: "secrets", get: c.SecretVersion, list: c.allSecretVersions}),
 		// These are few, and many volumes refer to the same one.
-		configMaps: shelve(c, kind[*corev1.ConfigMap]{name: "ConfigMap", get: c.ConfigMap}),
-		endpoints:  shelve(c, kind[*corev1.Endpoints]{name: "Endpoints", get: c.Endpoints}), //nolint:staticcheck // see Client.Endpoints
-		pods:       shelve(c, kind[[]PodUse]{name: "the pods that use PersistentVolumeClaim", list: c.podUses}),
+		configMaps: listCachesOf(c, kind[*corev1.ConfigMap]{name: "ConfigMap", get: c.ConfigMap}),
+		endpoints:  listCachesOf(c, kind[*corev1.Endpoints]{name: "Endpoints", get: c.Endpoints}), //nolint:staticcheck // see Client.Endpoints
+		pods:       listCachesOf(c, kind[[]PodUse]{name: "the pods that use PersistentVolumeClaim", list: c.podUses}),
 	}
 }
 
@@ -72,24 +72,24 @@ func (r *Cached) PodsUsing(ctx context.Context, namespace, claim string) ([]PodU
 	return r.pods.read(ctx, namespace, claim)
 }
 
-// shelves are those of one kind, by namespace.
-type shelves[T any] struct {
+// listCaches are those of one kind, by namespace.
+type listCaches[T any] struct {
 	client *Client
 	kind   kind[T]
 
 	mu  sync.Mutex
-	all map[string]*shelf[T]
+	all map[string]*listCache[T]
 }
 
-func shelve[T any](c *Client, k kind[T]) *shelves[T] {
-	return &shelves[T]{client: c, kind: k, all: map[string]*shelf[T]{}}
+func listCachesOf[T any](c *Client, k kind[T]) *listCaches[T] {
+	return &listCaches[T]{client: c, kind: k, all: map[string]*listCache[T]{}}
 }
 
-func (s *shelves[T]) read(ctx context.Context, namespace, name string) (T, error) {
+func (s *listCaches[T]) read(ctx context.Context, namespace, name string) (T, error) {
 	s.mu.Lock()
 	shelf, ok := s.all[namespace]
 	if !ok {
-		shelf = newShelf(s.client, s.kind, namespace)
+		shelf = newListCache(s.client, s.kind, namespace)
 		s.all[namespace] = shelf
 	}
 	s.mu.Unlock()

@@ -41,7 +41,7 @@ func TestMake_AdoptsNothingThatIsUsed(t *testing.T) {
 			}
 			h.domains["web"] = user(c.phase, c.generation)
 			h.domains["web"].active = c.runs
-			again, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+			again, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 			if c.adopted {
 				if err != nil || again.Generation != made.Generation {
 					t.Errorf("it was not adopted: %v", err)

@@ -90,11 +90,11 @@ func backingOf(ctx context.Context, h Locator, top volume.Image) (named string, 
 	}
 	v, err := h.VolumeAt(ctx, top.Name)
 	if err != nil || !hasHeader(v, top.Format) {
-		return "", false, found(err)
+		return "", false, ignoreNotFound(err)
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	if err != nil {
-		return "", false, found(err)
+		return "", false, ignoreNotFound(err)
 	}
 	if id := image.Identity(head); id != "" && id != volume.LastingGeneration(top.Generation) {
 		return "", false, nil

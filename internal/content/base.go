@@ -39,7 +39,7 @@ func (i Image) baseName(ctx context.Context, h Host) (string, error) {
 }
 
 // overBase makes an overlay over the shared image, and that first, if it is not there.
-func (m *Maker) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
+func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
 	for lives := false; ; lives = true {
 		// The base must not go before the overlay is there that names it.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
@@ -147,10 +147,10 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 }
 
 // makeBase makes a base, or waits while somebody else does. Either way, whether it is there is to be seen afterwards.
-func (m *Maker) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
+func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
 	j, err := begin(ctx, h, "", s)
 	if err != nil {
-		return errors.Join(m.giveWay(ctx, key, j, err), j.drop(ctx)) // it may be there all the same
+		return errors.Join(m.yield(ctx, key, j, err), j.drop(ctx)) // it may be there all the same
 	}
 	if is, err := isThere(ctx, h, s); is || err != nil {
 		return errors.Join(err, j.drop(ctx)) // it has been finished since we looked
@@ -172,16 +172,16 @@ func (m *Maker) makeBase(ctx context.Context, key string, h Host, s Spec, report
 func isThere(ctx context.Context, h Host, s Spec) (bool, error) {
 	v, err := h.Volume(ctx, s.Pool, s.Name)
 	if err != nil {
-		return false, found(err)
+		return false, ignoreNotFound(err)
 	}
 	if unfinished, err := isUnfinished(ctx, h, v); err != nil || !unfinished {
 		return err == nil, err
 	}
-	return false, found(h.DeleteVolume(ctx, s.Pool, s.Name))
+	return false, ignoreNotFound(h.DeleteVolume(ctx, s.Pool, s.Name))
 }
 
-// giveWay waits while the one works that was faster to begin a base. Without one, why it could not be begun is an error.
-func (m *Maker) giveWay(ctx context.Context, key string, j *journal, why error) error {
+// yield waits while the one works that was faster to begin a base. Without one, why it could not be begun is an error.
+func (m *Creator) yield(ctx context.Context, key string, j *journal, why error) error {
 	other, err := open(ctx, j.host, j.Note.Pool, j.Note.Volume)
 	switch {
 	case err == nil && other.UUID != j.UUID:
@@ -195,9 +195,9 @@ func (m *Maker) giveWay(ctx context.Context, key string, j *journal, why error) 
 }
 
 // awaitBase waits while somebody makes a base, and removes what a dead one has left.
-func (m *Maker) awaitBase(ctx context.Context, key string, other *journal) error {
+func (m *Creator) awaitBase(ctx context.Context, key string, other *journal) error {
 	if err := other.awaitMaker(ctx); err != nil {
 		return err
 	}
-	return m.discardLeft(ctx, key, other)
+	return m.removeStale(ctx, key, other)
 }

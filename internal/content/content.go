@@ -83,19 +83,19 @@ type Spec struct {
 	// Preallocation is off, metadata or falloc, as qemu-img has them; for blank disks only, since an overlay reads its
 	// master where nothing is allocated.
 	Preallocation string
-	// Admit tells whether the master may be copied now. It is asked when the journal of a clone shows everybody what is being
+	// Precheck tells whether the master may be copied now. It is asked when the journal of a clone shows everybody what is being
 	// copied, and again when that is done, and when an overlay names its master; nil allows it.
-	Admit func(context.Context) error `json:"-"`
+	Precheck func(context.Context) error `json:"-"`
 
 	// baseName is that of Base on the host.
 	baseName string
 }
 
 func (s Spec) admit(ctx context.Context) error {
-	if s.Admit == nil {
+	if s.Precheck == nil {
 		return nil
 	}
-	return s.Admit(ctx)
+	return s.Precheck(ctx)
 }
 
 // Image is content that comes from elsewhere.
@@ -106,8 +106,8 @@ type Image struct {
 	Open func(context.Context) (io.ReadCloser, error) `json:"-"`
 }
 
-// Made is a local image that is finished.
-type Made struct {
+// Created is a local image that is finished.
+type Created struct {
 	host.StorageVolume
 	// Generation is random for each image, and its identity on the host.
 	Generation string
@@ -118,8 +118,8 @@ type Made struct {
 // ErrForeign is the error of a volume that is there already and was not made by this configuration.
 var ErrForeign = errors.New("it was not made by this configuration, and was left alone")
 
-// Maker makes the content of one configuration.
-type Maker struct {
+// Creator makes the content of one configuration.
+type Creator struct {
 	// Owner names the configuration; without one, what an interrupted creation left can't be taken over.
 	Owner string
 
@@ -129,7 +129,7 @@ type Maker struct {
 }
 
 // claim takes a volume for this process, so that two resources never share one; false when another one has it.
-func (m *Maker) claim(key string) bool {
+func (m *Creator) claim(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mine[key] {
@@ -142,7 +142,7 @@ func (m *Maker) claim(key string) bool {
 	return true
 }
 
-func (m *Maker) release(key string) {
+func (m *Creator) release(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.mine, key)
@@ -150,13 +150,13 @@ func (m *Maker) release(key string) {
 
 // Make makes a volume on the host of that key, or goes on with what an interrupted creation of the same owner left of it.
 // report is told how a copy gets on. When it fails nothing is left, or the error says what is.
-func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (made Made, err error) {
+func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (made Created, err error) {
 	if s.Name == "" {
-		if err := m.nameIt(ctx, key, h, &s); err != nil {
-			return Made{}, err
+		if err := m.generateName(ctx, key, h, &s); err != nil {
+			return Created{}, err
 		}
 	} else if !m.claim(s.claimKey(key)) {
-		return Made{}, fmt.Errorf("another resource of this configuration makes the volume %s in the storage pool %s of host %s; "+
+		return Created{}, fmt.Errorf("another resource of this configuration makes the volume %s in the storage pool %s of host %s; "+
 			"give each its own name", s.Name, s.Pool, key)
 	}
 	if s.Base != nil {
@@ -176,11 +176,11 @@ func (m *Maker) Make(ctx context.Context, key string, h Host, s Spec, report fun
 
 func (s Spec) claimKey(hostKey string) string { return hostKey + "/" + s.Pool + "/" + s.Name }
 
-// nameIt makes a name up, or takes that of a volume that an interrupted creation of the same configuration left half made:
+// generateName makes a name up, or takes that of a volume that an interrupted creation of the same configuration left half made:
 // nobody else could ever find that. A finished one is left alone, since it may well be in the state of another resource
 // that this run has not read.
-func (m *Maker) nameIt(ctx context.Context, key string, h Host, s *Spec) error {
-	left, err := m.leftovers(ctx, h, *s)
+func (m *Creator) generateName(ctx context.Context, key string, h Host, s *Spec) error {
+	left, err := m.staleNames(ctx, h, *s)
 	if err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func (m *Maker) nameIt(ctx context.Context, key string, h Host, s *Spec) error {
 	return nil
 }
 
-// leftovers are the volumes that journals of the same owner and prefix name as half made. What was to become of them does not
+// staleNames are the volumes that journals of the same owner and prefix name as half made. What was to become of them does not
 // matter: they are made anew.
-func (m *Maker) leftovers(ctx context.Context, h Host, s Spec) (names []string, err error) {
+func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []string, err error) {
 	if m.Owner == "" {
 		return nil, nil
 	}

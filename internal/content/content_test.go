@@ -31,10 +31,10 @@ func clone(name string) content.Spec {
 }
 
 // mustMake makes a volume with a maker of its own, as the next apply would.
-func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Made {
+func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Created {
 	t.Helper()
 	h.failAt, h.killed = 0, false
-	made, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, s, quiet)
+	made, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, s, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Made {
 }
 
 // onlyHas fails the test when there is more on the host than that volume.
-func onlyHas(t *testing.T, h *fakeHost, made content.Made) {
+func onlyHas(t *testing.T, h *fakeHost, made content.Created) {
 	t.Helper()
 	if err := content.Forget(t.Context(), h, made.Pool, made.Name, made.Generation); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestMake_FailureAtEachCall(t *testing.T) {
 				for _, after := range []bool{false, true} {
 					h := newHost()
 					h.failAt, h.dead, h.after = n, dead, after
-					_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+					_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
 					if h.changes < n {
 						continue
 					}
@@ -117,7 +117,7 @@ func TestMake_AdoptsFinishedVolumeOnceForItsOwner(t *testing.T) {
 	if !reflect.DeepEqual(again, made) {
 		t.Errorf("%+v was made beside %+v", again, made)
 	}
-	m := &content.Maker{Owner: "prod"}
+	m := &content.Creator{Owner: "prod"}
 	if _, err := m.Make(t.Context(), "a", h, clone("web"), quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -125,14 +125,14 @@ func TestMake_AdoptsFinishedVolumeOnceForItsOwner(t *testing.T) {
 		t.Errorf("two resources share a volume: %v", err)
 	}
 	for _, owner := range []string{"", "other"} {
-		_, err := (&content.Maker{Owner: owner}).Make(t.Context(), "a", h, clone("web"), quiet)
+		_, err := (&content.Creator{Owner: owner}).Make(t.Context(), "a", h, clone("web"), quiet)
 		if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "terraform import") {
 			t.Errorf("owner %q: %v", owner, err)
 		}
 	}
 	larger := clone("web")
 	larger.Capacity *= 2
-	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, larger, quiet)
+	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, larger, quiet)
 	if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "was made from another configuration") || len(h.volumes) != 1 {
 		t.Errorf("what another configuration made: %v, and the host has %v", err, h.volumes)
 	}
@@ -143,7 +143,7 @@ func TestMake_AdoptsFinishedVolumeOnceForItsOwner(t *testing.T) {
 func TestMake_PartialCopyIsNoClone(t *testing.T) {
 	h := newHost()
 	h.torn = true
-	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	if err == nil || !strings.Contains(err.Error(), "the copy broke off") || len(h.volumes)+len(h.domains) != 0 {
 		t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
 	}
@@ -155,7 +155,7 @@ func TestMake_CloneIsCheckedBeforeAndAfterCopy(t *testing.T) {
 	for refusedAt := range 3 { // never, at first, in the end
 		h, asked := newHost(), 0
 		spec := clone("web")
-		spec.Admit = func(context.Context) error {
+		spec.Precheck = func(context.Context) error {
 			if asked++; asked == refusedAt {
 				return writes
 			}
@@ -169,7 +169,7 @@ func TestMake_CloneIsCheckedBeforeAndAfterCopy(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
 		if refusedAt == 0 {
 			if err != nil || asked != 2 {
 				t.Errorf("got %v, asked %d times", err, asked)
@@ -189,13 +189,13 @@ func TestMake_OverlayAsksForWriters(t *testing.T) {
 		h, asked := newHost(), 0
 		spec := clone("web")
 		spec.Mode = volume.CopyOnWrite
-		spec.Admit = func(context.Context) error {
+		spec.Precheck = func(context.Context) error {
 			if asked++; h.volumes["ssd/web"] == nil {
 				t.Error("it asked before it could be seen")
 			}
 			return refused
 		}
-		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
 		if !errors.Is(err, refused) || asked != 1 || refused != nil && len(h.domains)+len(h.volumes) != 0 {
 			t.Errorf("got %v, asked %d times, and the host has %v, %v", err, asked, h.domains, h.volumes)
 		}
@@ -206,7 +206,7 @@ func TestMake_OverlayAsksForWriters(t *testing.T) {
 func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true // the copy has begun
-	_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	if len(h.domains) != 1 || len(h.volumes) != 1 {
 		t.Fatalf("the host has %v, %v", h.domains, h.volumes)
 	}
@@ -225,7 +225,7 @@ func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 		}
 	}
 	before := h.volumes["ssd/web"]
-	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "that was interrupted, apply again") || h.volumes["ssd/web"] != before {
 		t.Errorf("got %v, and the host has %v", err, h.volumes)
 	}
@@ -238,7 +238,7 @@ func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 func TestMake_LeavesOtherCreatorInProgress(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true
-	_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	h.failAt, h.killed = 0, false
 	h.waited = func() {
 		for _, d := range h.domains {
@@ -246,7 +246,7 @@ func TestMake_LeavesOtherCreatorInProgress(t *testing.T) {
 			d.xml, d.uuid = strings.ReplaceAll(d.xml, d.uuid, other), other
 		}
 	}
-	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	if !errors.Is(err, content.ErrForeign) || len(h.domains) != 1 || len(h.volumes) != 1 {
 		t.Errorf("got %v, and the host has %v, %v", err, h.domains, h.volumes)
 	}
@@ -255,7 +255,7 @@ func TestMake_LeavesOtherCreatorInProgress(t *testing.T) {
 func TestImport(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true
-	_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	h.failAt, h.killed = 0, false
 	if err := content.Import(t.Context(), h, "ssd", "web"); err == nil || !strings.Contains(err.Error(), "half made") || len(h.domains) != 1 {
 		t.Errorf("a half made volume: %v, and the host has %v", err, h.domains)
@@ -270,7 +270,7 @@ func TestImport(t *testing.T) {
 }
 
 func TestMake_SamePrefixGivesTwoNames(t *testing.T) {
-	h, m := newHost(), &content.Maker{Owner: "prod"}
+	h, m := newHost(), &content.Creator{Owner: "prod"}
 	spec := content.Spec{Pool: "ssd", Prefix: "web-", Format: "qcow2", Capacity: 1 << 20}
 	one, err := m.Make(t.Context(), "a", h, spec, quiet)
 	if err != nil {
@@ -292,7 +292,7 @@ func TestMake_ForeignVolumesStay(t *testing.T) {
 		} else {
 			h.meanwhile = put
 		}
-		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 		if !errors.Is(err, content.ErrForeign) && !errors.Is(err, host.ErrExists) {
 			t.Errorf("%s: %v", when, err)
 		}
@@ -305,7 +305,7 @@ func TestMake_ForeignVolumesStay(t *testing.T) {
 func TestMake_CloneNeedsRoom(t *testing.T) {
 	h := newHost()
 	h.free = 1<<20 - 1
-	_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	if err == nil || !strings.Contains(err.Error(), "1048575 bytes left") || len(h.volumes)+len(h.domains) != 0 {
 		t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
 	}
@@ -354,7 +354,7 @@ func TestMake_RefusesToCloneALink(t *testing.T) {
 		spec.Mode = mode
 		spec.Master.Images = []volume.Image{{Type: "file", Format: "raw", Name: "/claim/disk.img", AccessMode: volume.ReadShared, Binding: "b"}}
 		h := newHost()
-		if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, host.ErrNotRegular) {
+		if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, host.ErrNotRegular) {
 			t.Error(mode, err)
 		}
 		if len(h.volumes) > 0 || len(h.domains) > 0 {
@@ -375,7 +375,7 @@ func TestMake_KeepsAVolumeThatOthersUse(t *testing.T) {
 	} {
 		h := newHost()
 		h.failAt, h.dead, h.after = 2, true, true // the volume is made, and nothing more
-		_, _ = (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 		h.failAt, h.killed = 0, false
 		before := h.volumes["ssd/web"]
 		if before == nil {
@@ -386,7 +386,7 @@ func TestMake_KeepsAVolumeThatOthersUse(t *testing.T) {
 			h.domains[c.domain].name, h.domains[c.domain].active = c.domain, true
 			h.domains[c.domain].transient = strings.HasPrefix(c.domain, host.MeasurePrefix)
 		}
-		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 		if errors.Is(err, content.ErrForeign) != c.refused || (h.volumes["ssd/web"] == before) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}

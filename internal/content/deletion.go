@@ -30,7 +30,7 @@ func IsDeleted(ctx context.Context, h Identities, pool, id string) (bool, error)
 		return false, nil
 	}
 	_, err := h.SecretOfVolume(ctx, deletionUsage(pool, id))
-	return err == nil, found(err)
+	return err == nil, ignoreNotFound(err)
 }
 
 // ForgetDeletion removes the record.

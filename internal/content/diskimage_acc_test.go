@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 // The folder is that of a pool whose list is not what is in the folder.
 func TestAccMakeDiskImage_StalePool(t *testing.T) {
 	l := acctest.Lab(t)
-	f := host.NewFleet(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})
+	f := host.NewRegistry(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})
 	t.Cleanup(f.Close)
 	h, err := f.Host("host-a")
 	if err != nil {

@@ -287,7 +287,7 @@ func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
 		err = u.Check(int64(len(content)), bytes.NewReader(content))
 	}
 	if err == nil {
-		err = u.Proceed(ctx)
+		err = u.BeforeCommit(ctx)
 	}
 	if err != nil {
 		return err

@@ -189,7 +189,7 @@ func trueOverlays(
 func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of master) (over []host.StorageVolume, err error) {
 	for _, v := range volumes {
 		if v.Undescribed {
-			if v.Backing, err = Named(ctx, h, v); found(err) != nil {
+			if v.Backing, err = Named(ctx, h, v); ignoreNotFound(err) != nil {
 				return nil, err
 			}
 		}
@@ -217,7 +217,7 @@ func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.Sto
 	}
 	if v.Undescribed {
 		if v.Physical, err = notedLength(ctx, h, v); err != nil {
-			return false, found(err)
+			return false, ignoreNotFound(err)
 		}
 	}
 	isRaw, err := notedRaw(ctx, h, v)

@@ -102,7 +102,7 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	}
 	v, err := h.VolumeAt(ctx, i.Name)
 	if err = Described(err, i.Format); err != nil {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	if err := Recognize(ctx, h, v, i.Format, i.Generation); err != nil {
 		return err
@@ -142,7 +142,7 @@ func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	v, err := h.VolumeAt(ctx, i.Name)
 	if err = Described(err, i.Format); err != nil || !hasHeader(v, i.Format) {
-		return false, found(err)
+		return false, ignoreNotFound(err)
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	id := image.Identity(head)
@@ -167,7 +167,7 @@ func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
 	}
 	v, err := h.VolumeAt(ctx, i.Name)
 	if err != nil || !hasHeader(v, i.Format) {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
 	if err != nil || image.Identity(head) != "" {
@@ -206,7 +206,7 @@ func Disown(ctx context.Context, h Identities, pool, name, id string) error {
 	if err == nil && entry == volume.LastingGeneration(id) {
 		err = h.UndefineSecret(ctx, entry)
 	}
-	return found(err)
+	return ignoreNotFound(err)
 }
 
 // dropEntry removes what the host's ledger says of whatever had a name that no volume has now.
@@ -215,7 +215,7 @@ func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 	if err == nil {
 		err = h.UndefineSecret(ctx, entry)
 	}
-	return found(err)
+	return ignoreNotFound(err)
 }
 
 // identify gives a volume that was just made its identity: in its header, or else in the ledger.
@@ -270,7 +270,7 @@ func hasHeader(v host.StorageVolume, format string) bool {
 func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {
-		return "", found(err)
+		return "", ignoreNotFound(err)
 	}
 	if !hasOwnKey(v) {
 		return id, nil
@@ -289,7 +289,7 @@ func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) 
 func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 	text, err := h.SecretXML(ctx, id)
 	if err != nil {
-		return "", found(err)
+		return "", ignoreNotFound(err)
 	}
 	var entry libvirtxml.Secret
 	if err := entry.Unmarshal(text); err != nil {
@@ -309,7 +309,7 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, format, id st
 	if err == nil && former != volume.LastingGeneration(id) {
 		err = h.UndefineSecret(ctx, former)
 	}
-	if found(err) != nil {
+	if ignoreNotFound(err) != nil {
 		return err
 	}
 	text, err := ledgerEntry(v, format, id, grown...)

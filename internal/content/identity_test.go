@@ -30,7 +30,7 @@ func TestRecognize(t *testing.T) {
 			"made anew by another configuration": {
 				change: func(h *fakeHost, v *fakeVolume) {
 					delete(h.volumes, "ssd/web")
-					_, err := (&content.Maker{Owner: "other"}).Make(t.Context(), "a", h, content.Spec{Pool: "ssd", Name: "web", Format: v.Format, Capacity: 1 << 20}, quiet)
+					_, err := (&content.Creator{Owner: "other"}).Make(t.Context(), "a", h, content.Spec{Pool: "ssd", Name: "web", Format: v.Format, Capacity: 1 << 20}, quiet)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -58,7 +58,7 @@ func TestRecognize(t *testing.T) {
 				continue
 			}
 			volumes := len(h.volumes)
-			err := (&content.Maker{}).Remove(t.Context(), "a", h, "ssd", "web", made.Format, made.Generation)
+			err := (&content.Creator{}).Remove(t.Context(), "a", h, "ssd", "web", made.Format, made.Generation)
 			if (err == nil) != errors.Is(c.want, host.ErrNotFound) || len(h.volumes) != volumes {
 				t.Errorf("%s, %s: removed: %v", name, what, err)
 			}
@@ -139,7 +139,7 @@ func TestMake_DropsTheEntryOfAFormerVolume(t *testing.T) {
 		t.Errorf("after it was made: %v", h.secrets)
 	}
 	h.secrets[former.Usage.Volume] = former
-	err := (&content.Maker{Owner: "prod"}).Remove(t.Context(), "a", h, "ssd", made.Name, "qcow2", made.Generation)
+	err := (&content.Creator{Owner: "prod"}).Remove(t.Context(), "a", h, "ssd", made.Name, "qcow2", made.Generation)
 	if err != nil || len(h.volumes) > 0 || len(h.secrets) > 0 {
 		t.Errorf("after it was removed: %v, %v, %v", err, h.volumes, h.secrets)
 	}

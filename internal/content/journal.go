@@ -73,7 +73,7 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 		if err != nil {
 			return j, err
 		}
-		rest := j.beat(ctx)
+		rest := j.heartbeat(ctx)
 		j.release = func(ctx context.Context) error {
 			rest()
 			return release(ctx)
@@ -124,9 +124,9 @@ func (j *journal) stop(ctx context.Context) error {
 func (j *journal) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	err := found(j.host.Undefine(ctx, j.UUID))
+	err := ignoreNotFound(j.host.Undefine(ctx, j.UUID))
 	if j.release != nil {
-		err = errors.Join(err, found(j.stop(ctx)))
+		err = errors.Join(err, ignoreNotFound(j.stop(ctx)))
 	}
 	return err
 }
@@ -141,11 +141,11 @@ func (j *journal) discard(ctx context.Context) error {
 			return err
 		}
 	} else if err := j.stop(ctx); err != nil {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	err := j.checkUsers(ctx)
 	if err == nil {
-		err = found(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+		err = ignoreNotFound(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
 	}
 	if err == nil {
 		err = Disown(ctx, j.host, j.Note.Pool, j.Note.Volume, j.Note.Generation)
@@ -154,10 +154,10 @@ func (j *journal) discard(ctx context.Context) error {
 		err = dropRecord(ctx, j.host, masterUsage(j.Note.Generation))
 	}
 	if err == nil {
-		err = found(j.host.Undefine(ctx, j.UUID))
+		err = ignoreNotFound(j.host.Undefine(ctx, j.UUID))
 	}
 	if held {
-		err = errors.Join(err, found(j.stop(ctx)))
+		err = errors.Join(err, ignoreNotFound(j.stop(ctx)))
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (j *journal) discard(ctx context.Context) error {
 func (j *journal) checkUsers(ctx context.Context) error {
 	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
 	if err != nil {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	domains, err := j.host.Domains(ctx)
 	if err != nil {
@@ -185,21 +185,21 @@ func (j *journal) checkUsers(ctx context.Context) error {
 	return err
 }
 
-// found is the error, unless it is that of something that is not there.
-func found(err error) error {
+// ignoreNotFound is the error, unless it is that of something that is not there.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// discardLeft is discard of what a dead maker has left, by one of those who want its name: the others would take what the
+// removeStale is discard of what a dead maker has left, by one of those who want its name: the others would take what the
 // first one begins for the same.
-func (m *Maker) discardLeft(ctx context.Context, key string, left *journal) error {
+func (m *Creator) removeStale(ctx context.Context, key string, left *journal) error {
 	return m.locked(ctx, key, left.host, func(ctx context.Context) error {
 		now, err := open(ctx, left.host, left.Note.Pool, left.Note.Volume)
 		if err != nil || now.UUID != left.UUID {
-			return found(err)
+			return ignoreNotFound(err)
 		}
 		return now.discard(ctx)
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Made, error) {
+func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Created, error) {
 	left, err := open(ctx, h, s.Pool, s.Name)
 	switch {
 	case err == nil:
@@ -20,61 +20,61 @@ func (m *Maker) make(ctx context.Context, key string, h Host, s Spec, report fun
 			return made, err
 		}
 	case !errors.Is(err, host.ErrNotFound):
-		return Made{}, err
+		return Created{}, err
 	}
 	if err := refuseForeign(ctx, h, s); err != nil {
-		return Made{}, err
+		return Created{}, err
 	}
 	if err := checkFree(ctx, h, s); err != nil {
-		return Made{}, err
+		return Created{}, err
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
-		return Made{}, errors.Join(err, j.drop(ctx)) // it may be there all the same
+		return Created{}, errors.Join(err, j.drop(ctx)) // it may be there all the same
 	}
 	v, err := m.fill(ctx, key, j, s, report)
 	if err != nil {
-		return Made{}, m.undo(ctx, key, j, s, err)
+		return Created{}, m.undo(ctx, key, j, s, err)
 	}
-	return Made{StorageVolume: v, Generation: j.Note.Generation}, nil
+	return Created{StorageVolume: v, Generation: j.Note.Generation}, nil
 }
 
 // takeOver deals with what a creation left that never came into anybody's state. What is finished is adopted, if it is
 // still wanted so, and left alone if not; what is half made, by the same owner, is removed once nobody works on it any more.
-func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Made, adopted bool, err error) {
+func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Created, adopted bool, err error) {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
 		verb := "is being made by "
 		if left.Note.Phase == domainxml.Done {
 			verb = "was made by "
 		}
-		return Made{}, false, left.foreign(verb + called(left.Note.Owner))
+		return Created{}, false, left.foreign(verb + called(left.Note.Owner))
 	}
 	if left.Note.Phase != domainxml.Done {
 		// The maker may be alive: while it is, wait, and look again.
 		if err := left.awaitMaker(ctx); err != nil {
-			return Made{}, false, err
+			return Created{}, false, err
 		}
 		now, err := open(ctx, left.host, s.Pool, s.Name)
 		switch {
 		case errors.Is(err, host.ErrNotFound):
-			return Made{}, false, nil
+			return Created{}, false, nil
 		case err != nil:
-			return Made{}, false, err
+			return Created{}, false, err
 		case now.Note.Phase == domainxml.Done:
-			return Made{}, false, now.foreign(finishedMeanwhile)
+			return Created{}, false, now.foreign(finishedMeanwhile)
 		case now.UUID == left.UUID:
-			return Made{}, false, m.clear(ctx, key, left, s)
+			return Created{}, false, m.clear(ctx, key, left, s)
 		default:
-			return Made{}, false, now.foreign("has just begun to be made by somebody else")
+			return Created{}, false, now.foreign("has just begun to be made by somebody else")
 		}
 	}
 	if s.Prefix != "" {
-		return Made{}, false, left.foreign(finishedMeanwhile)
+		return Created{}, false, left.foreign(finishedMeanwhile)
 	}
 	v, err := left.host.Volume(ctx, s.Pool, s.Name)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
-		return Made{}, false, m.discardLeft(ctx, key, left)
+		return Created{}, false, m.removeStale(ctx, key, left)
 	case err == nil && left.Note.Digest != s.digest():
 		err = left.foreign("was made from another configuration")
 	}
@@ -89,17 +89,17 @@ func (m *Maker) takeOver(ctx context.Context, key string, left *journal, s Spec)
 	if s.Content != nil {
 		v = asProbed(v)
 	}
-	return Made{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
+	return Created{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
 }
 
 // finishedMeanwhile is said of a volume that came into being while this apply wanted it: another state has it, as after the copy of a folder.
 const finishedMeanwhile = "has just been finished by another apply. If that was one of yours that was interrupted, apply again"
 
 // clear removes what a dead maker has left, and the shared image that was for it alone, if that is another one now.
-func (m *Maker) clear(ctx context.Context, key string, left *journal, s Spec) error {
-	err := m.discardLeft(ctx, key, left)
+func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) error {
+	err := m.removeStale(ctx, key, left)
 	if base := left.Note.Base; err == nil && base != "" && base != s.baseName {
-		err = m.Collect(ctx, key, left.host, s.Pool, base)
+		err = m.CollectGarbage(ctx, key, left.host, s.Pool, base)
 	}
 	return err
 }
@@ -157,7 +157,7 @@ func checkFree(ctx context.Context, h Host, s Spec) error {
 }
 
 // fill makes the volume and what is to be in it, and notes that it is finished.
-func (m *Maker) fill(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+func (m *Creator) fill(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
 	switch {
 	case s.Content != nil:
 		return j.upload(ctx, s, report, j.finish)
@@ -218,7 +218,7 @@ func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 		return err
 	}
 	defer release()
-	defer j.beat(ctx)()
+	defer j.heartbeat(ctx)()
 	if err := j.host.Pull(ctx, j.UUID, domainxml.CopyTarget, report); err != nil {
 		return err
 	}
@@ -231,13 +231,13 @@ func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 		return err
 	}
 	if len(attached) != 1 || len(attached[0].Volume.Images) != 1 {
-		return errTorn
+		return errIncompleteCopy
 	}
 	return j.host.FinishCopier(ctx, j.UUID)
 }
 
-// errTorn is the error of a copy that QEMU gave up.
-var errTorn = errors.New("the copy broke off: the master can't be read any more, or the storage pool is full. libvirt's log on the host " +
+// errIncompleteCopy is the error of a copy that QEMU gave up.
+var errIncompleteCopy = errors.New("the copy broke off: the master can't be read any more, or the storage pool is full. libvirt's log on the host " +
 	"has what QEMU said")
 
 func (s Spec) isPreallocated() bool {
@@ -246,7 +246,7 @@ func (s Spec) isPreallocated() bool {
 
 // undo removes what a failed creation made, also the shared image that was for it alone. What somebody else made since we
 // looked stays.
-func (m *Maker) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
+func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
 	if errors.Is(cause, host.ErrExists) {
 		cause = errors.Join(cause, j.drop(ctx))
 	} else {
@@ -257,7 +257,7 @@ func (m *Maker) undo(ctx context.Context, key string, j *journal, s Spec, cause 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	if err := m.Collect(ctx, key, j.host, s.Pool, s.baseName); err != nil {
+	if err := m.CollectGarbage(ctx, key, j.host, s.Pool, s.baseName); err != nil {
 		return fmt.Errorf("%w\n\nLeft behind, perhaps: the image %s that disks of storage pool %s share, because: %w", cause, s.baseName, s.Pool, err)
 	}
 	return cause

@@ -123,7 +123,7 @@ func (f *masterFile) relate(ctx context.Context, other string, head int) (is, ov
 	if err == nil && f.location == nil {
 		var own host.File
 		own, err = f.host.File(ctx, f.path, 0)
-		if err = found(err); err == nil {
+		if err = ignoreNotFound(err); err == nil {
 			f.location = &own.At // empty where the file is missing
 		}
 	}

@@ -32,7 +32,7 @@ type mutex struct {
 	release func(context.Context) error
 }
 
-func (m *Maker) mutex(key string) *mutex {
+func (m *Creator) mutex(key string) *mutex {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mutexes == nil {
@@ -45,7 +45,7 @@ func (m *Maker) mutex(key string) *mutex {
 }
 
 // locked does something while nobody else, in this process or another, has the host's mutex. It must not take long.
-func (m *Maker) locked(ctx context.Context, key string, h Host, do func(context.Context) error) error {
+func (m *Creator) locked(ctx context.Context, key string, h Host, do func(context.Context) error) error {
 	x := m.mutex(key)
 	x.waiting.Add(1)
 	select {
@@ -56,27 +56,27 @@ func (m *Maker) locked(ctx context.Context, key string, h Host, do func(context.
 		return context.Cause(ctx)
 	}
 	defer func() { <-x.turn }()
-	if err := x.take(ctx, h); err != nil {
+	if err := x.lock(ctx, h); err != nil {
 		return fmt.Errorf("the mutex of host %s (the domain %s) could not be had: %w", key, domainxml.MutexName, err)
 	}
 	leased, cancel := context.WithDeadlineCause(ctx, x.since.Add(lease), errLeased)
 	defer cancel()
 	err := do(leased)
 	if err != nil || x.waiting.Load() == 0 || time.Since(x.since) > turnTime {
-		x.giveBack(ctx)
+		x.unlock(ctx)
 	}
 	return err
 }
 
 var errLeased = fmt.Errorf("the mutex was lost on the way: it is given for %s, and goes with the connection", lease)
 
-// take makes the mutex this process's, if it is not yet.
-func (x *mutex) take(ctx context.Context, h Host) error {
+// lock makes the mutex this process's, if it is not yet.
+func (x *mutex) lock(ctx context.Context, h Host) error {
 	if x.release != nil {
 		if state, err := h.State(ctx, x.uuid); err == nil && state.Active && time.Since(x.since) < turnTime {
 			return nil
 		}
-		x.giveBack(ctx)
+		x.unlock(ctx)
 	}
 	for tries := 0; ; tries++ {
 		id := uuid.NewString()
@@ -105,7 +105,7 @@ func (x *mutex) take(ctx context.Context, h Host) error {
 }
 
 // checkHeld is an error when this process has lost the host's mutex while it worked: it was asleep, or cut off.
-func (m *Maker) checkHeld(ctx context.Context, key string, h Host) error {
+func (m *Creator) checkHeld(ctx context.Context, key string, h Host) error {
 	state, err := h.State(ctx, m.mutex(key).uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
 		return errLeased
@@ -127,9 +127,9 @@ func awaitOther(ctx context.Context, h Host, uuid string) error {
 	return nil
 }
 
-// giveBack lets others have the mutex, also when the operation's time is over. Where that can't be said to libvirtd, the end of
+// unlock lets others have the mutex, also when the operation's time is over. Where that can't be said to libvirtd, the end of
 // the connection says it.
-func (x *mutex) giveBack(ctx context.Context) {
+func (x *mutex) unlock(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	_ = x.release(ctx)

@@ -36,7 +36,7 @@ func newOrphaned(t *testing.T) orphaned {
 func TestMutex_AbandonedIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, began := newOrphaned(t), time.Now()
-		made, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, over("web", bytesOf(qcow2(1<<20))), quiet)
+		made, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, over("web", bytesOf(qcow2(1<<20))), quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestMutex_WaitEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(gone) })
 		began := time.Now()
-		if err := (&content.Maker{Owner: "prod"}).Collect(ctx, "a", h, "ssd", "virtclaim-base-x"); err == nil || time.Since(began) != time.Minute {
+		if err := (&content.Creator{Owner: "prod"}).CollectGarbage(ctx, "a", h, "ssd", "virtclaim-base-x"); err == nil || time.Since(began) != time.Minute {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		if len(h.domains) != 1 {

@@ -27,7 +27,7 @@ type OpenFiles interface {
 // false. The file keeps its owner: a guest has it, or a link may have replaced it.
 func HasOpen(ctx context.Context, h OpenFiles, i volume.Image) (open, proven bool, err error) {
 	if err := Recheck(ctx, h, []volume.Image{i}); err != nil {
-		return false, errors.Is(err, host.ErrNotFound), found(err) // what is not there is not what the guest has open
+		return false, errors.Is(err, host.ErrNotFound), ignoreNotFound(err) // what is not there is not what the guest has open
 	}
 	labels, err := h.Labels(ctx)
 	if err != nil || slices.Contains(labels, "selinux") {

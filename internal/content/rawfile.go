@@ -23,7 +23,7 @@ func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error)
 func notedLengths(ctx context.Context, h ledger, v host.StorageVolume) (lengths []int64, err error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {
-		return nil, found(err)
+		return nil, ignoreNotFound(err)
 	}
 	described, err := entryOf(ctx, h, id)
 	if text, isRaw := strings.CutPrefix(described, ledgerDescription(v)+rawNote); isRaw {
@@ -136,7 +136,7 @@ func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volum
 	}
 	entry, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil || entry != volume.LastingGeneration(i.Generation) {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	isRaw, err := notedRaw(ctx, h, v)
 	if err != nil || isRaw && v.Physical >= bytes {

@@ -14,74 +14,74 @@ import (
 
 // What the ledger says of a raw file is not believed of another file under its name, so that the master of an overlay there stays.
 func TestRemovable_EntryOfAnotherFile(t *testing.T) {
-	growAs := func(t *testing.T, h *fakeHost, made content.Made, isProven func() bool) {
+	growAs := func(t *testing.T, h *fakeHost, made content.Created, isProven func() bool) {
 		t.Helper()
 		i := volume.Image{Type: "file", Format: "raw", Generation: made.Generation}
 		if err := content.NoteGrowth(t.Context(), h, h.volumes["ssd/above"].StorageVolume, i, 2<<20, isProven); err != nil {
 			t.Fatal(err)
 		}
 	}
-	grow := func(t *testing.T, h *fakeHost, made content.Made) {
+	grow := func(t *testing.T, h *fakeHost, made content.Created) {
 		t.Helper()
 		growAs(t, h, made, nil)
 	}
 	for name, c := range map[string]struct {
-		change func(*testing.T, *fakeHost, content.Made)
+		change func(*testing.T, *fakeHost, content.Created)
 		backs  bool
 	}{
-		"the raw file": {change: func(*testing.T, *fakeHost, content.Made) {}},
+		"the raw file": {change: func(*testing.T, *fakeHost, content.Created) {}},
 		"an overlay in its place": {
-			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 196 << 10 }, backs: true,
+			change: func(_ *testing.T, h *fakeHost, _ content.Created) { h.volumes["ssd/above"].Physical = 196 << 10 }, backs: true,
 		},
 		"of unknown length": {
-			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 0 }, backs: true,
+			change: func(_ *testing.T, h *fakeHost, _ content.Created) { h.volumes["ssd/above"].Physical = 0 }, backs: true,
 		},
-		"after it has grown": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"after it has grown": {change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			grow(t, h, made)
 			h.volumes["ssd/above"].Physical = 2 << 20
 		}},
 		"after its growth failed": {change: grow},
-		"grown again after that": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"grown again after that": {change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			grow(t, h, made)
 			grow(t, h, made)
 			h.volumes["ssd/above"].Physical = 2 << 20
 		}},
-		"grown by others, and seen": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"grown by others, and seen": {change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, make([]byte, 4096)
 			grow(t, h, made)
 		}},
-		"grown by others, and seen too late": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"grown by others, and seen too late": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, overlaid()
 			grow(t, h, made)
 		}},
-		"grown by others, with a guest's header": {change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"grown by others, with a guest's header": {change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, overlaid()
 			growAs(t, h, made, func() bool { return true })
 		}},
-		"grown by others, with another file under a guest": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"grown by others, with another file under a guest": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			v := h.volumes["ssd/above"]
 			v.Physical, v.head = 2<<20, overlaid()
 			growAs(t, h, made, func() bool { return false })
 		}},
-		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Made) {
+		"an overlay that grows": {backs: true, change: func(t *testing.T, h *fakeHost, made content.Created) {
 			t.Helper()
 			h.volumes["ssd/above"].Physical, h.volumes["ssd/above"].head = 196<<10, overlaid()
 			grow(t, h, made)
 			h.volumes["ssd/above"].Physical = 2 << 20
 		}},
 		"grown by others": {
-			change: func(_ *testing.T, h *fakeHost, _ content.Made) { h.volumes["ssd/above"].Physical = 2 << 20 }, backs: true,
+			change: func(_ *testing.T, h *fakeHost, _ content.Created) { h.volumes["ssd/above"].Physical = 2 << 20 }, backs: true,
 		},
-		"an entry without a length": {backs: true, change: func(_ *testing.T, h *fakeHost, _ content.Made) {
+		"an entry without a length": {backs: true, change: func(_ *testing.T, h *fakeHost, _ content.Created) {
 			s := h.secrets["virtclaim ssd/above"]
 			s.Description = "identity of the volume above in the storage pool ssd, which is raw"
 			h.secrets["virtclaim ssd/above"] = s

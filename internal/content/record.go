@@ -29,7 +29,7 @@ func addRecord(ctx context.Context, h Identities, usage, description string) err
 // recordOf is the description of a record, and its UUID; both are empty if there is none.
 func recordOf(ctx context.Context, h ledger, usage string) (description, id string, err error) {
 	if id, err = h.SecretOfVolume(ctx, usage); err != nil {
-		return "", "", found(err)
+		return "", "", ignoreNotFound(err)
 	}
 	description, err = entryOf(ctx, h, id)
 	return description, id, err
@@ -41,5 +41,5 @@ func dropRecord(ctx context.Context, h Identities, usage string) error {
 	if err == nil {
 		err = h.UndefineSecret(ctx, id)
 	}
-	return found(err)
+	return ignoreNotFound(err)
 }

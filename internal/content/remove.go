@@ -17,7 +17,7 @@ var ErrBacking = errors.New("other volumes are overlays of it, which would be lo
 
 // Remove deletes a volume. One that is gone is what was wanted, whoever has made another one since; one that another volume
 // of the host is an overlay of is ErrBacking, and stays. Whether a machine uses it is to be asked before.
-func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, format, generation string) error {
+func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, format, generation string) error {
 	// First the entry: without the volume, nothing would ever ask for it again.
 	err := Forget(ctx, h, pool, name, generation)
 	if err == nil {
@@ -29,7 +29,7 @@ func (m *Maker) Remove(ctx context.Context, key string, h Host, pool, name, form
 	switch {
 	case err == nil:
 		err = dropEntry(ctx, h, pool, name)
-	case found(err) == nil:
+	case ignoreNotFound(err) == nil:
 		err = Disown(ctx, h, pool, name, generation)
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestRemove(t *testing.T) {
-	h, m := newHost(), &content.Maker{Owner: "renamed"} // what is in state is known by its generation
+	h, m := newHost(), &content.Creator{Owner: "renamed"} // what is in state is known by its generation
 	made := mustMake(t, h, clone("web"))
 	h.volumes["rust/over"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}}
 	err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation)
@@ -27,7 +27,7 @@ func TestRemove(t *testing.T) {
 
 func TestRemove_VolumeOfAnotherOwnerIsGone(t *testing.T) {
 	for _, finished := range []bool{false, true} {
-		h, m := newHost(), &content.Maker{Owner: "prod"}
+		h, m := newHost(), &content.Creator{Owner: "prod"}
 		made := mustMake(t, h, clone("web"))
 		if err := content.Forget(t.Context(), h, "ssd", "web", made.Generation); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestRemove_VolumeOfAnotherOwnerIsGone(t *testing.T) {
 		if !finished {
 			h.changes, h.failAt, h.dead, h.after = 0, 5, true, true
 		}
-		_, _ = (&content.Maker{Owner: "other"}).Make(t.Context(), "a", h, clone("web"), quiet)
+		_, _ = (&content.Creator{Owner: "other"}).Make(t.Context(), "a", h, clone("web"), quiet)
 		h.failAt, h.killed = 0, false
 		for _, generation := range []string{made.Generation, ""} {
 			if err := content.Forget(t.Context(), h, "ssd", "web", generation); !errors.Is(err, host.ErrNotFound) {

@@ -21,7 +21,7 @@ const sector = 512
 // upload makes the volume and fills it with its content. conclude says that it is done, while the journal's domain is still
 // active: nobody takes the volume for one that was left half made.
 func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context) error) (host.StorageVolume, error) {
-	made, err := j.uploadIt(ctx, s, report)
+	made, err := j.writeContent(ctx, s, report)
 	if err == nil {
 		err = j.checkMine(ctx)
 	}
@@ -34,7 +34,7 @@ func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress)
 	return made, err
 }
 
-func (j *journal) uploadIt(ctx context.Context, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
 	content, err := s.Content.Open(ctx)
 	if err != nil {
 		return v, err
@@ -57,7 +57,7 @@ func (j *journal) uploadIt(ctx context.Context, s Spec, report func(host.Progres
 		return v, err
 	}
 	up := host.Upload{
-		Pool: s.Pool, Name: s.Name, Image: image.Bounded(buffered, head), Proceed: j.checkMine,
+		Pool: s.Pool, Name: s.Name, Image: image.Bounded(buffered, head), BeforeCommit: j.checkMine,
 		Check:  func(length int64, at io.ReaderAt) error { return image.CheckWhole(head, length, at) },
 		Report: func(p host.Progress) { report(estimate(p, content)) },
 	}
@@ -95,7 +95,7 @@ func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 	}
 	if err := j.checkMine(ctx); errors.Is(err, errLost) {
 		// Somebody may have it begun before, and would take this for an image that is finished.
-		return errors.Join(err, found(j.host.DeleteVolume(context.WithoutCancel(ctx), s.Pool, s.Name)))
+		return errors.Join(err, ignoreNotFound(j.host.DeleteVolume(context.WithoutCancel(ctx), s.Pool, s.Name)))
 	}
 	v, err := j.host.Volume(ctx, s.Pool, s.Name)
 	if err == nil && v.Type != "file" {

@@ -70,7 +70,7 @@ func TestUpload_Size(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost()
-			made, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, uploaded("web", bytesOf(c.image), c.size), quiet)
+			made, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, uploaded("web", bytesOf(c.image), c.size), quiet)
 			if c.errorParts != "" {
 				if err == nil || !strings.Contains(err.Error(), c.errorParts) || len(h.volumes)+len(h.domains) != 0 {
 					t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
@@ -96,7 +96,7 @@ func TestUpload_BadImageLeavesNothing(t *testing.T) {
 		} else {
 			spec.Content = i
 		}
-		_, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
 		if !errors.Is(err, bad) || len(h.volumes)+len(h.domains) != 0 {
 			t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
 		}
@@ -108,8 +108,8 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestUpload_SharedImageIsRemovedWithLastDisk(t *testing.T) {
-	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
-	var all []content.Made
+	h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
+	var all []content.Created
 	for n := range 5 {
 		made, err := maker.Make(t.Context(), "a", h, over(fmt.Sprintf("web-%d", n), shared), quiet)
 		if err != nil {
@@ -122,20 +122,20 @@ func TestUpload_SharedImageIsRemovedWithLastDisk(t *testing.T) {
 	}
 	base := path.Base(h.volumes["ssd/web-0"].Backing)
 	for n, made := range all {
-		if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) != 6-n {
+		if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) != 6-n {
 			t.Fatalf("%v, and the host has %v", err, h.volumes)
 		}
 		if err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Format, made.Generation); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes)+len(h.domains) != 0 {
+	if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes)+len(h.domains) != 0 {
 		t.Errorf("%v, and the host has %v, %v", err, h.volumes, h.domains)
 	}
 }
 
 func TestUpload_SharedImageInUseIsKept(t *testing.T) {
-	h, maker := newHost(), &content.Maker{Owner: "prod"}
+	h, maker := newHost(), &content.Creator{Owner: "prod"}
 	made, err := maker.Make(t.Context(), "a", h, over("web", bytesOf(qcow2(1<<20))), quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestUpload_SharedImageInUseIsKept(t *testing.T) {
 	if err := maker.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation); err != nil {
 		t.Fatal(err)
 	}
-	if err := maker.Collect(t.Context(), "a", h, "ssd", path.Base(base)); err != nil || len(h.volumes) != 1 {
+	if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", path.Base(base)); err != nil || len(h.volumes) != 1 {
 		t.Errorf("%v, and the host has %v", err, h.volumes)
 	}
 }
@@ -165,7 +165,7 @@ func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 		"read-only": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/><readonly/><shareable/></disk>", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+			h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
 			if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +181,7 @@ func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 
 // A block commit without --base changes the image that disks share. Once no domain has it open, only the file itself tells.
 func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
-	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+	h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
 	for _, name := range []string{"web", "db"} {
 		if _, err := maker.Make(t.Context(), "a", h, over(name, shared), quiet); err != nil {
 			t.Fatal(err)
@@ -199,13 +199,13 @@ func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 	}
 	// The one that is downloaded next is another one, and nothing is left of the last.
 	for range 2 {
-		h.volumes, h.domains, maker = map[string]*fakeVolume{}, map[string]*fakeDomain{}, &content.Maker{Owner: "prod"}
+		h.volumes, h.domains, maker = map[string]*fakeVolume{}, map[string]*fakeDomain{}, &content.Creator{Owner: "prod"}
 		if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
 			t.Fatal(err)
 		}
 	}
 	delete(h.volumes, "ssd/web")
-	if err := maker.Collect(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) > 0 {
+	if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) > 0 {
 		t.Errorf("%v, left is %v", err, h.volumes)
 	}
 	for usage := range h.secrets {
@@ -217,7 +217,7 @@ func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 
 // Its maker had lost the journal, and then the connection.
 func TestUpload_UnfinishedSharedImageIsRecreated(t *testing.T) {
-	h, maker, shared := newHost(), &content.Maker{Owner: "prod"}, bytesOf(qcow2(1<<20))
+	h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
 	if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestUpload_LostJournalLeavesNoVolume(t *testing.T) {
 				}
 				return io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), calls{after})), nil
 			}}
-			if _, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, uploaded("web", i, 0), quiet); err == nil {
+			if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, uploaded("web", i, 0), quiet); err == nil {
 				t.Error("it was made")
 			}
 			if v := h.volumes["ssd/web"]; before != nil && v != nil || v != nil && v.content != nil {
@@ -265,18 +265,18 @@ func (c calls) Read([]byte) (int, error) {
 // Two applies at once whose disks have one prefix: what the other one works on is not what was left.
 func TestGenerateName_NeverOfRunningCreator(t *testing.T) {
 	h := newHost()
-	var second content.Made
+	var second content.Created
 	spec := content.Spec{Pool: "ssd", Prefix: "web-"}
 	inner := spec
 	inner.Content = bytesOf(make([]byte, 4096))
 	spec.Content = &content.Image{ID: inner.Content.ID, Open: func(ctx context.Context) (io.ReadCloser, error) {
 		var err error
-		if second, err = (&content.Maker{Owner: "prod"}).Make(ctx, "a", h, inner, quiet); err != nil {
+		if second, err = (&content.Creator{Owner: "prod"}).Make(ctx, "a", h, inner, quiet); err != nil {
 			t.Error(err)
 		}
 		return inner.Content.Open(ctx)
 	}}
-	first, err := (&content.Maker{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+	first, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
 	if err != nil || first.Name == second.Name || len(h.volumes) != 2 {
 		t.Errorf("%v: %s and %s", err, first.Name, second.Name)
 	}

@@ -56,7 +56,7 @@ func CheckWriter(ctx context.Context, h interface {
 func staleAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
 	is, err := h.VolumeAt(ctx, path)
 	if err != nil {
-		return nil, found(err)
+		return nil, ignoreNotFound(err)
 	}
 	for _, v := range volumes {
 		if absolute(v.Backing, v.Path) != path || !isBefore(v.Modified, is.Modified) {

@@ -28,8 +28,8 @@ var everything = Machine{
 	Firmware: &Firmware{}, TPM: &TPM{Model: "any"}, Video: &Video{VRAM: 1, Heads: 1}, Watchdog: &Watchdog{},
 }.asked()
 
-// isByHand tells whether nobody has said what of a domain was asked for, so that libvirt may have added it.
-func (m Machine) isByHand() bool { return m.Mark.Phase == "" }
+// isUnmanaged tells whether nobody has said what of a domain was asked for, so that libvirt may have added it.
+func (m Machine) isUnmanaged() bool { return m.Mark.Phase == "" }
 
 // asks tells whether an attribute was asked for. In a domain that is not virtclaim's all that is there is.
 func (m machineMark) asks(name string) bool { return m.Phase == "" || slices.Contains(m.Asked, name) }

@@ -44,8 +44,8 @@ func isDisk(d libvirtxml.DomainDisk, mark machineMark) bool {
 	return isFixed(d) || isDrive(d) && (hasKey(d) || mark.disk(key).Key == key || mark.Phase == "" && !isEmpty(d))
 }
 
-// isTheirs tells whether a device is a drive that came with a domain made by hand. It stays, also when it is not wanted.
-func isTheirs(d libvirtxml.DomainDisk) bool { return isDrive(d) && !hasKey(d) }
+// isUnmanagedDrive tells whether a device is a drive that came with a domain made by hand. It stays, also when it is not wanted.
+func isUnmanagedDrive(d libvirtxml.DomainDisk) bool { return isDrive(d) && !hasKey(d) }
 
 // applyDisks makes the disks those of want. A disk that stays keeps its target and address, so inserting one moves no
 // other.
@@ -60,7 +60,7 @@ func applyDisks(d *libvirtxml.Domain, m Machine) {
 		case wanted && intent.Device == kindOf(disk):
 			have[key] = true
 			applyDisk(&disk, intent)
-		case isFixed(disk) || isDrive(disk) && (wanted || !isTheirs(disk)):
+		case isFixed(disk) || isDrive(disk) && (wanted || !isUnmanagedDrive(disk)):
 			continue
 		}
 		kept = append(kept, disk)
@@ -96,7 +96,7 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 		applyAccess(d, want)
 	}
 	applyTarget(d, want)
-	applyTuning(d, want.tuned(hasKey(*d)))
+	applyTuning(d, want.withDefaults(hasKey(*d)))
 	if (d.Transient != nil) != want.Ephemeral {
 		d.Transient = nil
 		if want.Ephemeral {
@@ -215,7 +215,7 @@ func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 
 func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
 	disk := Disk{
-		Device: kindOf(d), Ephemeral: d.Transient != nil, Entering: mark.Entering, ReadOnly: isReadOnly(d) && mark.asks(readOnly),
+		Device: kindOf(d), Ephemeral: d.Transient != nil, Tentative: mark.Tentative, ReadOnly: isReadOnly(d) && mark.asks(readOnly),
 	}
 	if !isDrive(d) || !isEmpty(d) {
 		disk.Volume = parseVolume(d)

@@ -117,7 +117,7 @@ func TestInterface_MinimalChange(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			todo, err := WiringOf(wired(c.live), Machine{Interfaces: map[string]Interface{"lan": c.want}})
+			todo, err := DiffInterfaces(wired(c.live), Machine{Interfaces: map[string]Interface{"lan": c.want}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestInterface_MinimalChange(t *testing.T) {
 	}
 }
 
-func keysOf(wires []Wire) string {
+func keysOf(wires []InterfaceChange) string {
 	var keys []string
 	for _, w := range wires {
 		keys = append(keys, w.Key)
@@ -139,7 +139,7 @@ func keysOf(wires []Wire) string {
 
 func TestInterface_ChangeKeepsDevice(t *testing.T) {
 	live := wired(nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", ""))
-	todo, err := WiringOf(live, Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
+	todo, err := DiffInterfaces(live, Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
 	if err != nil || len(todo.Change) != 1 {
 		t.Fatalf("%+v, %v", todo, err)
 	}

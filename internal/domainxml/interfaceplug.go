@@ -10,23 +10,23 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Wire is an interface of a running domain that has to be changed, with the element for that.
-type Wire struct{ Key, MAC, Element string }
+// InterfaceChange is an interface of a running domain that has to be changed, with the element for that.
+type InterfaceChange struct{ Key, MAC, Element string }
 
-// Wiring is what has to be done to the interfaces of a running domain.
-type Wiring struct {
+// InterfaceDiff is what has to be done to the interfaces of a running domain.
+type InterfaceDiff struct {
 	// Unplug are those that want has not, or has as another device: of another model, address, kind or size.
-	Unplug []Wire
+	Unplug []InterfaceChange
 	// Change are those that are to be on something else, or to have another link, and stay the same device.
-	Change []Wire
+	Change []InterfaceChange
 	// Plug are the keys of those that it has not.
 	Plug []string
 }
 
-// WiringOf is what has to be done to the interfaces of a running domain to have them as want says. One that the domain
+// DiffInterfaces is what has to be done to the interfaces of a running domain to have them as want says. One that the domain
 // boots from stays as it is.
-func WiringOf(live string, want Machine) (Wiring, error) {
-	var todo Wiring
+func DiffInterfaces(live string, want Machine) (InterfaceDiff, error) {
+	var todo InterfaceDiff
 	all, err := liveInterfaces(live, want)
 	if err != nil {
 		return todo, err
@@ -45,7 +45,7 @@ func WiringOf(live string, want Machine) (Wiring, error) {
 		if err != nil {
 			return todo, err
 		}
-		*to = append(*to, Wire{w.key, w.is.MAC, text})
+		*to = append(*to, InterfaceChange{w.key, w.is.MAC, text})
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
 		if !slices.ContainsFunc(all, func(w liveInterface) bool { return w.key == key }) {

@@ -77,17 +77,17 @@ type Machine struct {
 	Mark     Mark
 }
 
-// Emulates tells whether is has the emulated hardware that m asks for, as far as m asks.
-func (m Machine) Emulates(is Machine) bool {
-	return (m.Type == "" || SameType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
+// HardwareMatches tells whether is has the emulated hardware that m asks for, as far as m asks.
+func (m Machine) HardwareMatches(is Machine) bool {
+	return (m.Type == "" || SameMachineType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
 // Entered is m as far as it was let in: disks that are entering have no volume and are unsettled, so that an update asks again.
 func (m Machine) Entered() Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for key, d := range m.Disks {
-		if d.Entering {
-			d.Volume, d.Entering, d.Unsettled = volume.Volume{}, false, true
+		if d.Tentative {
+			d.Volume, d.Tentative, d.Unsettled = volume.Volume{}, false, true
 			m.Disks[key] = d
 		}
 	}
@@ -116,21 +116,21 @@ type Disk struct {
 	BootOrder uint
 	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).
 	Ephemeral bool
-	// Entering notes in the stored definition that nobody has found out yet whether the machine may use the volume: that
+	// Tentative notes in the stored definition that nobody has found out yet whether the machine may use the volume: that
 	// it is there is only to be seen by others.
-	Entering bool
+	Tentative bool
 	// Unsettled tells that the stored definition and the running domain have different volumes, or that it is not known yet
 	// whether the machine may use its. The disk has no volume then, and that is not what an empty drive is: whatever is wanted,
 	// it is to become so in both.
 	Unsettled bool
 }
 
-// Entering is m with the disks of those keys as entering.
-func (m Machine) Entering(keys []string) Machine {
+// WithTentative is m with the disks of those keys as entering.
+func (m Machine) WithTentative(keys []string) Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for _, key := range keys {
 		d := m.Disks[key]
-		d.Entering = true
+		d.Tentative = true
 		m.Disks[key] = d
 	}
 	return m

@@ -329,7 +329,7 @@ func TestSameMachineType_ResolvesAliases(t *testing.T) {
 		{"q35", "pc-i440fx-7.2", false},
 		{"pc-q35-7.2", "pc-q35-8.0", false},
 	} {
-		if got := SameType(c.a, c.b); got != c.want {
+		if got := SameMachineType(c.a, c.b); got != c.want {
 			t.Errorf("SameType(%s, %s) = %v", c.a, c.b, got)
 		}
 	}

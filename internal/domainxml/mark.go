@@ -61,9 +61,9 @@ type machineMark struct {
 }
 
 type diskMark struct {
-	Key      string `xml:"key,attr"`
-	Capacity *int64 `xml:"capacity,attr"`
-	Entering bool   `xml:"entering,attr,omitempty"`
+	Key       string `xml:"key,attr"`
+	Capacity  *int64 `xml:"capacity,attr"`
+	Tentative bool   `xml:"entering,attr,omitempty"`
 	// Asked are the names of what was asked for and can't be told from what the device has anyway.
 	Asked string `xml:"asked,attr,omitempty"`
 	// CopyOnRead is noted of drives only, whose device can't show it.
@@ -85,7 +85,7 @@ func newMachineMark(of Machine) machineMark {
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
 		d := diskMark{
-			Key: key, Capacity: v.Capacity, Entering: of.Disks[key].Entering, Asked: of.Disks[key].asked(),
+			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Asked: of.Disks[key].asked(),
 			CopyOnRead: v.CopyOnRead && IsDrive(of.Disks[key].Device),
 		}
 		for _, i := range v.Images {
@@ -103,7 +103,7 @@ func newMachineMark(of Machine) machineMark {
 // typeOf is the type, as it was asked for, of a machine that is stored as one of that type. Nobody has read yet what libvirt has
 // made of it while the machine is being created.
 func (m machineMark) typeOf(stored string) string {
-	if m.Type != "" && (SameType(m.Type, stored) || m.StandsFor == stored || m.Phase == Creating) {
+	if m.Type != "" && (SameMachineType(m.Type, stored) || m.StandsFor == stored || m.Phase == Creating) {
 		return m.Type
 	}
 	return stored
@@ -153,7 +153,7 @@ func (m diskMark) completeImages(images []volume.Image) {
 // applyMark adds what libvirt keeps of the domain as it is now to what it has kept of it before.
 func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	mark := newMachineMark(m)
-	if stored := typeOf(d); m.Type != "" && !SameType(m.Type, stored) {
+	if stored := typeOf(d); m.Type != "" && !SameMachineType(m.Type, stored) {
 		mark.StandsFor = stored
 	}
 	mark.Left = left(d, m)

@@ -38,7 +38,7 @@ func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (p
 	all := liveDisks(d)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]
-		differs("disk "+key, !wanted && !isTheirs(all[key]))
+		differs("disk "+key, !wanted && !isUnmanagedDrive(all[key]))
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		disk, has := all[key]
@@ -80,7 +80,7 @@ func liveDisks(d *libvirtxml.Domain) map[string]libvirtxml.DomainDisk {
 func isAs(d libvirtxml.DomainDisk, want Disk) bool {
 	is := parseDisk(d, diskMark{})
 	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
-		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.tuned(hasKey(d)) &&
+		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.withDefaults(hasKey(d)) &&
 		(want.Target == "" || want.Target == d.Target.Dev)
 }
 

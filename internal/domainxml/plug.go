@@ -37,7 +37,7 @@ func Loses(live string, want Machine) ([]string, error) {
 		intent, wanted := want.Disks[key]
 		is := parseDisk(disk, mark.disk(key))
 		switch {
-		case wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()), !wanted && isTheirs(disk):
+		case wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()), !wanted && isUnmanagedDrive(disk):
 		case isDrive(disk):
 			media = append(media, key)
 		default:

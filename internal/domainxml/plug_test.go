@@ -258,7 +258,7 @@ func TestJournal(t *testing.T) {
 // What nobody has looked after yet is there for others, and not for the machine's own next update.
 func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	m := machines()["many-disks"]
-	text, err := Build(m.Entering([]string{"c-lib"}))
+	text, err := Build(m.WithTentative([]string{"c-lib"}))
 	if err != nil {
 		t.Fatal(err)
 	}

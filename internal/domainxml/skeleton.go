@@ -35,9 +35,9 @@ func IsQ35(machineType string) bool {
 	return machineType == "q35" || strings.HasPrefix(machineType, "pc-q35-")
 }
 
-// SameType tells whether two machine types are the same once libvirt has resolved aliases: it stores pc as
+// SameMachineType tells whether two machine types are the same once libvirt has resolved aliases: it stores pc as
 // pc-i440fx-<version>, q35 as pc-q35-<version>, and others, such as virt, with the version behind them.
-func SameType(a, b string) bool {
+func SameMachineType(a, b string) bool {
 	return a == b || resolves(a, b) || resolves(b, a)
 }
 

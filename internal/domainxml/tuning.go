@@ -56,11 +56,11 @@ func (is Disk) asked() string {
 // DirectCache is the mode in which the host caches nothing.
 const DirectCache = "none"
 
-// Usual is what the device of a disk has that nobody asked for. It is what a careful operator would choose: a guest stops on
+// Defaults is what the device of a disk has that nobody asked for. It is what a careful operator would choose: a guest stops on
 // an error instead of seeing it, the host caches nothing of storage that others may look at, and the storage gets back what
 // the guest frees. A drive has one for all of its media, since libvirt does not change it with them.
-func (is Disk) Usual() Tuning {
-	t := is.needed()
+func (is Disk) Defaults() Tuning {
+	t := is.required()
 	if is.Device != Floppy { // QEMU's have none
 		t.ErrorPolicy = "stop"
 	}
@@ -70,9 +70,9 @@ func (is Disk) Usual() Tuning {
 	return t
 }
 
-// needed is what is usual also for a device that was made by hand, which else has what libvirt chooses. What many machines
+// required is what is usual also for a device that was made by hand, which else has what libvirt chooses. What many machines
 // write must be in no host's cache: the others would not see it. And a physical block is no smaller than a logical one.
-func (is Disk) needed() Tuning {
+func (is Disk) required() Tuning {
 	t := Tuning{PhysicalBlockSize: is.LogicalBlockSize}
 	if !IsDrive(is.Device) && len(is.Volume.Images) > 0 && is.Volume.Images[0].AccessMode == volume.WriteShared {
 		t.Cache = DirectCache
@@ -80,19 +80,19 @@ func (is Disk) needed() Tuning {
 	return t
 }
 
-func (is Disk) usual(ours bool) Tuning {
+func (is Disk) defaults(ours bool) Tuning {
 	if ours {
-		return is.Usual()
+		return is.Defaults()
 	}
-	return is.needed()
+	return is.required()
 }
 
 // libvirts is libvirt's word for its own choice, which it does not write.
 const libvirts = "default"
 
-// tuned is what a device has to have, virtclaim's or not.
-func (is Disk) tuned(ours bool) Tuning {
-	t, usual := is.Tuning, is.usual(ours)
+// withDefaults is what a device has to have, virtclaim's or not.
+func (is Disk) withDefaults(ours bool) Tuning {
+	t, usual := is.Tuning, is.defaults(ours)
 	t.Cache = cmp.Or(t.Cache, usual.Cache)
 	if t.Cache == libvirts {
 		t.Cache = ""
@@ -148,7 +148,7 @@ func tuningOf(d libvirtxml.DomainDisk) Tuning {
 // parseTuning reports what was asked for, and what nobody asked for but the device would not have by itself.
 func parseTuning(d libvirtxml.DomainDisk, mark diskMark, disk *Disk) {
 	disk.Tuning = tuningOf(d)
-	usual := disk.usual(hasKey(d))
+	usual := disk.defaults(hasKey(d))
 	for _, f := range []struct {
 		name   string
 		is     *string

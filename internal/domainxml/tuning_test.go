@@ -38,7 +38,7 @@ func TestTuning_Defaults(t *testing.T) {
 		"empty drive":             {Disk{Device: CDROM}, Tuning{ErrorPolicy: "stop"}},
 		"floppy drive":            {Disk{Device: Floppy}, Tuning{}},
 	} {
-		if diff := cmp.Diff(c.want, c.disk.Usual()); diff != "" {
+		if diff := cmp.Diff(c.want, c.disk.Defaults()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

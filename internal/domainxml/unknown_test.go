@@ -58,7 +58,7 @@ func TestPreserve_UnknownElements(t *testing.T) {
 }
 
 func TestUnsupported_NamesUnknownElements(t *testing.T) {
-	names, err := Unmodelled(newer)
+	names, err := Unsupported(newer)
 	if err != nil {
 		t.Fatal(err)
 	}

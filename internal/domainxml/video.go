@@ -14,7 +14,7 @@ var video = part{
 	same: func(live, want Machine) bool {
 		l, w := live.Video, want.Video
 		if l == nil || w == nil {
-			return l == w || w == nil && live.isByHand()
+			return l == w || w == nil && live.isUnmanaged()
 		}
 		return l.Model == w.Model && (w.VRAM == 0 || w.VRAM == l.VRAM) && (w.Heads == 0 || w.Heads == l.Heads)
 	},

@@ -44,7 +44,7 @@ func ReaderXML(path string, shared, keepsOwner bool) string {
 func diskOf(v volume.Volume) libvirtxml.DomainDisk {
 	d := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: "vda", Bus: "virtio"}}
 	applyVolume(&d, v)
-	applyTuning(&d, Disk{Volume: v, Device: Fixed}.Usual())
+	applyTuning(&d, Disk{Volume: v, Device: Fixed}.Defaults())
 	return d
 }
 

@@ -19,7 +19,7 @@ var watchdog = part{
 	same: func(live, want Machine) bool {
 		l, w := live.Watchdog, want.Watchdog
 		if l == nil || w == nil {
-			return l == w || w == nil && live.isByHand()
+			return l == w || w == nil && live.isUnmanaged()
 		}
 		return *l == *w
 	},

@@ -32,7 +32,7 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 		h := &fakeHost{domains: []host.Domain{ours, d}}
 		h.domains[0].Name = "beside"
 		for what, err := range map[string]error{
-			"detach": guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil),
+			"detach": guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil),
 			"grow":   guard.External(t.Context(), "a", h, data),
 		} {
 			if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "domain web has the overlay /ssd/over on top of its volume /ssd/data") ||
@@ -65,7 +65,7 @@ func TestExternal_PulledIsFree(t *testing.T) {
 	if err := guard.External(t.Context(), "a", h, data); err != nil {
 		t.Error(err)
 	}
-	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); err != nil || len(h.done) == 0 {
+	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); err != nil || len(h.done) == 0 {
 		t.Errorf("%v, %v", err, h.done)
 	}
 }
@@ -81,7 +81,7 @@ func TestUsers_BelowOverlayMadeWhileOff(t *testing.T) {
 	if err != nil || len(uses) != 1 || uses[0].Depth != 1 || !uses[0].Stored {
 		t.Errorf("%+v, %v", uses, err)
 	}
-	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, guard.ErrInUse) || len(h.done) != 0 {
+	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, guard.ErrInUse) || len(h.done) != 0 {
 		t.Errorf("it was let go of: %v, %v", err, h.done)
 	}
 }

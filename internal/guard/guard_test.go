@@ -152,7 +152,7 @@ func TestDetach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeHost{domains: []host.Domain{c.domain}}
-			err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{c.owner}, nil)
+			err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{c.owner}, nil)
 			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
 				!strings.Contains(err.Error(), "domain web on host a has /ssd/data as its disk data")) {
 				t.Errorf("got %v, want %q", err, c.refuse)
@@ -168,7 +168,7 @@ func TestDetach_OneRefusalChangesNothing(t *testing.T) {
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared}
 	good := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}
 	bad := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 1, data)}}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, []string{"prod"}, nil)
+	err := guard.Detach(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, []string{"prod"}, nil)
 	if !errors.Is(err, guard.ErrInUse) || len(good.done)+len(bad.done) != 0 {
 		t.Errorf("got %v; done was %v, %v", err, good.done, bad.done)
 	}
@@ -183,7 +183,7 @@ func TestDetach_RefusesPassthroughUnit(t *testing.T) {
 	d.Stored = strings.Replace(d.Stored, "</devices>", `<hostdev mode='subsystem' type='scsi'><source protocol='iscsi' name='`+iqn+
 		`/1'><host name='h'/></source></hostdev></devices>`, 1)
 	h := &fakeHost{domains: []host.Domain{d}}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "virsh edit web") || len(h.done) != 0 {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -192,7 +192,7 @@ func TestDetach_RefusesPassthroughUnit(t *testing.T) {
 func TestDetach_GuestRefusalKeepsDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
-	if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
+	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }
@@ -201,8 +201,8 @@ func TestDetach_GuestRefusalKeepsDefinition(t *testing.T) {
 func TestDetach_UnresponsiveGuest(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &deafHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
-	if !errors.Is(err, host.ErrHeld) || len(h.done) != 0 || !strings.Contains(err.Error(), "allow_restart = true") {
+	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	if !errors.Is(err, host.ErrDetachRefused) || len(h.done) != 0 || !strings.Contains(err.Error(), "allow_restart = true") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }
@@ -212,7 +212,7 @@ func TestLetGo_DomainRemovedMeanwhile(t *testing.T) {
 	data, iso := image("/ssd/data", "g"), image("/ssd/iso", "i")
 	h := &removedHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, iso)}}}
 	for _, i := range []volume.Image{data, iso} {
-		if err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, i, []string{"prod"}, nil); err != nil {
+		if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, i, []string{"prod"}, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -233,13 +233,13 @@ func (h *removedHost) ChangeMedium(context.Context, string, string) error {
 type deafHost struct{ fakeHost }
 
 func (h *deafHost) Detach(context.Context, string, string, func(string) (bool, error)) error {
-	return host.ErrHeld
+	return host.ErrDetachRefused
 }
 
 func TestDetach_LockedTrayKeepsMedium(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{drive(t, "prod", 0, data)}, stuck: true}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
 	if !errors.Is(err, host.ErrLocked) || len(h.done) != 0 || !strings.Contains(err.Error(), "domain web on host a, disk data") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -248,7 +248,7 @@ func TestDetach_LockedTrayKeepsMedium(t *testing.T) {
 func TestDetach_EjectsBeforeUnplug(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, data)}}
-	err := guard.LetGo(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
 	if err != nil || len(h.done) != 4 || !strings.HasPrefix(h.done[0], "eject") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -292,7 +292,7 @@ func TestUsers(t *testing.T) {
 	if uses[0].Device.Target != "vda" || !uses[0].Live || uses[0].Stored || uses[2].Depth != 1 || !uses[2].Stored {
 		t.Errorf("got %+v", uses)
 	}
-	err = guard.LetGo(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), []string{"prod"}, nil)
+	err = guard.Detach(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), []string{"prod"}, nil)
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it was begun and never finished") {
 		t.Errorf("while a clone of it is made: %v", err)
 	}

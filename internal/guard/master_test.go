@@ -120,7 +120,7 @@ func TestAwaitQuiet_ConflictWithStartingMachine(t *testing.T) {
 				d := user(t, "db", high, "x", domainxml.Creating, exclusive)
 				w.set("b", d)
 				pause()
-				runs = guard.Enter(t.Context(), guard.Entry{
+				runs = guard.Acquire(t.Context(), guard.Request{
 					Host: "b", Name: "db", UUID: high, Owner: "x", Images: []volume.Image{exclusive}, Hosts: w.host,
 				})
 				pause()
@@ -162,7 +162,7 @@ func TestAcquire_OverlaysOfOneDisk(t *testing.T) {
 	w := newWorld()
 	w.set("a", user(t, "db", high, "x", "ready", image("/ssd/db", "d"), disk))
 	enter := func(images ...volume.Image) error {
-		return guard.Enter(t.Context(), guard.Entry{
+		return guard.Acquire(t.Context(), guard.Request{
 			Host: "a", Name: "web", UUID: mine, Owner: "me", Images: volume.Volume{Images: images}.Uses(), Hosts: w.host,
 		})
 	}

@@ -21,9 +21,9 @@ type Peer interface {
 	State(ctx context.Context, uuid string) (host.State, error)
 }
 
-// HostsOf are the hosts of a fleet.
-func HostsOf(fleet *host.Fleet) Hosts {
-	return Hosts{fleet.Keys(), func(key string) (Peer, error) { return fleet.Host(key) }}
+// HostsOf are the hosts of a registry.
+func HostsOf(all *host.Registry) Hosts {
+	return Hosts{all.Keys(), func(key string) (Peer, error) { return all.Host(key) }}
 }
 
 // MigratedTo is the key of another host than the domain's own that runs it: virsh migrate may leave the definition on the source. Where

@@ -57,8 +57,8 @@ func (c *conn) closeIfUnused() {
 	}
 }
 
-// hangUp takes leave and closes.
-func (c *conn) hangUp() {
+// disconnect takes leave and closes.
+func (c *conn) disconnect() {
 	_ = c.Disconnect()
 	_ = c.way.Close()
 }

@@ -123,7 +123,7 @@ func TestAccConn_CallsShareOneConnection(t *testing.T) {
 func TestAccConn_CloseLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	awaitConnections(t, 0)
-	f := host.NewFleet(map[string]host.Config{"a": {URI: l.Hosts["host-a"].URI}})
+	f := host.NewRegistry(map[string]host.Config{"a": {URI: l.Hosts["host-a"].URI}})
 	h, err := f.Host("a")
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func working() (found []string) {
 func TestAccConn_OneLibvirtdUnderTwoKeys(t *testing.T) {
 	l := acctest.Lab(t)
 	uri := l.Hosts["host-a"].URI
-	f := host.NewFleet(map[string]host.Config{"one": {URI: uri}, "two": {URI: strings.Replace(uri, "qemu:", "qemu+unix:", 1)}})
+	f := host.NewRegistry(map[string]host.Config{"one": {URI: uri}, "two": {URI: strings.Replace(uri, "qemu:", "qemu+unix:", 1)}})
 	t.Cleanup(f.Close)
 	for range 2 { // the refusal holds
 		one, _ := f.Host("one")

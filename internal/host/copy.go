@@ -69,7 +69,7 @@ func (h *Host) FinishCopier(ctx context.Context, id string) error {
 
 // StopCopier ends such a domain at once: what it copied is not wanted, and its storage may not answer.
 func (h *Host) StopCopier(ctx context.Context, id string) error {
-	err := tell(ctx, h, "stop domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	err := domainDo(ctx, h, "stop domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainDestroyFlags(d, libvirt.DomainDestroyDefault)
 	})
 	if isCode(err, libvirt.ErrOperationInvalid) {
@@ -82,7 +82,7 @@ func (h *Host) StopCopier(ctx context.Context, id string) error {
 // has ended, which it also does when it fails: whether it is whole shows in the live XML, where the chain is gone then.
 // report is told every other second how far it is.
 func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress)) error {
-	err := tell(ctx, h, "copy into disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	err := domainDo(ctx, h, "copy into disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainBlockPull(d, target, 0, 0)
 	})
 	if err != nil {

@@ -15,13 +15,13 @@ const letGoTime = 5 * time.Second
 
 // Attach plugs a device into a running domain; the stored definition stays as it is.
 func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
-	return tell(ctx, h, "plug a device into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "plug a device into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainAttachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive))
 	})
 }
 
-// ErrHeld is the error of a guest that does not let go of a device.
-var ErrHeld = errors.New("the guest did not acknowledge the unplug")
+// ErrDetachRefused is the error of a guest that did not acknowledge an unplug.
+var ErrDetachRefused = errors.New("the guest did not acknowledge the unplug")
 
 // leastUnplugTime is what a guest gets at least to acknowledge an unplug, if the operation has that much time.
 const leastUnplugTime = time.Minute
@@ -35,7 +35,7 @@ func unplugTime(ctx context.Context) time.Duration {
 
 // Detach unplugs a device from a running domain and waits until gone, which is asked with the live XML, says that the
 // guest has let go: libvirt itself reports success when the guest only has been asked. It is asked again every few
-// seconds. What a guest does not acknowledge, and what a paused one can't, is ErrHeld. The stored definition stays as it is. A
+// seconds. What a guest does not acknowledge, and what a paused one can't, is ErrDetachRefused. The stored definition stays as it is. A
 // domain that has gone off meanwhile has let go, too.
 func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveXML string) (bool, error)) error {
 	start := time.Now()
@@ -43,7 +43,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- h.Await(ctx, id, func(ctx context.Context) (bool, error) { return h.hasLetGo(ctx, id, gone) })
+		ended <- h.Await(ctx, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, gone) })
 	}()
 	again := time.NewTicker(letGoTime) //nolint:forbidigo // it asks the guest anew; an event tells that it has let go
 	defer again.Stop()
@@ -51,8 +51,8 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)
 		if err != nil && ctx.Err() == nil && asked == 1 && !unreachable(err) {
 			// It may have let go or gone off just now. Later ones may be refused because the first is still under way.
-			if now, e := h.hasLetGo(ctx, id, gone); e != nil || !now {
-				return errors.Join(orHeld(err), e)
+			if now, e := h.detached(ctx, id, gone); e != nil || !now {
+				return errors.Join(orRefused(err), e)
 			}
 		}
 		if err := h.canAcknowledge(ctx, id, gone); err != nil {
@@ -62,7 +62,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 		case err := <-ended:
 			if err != nil && ctx.Err() != nil && !unreachable(err) {
 				return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it was asked %d times within %s. It may not have booted, "+
-					"may use the device, or has no driver that unplugs it", ErrHeld, asked, time.Since(start).Round(time.Second)))
+					"may use the device, or has no driver that unplugs it", ErrDetachRefused, asked, time.Since(start).Round(time.Second)))
 			}
 			return err
 		case <-again.C:
@@ -70,26 +70,26 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	}
 }
 
-// orHeld is the error of a request that QEMU itself has refused, such as for a device on a bus that loses none: without the guest
+// orRefused is the error of a request that QEMU itself has refused, such as for a device on a bus that loses none: without the guest
 // that is no other than one that it did not acknowledge.
-func orHeld(err error) error {
+func orRefused(err error) error {
 	if isCode(err, libvirt.ErrInternalError) {
-		return fmt.Errorf("%w: %w", ErrHeld, err)
+		return fmt.Errorf("%w: %w", ErrDetachRefused, err)
 	}
 	return err
 }
 
-// canAcknowledge is ErrHeld for a guest that still has the device and can't act before somebody goes on with it. On some buses
+// canAcknowledge is ErrDetachRefused for a guest that still has the device and can't act before somebody goes on with it. On some buses
 // QEMU takes a device away without its guest.
 func (h *Host) canAcknowledge(ctx context.Context, id string, gone func(liveXML string) (bool, error)) error {
 	state, err := h.State(ctx, id)
 	if err != nil || !state.Active || state.Responsive {
 		return nil //nolint:nilerr // who waits asks again
 	}
-	if now, err := h.hasLetGo(ctx, id, gone); now || err != nil {
+	if now, err := h.detached(ctx, id, gone); now || err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it is %s, so it can't", ErrHeld, state.Describe()))
+	return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it is %s, so it can't", ErrDetachRefused, state.Describe()))
 }
 
 // DetachStored takes a device out of the stored definition of a domain, at one go: others may change it at the same time.
@@ -98,7 +98,7 @@ func (h *Host) DetachStored(ctx context.Context, id, deviceXML string) error {
 }
 
 func (h *Host) detach(ctx context.Context, id, deviceXML string, from libvirt.DomainModificationImpact) error {
-	return tell(ctx, h, "unplug a device from domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "unplug a device from domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainDetachDeviceFlags(d, deviceXML, uint32(from))
 	})
 }
@@ -147,18 +147,18 @@ func (h *Host) ChangeStoredMedium(ctx context.Context, id, deviceXML string) err
 
 // ChangeDevice changes a device that a running domain has; the stored definition stays as it is.
 func (h *Host) ChangeDevice(ctx context.Context, id, deviceXML string) error {
-	return tell(ctx, h, "change a device of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "change a device of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive)
 	})
 }
 
 func (h *Host) changeMedium(ctx context.Context, id, deviceXML string, in libvirt.DomainDeviceModifyFlags) error {
-	return tell(ctx, h, "change the medium in a drive of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "change the medium in a drive of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainUpdateDeviceFlags(d, deviceXML, in)
 	})
 }
 
-func (h *Host) hasLetGo(ctx context.Context, id string, gone func(string) (bool, error)) (bool, error) {
+func (h *Host) detached(ctx context.Context, id string, gone func(string) (bool, error)) (bool, error) {
 	state, err := h.State(ctx, id)
 	if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
 		return true, nil
@@ -176,7 +176,7 @@ func (h *Host) hasLetGo(ctx context.Context, id string, gone func(string) (bool,
 // SetLiveMetadata replaces the element of a namespace in the metadata of a running domain; the stored definition stays
 // as it is.
 func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, element string) error {
-	return tell(ctx, h, "note what is plugged into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "note what is plugged into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainSetMetadata(d, int32(libvirt.DomainMetadataElement), libvirt.OptString{element},
 			libvirt.OptString{prefix}, libvirt.OptString{namespace}, libvirt.DomainAffectLive)
 	})
@@ -185,7 +185,7 @@ func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, eleme
 // AwaitDevice returns when a running domain has opened a disk. Unlike DeviceSize, it has libvirt open nothing: what has the disk's path now may be a
 // FIFO, at which libvirt would wait with the domain locked.
 func (h *Host) AwaitDevice(ctx context.Context, id, target string) error {
-	return tell(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		_, _, _, _, _, err := l.DomainBlockStats(d, target)
 		return err
 	})
@@ -206,7 +206,7 @@ func (h *Host) GrowDevice(ctx context.Context, id, target string, bytes int64) e
 	if err != nil || now >= bytes {
 		return err
 	}
-	return tell(ctx, h, "grow disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "grow disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainBlockResize(d, target, uint64(bytes), libvirt.DomainBlockResizeBytes)
 	})
 }

@@ -24,8 +24,8 @@ func onDomain[T any](ctx context.Context, h *Host, op, id string, f func(*libvir
 	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) { return f(l, d) })
 }
 
-// tell is onDomain for what has no answer.
-func tell(ctx context.Context, h *Host, op, id string, f func(*libvirt.Libvirt, libvirt.Domain) error) error {
+// domainDo is onDomain for what has no answer.
+func domainDo(ctx context.Context, h *Host, op, id string, f func(*libvirt.Libvirt, libvirt.Domain) error) error {
 	_, err := onDomain(ctx, h, op, id, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
 		return struct{}{}, f(l, d)
 	})
@@ -75,12 +75,12 @@ func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
 
 // Start boots a domain.
 func (h *Host) Start(ctx context.Context, id string) error {
-	return tell(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error { return l.DomainCreate(d) })
+	return domainDo(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error { return l.DomainCreate(d) })
 }
 
 // Destroy turns a domain's power off. What its guest has not written yet is lost.
 func (h *Host) Destroy(ctx context.Context, id string) error {
-	return tell(ctx, h, "turn off domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "turn off domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainDestroyFlags(d, libvirt.DomainDestroyGraceful)
 	})
 }
@@ -91,7 +91,7 @@ const undefineFlags = libvirt.DomainUndefineManagedSave | libvirt.DomainUndefine
 
 // Undefine removes the stored definition of a domain that is off, and all that the host keeps for it.
 func (h *Host) Undefine(ctx context.Context, id string) error {
-	return tell(ctx, h, "undefine domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "undefine domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		err := l.DomainUndefineFlags(d, undefineFlags|libvirt.DomainUndefineTpm)
 		if isCode(err, libvirt.ErrInvalidArg) { // before libvirt 8.9, which removes a TPM's state by itself
 			err = l.DomainUndefineFlags(d, undefineFlags)

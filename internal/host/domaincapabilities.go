@@ -62,7 +62,7 @@ func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapab
 		return caps, caps.Unmarshal(text)
 	})
 	if h.silent.Store(unreachable(err) || ctx.Err() != nil); err != nil {
-		return DomainCapabilities{}, h.whyNot(ctx, op, of, err)
+		return DomainCapabilities{}, h.unsupportedReason(ctx, op, of, err)
 	}
 	able := domainCapabilities(found)
 	h.able.Store(of, able)
@@ -79,8 +79,8 @@ func optional(s string) libvirt.OptString {
 	return libvirt.OptString{s}
 }
 
-// whyNot is what of the hardware the host has not, or else the error that libvirt gave, which has one code for all.
-func (h *Host) whyNot(ctx context.Context, op string, of Hardware, err error) error {
+// unsupportedReason is what of the hardware the host has not, or else the error that libvirt gave, which has one code for all.
+func (h *Host) unsupportedReason(ctx context.Context, op string, of Hardware, err error) error {
 	if !isCode(err, libvirt.ErrInvalidArg) && !isCode(err, libvirt.ErrConfigUnsupported) {
 		return err
 	}

@@ -145,7 +145,7 @@ func (w *watcher) connect(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		c.hangUp()
+		c.disconnect()
 		return net.ErrClosed
 	}
 	w.conn, w.lost, w.waiters = c, lost, map[chan struct{}]string{}
@@ -210,6 +210,6 @@ func (w *watcher) close() {
 	w.conn, w.closed = nil, true
 	w.mu.Unlock()
 	if c != nil {
-		c.hangUp()
+		c.disconnect()
 	}
 }

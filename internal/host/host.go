@@ -18,7 +18,7 @@ type Host struct {
 	Key string
 
 	uri   *url.URL
-	fleet *Fleet
+	fleet *Registry
 
 	attempts attempts
 	mu       sync.Mutex
@@ -109,7 +109,7 @@ func (h *Host) dial(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		c.hangUp()
+		c.disconnect()
 		return net.ErrClosed
 	}
 	h.calls = c
@@ -132,7 +132,7 @@ func (h *Host) close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	if h.calls != nil {
-		h.calls.hangUp()
+		h.calls.disconnect()
 		h.calls = nil
 	}
 	h.events.close()

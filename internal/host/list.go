@@ -35,7 +35,7 @@ func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 		}
 		var found []Domain
 		for _, d := range all {
-			domain, err := show(l, d)
+			domain, err := describeDomain(l, d)
 			if isCode(err, libvirt.ErrNoDomain) {
 				continue // it has just gone
 			}
@@ -48,7 +48,7 @@ func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 	})
 }
 
-func show(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
+func describeDomain(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
 	shown = Domain{Name: d.Name, UUID: uuid.UUID(d.UUID).String()}
 	active, err := l.DomainIsActive(d)
 	if err != nil {
@@ -71,7 +71,7 @@ func show(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
 	}
 	shown.Saved, err = saved(l, d, 0)
 	if isCode(err, libvirt.ErrOperationInvalid) {
-		return show(l, d) // it has just been started
+		return describeDomain(l, d) // it has just been started
 	}
 	return shown, err
 }

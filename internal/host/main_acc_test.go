@@ -16,13 +16,13 @@ import (
 func TestMain(m *testing.M) { acctest.Main(m) }
 
 // fleet is the lab's hosts, as a provider has them.
-func fleet(t testing.TB, l *lab.Lab) *host.Fleet {
+func fleet(t testing.TB, l *lab.Lab) *host.Registry {
 	t.Helper()
 	configs := map[string]host.Config{}
 	for name, h := range l.Hosts {
 		configs[name] = host.Config{URI: h.URI}
 	}
-	f := host.NewFleet(configs)
+	f := host.NewRegistry(configs)
 	t.Cleanup(f.Close)
 	return f
 }

@@ -9,7 +9,7 @@ import (
 // SetLiveNames gives a running domain its title and its description, which may be empty; the stored definition stays as it
 // is.
 func (h *Host) SetLiveNames(ctx context.Context, id, title, description string) error {
-	return tell(ctx, h, "name domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "name domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		for which, text := range map[libvirt.DomainMetadataType]string{
 			libvirt.DomainMetadataTitle: title, libvirt.DomainMetadataDescription: description,
 		} {
@@ -31,7 +31,7 @@ func (h *Host) Autostart(ctx context.Context, id string) (bool, error) {
 
 // SetAutostart has the host start the domain when it boots, or not.
 func (h *Host) SetAutostart(ctx context.Context, id string, on bool) error {
-	return tell(ctx, h, "set the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "set the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		n := int32(0)
 		if on {
 			n = 1

@@ -12,7 +12,7 @@ const balloonTime = 10 * time.Second
 
 // SetVCPUs gives a running domain so many processors; the stored definition stays as it is.
 func (h *Host) SetVCPUs(ctx context.Context, id string, n uint) error {
-	return tell(ctx, h, "give processors to domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	return domainDo(ctx, h, "give processors to domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainSetVcpusFlags(d, uint32(n), uint32(libvirt.DomainVCPULive))
 	})
 }
@@ -21,7 +21,7 @@ func (h *Host) SetVCPUs(ctx context.Context, id string, n uint) error {
 // the live XML, says that the guest has followed. One that does not is no error: it may not have the driver. The stored
 // definition stays as it is.
 func (h *Host) SetMemory(ctx context.Context, id string, kib uint, there func(liveXML string) (bool, error)) error {
-	err := tell(ctx, h, "change the memory of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+	err := domainDo(ctx, h, "change the memory of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainSetMemoryFlags(d, uint64(kib), uint32(libvirt.DomainMemLive))
 	})
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *Host) SetMemory(ctx context.Context, id string, kib uint, there func(li
 	}
 	patient, cancel := context.WithTimeout(ctx, balloonTime)
 	defer cancel()
-	err = h.Await(patient, id, func(ctx context.Context) (bool, error) { return h.hasLetGo(ctx, id, there) })
+	err = h.Await(patient, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, there) })
 	if patient.Err() != nil && ctx.Err() == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	}
 	isOver := false
 	if err = h.canObey(state, id); err == nil {
-		patient, cancel := context.WithTimeout(ctx, patience(ctx, force))
+		patient, cancel := context.WithTimeout(ctx, stopTimeout(ctx, force))
 		err = h.shutdown(patient, id)
 		isOver = patient.Err() != nil
 		cancel()
@@ -50,8 +50,8 @@ func (h *Host) canObey(state State, id string) error {
 		"turn its power off, which loses what it has not written: force_stop = true", ErrStillRunning, state.Describe()))
 }
 
-// patience is how long the guest is waited for.
-func patience(ctx context.Context, force bool) time.Duration {
+// stopTimeout is how long the guest is waited for.
+func stopTimeout(ctx context.Context, force bool) time.Duration {
 	left := timeLeft(ctx)
 	if force {
 		return min(graceTime, left/2)
@@ -85,7 +85,7 @@ func (h *Host) shutdown(ctx context.Context, id string) error {
 	again := time.NewTicker(askAgain) //nolint:forbidigo // it asks the guest anew; an event tells that it is off
 	defer again.Stop()
 	for {
-		err := tell(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		err := domainDo(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 			return l.DomainShutdownFlags(d, libvirt.DomainShutdownAcpiPowerBtn)
 		})
 		// An invalid operation: it has just gone off, which the event tells. Unreachable: libvirtd may come back.

@@ -24,13 +24,13 @@ func remote(t *testing.T) *lab.Remote {
 	return acctest.Must(acctest.Lab(t).Remote(t.Context()))(t)
 }
 
-// reached is a host by its URI, until hangUp or the test's end.
+// reached is a host by its URI, until disconnect or the test's end.
 func reached(t *testing.T, uri string) (h *host.Host, hangUp func()) {
 	t.Helper()
 	if err := host.ValidateURI(uri); err != nil {
 		t.Fatal(err)
 	}
-	f := host.NewFleet(map[string]host.Config{"host-d": {URI: uri}})
+	f := host.NewRegistry(map[string]host.Config{"host-d": {URI: uri}})
 	t.Cleanup(f.Close)
 	return acctest.Must(f.Host("host-d"))(t), f.Close
 }

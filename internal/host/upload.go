@@ -32,8 +32,8 @@ type Upload struct {
 	Size func(length int64) int64
 	// Check is asked when all but the head is there, and can read all of it; its error breaks the upload off. nil asks nothing.
 	Check func(length int64, at io.ReaderAt) error
-	// Proceed is asked when all but the head is there and the file is open for that; its error breaks the upload off.
-	Proceed func(context.Context) error
+	// BeforeCommit is asked when all but the head is there and the file is open for that; its error breaks the upload off.
+	BeforeCommit func(context.Context) error
 	// Report is told every other second how far it is. All is 0: an image does not say how long it is.
 	Report func(Progress)
 }
@@ -206,7 +206,7 @@ func (u *upload) finishHead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Proceed(ctx); err != nil {
+	if err := u.BeforeCommit(ctx); err != nil {
 		return err
 	}
 	if _, err := to.Write(u.head); err != nil {

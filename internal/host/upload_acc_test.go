@@ -48,7 +48,7 @@ func emptyVolume(t testing.TB, h *host.Host, name string) {
 func into(ctx context.Context, h *host.Host, name string, image io.Reader) error {
 	return h.Upload(ctx, host.Upload{
 		Pool: "ssd", Name: name, Image: image,
-		Proceed: func(context.Context) error { return nil }, Report: func(host.Progress) {},
+		BeforeCommit: func(context.Context) error { return nil }, Report: func(host.Progress) {},
 	})
 }
 
@@ -109,7 +109,7 @@ func TestAccUpload_NeverIntoRecreatedVolume(t *testing.T) {
 	theirs := noise(100 << 10)
 	err := h.Upload(t.Context(), host.Upload{
 		Pool: "ssd", Name: "taken-over", Image: bytes.NewReader(make([]byte, 1<<20)), Report: func(host.Progress) {},
-		Proceed: func(ctx context.Context) error {
+		BeforeCommit: func(ctx context.Context) error {
 			if err := h.DeleteVolume(ctx, "ssd", "taken-over"); err != nil {
 				return err
 			}
@@ -132,7 +132,7 @@ func TestAccUpload_RefusedCommitWritesNoHead(t *testing.T) {
 	gone := errors.New("it is somebody else's now")
 	err := h.Upload(t.Context(), host.Upload{
 		Pool: "ssd", Name: "left", Image: bytes.NewReader(noise(1 << 20)), Report: func(host.Progress) {},
-		Proceed: func(context.Context) error { return gone },
+		BeforeCommit: func(context.Context) error { return gone },
 	})
 	if got := contentOf(t, h, "left"); !errors.Is(err, gone) || !bytes.HasPrefix(got, []byte("virtclaim: this upload is not finished\n")) {
 		t.Errorf("got %v, and %q", err, got[:min(len(got), 40)])
@@ -150,7 +150,7 @@ func tapped(t testing.TB, l *lab.Lab) (*host.Host, *lab.Tap) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := host.NewFleet(map[string]host.Config{"host-a": {URI: tap.URI}})
+	f := host.NewRegistry(map[string]host.Config{"host-a": {URI: tap.URI}})
 	t.Cleanup(func() {
 		f.Close()
 		_ = tap.Close()

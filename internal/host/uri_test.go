@@ -91,7 +91,7 @@ func FuzzValidateURI(f *testing.F) {
 }
 
 func TestURI_ErrorsHidePassword(t *testing.T) {
-	f := NewFleet(map[string]Config{"a": {URI: "qemu+tcp://me:pass-word@127.0.0.1:1/system"}})
+	f := NewRegistry(map[string]Config{"a": {URI: "qemu+tcp://me:pass-word@127.0.0.1:1/system"}})
 	defer f.Close()
 	h, err := f.Host("a")
 	if err != nil {
@@ -107,8 +107,8 @@ func TestURI_ErrorsHidePassword(t *testing.T) {
 	}
 }
 
-func TestFleet(t *testing.T) {
-	f := NewFleet(map[string]Config{"b": {URI: "qemu:///system", Node: "node-2"}, "a": {URI: "qemu:///system"}, "bad": {URI: "%"}})
+func TestRegistry(t *testing.T) {
+	f := NewRegistry(map[string]Config{"b": {URI: "qemu:///system", Node: "node-2"}, "a": {URI: "qemu:///system"}, "bad": {URI: "%"}})
 	defer f.Close()
 	if _, err := f.Host("c"); err == nil || err.Error() != `the provider has no host "c"; its hosts are a, b, bad` {
 		t.Errorf("got %v", err)

@@ -43,7 +43,7 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 		r.secrets = append(r.secrets, base64.StdEncoding.EncodeToString([]byte(config.Username+":"+config.Password)))
 	}
 	hasCredentials := *config != (authn.AuthConfig{})
-	var through http.RoundTripper = dropErrorBodies{patient{network}}
+	var through http.RoundTripper = dropErrorBodies{retryTransport{network}}
 	if !pinned || hasCredentials {
 		through = requireTLS{through}
 	}
@@ -100,7 +100,7 @@ func (r *registry) manifest(ctx context.Context, digest v1.Hash, size int64) (ma
 
 func (r *registry) read(ctx context.Context, identifier string, want checksum, size int64) ([]byte, error) {
 	address := r.address("manifests", identifier)
-	body, err := (&resuming{ctx: ctx, client: r.client, address: address, accept: strings.Join(manifestTypes, ",")}).open()
+	body, err := (&rangeReader{ctx: ctx, client: r.client, address: address, accept: strings.Join(manifestTypes, ",")}).open()
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
@@ -116,7 +116,7 @@ func (r *registry) read(ctx context.Context, identifier string, want checksum, s
 func (r *registry) layer(ctx context.Context, d v1.Descriptor) Layer {
 	want := checksum{d.Digest.Algorithm, d.Digest.Hex}
 	return func() (io.ReadCloser, error) {
-		body, err := (&resuming{ctx: ctx, client: r.client, address: r.address("blobs", want.String()), immutable: true}).open()
+		body, err := (&rangeReader{ctx: ctx, client: r.client, address: r.address("blobs", want.String()), immutable: true}).open()
 		if err != nil {
 			return nil, r.explain(ctx, err)
 		}

@@ -67,7 +67,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 }
 
 // fleet makes the hosts, and blames the attribute of each URI that no libvirt could be reached at.
-func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Fleet {
+func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Registry {
 	var hosts map[string]hostModel
 	diags.Append(m.Hosts.ElementsAs(ctx, &hosts, false)...)
 	configs := map[string]host.Config{}
@@ -82,7 +82,7 @@ func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Fleet {
 		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage}
 	}
 	warnOfHosts(hosts, diags)
-	return host.NewFleet(configs)
+	return host.NewRegistry(configs)
 }
 
 // cluster makes the Kubernetes client, nil when none is configured, and tells whether claims are to be reserved.

@@ -47,7 +47,7 @@ type Holder struct {
 // Holders are the records on a claim, sorted by id.
 func Holders(claim *corev1.PersistentVolumeClaim) (holders []Holder) {
 	for _, r := range Look(claim) {
-		holders = append(holders, Holder{r, byHand(claim, r)})
+		holders = append(holders, Holder{r, releaseCommand(claim, r)})
 	}
 	return holders
 }
@@ -63,9 +63,9 @@ type HeldError struct {
 }
 
 func heldError(claim *corev1.PersistentVolumeClaim, mode volume.AccessMode, against []Record) error {
-	e := &HeldError{Claim: refOf(claim), Mode: mode, ReleaseAll: byHand(claim, against...)}
+	e := &HeldError{Claim: refOf(claim), Mode: mode, ReleaseAll: releaseCommand(claim, against...)}
 	for _, r := range against {
-		e.Holders = append(e.Holders, Holder{r, byHand(claim, r)})
+		e.Holders = append(e.Holders, Holder{r, releaseCommand(claim, r)})
 	}
 	return e
 }
@@ -115,7 +115,7 @@ type TwoStatesError struct {
 }
 
 func twoStatesError(claim *corev1.PersistentVolumeClaim, holder Record, users []string) error {
-	return &TwoStatesError{Claim: refOf(claim), Holder: Holder{holder, byHand(claim, holder)}, Users: users}
+	return &TwoStatesError{Claim: refOf(claim), Holder: Holder{holder, releaseCommand(claim, holder)}, Users: users}
 }
 
 func (e *TwoStatesError) Error() string {
@@ -139,7 +139,7 @@ type ForeignError struct {
 }
 
 func foreignError(claim *corev1.PersistentVolumeClaim, holder Record, users []string) error {
-	return &ForeignError{Claim: refOf(claim), Holder: Holder{holder, byHand(claim, holder)}, Users: slices.Clone(users)}
+	return &ForeignError{Claim: refOf(claim), Holder: Holder{holder, releaseCommand(claim, holder)}, Users: slices.Clone(users)}
 }
 
 func (e *ForeignError) Error() string {

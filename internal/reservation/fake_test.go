@@ -162,12 +162,12 @@ func merge(target, change map[string]any) map[string]any {
 }
 
 // refusing is a contest that must not happen.
-func refusing(t *testing.T) Contest {
+func refusing(t *testing.T) ResolveConflict {
 	t.Helper()
-	return func(context.Context) (Standing, error) {
+	return func(context.Context) (HolderState, error) {
 		t.Helper()
 		t.Error("it was contested")
-		return Standing{}, nil
+		return HolderState{}, nil
 	}
 }
 

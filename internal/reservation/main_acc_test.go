@@ -83,8 +83,8 @@ func (s *scene) now(t *testing.T) *corev1.PersistentVolumeClaim {
 
 func (s *scene) reserve(ctx context.Context, id string, mode volume.AccessMode) error {
 	b := reservation.Binding{ID: id, Owner: "prod", Name: id, Nonce: "nonce-" + id, Mode: mode, ClaimUID: s.uid}
-	return reservation.Reserve(ctx, s, s.ref, b, func(context.Context) (reservation.Standing, error) {
-		return reservation.Standing{}, errors.New("it was contested")
+	return reservation.Reserve(ctx, s, s.ref, b, func(context.Context) (reservation.HolderState, error) {
+		return reservation.HolderState{}, errors.New("it was contested")
 	})
 }
 

@@ -61,7 +61,7 @@ func FuzzLook(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id, value string) {
 		claim := holding(map[string]string{keyPrefix + id: value})
 		for _, r := range Look(claim) {
-			_, _ = r.String(), byHand(claim, r)
+			_, _ = r.String(), releaseCommand(claim, r)
 		}
 		if len(Look(claim)) == 0 {
 			if r := parse(id, value); r.ClaimUID == "" || r.ClaimUID == "uid-1" {
@@ -71,7 +71,7 @@ func FuzzLook(f *testing.F) {
 		}
 		// What holds the claim in any way is in the way of somebody who wants it alone.
 		other := binding(id+"-other", "n1", volume.WriteExclusive)
-		if against := other.against(Look(claim)); len(against) != 1 {
+		if against := other.conflicting(Look(claim)); len(against) != 1 {
 			t.Errorf("%q is in nobody's way", value)
 		}
 	})

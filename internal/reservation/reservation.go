@@ -54,8 +54,8 @@ const (
 	Free
 )
 
-// Standing is what became of another binding of the same owner and name.
-type Standing struct {
+// HolderState is what became of another binding of the same owner and name.
+type HolderState struct {
 	Use Use
 	// Users are the machines, such as "domain web on host-a"; they are only for the error.
 	Users []string
@@ -64,8 +64,8 @@ type Standing struct {
 	Instances map[string][]string
 }
 
-// Contest finds out what became of another binding of the same owner and name: was its apply interrupted, or does it live?
-type Contest func(ctx context.Context) (Standing, error)
+// ResolveConflict finds out what became of another binding of the same owner and name: was its apply interrupted, or does it live?
+type ResolveConflict func(ctx context.Context) (HolderState, error)
 
 // Reserve writes a binding's record on its claim, and once more when its mode has changed: nobody else can come between
 // the old mode and the new. Who has it under another nonce is contested: a record that nobody stands behind, or only machines
@@ -73,7 +73,7 @@ type Contest func(ctx context.Context) (Standing, error)
 //
 // A HeldError, ForeignError, TwoStatesError, DeletingError or OtherClaimError is the claim's answer; nothing was written then. After any
 // other error the record may be there all the same, because the API server's answer was lost: Release takes it back.
-func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest Contest) error {
+func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest ResolveConflict) error {
 	return retry(ctx, outage, func(ctx context.Context) (bool, error) {
 		claim, err := claims.Claim(ctx, ref.Namespace, ref.Name)
 		if err != nil {
@@ -106,9 +106,9 @@ func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 }
 
 // settle is the record that b gets, or who stands against it.
-func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim, contest Contest) (Record, error) {
+func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim, contest ResolveConflict) (Record, error) {
 	records := Look(claim)
-	if against := b.against(records); len(against) > 0 {
+	if against := b.conflicting(records); len(against) > 0 {
 		return Record{}, heldError(claim, b.Mode, against)
 	}
 	mine := Record{ID: b.ID, Owner: b.Owner, Name: b.Name, Nonces: []string{b.Nonce}, Mode: b.Mode, ClaimUID: b.ClaimUID, Remade: b.Remade}
@@ -138,7 +138,7 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 
 // outlast is the record of b, the nth on it. A binding that still changes has no successor: what came after it was interrupted,
 // unless machines have the storage from that. Then it is another state's.
-func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, contest Contest) (Record, error) {
+func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, contest ResolveConflict) (Record, error) {
 	mine := there
 	mine.Mode, mine.Nonces, mine.Remade = b.Mode, there.Nonces[:n+1], b.Remade
 	if n+1 == len(there.Nonces) {
@@ -154,7 +154,7 @@ func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return mine, nil
 }
 
-func contested(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, contest Contest) (Standing, error) {
+func contested(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, contest ResolveConflict) (HolderState, error) {
 	standing, err := contest(ctx)
 	if err != nil {
 		err = fmt.Errorf("the %s is reserved for another %s, and who uses it could not be found out: %w", refOf(claim), there, err)
@@ -163,16 +163,16 @@ func contested(ctx context.Context, claim *corev1.PersistentVolumeClaim, there R
 }
 
 // of are the machines that have the storage from the bindings with those nonces.
-func (s Standing) of(nonces []string) (users []string) {
+func (s HolderState) of(nonces []string) (users []string) {
 	for _, nonce := range nonces {
 		users = append(users, s.Instances[volume.InstanceOf(nonce)]...)
 	}
 	return users
 }
 
-// against are the records that b can't be held beside. Who shares must share in the same mode; who can't be read may hold
+// conflicting are the records that b can't be held beside. Who shares must share in the same mode; who can't be read may hold
 // anything; and under b's own id there is another binding of the same owner and name, or else it is not b's to contest.
-func (b Binding) against(records []Record) (against []Record) {
+func (b Binding) conflicting(records []Record) (against []Record) {
 	for _, r := range records {
 		sharing := r.Mode == b.Mode && b.Mode != volume.WriteExclusive
 		if r.ID == b.ID {

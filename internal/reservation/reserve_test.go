@@ -46,8 +46,8 @@ func with(records ...Record) map[string]string {
 	return found
 }
 
-func standing(use Use, users ...string) Contest {
-	return func(context.Context) (Standing, error) { return Standing{Use: use, Users: users}, nil }
+func standing(use Use, users ...string) ResolveConflict {
+	return func(context.Context) (HolderState, error) { return HolderState{Use: use, Users: users}, nil }
 }
 
 func TestReserve(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReserve(t *testing.T) {
 		name    string
 		there   map[string]string
 		reserve Binding
-		contest Contest // nil must not be asked
+		contest ResolveConflict // nil must not be asked
 		// want are the nonces of each record; held, if not empty, are the ids that the error names.
 		want map[string][]string
 		held []string
@@ -267,7 +267,7 @@ func TestReserve_RespectsForeignMachines(t *testing.T) {
 		}
 	}
 	silent := errors.New("host-a does not answer")
-	err = Reserve(t.Context(), claims, golden, db, func(context.Context) (Standing, error) { return Standing{Use: Free}, silent })
+	err = Reserve(t.Context(), claims, golden, db, func(context.Context) (HolderState, error) { return HolderState{Use: Free}, silent })
 	if !errors.Is(err, silent) || !strings.Contains(err.Error(), "vms/golden") || len(claims.patches) > 0 {
 		t.Errorf("got %v, and wrote %v", err, claims.patches)
 	}
@@ -293,8 +293,8 @@ func TestReserve_TwoStates(t *testing.T) {
 			there := mine.record()
 			there.Nonces = c.nonces
 			claims.claim.Annotations[keyPrefix+"db"] = there.value()
-			err := Reserve(t.Context(), claims, golden, mine, func(context.Context) (Standing, error) {
-				return Standing{Use: Ours, Instances: c.instances}, nil
+			err := Reserve(t.Context(), claims, golden, mine, func(context.Context) (HolderState, error) {
+				return HolderState{Use: Ours, Instances: c.instances}, nil
 			})
 			var two *TwoStatesError
 			if errors.As(err, &two) != c.refused || c.refused && !slices.Equal(claims.holders()["db"], c.nonces) {

@@ -102,9 +102,9 @@ func TestReserve_EachAttemptResolvesConflict(t *testing.T) {
 			return nil
 		}
 		asked := 0
-		err := Reserve(t.Context(), claims, golden, binding("db", "n1", volume.WriteExclusive), func(context.Context) (Standing, error) {
+		err := Reserve(t.Context(), claims, golden, binding("db", "n1", volume.WriteExclusive), func(context.Context) (HolderState, error) {
 			asked++
-			return Standing{Use: Use(asked)}, nil // first Ours, then Free: both join
+			return HolderState{Use: Use(asked)}, nil // first Ours, then Free: both join
 		})
 		if err != nil || asked != 2 || len(claims.holders()["db"]) != 2 {
 			t.Errorf("%v after %d questions, and it is held by %v", err, asked, claims.holders())

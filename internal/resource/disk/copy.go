@@ -58,7 +58,7 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 	}
 	switch {
 	case !m.Overlay:
-		spec.Admit = func(ctx context.Context) error {
+		spec.Precheck = func(ctx context.Context) error {
 			if err := m.AwaitQuiet(ctx); err != nil {
 				return err
 			}
@@ -66,9 +66,9 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 		}
 	case m.Images[0].IsDisk(): // of all else the binding says who may write
 		m.Images = m.Images[:1]
-		spec.Admit = m.AwaitQuiet
+		spec.Precheck = m.AwaitQuiet
 	case m.Images[0].AccessMode == volume.ReadShared:
-		spec.Admit = func(ctx context.Context) error { return checkRead(ctx, h, m.Images[0]) }
+		spec.Precheck = func(ctx context.Context) error { return checkRead(ctx, h, m.Images[0]) }
 	}
 }
 

@@ -216,13 +216,13 @@ func reportAllocated(b *testing.B, path string) {
 
 func benchmarkClone(b *testing.B, l *lab.Lab, lun lab.LUN) {
 	b.Helper()
-	f := host.NewFleet(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})
+	f := host.NewRegistry(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})
 	defer f.Close()
 	h, err := f.Host("host-a")
 	if err != nil {
 		b.Fatal(err)
 	}
-	maker := &content.Maker{Owner: "benchmark"}
+	maker := &content.Creator{Owner: "benchmark"}
 	portal, err := source.ParsePortal(l.Target.Portal)
 	if err != nil {
 		b.Fatal(err)

@@ -184,7 +184,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	resp.RequiresReplace = plan.otherDisk(ctx, state, &resp.Diagnostics)
-	if len(resp.RequiresReplace) > 0 && r.backend.Applies() {
+	if len(resp.RequiresReplace) > 0 && r.backend.IsApplying() {
 		addChanged(&resp.Diagnostics, state, resp.RequiresReplace)
 		return
 	}

@@ -98,7 +98,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 }
 
 // make makes the volume in the pool of its usage type, and tells which images are below it, and what its content is known by.
-func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel, diags *diag.Diagnostics) (made content.Made, below []volume.Image, digest string, err error) {
+func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
 	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
 		return made, nil, "", err
@@ -239,7 +239,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		pinned, err = pinnedBase(ctx, h, state, top)
 	}
 	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
-		err = r.letGo(ctx, h, top, []string{r.backend.Owner, former})
+		err = r.detach(ctx, h, top, []string{r.backend.Owner, former})
 	}
 	if base := sharedBase(own); base != "" && (err == nil || errors.Is(err, content.ErrReplaced)) {
 		err = cmp.Or(content.NoteDeletion(ctx, h, pool, name, top.Generation), err)
@@ -254,7 +254,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		err = content.ForgetMasterRecord(ctx, h, own.Images)
 	}
 	if err == nil && pinned != "" {
-		err = r.backend.Content.Collect(ctx, key, h, state.Pool.ValueString(), pinned)
+		err = r.backend.Content.CollectGarbage(ctx, key, h, state.Pool.ValueString(), pinned)
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", ofMissingPool(err))
@@ -275,8 +275,8 @@ func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top 
 	return err
 }
 
-// letGo has machines let go of a disk, and refuses that of one that was migrated by hand to another host.
-func (r *disk) letGo(ctx context.Context, h *host.Host, top volume.Image, owners []string) error {
+// detach has machines let go of a disk, and refuses that of one that was migrated by hand to another host.
+func (r *disk) detach(ctx context.Context, h *host.Host, top volume.Image, owners []string) error {
 	users, err := guard.Users(ctx, h.Key, h, top)
 	if err == nil {
 		err = guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, top, users, nil)
@@ -285,7 +285,7 @@ func (r *disk) letGo(ctx context.Context, h *host.Host, top volume.Image, owners
 		return err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
-	return guard.LetGo(ctx, map[string]guard.Host{h.Key: h}, top, owners, func(u guard.Use) (spares bool, err error) {
+	return guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, func(u guard.Use) (spares bool, err error) {
 		if u.Live {
 			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
 		}
@@ -305,7 +305,7 @@ func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *di
 		return nil
 	}
 	pool := state.Pool.ValueString()
-	if err := r.backend.Content.Collect(ctx, state.Host.ValueString(), h, pool, base); err != nil {
+	if err := r.backend.Content.CollectGarbage(ctx, state.Host.ValueString(), h, pool, base); err != nil {
 		return err
 	}
 	return content.ForgetDeletion(ctx, h, pool, own.Images[0].Generation)

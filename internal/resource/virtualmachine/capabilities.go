@@ -41,16 +41,16 @@ func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine
 	return nil
 }
 
-// isCapable tells whether the host can give to the machine what it is to have, and says why not.
-func isCapable(ctx context.Context, h *host.Host, m model, want domainxml.Machine, diags *diag.Diagnostics) bool {
+// hostSupports tells whether the host can give to the machine what it is to have, and says why not.
+func hostSupports(ctx context.Context, h *host.Host, m model, want domainxml.Machine, diags *diag.Diagnostics) bool {
 	if err := checkCapabilities(ctx, h, want, diags); err != nil {
 		addError(diags, m, "The host could not be asked what it is capable of", err)
 	}
 	return !diags.HasError()
 }
 
-// cannot says that the host has not what an attribute asks for, and what it has.
-func cannot(diags *diag.Diagnostics, at path.Path, what, asked string, has []string) {
+// unsupported says that the host has not what an attribute asks for, and what it has.
+func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has []string) {
 	diags.AddAttributeError(at, "The host can't do this",
 		fmt.Sprintf("There is no %s %q on this host for such a machine. There is: %s.", what, asked, strings.Join(has, ", ")))
 }
@@ -99,7 +99,7 @@ func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineM
 	switch {
 	case ok && m.Type.IsNull():
 		m.Type, m.Arch = types.StringValue(is.Type), types.StringValue(is.Arch)
-	case ok && !domainxml.SameType(m.Type.ValueString(), is.Type):
+	case ok && !domainxml.SameMachineType(m.Type.ValueString(), is.Type):
 		m.Type = types.StringValue(is.Type)
 	}
 	return m
@@ -112,7 +112,7 @@ func (r *machine) spelling(ctx context.Context, state model, was, is machineMode
 	switch {
 	case !isSet(is.Type):
 		return is.Type
-	case domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()):
+	case domainxml.SameMachineType(was.Type.ValueString(), is.Type.ValueString()):
 		return was.Type
 	case !stays || diags.HasError():
 		return is.Type

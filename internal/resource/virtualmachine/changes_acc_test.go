@@ -169,7 +169,7 @@ func states(t *testing.T, l *lab.Lab, cli acctest.CLI) map[string]state {
 	for key, h := range l.Hosts {
 		configs[key] = host.Config{URI: h.URI}
 	}
-	fleet := host.NewFleet(configs)
+	fleet := host.NewRegistry(configs)
 	defer fleet.Close()
 	for _, key := range fleet.Keys() {
 		h, err := fleet.Host(key)

@@ -21,7 +21,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var cpuGroup = group{attributes: cpuAttributes, intent: cpuIntent, read: readCPU, check: checkCPU, able: ableCPU}
+var cpuGroup = attributeBlock{attributes: cpuAttributes, intent: cpuIntent, read: readCPU, check: checkCPU, able: validateCPU}
 
 type cpuModel struct {
 	VCPUs    types.Int64  `tfsdk:"vcpus"`
@@ -187,15 +187,15 @@ func numberOrNull(n uint) types.Int64 {
 	return types.Int64Value(int64(n))
 }
 
-func ableCPU(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.Diagnostics) {
+func validateCPU(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.Diagnostics) {
 	if most := max(want.VCPUs, want.MaxVCPUs); caps.MaxVCPUs > 0 && most > caps.MaxVCPUs {
 		diags.AddAttributeError(cpuPath, "Too many processors",
 			fmt.Sprintf("A machine of type %s on this host has %d processors at most, not %d.", caps.Type, caps.MaxVCPUs, most))
 	}
 	if mode := want.CPU.Mode; mode != "" && len(caps.CPUModes) > 0 && !slices.Contains(caps.CPUModes, mode) {
-		cannot(diags, cpuPath.AtName("mode"), "processor mode", mode, caps.CPUModes)
+		unsupported(diags, cpuPath.AtName("mode"), "processor mode", mode, caps.CPUModes)
 	}
 	if model := want.CPU.Model; model != "" && len(caps.CPUModels) > 0 && !slices.Contains(caps.CPUModels, model) {
-		cannot(diags, cpuPath.AtName("model"), "processor model", model, caps.CPUModels)
+		unsupported(diags, cpuPath.AtName("model"), "processor model", model, caps.CPUModels)
 	}
 }

@@ -45,7 +45,7 @@ func (l life) unplugging(ctx context.Context, machine, device string) (limited c
 
 // withWayOut says how to go on without a guest that does not acknowledge an unplug.
 func withWayOut(err error) error {
-	if !errors.Is(err, host.ErrHeld) {
+	if !errors.Is(err, host.ErrDetachRefused) {
 		return err
 	}
 	return fmt.Errorf("%w\n\nApply again when the guest runs and does not use it: it is asked again. To do without the guest, have the "+

@@ -82,7 +82,7 @@ func defaultBus(device attr.Value, machine machineModel) types.String {
 // hasIDE tells whether a machine has the bus: a pc does. It is not known while the type or the architecture is not, or while the
 // host has not been asked which type it chooses.
 func (m machineModel) hasIDE() (has, known bool) {
-	isPC := domainxml.SameType("pc", m.Type.ValueString())
+	isPC := domainxml.SameMachineType("pc", m.Type.ValueString())
 	isX86 := m.Arch.IsNull() || slices.Contains([]string{"x86_64", "i686"}, m.Arch.ValueString())
 	if isSet(m.Type) && !isPC || !m.Arch.IsUnknown() && !isX86 {
 		return false, true

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var devicesXMLGroup = group{
+var devicesXMLGroup = attributeBlock{
 	attributes: devicesXMLAttributes, intent: devicesXMLIntent, read: readDevicesXML, check: checkDevicesXML,
 }
 

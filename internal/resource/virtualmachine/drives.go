@@ -120,10 +120,10 @@ func hasBuses(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		if device := want.Disks[key].Device; lacks(caps.DiskDevices, device) {
-			cannot(diags, diskPath(key).AtName("device"), "device", device, caps.DiskDevices)
+			unsupported(diags, diskPath(key).AtName("device"), "device", device, caps.DiskDevices)
 		}
 		if bus := want.Disks[key].Bus; lacks(caps.DiskBuses, bus) {
-			cannot(diags, diskPath(key).AtName("bus"), "bus", bus, caps.DiskBuses)
+			unsupported(diags, diskPath(key).AtName("bus"), "bus", bus, caps.DiskBuses)
 		}
 	}
 }

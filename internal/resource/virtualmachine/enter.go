@@ -68,14 +68,14 @@ func used(want domainxml.Machine, keys []string) (images []volume.Image) {
 // enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own
 // whether their files are what they were when they were bound: a pod may have put a symbolic link in their place.
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
-	e := guard.Entry{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts, Images: used(want, keys)}
+	e := guard.Request{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts, Images: used(want, keys)}
 	if len(e.Images) == 0 {
 		return nil
 	}
 	if err := l.recognize(ctx, want, keys); err != nil {
 		return err
 	}
-	if err := guard.Enter(ctx, e); err != nil {
+	if err := guard.Acquire(ctx, e); err != nil {
 		return err
 	}
 	if err := content.Recheck(ctx, l.host, e.Images); err != nil {
@@ -143,7 +143,7 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 		case had && len(before.Volume.Images) == 0 && runs:
 			// It was let in once, and an apply that changed it was killed: the guest goes on with it.
 			disk := want.Disks[key]
-			disk.Entering = true
+			disk.Tentative = true
 			disks[key] = disk
 		case domainxml.IsDrive(want.Disks[key].Device):
 			// The drive stays, empty: one that came with a domain made by hand was there before, also when it had nothing.

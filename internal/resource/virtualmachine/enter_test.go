@@ -37,7 +37,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/seed", AccessMode: volume.ReadShared}}},
 		Device: domainxml.CDROM, Bus: "ide",
 	}}
-	stored, err := domainxml.Update(byHand, want.Entering([]string{"hda"}))
+	stored, err := domainxml.Update(byHand, want.WithTentative([]string{"hda"}))
 	if err != nil {
 		t.Fatal(err)
 	}

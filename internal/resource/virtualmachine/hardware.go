@@ -20,7 +20,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-var hardwareGroup = group{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
+var hardwareGroup = attributeBlock{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
 
 type machineModel struct {
 	Type         types.String `tfsdk:"type"`
@@ -111,7 +111,7 @@ func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *dia
 
 // otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
 func otherMachine(was, is machineModel) bool {
-	return isSet(is.Type) && !domainxml.SameType(was.Type.ValueString(), is.Type.ValueString()) || otherPlatform(was, is)
+	return isSet(is.Type) && !domainxml.SameMachineType(was.Type.ValueString(), is.Type.ValueString()) || otherPlatform(was, is)
 }
 
 // otherPlatform is otherMachine for all but the type.

@@ -47,7 +47,7 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 }
 
 func warnUnmodelled(diags *diag.Diagnostics, id, stored string) {
-	names, err := domainxml.Unmodelled(stored)
+	names, err := domainxml.Unsupported(stored)
 	if err != nil {
 		diags.AddError("The machine could not be imported", err.Error())
 		return

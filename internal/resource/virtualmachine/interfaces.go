@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var interfacesGroup = group{attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces, check: checkInterfaces}
+var interfacesGroup = attributeBlock{attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces, check: checkInterfaces}
 
 type interfaceModel struct {
 	Network     types.String `tfsdk:"network"`

@@ -121,7 +121,7 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 	if err := l.checkLogs(ctx, is, want); err != nil {
 		return "", false, err
 	}
-	if want.Emulates(is) {
+	if want.HardwareMatches(is) {
 		if err := l.checkOpenFiles(ctx, uuid, want, false); err != nil {
 			return "", false, err
 		}
@@ -232,7 +232,7 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	starts := power.on && !active
 	pending, err = l.become(ctx, uuid, want, active, starts)
 	switch {
-	case errors.Is(err, host.ErrHeld) && l.mayRestart:
+	case errors.Is(err, host.ErrDetachRefused) && l.mayRestart:
 		return nil, true, l.restartWithout(ctx, uuid, want, power.force, err)
 	case err != nil:
 		return nil, false, withWayOut(err)
@@ -289,7 +289,7 @@ func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, a
 	if err != nil {
 		return nil, err
 	}
-	if err := l.redefine(ctx, uuid, want.Entering(taken)); err != nil {
+	if err := l.redefine(ctx, uuid, want.WithTentative(taken)); err != nil {
 		return nil, err
 	}
 	if err = l.checkTaken(ctx, want, taken); err == nil {

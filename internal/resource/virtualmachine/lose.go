@@ -78,7 +78,7 @@ func replacements(live string, want domainxml.Machine, keys []string) ([]string,
 
 // loseInterfaces unplugs the interfaces that want has not, or has as other devices.
 func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
-	todo, err := domainxml.WiringOf(live, want)
+	todo, err := domainxml.DiffInterfaces(live, want)
 	if err != nil {
 		return err
 	}

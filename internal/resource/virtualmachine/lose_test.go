@@ -60,10 +60,10 @@ func TestDetach_RemovesFromDefinition(t *testing.T) {
 		disks  string
 		medium bool
 	}{
-		"a disk is held":        {"ua-disk-b", host.ErrHeld, "b cd stays", false},
-		"an interface is held":  {"ua-net-lan", host.ErrHeld, "cd stays", false},
+		"a disk is held":        {"ua-disk-b", host.ErrDetachRefused, "b cd stays", false},
+		"an interface is held":  {"ua-net-lan", host.ErrDetachRefused, "cd stays", false},
 		"the host went away":    {"ua-disk-b", &host.UnreachableError{Err: errors.New("cut")}, "a b cd stays", true},
-		"the first one is held": {"ua-disk-a", host.ErrHeld, "a b cd stays", false},
+		"the first one is held": {"ua-disk-a", host.ErrDetachRefused, "a b cd stays", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &holding{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
@@ -99,7 +99,7 @@ func TestReplacements(t *testing.T) {
 	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nAlready unplugged: c. ") {
 		t.Errorf("got %v", err)
 	}
-	if err := (lost{disks: []string{"f"}}).explain(want, host.ErrHeld); err != host.ErrHeld { //nolint:errorlint // nothing is added
+	if err := (lost{disks: []string{"f"}}).explain(want, host.ErrDetachRefused); err != host.ErrDetachRefused { //nolint:errorlint // nothing is added
 		t.Errorf("got %v", err)
 	}
 }

@@ -87,7 +87,7 @@ func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, is
 // destroys or replaces a disk before it updates the machine: the binding of the storage would take it from the guest on the other host, and of a
 // disk nothing tells any more then that it was this machine's.
 func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
-	if r.backend.Applies() || plan.Disks.IsUnknown() {
+	if r.backend.IsApplying() || plan.Disks.IsUnknown() {
 		return
 	}
 	disks, differs := plan.disks(ctx, diags), false

@@ -257,7 +257,7 @@ func topOf(v volume.Volume) volume.Image {
 // warnOfOpenFiles says with each plan that changes a disk whose file the guest alone still has what the apply does about that. The host is
 // asked only then. When it does not answer, the apply asks again.
 func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
-	if r.backend.Applies() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
+	if r.backend.IsApplying() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
 		return
 	}
 	wanted, changed := plan.changedDisks(ctx, state, &resp.Diagnostics)

@@ -43,7 +43,7 @@ func explainMaster(machine string, disk domainxml.Attached, err error) error {
 // guest is refused by the apply. If the host does not answer, the machine is stopped nevertheless, as its configuration says.
 func (r *machine) warnOfMasters(ctx context.Context, state model, diags *diag.Diagnostics) {
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
-	if err != nil || r.backend.Applies() || !state.Running.ValueBool() {
+	if err != nil || r.backend.IsApplying() || !state.Running.ValueBool() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

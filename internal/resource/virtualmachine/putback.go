@@ -25,7 +25,7 @@ func (l life) putBack(ctx context.Context, uuid string, was, want domainxml.Mach
 	gains, errGains := domainxml.Gains(live, want)
 	media, errMedia := domainxml.Inserts(live, want)
 	scale, errScale := domainxml.Scales(live, want)
-	wiring, errWiring := domainxml.WiringOf(live, want)
+	wiring, errWiring := domainxml.DiffInterfaces(live, want)
 	if errors.Join(errIs, errGains, errMedia, errScale, errWiring) != nil {
 		return cause
 	}

@@ -51,7 +51,7 @@ func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) 
 func (r *machine) planReplacement(state model, by path.Paths, diags *diag.Diagnostics) {
 	switch {
 	case len(by) == 0:
-	case r.backend.Applies():
+	case r.backend.IsApplying():
 		addChanged(diags, state, by)
 	case r.backend.HasRefreshed():
 		state.warnOfLoss("Replacing", diags)

@@ -71,19 +71,19 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	if !isCapable(ctx, h, plan, want, &resp.Diagnostics) {
+	if !hostSupports(ctx, h, plan, want, &resp.Diagnostics) {
 		return
 	}
 	life := r.life(h, plan.Host.ValueString())
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
-	if !r.backend.Take(name) {
+	if !r.backend.ReserveName(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
 	uuid, runs, err := life.define(ctx, want)
 	if err != nil {
-		r.backend.Free(name)
+		r.backend.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
 		return
 	}
@@ -115,7 +115,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	case err != nil && runs:
 		// Its guest may have run for long, and have something to lose.
 		resp.State.RemoveResource(ctx)
-		r.backend.Free(name)
+		r.backend.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
@@ -123,7 +123,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
-			r.backend.Free(name)
+			r.backend.ReleaseName(name)
 		}
 		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
 	}
@@ -233,7 +233,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	if !isCapable(ctx, h, plan, want, &resp.Diagnostics) {
+	if !hostSupports(ctx, h, plan, want, &resp.Diagnostics) {
 		return
 	}
 	life := r.life(h, plan.Host.ValueString())
@@ -285,7 +285,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		err = life.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}
 	if err == nil {
-		r.backend.Free(state.Host.ValueString() + "/" + state.Name.ValueString())
+		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be removed", ofDestroy(err))

@@ -105,7 +105,7 @@ func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Dia
 // checkTwice refuses storage that one machine would write through one disk and have through another, also below it.
 func checkTwice(key string, v volume.Volume, others map[string]volume.Volume, diags *diag.Diagnostics) {
 	for _, other := range slices.Sorted(maps.Keys(others)) {
-		if i := torn(v, others[other]); i != nil {
+		if i := writtenElsewhere(v, others[other]); i != nil {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "The same storage twice",
 				fmt.Sprintf("Disks %s and %s both have %s, and one of them writes to it, which would destroy the content of the other.",
 					other, key, i.Name))
@@ -113,8 +113,8 @@ func checkTwice(key string, v volume.Volume, others map[string]volume.Volume, di
 	}
 }
 
-// torn is the image that one of two disks writes and the other one has, too; nil when there is none.
-func torn(a, b volume.Volume) *volume.Image {
+// writtenElsewhere is the image that one of two disks writes and the other one has, too; nil when there is none.
+func writtenElsewhere(a, b volume.Volume) *volume.Image {
 	for n, x := range a.Images {
 		for m, y := range b.Images {
 			writes := n == 0 && x.AccessMode != volume.ReadShared || m == 0 && y.AccessMode != volume.ReadShared

@@ -16,7 +16,7 @@ func isDirect(cache string) bool { return cache == domainxml.DirectCache || cach
 func checkIO(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	cache := d.Cache.ValueString()
 	if d.Cache.IsNull() {
-		cache = domainxml.Disk{Volume: v, Device: d.Device.ValueString()}.Usual().Cache
+		cache = domainxml.Disk{Volume: v, Device: d.Device.ValueString()}.Defaults().Cache
 	}
 	if d.IO.ValueString() == nativeIO && !d.Cache.IsUnknown() && !isDirect(cache) {
 		diags.AddAttributeError(diskPath(key).AtName("io"), "Native I/O needs a direct cache",

@@ -28,7 +28,7 @@ func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 	if err != nil {
 		return err
 	}
-	todo, err := domainxml.WiringOf(live, want)
+	todo, err := domainxml.DiffInterfaces(live, want)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 }
 
 // wiredAs is want with the interfaces of was where the running domain, for which this is still to be done, has not what is wanted.
-func wiredAs(was, want domainxml.Machine, todo domainxml.Wiring) domainxml.Machine {
+func wiredAs(was, want domainxml.Machine, todo domainxml.InterfaceDiff) domainxml.Machine {
 	want.Interfaces = maps.Clone(want.Interfaces)
 	for _, w := range todo.Change {
 		before, had := was.Interfaces[w.Key]

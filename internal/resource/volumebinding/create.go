@@ -32,13 +32,13 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())
 	}
-	if !r.backend.Take("binding " + plan.ID.ValueString()) {
+	if !r.backend.ReserveName("binding " + plan.ID.ValueString()) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two bindings of one name",
 			fmt.Sprintf("Another resource of this configuration makes the binding %s, too: they would have each other's credentials. "+
 				"Give each its own name.", plan.Name.ValueString()))
 		return
 	}
-	own := holding{Nonce: uuid.NewString(), Owner: r.backend.Owner, Reserved: plan.Reserved.ValueBool()}
+	own := privateState{Nonce: uuid.NewString(), Owner: r.backend.Owner, Reserved: plan.Reserved.ValueBool()}
 	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
 	if !ok {
 		return
@@ -57,7 +57,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 		}
 		// What is left is in state, so that the next apply removes it.
 	} else {
-		r.backend.Bound(plan.ID.ValueString(), actual.Images[0])
+		r.backend.RecordBinding(plan.ID.ValueString(), actual.Images[0])
 	}
 	plan.finish(ctx, actual, put.versions, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
@@ -65,7 +65,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 }
 
 // take reserves the claim, gives the hosts the credentials, and measures what no claim tells the size of.
-func (r *binding) take(ctx context.Context, m model, own holding, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put deposit, err error) {
+func (r *binding) take(ctx context.Context, m model, own privateState, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put secretResult, err error) {
 	if err := r.checkReplaced(ctx, v.Images[0]); err != nil {
 		return put, err
 	}
@@ -84,8 +84,8 @@ func (r *binding) take(ctx context.Context, m model, own holding, found source.R
 }
 
 // giveBack undoes take, also when the operation's time is over.
-func (r *binding) giveBack(ctx context.Context, m model, own holding, put deposit, diags *diag.Diagnostics) error {
-	err := put.takeBack(ctx, nil)
+func (r *binding) giveBack(ctx context.Context, m model, own privateState, put secretResult, diags *diag.Diagnostics) error {
+	err := put.remove(ctx, nil)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return errors.Join(err, r.release(ctx, m, own, reservation.Release, diags))

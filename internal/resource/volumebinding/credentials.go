@@ -19,7 +19,7 @@ import (
 // cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
 const cleanUpTime = 30 * time.Second
 
-func (m model) record(own holding, c *volume.Credentials) secret.Record {
+func (m model) record(own privateState, c *volume.Credentials) secret.Record {
 	r := secret.Record{ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce}
 	if c != nil {
 		r.Version = c.Version
@@ -31,8 +31,8 @@ func (m model) hasCredentials(ctx context.Context, diags *diag.Diagnostics) bool
 	return !m.Credentials.IsNull() || len(m.credentialVersions(ctx, diags)) > 0
 }
 
-// deposit is what hosts were given.
-type deposit struct {
+// secretResult is what hosts were given.
+type secretResult struct {
 	// versions are those of the credentials on the hosts that have them.
 	versions map[string]string
 	// undo takes them off a host again, also off one that failed in the middle.
@@ -40,8 +40,8 @@ type deposit struct {
 }
 
 // putCredentials gives each host the credentials, until one refuses.
-func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (deposit, error) {
-	put := deposit{map[string]string{}, map[string]func(context.Context) error{}}
+func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (secretResult, error) {
+	put := secretResult{map[string]string{}, map[string]func(context.Context) error{}}
 	if c == nil {
 		return put, nil
 	}
@@ -62,8 +62,8 @@ func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volu
 	return put, nil
 }
 
-// takeBack undoes it, but for some hosts, also when the operation's time is over.
-func (d deposit) takeBack(ctx context.Context, but []string) error {
+// remove undoes it, but for some hosts, also when the operation's time is over.
+func (d secretResult) remove(ctx context.Context, but []string) error {
 	var failed []error
 	for _, key := range leftHosts(slices.Sorted(maps.Keys(d.undo)), but) {
 		ctx, cancel := afterwards(ctx) // for each, since one that does not answer takes all of it
@@ -135,7 +135,7 @@ func leftHosts(before, now []string) []string {
 
 // refreshCredentials looks which hosts have this binding's secret. A host that does not answer is a warning, and
 // state is believed for it: a binding of many hosts must not fail for one of them.
-func (r *binding) refreshCredentials(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) {
+func (r *binding) refreshCredentials(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) {
 	if state.Credentials.IsNull() {
 		return
 	}

@@ -16,12 +16,12 @@ func TestCredentials_RemovedFromEachHost(t *testing.T) {
 			return errors.Join(err, ctx.Err())
 		}
 	}
-	put := deposit{undo: map[string]func(context.Context) error{
+	put := secretResult{undo: map[string]func(context.Context) error{
 		"a": undo("a", errors.New("no route to it")), "b": undo("b", nil), "c": undo("c", nil),
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := put.takeBack(ctx, []string{"c"})
+	err := put.remove(ctx, []string{"c"})
 	if err == nil || err.Error() != "the credentials on host a: no route to it" {
 		t.Errorf("got %v", err)
 	}

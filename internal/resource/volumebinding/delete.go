@@ -33,10 +33,10 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		return
 	}
 	hosts := r.present(state, r.hostsOf(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics)
-	replaced, err := r.isReplaced(ctx, state, own, hosts, &resp.Diagnostics)
+	replaced, err := r.isSuperseded(ctx, state, own, hosts, &resp.Diagnostics)
 	var shared bool
 	if err == nil && !replaced {
-		shared, err = r.letGo(ctx, state, own, hosts, guard.HostsOf(r.backend.Hosts), &resp.Diagnostics)
+		shared, err = r.detach(ctx, state, own, hosts, guard.HostsOf(r.backend.Hosts), &resp.Diagnostics)
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
@@ -79,10 +79,10 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 	}
 }
 
-// letGo has machines on hosts let go of the storage that is about to be released there. Those that have it from another instance
+// detach has machines on hosts let go of the storage that is about to be released there. Those that have it from another instance
 // of the binding keep it; shared tells that there are any. They need the credentials, too, which both have by the same id. A machine on one of
 // all hosts that has it there by hand refuses: none of those when the binding stays.
-func (r *binding) letGo(ctx context.Context, state model, own holding, keys []string, all guard.Hosts, diags *diag.Diagnostics) (shared bool, err error) {
+func (r *binding) detach(ctx context.Context, state model, own privateState, keys []string, all guard.Hosts, diags *diag.Diagnostics) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
 	if !known && !state.isAdopted() {
@@ -109,7 +109,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 			shared = true
 			return true
 		}
-		return own.spares(u, state.ID.ValueString(), others)
+		return own.isIndependent(u, state.ID.ValueString(), others)
 	}
 	here, err := r.uses(ctx, v.Images[0], keys)
 	if err == nil {
@@ -120,7 +120,7 @@ func (r *binding) letGo(ctx context.Context, state model, own holding, keys []st
 		return false, err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
-	err = guard.LetGo(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (bool, error) {
+	err = guard.Detach(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (bool, error) {
 		if spares(u) {
 			return true, nil
 		}
@@ -144,13 +144,13 @@ func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
 	return err
 }
 
-// isReplaced tells whether another binding of the same owner, name and storage has come after this one, so that the machines
+// isSuperseded tells whether another binding of the same owner, name and storage has come after this one, so that the machines
 // are that one's by now. A claim keeps a record of that. Of direct storage it is known when this very apply has made it, or
 // by whose the credentials on hosts are (docs/decisions/0006).
-func (r *binding) isReplaced(ctx context.Context, state model, own holding, hosts []string, diags *diag.Diagnostics) (bool, error) {
+func (r *binding) isSuperseded(ctx context.Context, state model, own privateState, hosts []string, diags *diag.Diagnostics) (bool, error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
-	if heir, ok := r.backend.Holds(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
+	if heir, ok := r.backend.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
 		return true, nil
 	}
 	for _, key := range hosts {

@@ -53,7 +53,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, a.at, a.value)...)
 	}
-	resp.Diagnostics.Append(holdingOf(record).save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(privateStateOf(record).save(ctx, resp.Private)...)
 }
 
 // importID splits <namespace>/<claim>/<name>. Names may have slashes in them.
@@ -117,7 +117,7 @@ func (m model) isAdopted() bool { return !m.Hosts.IsNull() }
 
 // fillVolume resolves the claim of a binding that has just been imported. What stands against it is a warning, as in any
 // refresh.
-func (r *binding) fillVolume(ctx context.Context, state *model, own *holding, diags *diag.Diagnostics) {
+func (r *binding) fillVolume(ctx context.Context, state *model, own *privateState, diags *diag.Diagnostics) {
 	c := state.claim(ctx, diags)
 	if c == nil {
 		return
@@ -138,7 +138,7 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *holding, di
 
 // hostsOf are the hosts that a binding may have something on: those in state, or, as long as an import or an update that was
 // killed has not been followed by an apply, all hosts.
-func (r *binding) hostsOf(ctx context.Context, state model, own holding, diags *diag.Diagnostics) []string {
+func (r *binding) hostsOf(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) []string {
 	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}
@@ -147,7 +147,7 @@ func (r *binding) hostsOf(ctx context.Context, state model, own holding, diags *
 
 // hostsBefore are the hosts that an update may take the binding away from. Of one that was imported these are the hosts that
 // have its credentials; one that does not answer is a warning, for most likely it has nothing to do with the binding.
-func (r *binding) hostsBefore(ctx context.Context, state model, own holding, diags *diag.Diagnostics) (keys []string) {
+func (r *binding) hostsBefore(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) (keys []string) {
 	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}

@@ -82,7 +82,7 @@ func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 
 // instance is what the binding's volume says of the binding: as state has it, or else what a new one gets. One that is in state
 // without an instance, since an older virtclaim made it, stays so.
-func (m model) instance(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) string {
+func (m model) instance(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) string {
 	if state != nil {
 		v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 		diags.Append(d...)

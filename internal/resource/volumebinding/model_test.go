@@ -15,7 +15,7 @@ import (
 // be empty.
 func TestModel_InstanceStaysAsInState(t *testing.T) {
 	const id = "9d3f0c1b-6b0e-5d0c-8f5e-2f6d3c1b7a90"
-	own := holding{Nonce: "0a1b2c3d-aaaa-4bbb-8ccc-dddddddddddd"}
+	own := privateState{Nonce: "0a1b2c3d-aaaa-4bbb-8ccc-dddddddddddd"}
 	for was, want := range map[string]string{id: id, id + "/ffffffff": id + "/ffffffff", "": id + "/0a1b2c3d"} {
 		image := volume.Image{Type: "file", Name: "/a", Binding: was}
 		state := model{
@@ -33,17 +33,17 @@ func TestModel_InstanceStaysAsInState(t *testing.T) {
 // binding had that one is not known.
 func TestHolding_ClaimMadeAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
-		was    holding
+		was    privateState
 		found  claim.Info
 		remade bool
 	}{
-		"a new binding":               {holding{}, claim.Info{UID: "a", VolumeUID: "v"}, false},
-		"the same claim":              {holding{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "a", VolumeUID: "v"}, false},
-		"another volume":              {holding{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "b", VolumeUID: "w"}, true},
-		"the same volume":             {holding{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "b", VolumeUID: "v"}, false},
-		"a volume that nobody noted":  {holding{ClaimUID: "a"}, claim.Info{UID: "b", VolumeUID: "v"}, true},
-		"after an update that failed": {holding{ClaimUID: "b", VolumeUID: "w", Remade: true}, claim.Info{UID: "b", VolumeUID: "w"}, true},
-		"once more, after such a one": {holding{ClaimUID: "b", VolumeUID: "w", Remade: true}, claim.Info{UID: "c", VolumeUID: "w"}, true},
+		"a new binding":               {privateState{}, claim.Info{UID: "a", VolumeUID: "v"}, false},
+		"the same claim":              {privateState{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "a", VolumeUID: "v"}, false},
+		"another volume":              {privateState{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "b", VolumeUID: "w"}, true},
+		"the same volume":             {privateState{ClaimUID: "a", VolumeUID: "v"}, claim.Info{UID: "b", VolumeUID: "v"}, false},
+		"a volume that nobody noted":  {privateState{ClaimUID: "a"}, claim.Info{UID: "b", VolumeUID: "v"}, true},
+		"after an update that failed": {privateState{ClaimUID: "b", VolumeUID: "w", Remade: true}, claim.Info{UID: "b", VolumeUID: "w"}, true},
+		"once more, after such a one": {privateState{ClaimUID: "b", VolumeUID: "w", Remade: true}, claim.Info{UID: "c", VolumeUID: "w"}, true},
 	} {
 		own := tt.was
 		own.note(tt.found)

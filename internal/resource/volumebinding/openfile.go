@@ -157,7 +157,7 @@ func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (o
 
 // checkLeft is checkExchanged for a use that is about to end, because the binding is about to go or to leave the host, and explainOpenFile: nil
 // while the claim is the one that was bound, and where it is gone for good. The cluster is asked only where a guest may have something to lose.
-func (r *binding) checkLeft(ctx context.Context, m model, own holding, u guard.Use, i volume.Image) error {
+func (r *binding) checkLeft(ctx context.Context, m model, own privateState, u guard.Use, i volume.Image) error {
 	if err := r.checkExchanged(ctx, u, i); err != nil {
 		return err
 	}

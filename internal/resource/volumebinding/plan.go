@@ -56,9 +56,9 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		if !plan.Name.IsUnknown() {
 			plan.ID = id(r.backend.Owner, plan.Name.ValueString())
 		}
-		plan.Volume, plan.Credentials = r.planVolume(ctx, plan, nil, holding{}, &resp.Diagnostics)
+		plan.Volume, plan.Credentials = r.planVolume(ctx, plan, nil, privateState{}, &resp.Diagnostics)
 	} else {
-		own, diags := loadHolding(ctx, req.Private)
+		own, diags := loadPrivateState(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
 		if plan.otherStorage(ctx, *state, &resp.Diagnostics) {
 			resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
@@ -86,7 +86,7 @@ func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 
 // planUpdate keeps what state says of the volume unless the configuration, or the version of the credentials, differs
 // from it: new credentials may be those of another user.
-func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own holding, diags *diag.Diagnostics) {
+func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own privateState, diags *diag.Diagnostics) {
 	rotated, missing := state.outdated(ctx, own, diags)
 	if !plan.sameBinding(state) || rotated {
 		plan.Volume, plan.Credentials = r.planVolume(ctx, *plan, &state, own, diags)
@@ -100,7 +100,7 @@ func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own 
 
 // outdated tells whether a host has credentials of another version than the source had at the last look, and whether
 // one has none, or one has them that should not.
-func (m model) outdated(ctx context.Context, own holding, diags *diag.Diagnostics) (rotated, missing bool) {
+func (m model) outdated(ctx context.Context, own privateState, diags *diag.Diagnostics) (rotated, missing bool) {
 	if m.Credentials.IsNull() {
 		return false, false
 	}
@@ -115,7 +115,7 @@ func (m model) outdated(ctx context.Context, own holding, diags *diag.Diagnostic
 
 // planVolume is the volume and the credentials as far as they can be known before an apply. Which instance a new binding is,
 // nobody knows: so whatever uses the volume of one that is replaced is updated.
-func (r *binding) planVolume(ctx context.Context, plan model, state *model, own holding, diags *diag.Diagnostics) (types.Object, types.Map) {
+func (r *binding) planVolume(ctx context.Context, plan model, state *model, own privateState, diags *diag.Diagnostics) (types.Object, types.Map) {
 	unknown, unknownCredentials := tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
 	if plan.Hosts.IsUnknown() || slices.ContainsFunc(plan.Hosts.Elements(), isUnknown) || plan.AccessMode.IsUnknown() {
 		return unknown, unknownCredentials

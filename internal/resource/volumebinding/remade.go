@@ -19,7 +19,7 @@ import (
 // what the claim leads to any more. While a guest may have the former file open it is an update, which refuses: only so are the machines
 // that Terraform changes before it destroys the binding not changed either. Over the same storage it is an update, too, which measures the
 // file again. A claim that is not ready changes nothing yet.
-func (r *binding) planRemade(ctx context.Context, plan *model, state model, own holding, resp *resource.ModifyPlanResponse) {
+func (r *binding) planRemade(ctx context.Context, plan *model, state model, own privateState, resp *resource.ModifyPlanResponse) {
 	if len(resp.RequiresReplace) > 0 || !r.isRemade(ctx, *plan, own) {
 		return
 	}
@@ -45,7 +45,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 			"and is %s now. The apply is going to refuse to go on with it: %s.", state.Name.ValueString(), top.Name, is.Images[0].Name, err))
 		return
 	}
-	if r.backend.Applies() {
+	if r.backend.IsApplying() {
 		return
 	}
 	plan.Volume, plan.Credentials = now, credentials
@@ -56,7 +56,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 }
 
 // isRemade tells whether the claim that is to be bound is known to be another one than was, or than the binding has gone on with.
-func (r *binding) isRemade(ctx context.Context, plan model, own holding) bool {
+func (r *binding) isRemade(ctx context.Context, plan model, own privateState) bool {
 	var quiet diag.Diagnostics
 	c := plan.claim(ctx, &quiet)
 	if c == nil || own.ClaimUID == "" || !plan.isKnown(ctx, claimSource) {

@@ -35,7 +35,7 @@ func (r *binding) planReserved(m model) types.Bool {
 }
 
 // reservationOf is where the binding's record is, and what it says.
-func (m model) reservationOf(ctx context.Context, own holding, diags *diag.Diagnostics) (reservation.Ref, reservation.Binding, bool) {
+func (m model) reservationOf(ctx context.Context, own privateState, diags *diag.Diagnostics) (reservation.Ref, reservation.Binding, bool) {
 	c := m.claim(ctx, diags)
 	if c == nil {
 		return reservation.Ref{}, reservation.Binding{}, false
@@ -47,7 +47,7 @@ func (m model) reservationOf(ctx context.Context, own holding, diags *diag.Diagn
 }
 
 // reserve writes the record on the claim, if there is one and it is to be.
-func (r *binding) reserve(ctx context.Context, m model, own holding, v volume.Volume, diags *diag.Diagnostics) error {
+func (r *binding) reserve(ctx context.Context, m model, own privateState, v volume.Volume, diags *diag.Diagnostics) error {
 	ref, wanted, ok := m.reservationOf(ctx, own, diags)
 	if !ok || !m.Reserved.ValueBool() {
 		return nil
@@ -56,8 +56,8 @@ func (r *binding) reserve(ctx context.Context, m model, own holding, v volume.Vo
 	if err != nil {
 		return err
 	}
-	err = reservation.Reserve(ctx, client, ref, wanted, func(ctx context.Context) (reservation.Standing, error) {
-		return r.standing(ctx, m, own, v)
+	err = reservation.Reserve(ctx, client, ref, wanted, func(ctx context.Context) (reservation.HolderState, error) {
+		return r.holderState(ctx, m, own, v)
 	})
 	return r.withCredentials(ctx, err, v)
 }
@@ -97,7 +97,7 @@ func (r *binding) hasCredentialsOf(ctx context.Context, key string, of reservati
 
 // restore gives the record the mode again that the binding had before an update that failed, also when the update's time is
 // over.
-func (r *binding) restore(ctx context.Context, plan, state model, own holding, v volume.Volume, diags *diag.Diagnostics) error {
+func (r *binding) restore(ctx context.Context, plan, state model, own privateState, v volume.Volume, diags *diag.Diagnostics) error {
 	if plan.AccessMode.Equal(state.AccessMode) {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (r *binding) restore(ctx context.Context, plan, state model, own holding, v
 
 // release takes this binding's record off the claim: by reservation.Release or End. One that has vanished left a finalizer,
 // perhaps; one that was never written is fine.
-func (r *binding) release(ctx context.Context, m model, own holding, how release, diags *diag.Diagnostics) error {
+func (r *binding) release(ctx context.Context, m model, own privateState, how release, diags *diag.Diagnostics) error {
 	ref, held, ok := m.reservationOf(ctx, own, diags)
 	if !ok || !own.Reserved {
 		return nil
@@ -125,10 +125,10 @@ func (r *binding) release(ctx context.Context, m model, own holding, how release
 
 type release func(ctx context.Context, claims reservation.Claims, ref reservation.Ref, id, nonce, claimUID string) error
 
-// standing tells who uses the storage of a claim that another binding of the same owner and name has: nobody, after an
+// holderState tells who uses the storage of a claim that another binding of the same owner and name has: nobody, after an
 // apply that was interrupted; machines of the same owner, while this one replaces the other; or somebody else. The record
 // does not say which hosts that binding has, so all are asked.
-func (r *binding) standing(ctx context.Context, m model, own holding, v volume.Volume) (s reservation.Standing, err error) {
+func (r *binding) holderState(ctx context.Context, m model, own privateState, v volume.Volume) (s reservation.HolderState, err error) {
 	others, err := r.others(ctx, m, own)
 	if err != nil {
 		return s, err
@@ -140,7 +140,7 @@ func (r *binding) standing(ctx context.Context, m model, own holding, v volume.V
 	s.Use, s.Instances = reservation.Free, map[string][]string{}
 	for _, u := range uses {
 		isForeign := u.Mark.Phase == ""
-		if !isForeign && own.spares(u, m.ID.ValueString(), others) {
+		if !isForeign && own.isIndependent(u, m.ID.ValueString(), others) {
 			continue
 		}
 		name := fmt.Sprintf("domain %s on host %s", u.Domain, u.Host)
@@ -180,14 +180,14 @@ type others struct {
 	known bool
 	// owners are those of the other bindings of the claim.
 	owners []string
-	// isReplaced tells that another binding of the same owner and name came after this one, and has its place.
+	// isSuperseded tells that another binding of the same owner and name came after this one, and has its place.
 	isReplaced bool
 	// instances are those of the bindings of the same owner and name.
 	instances []string
 }
 
 // others looks at the claim. A claim that is gone, or is another by now, has no records any more.
-func (r *binding) others(ctx context.Context, m model, own holding) (found others, err error) {
+func (r *binding) others(ctx context.Context, m model, own privateState) (found others, err error) {
 	var diags diag.Diagnostics
 	ref, held, ok := m.reservationOf(ctx, own, &diags)
 	if !ok || !own.Reserved {
@@ -215,10 +215,10 @@ func (r *binding) others(ctx context.Context, m model, own holding) (found other
 	return found, err
 }
 
-// spares tells whether a use of the storage is none of this binding's: it notes another one, it has other credentials, or
+// isIndependent tells whether a use of the storage is none of this binding's: it notes another one, it has other credentials, or
 // its owner has another binding of it. Where nobody keeps a record the latter is not known, but expected of every other
 // owner.
-func (h holding) spares(u guard.Use, id string, others others) bool {
+func (h privateState) isIndependent(u guard.Use, id string, others others) bool {
 	if u.Saved && u.Image().Auth != nil && u.Image().Auth.SecretUUID == id {
 		return false // its next start asks for the secret that it had when it was saved
 	}
@@ -247,7 +247,7 @@ func (o others) isOtherInstance(u guard.Use, own string) bool {
 // refreshReservation looks whether the claim still carries the record. One that vanished is drift: some tools drop
 // annotations that they do not know. So is one of another mode, of an update that was killed, and one that a claim does not
 // have because it was restored: others could take it.
-func (r *binding) refreshReservation(ctx context.Context, state *model, own holding, diags *diag.Diagnostics) {
+func (r *binding) refreshReservation(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) {
 	ref, held, ok := state.reservationOf(ctx, own, diags)
 	if !ok || !own.Reserved {
 		return

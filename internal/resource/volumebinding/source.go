@@ -127,7 +127,7 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 
 // await resolves the source for an apply, and notes in own which claim it was. It waits for a claim to be bound;
 // everything else is an error.
-func (r *binding) await(ctx context.Context, m model, secret types.String, own *holding, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
+func (r *binding) await(ctx context.Context, m model, secret types.String, own *privateState, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
 	var err error
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {
@@ -145,7 +145,7 @@ func (r *binding) await(ctx context.Context, m model, secret types.String, own *
 	return found, err == nil && !diags.HasError()
 }
 
-func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *holding, diags *diag.Diagnostics) (source.Resolved, error) {
+func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *privateState, diags *diag.Diagnostics) (source.Resolved, error) {
 	client, err := r.backend.Cluster()
 	if err != nil {
 		return source.Resolved{}, err
@@ -159,7 +159,7 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *ho
 
 // refreshVolume looks what became of the source. The last volume is kept, with a warning, unless there is a better one;
 // only a cluster that does not answer is an error. A direct source has nothing to look at.
-func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding, diags *diag.Diagnostics) bool {
+func (r *binding) refreshVolume(ctx context.Context, state *model, own *privateState, diags *diag.Diagnostics) bool {
 	c := state.claim(ctx, diags)
 	if c == nil {
 		return r.refreshSecretRef(ctx, *state, own, diags)
@@ -194,7 +194,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *holding,
 }
 
 // refreshSecretRef looks whether the Kubernetes secret of a direct source has changed.
-func (r *binding) refreshSecretRef(ctx context.Context, state model, own *holding, diags *diag.Diagnostics) bool {
+func (r *binding) refreshSecretRef(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) bool {
 	name, d := state.direct(ctx, diags)
 	if d == nil {
 		return !diags.HasError()

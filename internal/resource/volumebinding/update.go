@@ -55,7 +55,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 type change struct {
 	*binding
 	plan, state model
-	own         holding
+	own         privateState
 	diags       *diag.Diagnostics
 
 	// found is what the source led to, and actual the volume as the binding is to hold it.
@@ -64,7 +64,7 @@ type change struct {
 	// hosts are those that the binding is to have, before those that it may have something on.
 	hosts, before []string
 	// put is what hosts were given.
-	put deposit
+	put secretResult
 	// reserved tells that the new mode is on record.
 	reserved bool
 }
@@ -126,7 +126,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 // lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
 // reservation.
 func (c *change) lose(ctx context.Context) error {
-	if _, err := c.letGo(ctx, c.state, c.own, leftHosts(c.before, c.hosts), guard.Hosts{}, c.diags); err != nil {
+	if _, err := c.detach(ctx, c.state, c.own, leftHosts(c.before, c.hosts), guard.Hosts{}, c.diags); err != nil {
 		return err
 	}
 	c.forget(ctx, c.state, leftHosts(c.before, c.hosts), c.diags)
@@ -145,9 +145,9 @@ func (c *change) lose(ctx context.Context) error {
 	return err
 }
 
-// takeBack undoes gain: credentials on hosts that the binding did not have before, and the mode on record.
+// remove undoes gain: credentials on hosts that the binding did not have before, and the mode on record.
 func (c *change) takeBack(ctx context.Context) error {
-	err := c.put.takeBack(ctx, c.before)
+	err := c.put.remove(ctx, c.before)
 	if err != nil {
 		err = fmt.Errorf("left behind: %w", err)
 	}

@@ -38,7 +38,7 @@ func Preview(ctx context.Context, r PreviewReader, ref Ref, options Options) (Pr
 	if err != nil {
 		return Previewed{}, err
 	}
-	found, err := foresee(ctx, r, claim, options)
+	found, err := preview(ctx, r, claim, options)
 	if isAnswer(err) {
 		return Previewed{Claim: claim, Wrong: err}, nil
 	}
@@ -52,7 +52,7 @@ func Preview(ctx context.Context, r PreviewReader, ref Ref, options Options) (Pr
 	return p, nil
 }
 
-func foresee(ctx context.Context, r PreviewReader, claim *corev1.PersistentVolumeClaim, options Options) (location, error) {
+func preview(ctx context.Context, r PreviewReader, claim *corev1.PersistentVolumeClaim, options Options) (location, error) {
 	if err := checkStays(claim); err != nil {
 		return location{}, err
 	}

@@ -25,17 +25,17 @@ var _ = []Source{ISCSI{}, RBD{}, NBD{}, Gluster{}, NFS{}, HTTP{}, File{}, Block{
 // SecretRef names a Kubernetes secret.
 type SecretRef = source.SecretRef
 
-// wrongs collects what is wrong, one source.Error for each attribute.
-type wrongs struct{ all []error }
+// fieldErrors collects what is wrong, one source.Error for each attribute.
+type fieldErrors struct{ all []error }
 
-func (w *wrongs) blame(attribute string, err error) {
+func (w *fieldErrors) add(attribute string, err error) {
 	if err != nil {
 		w.all = append(w.all, &source.Error{Attribute: attribute, Err: err})
 	}
 }
 
 // err is nil when nothing is wrong.
-func (w *wrongs) err() error { return errors.Join(w.all...) }
+func (w *fieldErrors) err() error { return errors.Join(w.all...) }
 
 func checkSecretRef(ref SecretRef) error {
 	if ref.Namespace == "" || ref.Name == "" {

@@ -27,25 +27,25 @@ func (g Gluster) Validate() error {
 
 // Storage is the image, without capacity.
 func (g Gluster) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	servers := g.servers(&w)
-	w.blame("volume", source.CheckName(g.Volume))
+	w.add("volume", source.CheckName(g.Volume))
 	path, err := source.FilePath("/" + g.Path)
-	w.blame("path", err)
+	w.add("path", err)
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}
 	return source.GlusterVolume(servers, g.Volume, path, nil), nil
 }
 
-func (g Gluster) servers(w *wrongs) (servers []volume.Server) {
+func (g Gluster) servers(w *fieldErrors) (servers []volume.Server) {
 	if len(g.Servers) == 0 {
-		w.blame("servers", errors.New("has no server in it"))
+		w.add("servers", errors.New("has no server in it"))
 	}
 	var seen []string
 	for _, s := range g.Servers {
 		server, err := source.ParseServer(s, "gluster")
-		w.blame("servers", err)
+		w.add("servers", err)
 		if err == nil && !slices.Contains(seen, s) {
 			servers, seen = append(servers, server), append(seen, s)
 		}

@@ -28,11 +28,11 @@ func (h HTTP) Validate() error {
 
 // Storage is the image, without capacity.
 func (h HTTP) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	u, err := parseURL(h.URL)
-	w.blame("url", err)
+	w.add("url", err)
 	if err == nil && h.Insecure && u.Scheme != "https" {
-		w.blame("insecure", errors.New("is for https: an http server proves nothing that could be doubted"))
+		w.add("insecure", errors.New("is for https: an http server proves nothing that could be doubted"))
 	}
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err

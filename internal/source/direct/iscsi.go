@@ -36,16 +36,16 @@ func (i ISCSI) Validate() error {
 
 // Storage is the logical unit, without capacity and without credentials.
 func (i ISCSI) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	portal, err := source.ParsePortal(i.Portal)
-	w.blame("portal", err)
+	w.add("portal", err)
 	iqn, err := source.ISCSIName(i.IQN)
-	w.blame("iqn", err)
-	w.blame("lun", source.CheckLUN(i.LUN))
+	w.add("iqn", err)
+	w.add("lun", source.CheckLUN(i.LUN))
 	initiator := ""
 	if i.Initiator != "" {
 		initiator, err = source.ISCSIName(i.Initiator)
-		w.blame("initiator", err)
+		w.add("initiator", err)
 	}
 	i.validateCredentials(&w)
 	if err := w.err(); err != nil {
@@ -54,22 +54,22 @@ func (i ISCSI) Storage() (volume.Volume, error) {
 	return source.ISCSIVolume(portal, iqn, i.LUN, initiator, nil), nil
 }
 
-func (i ISCSI) validateCredentials(w *wrongs) {
+func (i ISCSI) validateCredentials(w *fieldErrors) {
 	hasPassword := len(i.Password) > 0 || i.PasswordUnknown
 	switch {
 	case i.SecretRef != nil && i.Username != "":
-		w.blame("username", errors.New("conflicts with secret_ref, which names the user, too: use one of them"))
+		w.add("username", errors.New("conflicts with secret_ref, which names the user, too: use one of them"))
 	case i.SecretRef != nil && hasPassword:
-		w.blame("password_wo", errors.New("conflicts with secret_ref, which holds the password, too: use one of them"))
+		w.add("password_wo", errors.New("conflicts with secret_ref, which holds the password, too: use one of them"))
 	case i.SecretRef != nil:
-		w.blame("secret_ref", checkSecretRef(*i.SecretRef))
+		w.add("secret_ref", checkSecretRef(*i.SecretRef))
 	case i.Username != "":
-		w.blame("username", source.CheckUser(i.Username))
+		w.add("username", source.CheckUser(i.Username))
 		if !hasPassword {
-			w.blame("password_wo", fmt.Errorf("is missing or empty, but the CHAP user %q needs a password", i.Username))
+			w.add("password_wo", fmt.Errorf("is missing or empty, but the CHAP user %q needs a password", i.Username))
 		}
 	case hasPassword:
-		w.blame("username", errors.New("is missing, but password_wo is the password of a CHAP user"))
+		w.add("username", errors.New("is missing, but password_wo is the password of a CHAP user"))
 	}
 }
 

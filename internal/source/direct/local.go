@@ -26,11 +26,11 @@ func (f File) Validate() error {
 
 // Storage is the file, without capacity.
 func (f File) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	path, err := source.FilePath(f.Path)
-	w.blame("path", err)
+	w.add("path", err)
 	if f.Format != "" && f.Format != "raw" && f.Format != "qcow2" {
-		w.blame("format", fmt.Errorf("is %q, but only raw and qcow2 images can be opened", f.Format))
+		w.add("format", fmt.Errorf("is %q, but only raw and qcow2 images can be opened", f.Format))
 	}
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
@@ -59,9 +59,9 @@ func (b Block) Validate() error {
 
 // Storage is the device, without capacity.
 func (b Block) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	path, err := source.FilePath(b.Path)
-	w.blame("path", err)
+	w.add("path", err)
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}

@@ -29,9 +29,9 @@ func (n NBD) Validate() error {
 
 // Storage is the export, without capacity.
 func (n NBD) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	server := n.server(&w)
-	w.blame("export", source.CheckExport(n.Export))
+	w.add("export", source.CheckExport(n.Export))
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}
@@ -40,21 +40,21 @@ func (n NBD) Storage() (volume.Volume, error) {
 	}}}, nil
 }
 
-func (n NBD) server(w *wrongs) volume.Server {
+func (n NBD) server(w *fieldErrors) volume.Server {
 	switch {
 	case n.Server == "" && n.Socket == "":
-		w.blame("server", errors.New("is missing: name the server as host or host:port, or else its socket"))
+		w.add("server", errors.New("is missing: name the server as host or host:port, or else its socket"))
 	case n.Server != "" && n.Socket != "":
-		w.blame("socket", errors.New("conflicts with server: a server is reached by one of them"))
+		w.add("socket", errors.New("conflicts with server: a server is reached by one of them"))
 	case n.Server != "":
 		server, err := source.ParseServer(n.Server, "nbd")
-		w.blame("server", err)
+		w.add("server", err)
 		return server
 	case n.TLS:
-		w.blame("tls", errors.New("is for a server on the network: what goes over a socket does not leave the host"))
+		w.add("tls", errors.New("is for a server on the network: what goes over a socket does not leave the host"))
 	default:
 		path, err := source.FilePath(n.Socket)
-		w.blame("socket", err)
+		w.add("socket", err)
 		return volume.Server{Transport: "unix", Socket: path}
 	}
 	return volume.Server{}

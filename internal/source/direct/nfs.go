@@ -28,13 +28,13 @@ func (n NFS) Validate() error {
 
 // Storage is the image, without capacity.
 func (n NFS) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	host, err := source.ParseHost(n.Server)
-	w.blame("server", err)
+	w.add("server", err)
 	path, err := source.FilePath(n.Path)
-	w.blame("path", err)
-	w.blame("uid", checkID(n.UID))
-	w.blame("gid", checkID(n.GID))
+	w.add("path", err)
+	w.add("uid", checkID(n.UID))
+	w.add("gid", checkID(n.GID))
 	if err := w.err(); err != nil {
 		return volume.Volume{}, err
 	}

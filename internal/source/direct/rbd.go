@@ -45,11 +45,11 @@ func (r RBD) image() source.RBDImage {
 
 // Storage is the image, without capacity and without credentials.
 func (r RBD) Storage() (volume.Volume, error) {
-	var w wrongs
+	var w fieldErrors
 	monitors, err := source.ParseMonitors(r.Monitors)
-	w.blame("monitors", err)
+	w.add("monitors", err)
 	for _, wrong := range r.image().Check() {
-		w.blame(wrong.Attribute, wrong.Err)
+		w.add(wrong.Attribute, wrong.Err)
 	}
 	r.validateCredentials(&w)
 	if err := w.err(); err != nil {
@@ -58,23 +58,23 @@ func (r RBD) Storage() (volume.Volume, error) {
 	return source.RBDVolume(monitors, r.image(), nil), nil
 }
 
-func (r RBD) validateCredentials(w *wrongs) {
+func (r RBD) validateCredentials(w *fieldErrors) {
 	hasKey := len(r.Key) > 0 || r.KeyUnknown
 	if r.Username != "" {
-		w.blame("username", source.CheckCephUser(r.Username))
+		w.add("username", source.CheckCephUser(r.Username))
 	}
 	switch {
 	case r.SecretRef != nil && hasKey:
-		w.blame("key_wo", errors.New("conflicts with secret_ref, which holds the key, too: use one of them"))
+		w.add("key_wo", errors.New("conflicts with secret_ref, which holds the key, too: use one of them"))
 	case r.SecretRef != nil:
-		w.blame("secret_ref", checkSecretRef(*r.SecretRef))
+		w.add("secret_ref", checkSecretRef(*r.SecretRef))
 	case r.Username != "" && !hasKey:
-		w.blame("key_wo", fmt.Errorf("is missing or empty, but the Ceph user %q needs a key", r.Username))
+		w.add("key_wo", fmt.Errorf("is missing or empty, but the Ceph user %q needs a key", r.Username))
 	case r.Username == "" && hasKey:
-		w.blame("username", errors.New("is missing, but key_wo is the key of a Ceph user, such as admin"))
+		w.add("username", errors.New("is missing, but key_wo is the key of a Ceph user, such as admin"))
 	case len(r.Key) > 0:
 		_, err := source.CephCredentials(r.Username, r.Key, "")
-		w.blame("key_wo", err)
+		w.add("key_wo", err)
 	}
 }
 

@@ -28,9 +28,9 @@ type kind[T any] struct {
 	list func(ctx context.Context, namespace string) (map[string]T, error)
 }
 
-// shelf keeps what was read lately of one kind and namespace. Those who ask for the same at the same time share one
+// listCache keeps what was read lately of one kind and namespace. Those who ask for the same at the same time share one
 // request. Errors are not kept, but for the one of a list that is forbidden: it stays so.
-type shelf[T any] struct {
+type listCache[T any] struct {
 	client    *Client
 	kind      kind[T]
 	namespace string
@@ -38,28 +38,28 @@ type shelf[T any] struct {
 	flights singleflight.Group
 
 	mu        sync.Mutex
-	ones      map[string]kept[T]
-	all       kept[map[string]T]
+	ones      map[string]entry[T]
+	all       entry[map[string]T]
 	gets      int
 	forbidden error
 }
 
-func newShelf[T any](c *Client, k kind[T], namespace string) *shelf[T] {
-	return &shelf[T]{client: c, kind: k, namespace: namespace, ones: map[string]kept[T]{}}
+func newListCache[T any](c *Client, k kind[T], namespace string) *listCache[T] {
+	return &listCache[T]{client: c, kind: k, namespace: namespace, ones: map[string]entry[T]{}}
 }
 
-// kept is an answer, and how long it holds.
-type kept[T any] struct {
+// entry is an answer, and how long it holds.
+type entry[T any] struct {
 	value T
 	until time.Time
 }
 
-func keep[T any](value T) kept[T] { return kept[T]{value, time.Now().Add(keepTime)} }
+func keep[T any](value T) entry[T] { return entry[T]{value, time.Now().Add(keepTime)} }
 
-func (k kept[T]) isFresh() bool { return time.Now().Before(k.until) }
+func (k entry[T]) isFresh() bool { return time.Now().Before(k.until) }
 
 // read gives what is kept of an object; otherwise it gets the object, or lists all.
-func (s *shelf[T]) read(ctx context.Context, name string) (T, error) {
+func (s *listCache[T]) read(ctx context.Context, name string) (T, error) {
 	object, err := s.ask(ctx, name)
 	if err != nil && ctx.Err() != nil {
 		err = s.failed(name, context.Cause(ctx))
@@ -67,7 +67,7 @@ func (s *shelf[T]) read(ctx context.Context, name string) (T, error) {
 	return object, err
 }
 
-func (s *shelf[T]) ask(ctx context.Context, name string) (T, error) {
+func (s *listCache[T]) ask(ctx context.Context, name string) (T, error) {
 	one, lists := s.look(name)
 	if one.isFresh() {
 		return one.value, nil
@@ -86,7 +86,7 @@ func (s *shelf[T]) ask(ctx context.Context, name string) (T, error) {
 }
 
 // look gives what was got of an object, and tells whether the list is to be looked at instead; if not, one more is got.
-func (s *shelf[T]) look(name string) (one kept[T], lists bool) {
+func (s *listCache[T]) look(name string) (one entry[T], lists bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one = s.ones[name]
@@ -97,7 +97,7 @@ func (s *shelf[T]) look(name string) (one kept[T], lists bool) {
 	return one, lists
 }
 
-func (s *shelf[T]) fetchOne(ctx context.Context, name string) (T, error) {
+func (s *listCache[T]) fetchOne(ctx context.Context, name string) (T, error) {
 	object, err := s.kind.get(ctx, s.namespace, name)
 	if err == nil {
 		s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *shelf[T]) fetchOne(ctx context.Context, name string) (T, error) {
 }
 
 // fetchAll gives the list that is kept, or lists anew.
-func (s *shelf[T]) fetchAll(ctx context.Context) (map[string]T, error) {
+func (s *listCache[T]) fetchAll(ctx context.Context) (map[string]T, error) {
 	s.mu.Lock()
 	all, forbidden := s.all, s.forbidden
 	s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *shelf[T]) fetchAll(ctx context.Context) (map[string]T, error) {
 	return objects, err
 }
 
-func (s *shelf[T]) failed(name string, err error) error {
+func (s *listCache[T]) failed(name string, err error) error {
 	what := s.kind.name + " " + name
 	if s.namespace != "" {
 		what = s.kind.name + " " + s.namespace + "/" + name
@@ -135,7 +135,7 @@ func (s *shelf[T]) failed(name string, err error) error {
 	return s.client.reading(what, err)
 }
 
-func (s *shelf[T]) pick(all map[string]T, name string) (T, error) {
+func (s *listCache[T]) pick(all map[string]T, name string) (T, error) {
 	object, ok := all[name]
 	if !ok && s.kind.resource != "" {
 		return object, s.failed(name, apierrors.NewNotFound(corev1.Resource(s.kind.resource), name))

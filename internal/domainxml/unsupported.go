@@ -20,9 +20,9 @@ var modelled = []string{
 // once are the devices of which a Machine has one at most.
 var once = []string{"serial", "console", "tpm", "graphics", "video", "watchdog", "rng"}
 
-// Unmodelled names the elements of a domain that a Machine, or libvirtxml, has no words for, sorted. They stay as they are when a Machine is
+// Unsupported names the elements of a domain that a Machine, or libvirtxml, has no words for, sorted. They stay as they are when a Machine is
 // applied to the domain; whether they change is not seen.
-func Unmodelled(text string) ([]string, error) {
+func Unsupported(text string) ([]string, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
 		return nil, err

@@ -15,12 +15,12 @@ import (
 // ErrInUse is the error of an image that may not go, because a machine needs it.
 var ErrInUse = errors.New("it is in use")
 
-// LetGo has the machines of some owners (the present one, and the one that what goes was made under) let go of an image
-// that is about to go: Terraform destroys what a machine no longer names before it updates the machine. A device that can
-// be unplugged is unplugged from the running guest, and taken out of the stored definition; a drive stays, empty.
-// When one can't go, nothing is touched at all, on any of the hosts, and the error, which is ErrInUse, names the domain and
-// says what to do. Uses that judge spares are left as they are: they do not depend on what goes. Its error refuses, too. nil spares none.
-func LetGo(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, judge func(Use) (spares bool, err error)) error {
+// Detach removes the devices of an image that is about to be deleted from the machines of some owners (the present one, and the one that it
+// was made under), because Terraform destroys what a machine no longer names before it updates the machine. A device that can be unplugged
+// is unplugged from the running guest, and removed from the stored definition; a drive stays, empty. If one can't be removed, nothing is
+// changed on any host, and the error, which is ErrInUse, names the domain and the remedy. Uses that judge spares are left alone, because they
+// do not depend on the image; its error refuses, too. nil spares none.
+func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, judge func(Use) (spares bool, err error)) error {
 	var all []Use
 	var refused []error
 	for key, h := range hosts {
@@ -146,7 +146,7 @@ func (u Use) end(ctx context.Context, h Host) error {
 // withWayOut says how to go on without a guest that does not acknowledge: not in one apply, since Terraform destroys what a
 // machine no longer names before it updates the machine.
 func withWayOut(err error) error {
-	if !errors.Is(err, host.ErrHeld) {
+	if !errors.Is(err, host.ErrDetachRefused) {
 		return err
 	}
 	return fmt.Errorf("%w\n\nApply again when its guest runs and does not use the disk: it is asked again. To do without the guest, leave this "+

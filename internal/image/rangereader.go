@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// resuming reads what an address has, and asks again for the rest when a connection breaks off.
-type resuming struct {
+// rangeReader reads what an address has, and asks again for the rest when a connection breaks off.
+type rangeReader struct {
 	ctx     context.Context
 	client  *http.Client
 	address string
@@ -36,7 +36,7 @@ type resuming struct {
 }
 
 // open asks for the content, from its start.
-func (r *resuming) open() (*resuming, error) {
+func (r *rangeReader) open() (*rangeReader, error) {
 	r.size = -1
 	if err := r.connect(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (r *resuming) open() (*resuming, error) {
 }
 
 // Read passes on what comes, and hides that a connection broke off as long as there is progress.
-func (r *resuming) Read(p []byte) (int, error) {
+func (r *rangeReader) Read(p []byte) (int, error) {
 	for {
 		n, err := r.read(p)
 		if n > 0 {
@@ -55,7 +55,7 @@ func (r *resuming) Read(p []byte) (int, error) {
 		if err == nil {
 			continue
 		}
-		var broken interruption
+		var broken retryableError
 		if !errors.As(err, &broken) {
 			return 0, err
 		}
@@ -72,12 +72,12 @@ func (r *resuming) Read(p []byte) (int, error) {
 	}
 }
 
-// interruption is an error that may be none the next time.
-type interruption struct{ err error }
+// retryableError is an error that may be none the next time.
+type retryableError struct{ err error }
 
-func (i interruption) Error() string { return i.err.Error() }
+func (i retryableError) Error() string { return i.err.Error() }
 
-func (r *resuming) read(p []byte) (int, error) {
+func (r *rangeReader) read(p []byte) (int, error) {
 	if r.body == nil {
 		if err := r.connect(); err != nil {
 			return 0, notTheEnd(err)
@@ -93,15 +93,15 @@ func (r *resuming) read(p []byte) (int, error) {
 	case n > 0 || err == nil:
 		return n, nil // an error comes again
 	case !errors.Is(err, io.EOF):
-		return 0, interruption{err}
+		return 0, retryableError{err}
 	case r.size >= 0 && r.offset < r.size:
-		return 0, interruption{io.ErrUnexpectedEOF}
+		return 0, retryableError{io.ErrUnexpectedEOF}
 	}
 	return 0, io.EOF
 }
 
 // Close ends the connection.
-func (r *resuming) Close() error {
+func (r *rangeReader) Close() error {
 	if r.body == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (r *resuming) Close() error {
 }
 
 // connect asks for what was not read yet. Requests that fail were repeated already, by a patient transport.
-func (r *resuming) connect() error {
+func (r *rangeReader) connect() error {
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, r.address, nil)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (r *resuming) connect() error {
 	return nil
 }
 
-func (r *resuming) take(resp *http.Response, ranged bool) error {
+func (r *rangeReader) take(resp *http.Response, ranged bool) error {
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return r.start(resp)
@@ -145,13 +145,13 @@ func (r *resuming) take(resp *http.Response, ranged bool) error {
 		return r.goOn(resp)
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ranged:
 		r.refusesRanges = true
-		return interruption{errors.New("the server has no such range")}
+		return retryableError{errors.New("the server has no such range")}
 	}
 	return refusal{r.address, resp.StatusCode}
 }
 
 // start takes an answer from the start, of which perhaps something was passed on already.
-func (r *resuming) start(resp *http.Response) error {
+func (r *rangeReader) start(resp *http.Response) error {
 	if r.offset > 0 {
 		if r.size >= 0 && resp.ContentLength >= 0 && resp.ContentLength != r.size {
 			return r.changed()
@@ -168,7 +168,7 @@ func (r *resuming) start(resp *http.Response) error {
 }
 
 // skip reads what was passed on already, which must be the same.
-func (r *resuming) skip() error {
+func (r *rangeReader) skip() error {
 	var again maphash.Hash
 	again.SetSeed(r.seen.Seed())
 	n, err := io.CopyN(&again, r.body, r.offset)
@@ -176,19 +176,19 @@ func (r *resuming) skip() error {
 	case n < r.offset && errors.Is(err, io.EOF):
 		return r.changed()
 	case err != nil:
-		return interruption{err}
+		return retryableError{err}
 	case again.Sum64() != r.seen.Sum64():
 		return r.changed()
 	}
 	return nil
 }
 
-func (r *resuming) changed() error {
+func (r *rangeReader) changed() error {
 	return fmt.Errorf("%w: it changed while it was read. Try again when whatever writes it is done", ErrUntrusted)
 }
 
 // goOn takes an answer with the rest.
-func (r *resuming) goOn(resp *http.Response) error {
+func (r *rangeReader) goOn(resp *http.Response) error {
 	var first, last, total int64
 	text := resp.Header.Get("Content-Range")
 	n, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &total)
@@ -215,7 +215,7 @@ func versionOf(h http.Header) string {
 }
 
 // explain takes the address out of an error: redirects lead to signed ones.
-func (r *resuming) explain(err error) error {
+func (r *rangeReader) explain(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Collect deletes the shared image of that name when nothing is over it any more, or what a creation of it has left that was
+// CollectGarbage deletes the shared image of that name when nothing is over it any more, or what a creation of it has left that was
 // interrupted. There are no counters, which would be wrong after the first crash: the truth is in the heads of all volumes and
 // in all domains.
-func (m *Maker) Collect(ctx context.Context, key string, h Host, pool, name string) error {
+func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool, name string) error {
 	// Uses by other paths are checked before the lock, because looking at files takes time and domains of others do not take part in the lock.
 	v, err := h.Volume(ctx, pool, name)
 	if err == nil {
@@ -25,7 +25,7 @@ func (m *Maker) Collect(ctx context.Context, key string, h Host, pool, name stri
 			return err
 		}
 	}
-	if found(err) == nil {
+	if ignoreNotFound(err) == nil {
 		err = m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) })
 	}
 	if err != nil {
@@ -34,16 +34,16 @@ func (m *Maker) Collect(ctx context.Context, key string, h Host, pool, name stri
 	return nil
 }
 
-func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name string) error {
+func (m *Creator) collect(ctx context.Context, key string, h Host, pool, name string) error {
 	left, err := open(ctx, h, pool, name)
 	if err == nil {
-		return left.discardDead(ctx)
+		return left.removeAbandoned(ctx)
 	}
 	if !errors.Is(err, host.ErrNotFound) {
 		return err
 	}
 	if _, err := h.Volume(ctx, pool, name); err != nil {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	above, err := overlays(ctx, h, baseName(name))
 	if err != nil || len(above) > 0 {
@@ -58,15 +58,15 @@ func (m *Maker) collect(ctx context.Context, key string, h Host, pool, name stri
 	if err := forgetBase(ctx, h, pool, name); err != nil {
 		return err
 	}
-	return found(h.DeleteVolume(ctx, pool, name))
+	return ignoreNotFound(h.DeleteVolume(ctx, pool, name))
 }
 
-// discardDead removes what a maker of a base has left, unless it is active: then it is alive, or whoever wants the image next
+// removeAbandoned removes what a maker of a base has left, unless it is active: then it is alive, or whoever wants the image next
 // finds out that it is not.
-func (j *journal) discardDead(ctx context.Context) error {
+func (j *journal) removeAbandoned(ctx context.Context) error {
 	state, err := j.host.State(ctx, j.UUID)
 	if err != nil || state.Active {
-		return found(err)
+		return ignoreNotFound(err)
 	}
 	return j.discard(ctx)
 }

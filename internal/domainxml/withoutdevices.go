@@ -17,7 +17,7 @@ func WithoutDevices(stored string, disks, macs []string) (string, error) {
 	m.Disks, m.Interfaces = maps.Clone(m.Disks), maps.Clone(m.Interfaces)
 	for _, key := range disks {
 		if d, has := m.Disks[key]; has && IsDrive(d.Device) {
-			d.Volume, d.Entering = volume.Volume{}, false
+			d.Volume, d.Tentative = volume.Volume{}, false
 			m.Disks[key] = d
 			continue
 		}

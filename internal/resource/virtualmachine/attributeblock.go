@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// group is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
-type group struct {
+// attributeBlock is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
+type attributeBlock struct {
 	attributes func() map[string]schema.Attribute
 	// intent adds what a wholly known plan asks for.
 	intent func(context.Context, model, *domainxml.Machine, *diag.Diagnostics)
@@ -23,7 +23,7 @@ type group struct {
 	able func(host.DomainCapabilities, domainxml.Machine, *diag.Diagnostics)
 }
 
-var groups = []group{
+var groups = []attributeBlock{
 	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup,
 	pendingGroup, endpointsGroup,

@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// byHand is the command that removes records from a claim. Where these are all of them it removes the finalizer, too; that
+// releaseCommand is the command that removes records from a claim. Where these are all of them it removes the finalizer, too; that
 // needs the version of the claim, so that it does no harm to a record or finalizer that came later. Other commands don't
 // name it: of several, each must work after the others.
-func byHand(claim *corev1.PersistentVolumeClaim, gone ...Record) string {
+func releaseCommand(claim *corev1.PersistentVolumeClaim, gone ...Record) string {
 	p := newPatch(claim)
 	for _, r := range gone {
 		p.remove(r.ID)

@@ -22,8 +22,8 @@ type Config struct {
 	Storage map[string]string
 }
 
-// Fleet is the hosts of one configuration, by key.
-type Fleet struct {
+// Registry is the hosts of one configuration, by key.
+type Registry struct {
 	hosts   map[string]*Host
 	nodes   map[string]string
 	storage map[string]map[string]string
@@ -35,9 +35,9 @@ type Fleet struct {
 // identity tells one libvirtd from another.
 type identity struct{ uuid, name, uri string }
 
-// NewFleet dials nothing. Every URI must be one that ValidateURI accepts; another one fails when it is dialled.
-func NewFleet(configs map[string]Config) *Fleet {
-	f := &Fleet{hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{}, met: map[identity]string{}}
+// NewRegistry dials nothing. Every URI must be one that ValidateURI accepts; another one fails when it is dialled.
+func NewRegistry(configs map[string]Config) *Registry {
+	f := &Registry{hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{}, met: map[identity]string{}}
 	for key, c := range configs {
 		uri, err := url.Parse(c.URI)
 		if err != nil {
@@ -53,7 +53,7 @@ func NewFleet(configs map[string]Config) *Fleet {
 }
 
 // Host is the host of that key; another key is an error that lists those there are.
-func (f *Fleet) Host(key string) (*Host, error) {
+func (f *Registry) Host(key string) (*Host, error) {
 	if h, ok := f.hosts[key]; ok {
 		return h, nil
 	}
@@ -61,16 +61,16 @@ func (f *Fleet) Host(key string) (*Host, error) {
 }
 
 // Keys are the hosts' keys, sorted.
-func (f *Fleet) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
+func (f *Registry) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
 
 // Node is the Kubernetes node that a host stands for.
-func (f *Fleet) Node(key string) string { return f.nodes[key] }
+func (f *Registry) Node(key string) string { return f.nodes[key] }
 
 // Storage is the storage pools of a host by usage type.
-func (f *Fleet) Storage(key string) map[string]string { return f.storage[key] }
+func (f *Registry) Storage(key string) map[string]string { return f.storage[key] }
 
 // Close ends all connections.
-func (f *Fleet) Close() {
+func (f *Registry) Close() {
 	for _, h := range f.hosts {
 		h.close()
 	}
@@ -78,7 +78,7 @@ func (f *Fleet) Close() {
 
 // meet refuses a second key for a libvirtd that is known by another one: the same machine under two names would be
 // taken for two.
-func (f *Fleet) meet(key string, uri *url.URL, l *libvirt.Libvirt) error {
+func (f *Registry) meet(key string, uri *url.URL, l *libvirt.Libvirt) error {
 	id, err := identify(uri, l)
 	if err != nil {
 		return err

@@ -39,13 +39,13 @@ func pauseAfter(failures int) time.Duration {
 	return d - d/10 + rand.N(d/5) //nolint:gosec // nobody gains by guessing it
 }
 
-// patient asks again where a server can't be reached, or can't answer now. What it answers at last is passed on.
-type patient struct{ inner http.RoundTripper }
+// retryTransport asks again where a server can't be reached, or can't answer now. What it answers at last is passed on.
+type retryTransport struct{ inner http.RoundTripper }
 
-func (p patient) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for failures := 1; ; failures++ {
 		resp, err := p.inner.RoundTrip(req)
-		if failures == maxFailures || !mayPass(req.Context(), resp, err) {
+		if failures == maxFailures || !isRetryable(req.Context(), resp, err) {
 			return resp, err
 		}
 		again, ok := repeat(req)
@@ -82,8 +82,8 @@ func repeat(req *http.Request) (*http.Request, bool) {
 	return again, true
 }
 
-// mayPass tells whether another attempt could end otherwise: not if a name is unknown or a certificate wrong.
-func mayPass(ctx context.Context, resp *http.Response, err error) bool {
+// isRetryable tells whether another attempt could end otherwise: not if a name is unknown or a certificate wrong.
+func isRetryable(ctx context.Context, resp *http.Response, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}

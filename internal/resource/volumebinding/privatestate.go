@@ -16,8 +16,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
-// holding is what a binding keeps in its private state: no user needs to see it.
-type holding struct {
+// privateState is what a binding keeps in its private state: no user needs to see it.
+type privateState struct {
 	// Nonce tells this binding's objects from those of another one of the same owner and name.
 	Nonce string `json:"nonce"`
 	// Owner is that of the provider when the binding was made: a changed one concerns new bindings only.
@@ -46,7 +46,7 @@ type holding struct {
 
 // note keeps which claim and PersistentVolume were found. A claim that was made again and got the PersistentVolume that it had leads to the
 // same storage, as far as that is known: see isOtherFile.
-func (h *holding) note(found claim.Info) {
+func (h *privateState) note(found claim.Info) {
 	if h.ClaimUID != "" && h.ClaimUID != found.UID {
 		h.again = h.VolumeUID != "" && h.VolumeUID == found.VolumeUID
 		h.Remade = h.Remade || !h.again
@@ -64,7 +64,7 @@ type privateWriter interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-func loadHolding(ctx context.Context, private privateReader) (h holding, diags diag.Diagnostics) {
+func loadPrivateState(ctx context.Context, private privateReader) (h privateState, diags diag.Diagnostics) {
 	raw, diags := private.GetKey(ctx, holdingKey)
 	if len(raw) == 0 || diags.HasError() {
 		return h, diags
@@ -75,7 +75,7 @@ func loadHolding(ctx context.Context, private privateReader) (h holding, diags d
 	return h, diags
 }
 
-func (h holding) save(ctx context.Context, private privateWriter) diag.Diagnostics {
+func (h privateState) save(ctx context.Context, private privateWriter) diag.Diagnostics {
 	raw, err := json.Marshal(h)
 	if err != nil {
 		return diag.Diagnostics{diag.NewErrorDiagnostic("Unwritable private state", err.Error())}
@@ -84,21 +84,21 @@ func (h holding) save(ctx context.Context, private privateWriter) diag.Diagnosti
 }
 
 // holding is what a binding in state holds.
-func (r *binding) holding(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) holding {
-	own, d := loadHolding(ctx, private)
+func (r *binding) holding(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) privateState {
+	own, d := loadPrivateState(ctx, private)
 	own.inState = true
 	if diags.Append(d...); own.Nonce != "" || diags.HasError() {
 		return own
 	}
-	own, err := r.recall(ctx, state, diags)
+	own, err := r.rebuildPrivateState(ctx, state, diags)
 	own.Everywhere, own.inState = true, true
 	addSourceError(diags, "The binding could not be read", sourcePath, err)
 	return own
 }
 
-// recall finds out again what a binding keeps in its private state: Terraform loses that when the provider is killed in the
+// rebuildPrivateState finds out again what a binding keeps in its private state: Terraform loses that when the provider is killed in the
 // middle of an update. The id stays, and by it the claim's record and the secrets are this binding's.
-func (r *binding) recall(ctx context.Context, state model, diags *diag.Diagnostics) (holding, error) {
+func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *diag.Diagnostics) (privateState, error) {
 	id := state.ID.ValueString()
 	if c := state.claim(ctx, diags); c != nil {
 		if own, ok, err := r.recorded(ctx, c.Ref(), id); ok || err != nil {
@@ -112,17 +112,17 @@ func (r *binding) recall(ctx context.Context, state model, diags *diag.Diagnosti
 		}
 		record, err := secret.Get(ctx, h, id)
 		if err == nil {
-			return holding{Nonce: record.Nonce, Owner: record.Owner}, nil
+			return privateState{Nonce: record.Nonce, Owner: record.Owner}, nil
 		}
 		if !errors.Is(err, host.ErrNotFound) && !errors.Is(err, secret.ErrForeign) {
-			return holding{}, err
+			return privateState{}, err
 		}
 	}
-	return holding{Nonce: uuid.NewString(), Owner: r.backend.Owner}, nil // nobody knows the old one
+	return privateState{Nonce: uuid.NewString(), Owner: r.backend.Owner}, nil // nobody knows the old one
 }
 
 // recorded is what a claim tells of the binding of that id; ok is false when it tells nothing.
-func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own holding, ok bool, err error) {
+func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own privateState, ok bool, err error) {
 	lists, err := r.backend.Lists()
 	if err != nil {
 		return own, false, err
@@ -136,13 +136,13 @@ func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own h
 	}
 	for _, record := range reservation.Look(there) {
 		if record.ID == id && record.Unreadable == nil {
-			return holdingOf(record), true, nil
+			return privateStateOf(record), true, nil
 		}
 	}
 	return own, false, nil
 }
 
-// holdingOf is what the record on a claim tells of its binding, of the last one where there are two.
-func holdingOf(record reservation.Record) holding {
-	return holding{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Remade: record.Remade, Reserved: true}
+// privateStateOf is what the record on a claim tells of its binding, of the last one where there are two.
+func privateStateOf(record reservation.Record) privateState {
+	return privateState{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Remade: record.Remade, Reserved: true}
 }

@@ -33,7 +33,7 @@ func TestUnsupported_NamesElementsWithoutAttribute(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Unmodelled(c.text)
+			got, err := Unsupported(c.text)
 			if err != nil {
 				t.Fatal(err)
 			}

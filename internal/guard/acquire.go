@@ -33,8 +33,8 @@ type Waiter interface {
 	Await(ctx context.Context, uuid string, done func(context.Context) (bool, error)) error
 }
 
-// Entry is a machine that is about to use storage: to be started, or to have a disk plugged in.
-type Entry struct {
+// Request is a machine that is about to use storage: to be started, or to have a disk plugged in.
+type Request struct {
 	// Host is the key of the machine's host; Name and UUID are the domain's.
 	Host, Name, UUID string
 	// Owner is the machine's; empty when none is configured.
@@ -45,7 +45,7 @@ type Entry struct {
 	Hosts func(key string) (Waiter, error)
 }
 
-// Enter returns when the machine may use its images. QEMU stops no second writer on network storage: this is the only
+// Acquire returns when the machine may use its images. QEMU stops no second writer on network storage: this is the only
 // guard. The machine must be published before, which is to say that its stored definition has the images: of two that
 // do so at the same time at least one sees the other. Who runs has the right of way. Of two that are only published the
 // one with the lower UUID stays and waits; the other one gets an error, and withdraws. A machine of the same owner is
@@ -53,7 +53,7 @@ type Entry struct {
 //
 // All hosts of a write-exclusive image have to answer; for the other modes the machine's own has to. The error that names
 // the other machine is ErrInUse.
-func Enter(ctx context.Context, e Entry) error {
+func Acquire(ctx context.Context, e Request) error {
 	patient, cancel := within(ctx, handover)
 	defer cancel()
 	yielding, cancel := within(ctx, yield)
@@ -84,7 +84,7 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 
 // conflict is a use that an entry can't live with.
 type conflict struct {
-	Entry
+	Request
 	image volume.Image
 	use   Use
 	// mode is the other one's.
@@ -92,7 +92,7 @@ type conflict struct {
 }
 
 // look asks all hosts at once.
-func (e Entry) look(ctx context.Context) (found []conflict, err error) {
+func (e Request) look(ctx context.Context) (found []conflict, err error) {
 	wanted, needed := e.plan()
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -120,7 +120,7 @@ func (e Entry) look(ctx context.Context) (found []conflict, err error) {
 }
 
 // plan is which images to look for on which host, and which hosts have to answer.
-func (e Entry) plan() (wanted map[string][]volume.Image, needed map[string]bool) {
+func (e Request) plan() (wanted map[string][]volume.Image, needed map[string]bool) {
 	wanted, needed = map[string][]volume.Image{}, map[string]bool{e.Host: true}
 	for _, i := range e.Images {
 		on := map[string]bool{e.Host: true}
@@ -135,7 +135,7 @@ func (e Entry) plan() (wanted map[string][]volume.Image, needed map[string]bool)
 	return wanted, needed
 }
 
-func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (found []conflict, err error) {
+func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) (found []conflict, err error) {
 	h, err := e.Hosts(key)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (f
 		}
 		for _, u := range uses {
 			if mode, ok := u.against(i.AccessMode); ok && !e.isSelf(u) {
-				found = append(found, conflict{Entry: e, image: i, use: u, mode: mode})
+				found = append(found, conflict{Request: e, image: i, use: u, mode: mode})
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (e Entry) lookAt(ctx context.Context, key string, images []volume.Image) (f
 
 // isSelf tells whether the use is the machine's own. A UUID is its host's only: the same one on another host is what a
 // migration left, or somebody's copy of the definition.
-func (e Entry) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
+func (e Request) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
 
 // against is the access mode under which the domain has the image, and which does not go together with wanted: what its
 // binding says, or else what the device does.

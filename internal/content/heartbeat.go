@@ -14,13 +14,13 @@ import (
 const (
 	// beatTime is how often it counts.
 	beatTime = 5 * time.Second
-	// patience is how long one that does not count is believed to be alive, lastChance how long after that.
-	patience   = 20 * time.Second
-	lastChance = 2 * beatTime
+	// patience is how long one that does not count is believed to be alive, graceTimeout how long after that.
+	patience     = 20 * time.Second
+	graceTimeout = 2 * beatTime
 )
 
-// beat counts until it is stopped, also while what was done is undone.
-func (j *journal) beat(ctx context.Context) (stop func()) {
+// heartbeat counts until it is stopped, also while what was done is undone.
+func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(context.WithoutCancel(ctx))
 	note := j.Note
 	go func() {
@@ -55,13 +55,13 @@ func (j *journal) awaitMaker(ctx context.Context) error {
 			before, wait = now, patience
 			continue
 		}
-		if wait == lastChance {
+		if wait == graceTimeout {
 			break
 		}
 		// libvirtd may have answered nobody for a while, the maker neither.
-		wait = lastChance
+		wait = graceTimeout
 	}
-	return found(err)
+	return ignoreNotFound(err)
 }
 
 // awaitEnd waits so long for the end of the journal's domain; ended is false when it goes on.
@@ -98,7 +98,7 @@ func (j *journal) live(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	rest := j.beat(ctx)
+	rest := j.heartbeat(ctx)
 	return func() {
 		rest()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
