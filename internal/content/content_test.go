@@ -226,7 +226,7 @@ func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 	}
 	before := h.volumes["ssd/web"]
 	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
-	if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "that was interrupted, apply again") || h.volumes["ssd/web"] != before {
+	if !errors.Is(err, content.ErrForeign) || !strings.Contains(err.Error(), "whose state has it") || h.volumes["ssd/web"] != before {
 		t.Errorf("got %v, and the host has %v", err, h.volumes)
 	}
 	mustMake(t, h, clone("web"))

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,16 +71,21 @@ func createIn(ctx context.Context, h Folders, folder, name string, capacity int6
 // their folder, such as a pod that mounts the claim, could put a symbolic link to any file of the host in their place, which
 // libvirt and QEMU follow. One that is opened as qcow2 must be such an image, and name no other file: what was so when the binding was
 // made, on one of its hosts, need not be so now.
-func CheckRegular(ctx context.Context, h Folders, images []volume.Image) error {
+func CheckRegular(ctx context.Context, h Folders, images []volume.Image) (cannotTell error) {
 	for _, i := range images {
 		if i.Type != "file" || i.Binding == "" {
 			continue
 		}
-		if err := checkRegular(ctx, h, i); err != nil {
+		err := checkRegular(ctx, h, i)
+		if errors.Is(err, host.ErrCannotTell) { // of this file, as where root may not read it: the others are looked at
+			cannotTell = cmp.Or(cannotTell, err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return cannotTell
 }
 
 // Recheck is CheckRegular for what was bound already: where the host can't tell, the binding has warned.
@@ -107,8 +113,8 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 		err = fmt.Errorf("it is a %s image", is.Format)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is opened as %s, and what it begins with must not be: %w. Something other than the guest has changed it: "+
-			"look there with qemu-img info, on a copy", i.Name, i.Format, err)
+		return fmt.Errorf("%s is opened as %s, but its header must not be: %w. Either its format is another one, or something other than the "+
+			"guest has changed it: look at a copy with qemu-img info", i.Name, i.Format, err)
 	}
 	return nil
 }

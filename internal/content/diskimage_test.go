@@ -112,6 +112,31 @@ func TestCheckRegular_ProbesQCOW2(t *testing.T) {
 	}
 }
 
+// A file that the host may not look at, as on NFS with root_squash, says nothing of the others.
+func TestCheckRegular_AllFiles(t *testing.T) {
+	hidden := volume.Image{Type: "file", Name: "/hidden/disk.img", Format: "raw", Binding: "a"}
+	link := volume.Image{Type: "file", Name: "/mnt/disk.img", Format: "raw", Binding: "b"}
+	h := &partlyHidden{folders{is: host.ErrNotRegular}}
+	for _, images := range [][]volume.Image{{hidden, link}, {link, hidden}} {
+		if err := content.Recheck(t.Context(), h, images); !errors.Is(err, host.ErrNotRegular) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := content.CheckRegular(t.Context(), &partlyHidden{}, []volume.Image{hidden, link}); !errors.Is(err, host.ErrCannotTell) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// partlyHidden is a host that may not look at some files.
+type partlyHidden struct{ folders }
+
+func (h *partlyHidden) RegularFile(ctx context.Context, path string, head int) ([]byte, error) {
+	if strings.HasPrefix(path, "/hidden/") {
+		return nil, host.ErrCannotTell
+	}
+	return h.folders.RegularFile(ctx, path, head)
+}
+
 // qemuImage makes a qcow2 image and gives its path.
 func qemuImage(t *testing.T, options ...string) string {
 	t.Helper()

@@ -61,7 +61,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		case err != nil:
 			return Created{}, false, err
 		case now.Note.Phase == domainxml.Done:
-			return Created{}, false, now.foreign(finishedMeanwhile)
+			return Created{}, false, now.foreign("has just been finished by another apply, whose state has it, as after the copy of a configuration's folder")
 		case now.UUID == left.UUID:
 			return Created{}, false, m.clear(ctx, key, left, s)
 		default:
@@ -69,7 +69,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		}
 	}
 	if s.Prefix != "" {
-		return Created{}, false, left.foreign(finishedMeanwhile)
+		return Created{}, false, left.foreign("has just been finished by another apply, whose state has it")
 	}
 	v, err := left.host.Volume(ctx, s.Pool, s.Name)
 	switch {
@@ -91,9 +91,6 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 	}
 	return Created{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
 }
-
-// finishedMeanwhile is said of a volume that came into being while this apply wanted it: another state has it, as after the copy of a folder.
-const finishedMeanwhile = "has just been finished by another apply. If that was one of yours that was interrupted, apply again"
 
 // clear removes what a dead maker has left, and the shared image that was for it alone, if that is another one now.
 func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) error {

@@ -50,7 +50,7 @@ func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owne
 	isMedium := func(u Use) bool { return u.Device.Drive }
 	media := slices.DeleteFunc(slices.Clone(all), func(u Use) bool { return !isMedium(u) })
 	for _, u := range slices.Concat(media, slices.DeleteFunc(all, isMedium)) {
-		if err := u.end(ctx, hosts[u.Host]); err != nil && !errors.Is(err, host.ErrNotFound) { // the domain may be removed at the same time
+		if err := u.end(ctx, hosts[u.Host]); err != nil {
 			return err
 		}
 	}

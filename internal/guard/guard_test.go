@@ -3,7 +3,6 @@ package guard_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -205,28 +204,6 @@ func TestDetach_UnresponsiveGuest(t *testing.T) {
 	if !errors.Is(err, host.ErrDetachRefused) || len(h.done) != 0 || !strings.Contains(err.Error(), "allow_restart = true") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
-}
-
-// A machine that is destroyed in the same apply may be gone before its device is.
-func TestLetGo_DomainRemovedMeanwhile(t *testing.T) {
-	data, iso := image("/ssd/data", "g"), image("/ssd/iso", "i")
-	h := &removedHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, iso)}}}
-	for _, i := range []volume.Image{data, iso} {
-		if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, i, []string{"prod"}, nil); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// removedHost has lost its domains since they were listed.
-type removedHost struct{ fakeHost }
-
-func (h *removedHost) DetachStored(context.Context, string, string) error {
-	return fmt.Errorf("%w: no domain", host.ErrNotFound)
-}
-
-func (h *removedHost) ChangeMedium(context.Context, string, string) error {
-	return fmt.Errorf("%w: no domain", host.ErrNotFound)
 }
 
 // deafHost has guests that do not acknowledge an unplug.

@@ -183,8 +183,9 @@ var extensions = map[uint32]string{
 	backingFormat: "that names the format of a backing file",
 	0x44415441:    "that names another file for its data",
 	0x0537be77:    "that is encrypted",
-	0x23852875: "with persistent bitmaps, which QEMU would have in memory. Those of libvirt's checkpoints are removed with virsh checkpoint-delete " +
-		"while the machine runs, others with qemu-img bitmap --remove <image> <bitmap> (qemu-img info lists them), or all. " + Convert("qcow2"),
+	0x23852875: "with persistent bitmaps, which QEMU would have in memory. Remove each with qemu-img bitmap --remove <image> <bitmap> " +
+		"(qemu-img info lists them), and then a checkpoint of libvirt's that it was of with virsh checkpoint-delete --metadata, or all. " +
+		Convert("qcow2"),
 }
 
 // checkExtensions walks through what follows the header, up to its end mark, which must be in the first cluster.

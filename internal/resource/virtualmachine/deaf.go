@@ -56,7 +56,7 @@ func withWayOut(err error) error {
 // is off.
 func (l life) restartWithout(ctx context.Context, uuid string, want domainxml.Machine, force bool, cause error) error {
 	tflog.Info(ctx, "Restarting the machine for what its guest did not acknowledge", map[string]any{"machine": want.Name, "cause": cause.Error()})
-	if err := l.checkStorage(ctx, uuid, want, asks(nil, want, true)); err != nil {
+	if err := l.checkRestart(ctx, uuid, want); err != nil {
 		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), which would fail, so it was not shut down: %w", cause, err)
 	}
 	if err := l.stop(ctx, uuid, force); err != nil {

@@ -115,6 +115,47 @@ func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Mach
 	return l.checkMasters(ctx, uuid, want, keys)
 }
 
+// checkRestart makes the checks of a machine that is about to be shut down for a restart.
+func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
+	if err := l.checkCheckpoints(ctx, uuid, want); err != nil {
+		return err
+	}
+	return l.checkStorage(ctx, uuid, want, asks(nil, want, true))
+}
+
+// checkCheckpoints refuses to shut a guest down with checkpoints on a file of a binding that is opened as qcow2: QEMU writes their bitmaps
+// when it ends, and such a file is not opened with bitmaps.
+func (l life) checkCheckpoints(ctx context.Context, uuid string, want domainxml.Machine) error {
+	var bound []string
+	for key, disk := range want.Disks {
+		if i := topOf(disk.Volume); i.Type == "file" && i.Format == "qcow2" && i.Binding != "" {
+			bound = append(bound, key)
+		}
+	}
+	if len(bound) == 0 {
+		return nil
+	}
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	attached, _, err := domainxml.AttachedTo(live)
+	if err != nil {
+		return err
+	}
+	targets, err := l.host.CheckpointedDisks(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	for _, a := range attached {
+		if slices.Contains(bound, a.Key) && slices.Contains(targets, a.Target) {
+			return fmt.Errorf("disk %s (%s) has checkpoints, whose bitmaps QEMU writes into %s when it ends, and a bound file is not opened with "+
+				"bitmaps. Delete the checkpoints of that disk before: virsh checkpoint-list and virsh checkpoint-delete", a.Key, a.Target, a.Volume.Images[0].Name)
+		}
+	}
+	return nil
+}
+
 // checkMasterRecords refuses overlays whose masters were replaced.
 func (l life) checkMasterRecords(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {

@@ -28,6 +28,7 @@ type domains interface {
 	SavedXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	IsPersistent(ctx context.Context, uuid string) (bool, error)
+	CheckpointedDisks(ctx context.Context, uuid string) (targets []string, err error)
 	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
 	Start(ctx context.Context, uuid string) error
 	Stop(ctx context.Context, uuid string, force bool) error

@@ -84,7 +84,7 @@ func (m model) power() power {
 // restart shuts the guest down and starts it as it is stored. Others may have taken its storage meanwhile: it has to be
 // let in again.
 func (l life) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
-	if err := l.checkStorage(ctx, uuid, want, asks(nil, want, true)); err != nil {
+	if err := l.checkRestart(ctx, uuid, want); err != nil {
 		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, which would fail, so it was not shut down: %w", err)
 	}
 	if err := l.stop(ctx, uuid, force); err != nil {

@@ -30,7 +30,7 @@ func TestAccVolumeBinding_BadHeadIsSeenBeforeRestart(t *testing.T) {
 	qcow2At(t, at("more"), "-u", "-F", "raw", "-b", "/etc/passwd")
 	qcow2At(t, at("other"), "-u", "-F", "raw", "-b", "/etc/passwd")
 
-	const bad = " is opened as qcow2, and what it begins with must not be: the image is refused"
+	const bad = " is opened as qcow2, but its header must not be: the image is refused"
 	cli.Replace("main.tf", `"32Mi"`, `"48Mi"`)
 	refuses(t, cli, at("more")+bad)
 	cli.Replace("main.tf", `"48Mi"`, `"32Mi"`)
@@ -44,5 +44,27 @@ func TestAccVolumeBinding_BadHeadIsSeenBeforeRestart(t *testing.T) {
 		t.Errorf("the machine has only:\n%s", disks)
 	}
 	virsh("destroy", "web")
+	cli.Must("destroy", "-auto-approve", "-no-color", "-target=virtclaim_virtual_machine.web")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// QEMU writes the bitmap of a checkpoint only when it ends, so that nothing in the file shows that its machine could not be started again.
+func TestAccVolumeBinding_CheckpointBeforeRestart(t *testing.T) {
+	l := acctest.Lab(t)
+	file := filepath.Join(t.TempDir(), "file")
+	qcow2At(t, file)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "checkpoints")+binding(fmt.Sprintf(`file = { path = %q, format = "qcow2" }`, file), "", "host-a")+
+		strings.NewReplacer("force_stop", "allow_restart = true\n  force_stop", `delete = "10s"`, `delete = "10s", update = "10s"`).Replace(deaf))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	virsh := func(args ...string) string { return acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t) }
+	virsh("checkpoint-create-as", "web", "monday")
+	cli.Replace("main.tf", `"32Mi"`, `"48Mi"`)
+	refuses(t, cli, "it was not shut down: disk data (vda) has checkpoints, whose bitmaps QEMU writes into "+file)
+	if state := virsh("domstate", "web"); !strings.Contains(state, "running") {
+		t.Errorf("the machine is %s", state)
+	}
+	virsh("checkpoint-delete", "web", "monday")
+	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
