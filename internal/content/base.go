@@ -150,7 +150,7 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
 	j, err := begin(ctx, h, "", s)
 	if err != nil {
-		return errors.Join(m.yield(ctx, key, j, err), j.drop(ctx)) // it may be there all the same
+		return errors.Join(m.awaitFaster(ctx, key, j, err), j.drop(ctx)) // it may be there all the same
 	}
 	if is, err := isThere(ctx, h, s); is || err != nil {
 		return errors.Join(err, j.drop(ctx)) // it has been finished since we looked
@@ -180,8 +180,8 @@ func isThere(ctx context.Context, h Host, s Spec) (bool, error) {
 	return false, ignoreNotFound(h.DeleteVolume(ctx, s.Pool, s.Name))
 }
 
-// yield waits while the one works that was faster to begin a base. Without one, why it could not be begun is an error.
-func (m *Creator) yield(ctx context.Context, key string, j *journal, why error) error {
+// awaitFaster waits while the one works that was faster to begin a base. Without one, why it could not be begun is an error.
+func (m *Creator) awaitFaster(ctx context.Context, key string, j *journal, why error) error {
 	other, err := open(ctx, j.host, j.Note.Pool, j.Note.Volume)
 	switch {
 	case err == nil && other.UUID != j.UUID:
@@ -196,7 +196,7 @@ func (m *Creator) yield(ctx context.Context, key string, j *journal, why error) 
 
 // awaitBase waits while somebody makes a base, and removes what a dead one has left.
 func (m *Creator) awaitBase(ctx context.Context, key string, other *journal) error {
-	if err := other.awaitMaker(ctx); err != nil {
+	if err := other.awaitCreator(ctx); err != nil {
 		return err
 	}
 	return m.removeStale(ctx, key, other)

@@ -42,8 +42,8 @@ func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// awaitMaker waits while somebody works on the journal's volume.
-func (j *journal) awaitMaker(ctx context.Context) error {
+// awaitCreator waits while somebody works on the journal's volume.
+func (j *journal) awaitCreator(ctx context.Context) error {
 	before, err := j.lastBeat(ctx)
 	for wait := patience; err == nil; {
 		ended, stopped := j.awaitEnd(ctx, wait)

@@ -51,7 +51,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 	}
 	if left.Note.Phase != domainxml.Done {
 		// The maker may be alive: while it is, wait, and look again.
-		if err := left.awaitMaker(ctx); err != nil {
+		if err := left.awaitCreator(ctx); err != nil {
 			return Created{}, false, err
 		}
 		now, err := open(ctx, left.host, s.Pool, s.Name)

@@ -25,7 +25,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-func TestRemove_VolumeOfAnotherOwnerIsGone(t *testing.T) {
+func TestRemove_TakenByAnotherOwnerCountsAsGone(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		h, m := newHost(), &content.Creator{Owner: "prod"}
 		made := mustMake(t, h, clone("web"))

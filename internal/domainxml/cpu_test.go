@@ -89,7 +89,7 @@ func TestCPU_ChangeNeedsRestart(t *testing.T) {
 	}
 }
 
-func TestCPU_UpdateKeepsUnmodeledElements(t *testing.T) {
+func TestCPU_UpdateKeepsUnsupportedElements(t *testing.T) {
 	stored := strings.Replace(defined(t, small(), `<cpu mode='host-passthrough'><topology sockets='4' dies='1' cores='1' threads='1'/></cpu>`),
 		"<vcpu ", "<vcpu cpuset='0-3' ", 1)
 	for _, c := range []struct {

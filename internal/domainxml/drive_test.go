@@ -196,7 +196,7 @@ func TestDrive_NoCopyOnRead(t *testing.T) {
 // What a machine is about to be given is not in its drive, whatever the guest sees there: the next apply has to ask again.
 func TestCompare_TentativeMediumIsIgnored(t *testing.T) {
 	is, err := Parse(build(t, withSeed(seed("seed", "g1")).WithTentative([]string{"seed"})))
-	is = is.Entered()
+	is = is.WithoutTentative()
 	if err == nil {
 		err = is.Compare(build(t, withSeed(seed("seed", "g1"))))
 	}

@@ -82,8 +82,8 @@ func (m Machine) HardwareMatches(is Machine) bool {
 	return (m.Type == "" || SameMachineType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
-// Entered is m as far as it was let in: disks that are entering have no volume and are unsettled, so that an update asks again.
-func (m Machine) Entered() Machine {
+// WithoutTentative is m without what is tentative: such disks have no volume and are unsettled, so that an update asks again.
+func (m Machine) WithoutTentative() Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for key, d := range m.Disks {
 		if d.Tentative {
@@ -125,7 +125,7 @@ type Disk struct {
 	Unsettled bool
 }
 
-// WithTentative is m with the disks of those keys as entering.
+// WithTentative is m with the disks of those keys as tentative.
 func (m Machine) WithTentative(keys []string) Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for _, key := range keys {

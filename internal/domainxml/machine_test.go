@@ -220,7 +220,7 @@ func stored(t *testing.T) string {
 	return string(text)
 }
 
-func TestUpdate_KeepsUnmodeledElements(t *testing.T) {
+func TestUpdate_KeepsUnsupportedElements(t *testing.T) {
 	m, err := Parse(stored(t))
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestSameMachineType_ResolvesAliases(t *testing.T) {
 		{"pc-q35-7.2", "pc-q35-8.0", false},
 	} {
 		if got := SameMachineType(c.a, c.b); got != c.want {
-			t.Errorf("SameType(%s, %s) = %v", c.a, c.b, got)
+			t.Errorf("SameMachineType(%s, %s) = %v", c.a, c.b, got)
 		}
 	}
 }

@@ -61,9 +61,10 @@ type machineMark struct {
 }
 
 type diskMark struct {
-	Key       string `xml:"key,attr"`
-	Capacity  *int64 `xml:"capacity,attr"`
-	Tentative bool   `xml:"entering,attr,omitempty"`
+	Key      string `xml:"key,attr"`
+	Capacity *int64 `xml:"capacity,attr"`
+	// Tentative keeps its first name in the XML, which stored definitions have.
+	Tentative bool `xml:"entering,attr,omitempty"`
 	// Asked are the names of what was asked for and can't be told from what the device has anyway.
 	Asked string `xml:"asked,attr,omitempty"`
 	// CopyOnRead is noted of drives only, whose device can't show it.

@@ -266,7 +266,7 @@ func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if taken := Takes(is.Entered(), m); !slices.Equal(taken, []string{"c-lib"}) {
+	if taken := Takes(is.WithoutTentative(), m); !slices.Equal(taken, []string{"c-lib"}) {
 		t.Errorf("the next update asks for %v", taken)
 	}
 	attached, _, err := AttachedTo(text)

@@ -82,7 +82,7 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("it has not let go within %s", d))
 }
 
-// conflict is a use that an entry can't live with.
+// conflict is a use that excludes a request.
 type conflict struct {
 	Request
 	image volume.Image

@@ -111,7 +111,7 @@ func isGiven(image volume.Image) func(volume.Image) bool {
 }
 
 // CheckTaken is ErrInUse for storage that a machine of a host is about to get while a guest has it on a host where it may not be used, as after a
-// migration by hand. Enter asks the others. A host that does not answer tells nothing: each new machine would depend on all hosts.
+// migration by hand. Acquire asks the others. A host that does not answer tells nothing: each new machine would depend on all hosts.
 func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Image) error {
 	if len(disks) == 0 || len(all.Keys) < 2 {
 		return nil

@@ -57,7 +57,7 @@ func (c *conn) closeIfUnused() {
 	}
 }
 
-// disconnect takes leave and closes.
+// disconnect tells libvirtd that the connection ends, and closes it.
 func (c *conn) disconnect() {
 	_ = c.Disconnect()
 	_ = c.way.Close()

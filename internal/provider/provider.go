@@ -56,7 +56,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	hosts := config.fleet(ctx, &resp.Diagnostics)
+	hosts := config.hosts(ctx, &resp.Diagnostics)
 	client, reserves := config.cluster(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -66,8 +66,8 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 	resp.ResourceData, resp.DataSourceData = b, b
 }
 
-// fleet makes the hosts, and blames the attribute of each URI that no libvirt could be reached at.
-func (m model) fleet(ctx context.Context, diags *diag.Diagnostics) *host.Registry {
+// hosts are those of the configuration. A URI at which libvirt can't be reached is an error of its attribute.
+func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registry {
 	var hosts map[string]hostModel
 	diags.Append(m.Hosts.ElementsAs(ctx, &hosts, false)...)
 	configs := map[string]host.Config{}

@@ -46,7 +46,7 @@ func TestAccDisk_ChangedOwner(t *testing.T) {
 }
 
 // What another configuration made under the name of a disk that is gone is not that disk.
-func TestAccDisk_OfAnotherOwnerIsGone(t *testing.T) {
+func TestAccDisk_TakenByAnotherOwnerCountsAsGone(t *testing.T) {
 	l := acctest.Lab(t)
 	ours, theirs := acctest.NewCLI(t), acctest.NewCLI(t)
 	ours.Write("main.tf", acctest.Provider(l, "ours")+disk("root", blank))

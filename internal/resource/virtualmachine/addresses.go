@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var addressesGroup = attributeBlock{attributes: addressesAttributes, intent: noIntent, read: readAddresses, check: checkWaitFor}
+var addressesGroup = attributeGroup{attributes: addressesAttributes, intent: noIntent, read: readAddresses, check: checkWaitFor}
 
 var addressesType = types.ListType{ElemType: types.StringType}
 

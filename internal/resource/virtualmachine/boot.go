@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var bootGroup = attributeBlock{attributes: bootAttributes, intent: bootIntent, read: readBoot}
+var bootGroup = attributeGroup{attributes: bootAttributes, intent: bootIntent, read: readBoot}
 
 type bootModel struct {
 	Kernel  types.String `tfsdk:"kernel"`

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	serialGroup = attributeBlock{
+	serialGroup = attributeGroup{
 		attributes: func() map[string]schema.Attribute {
 			return map[string]schema.Attribute{"serial": portAttribute("A serial port, reached with `virsh console`.")}
 		},
@@ -29,7 +29,7 @@ var (
 			}
 		},
 	}
-	consoleGroup = attributeBlock{
+	consoleGroup = attributeGroup{
 		attributes: func() map[string]schema.Attribute {
 			return map[string]schema.Attribute{"console": portAttribute("A virtio console, `hvc0` to Linux: faster than `serial`, and beside it, but there " +
 				"only when the guest has loaded its driver. A change takes effect at the next start.")}

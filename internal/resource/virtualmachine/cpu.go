@@ -21,7 +21,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var cpuGroup = attributeBlock{attributes: cpuAttributes, intent: cpuIntent, read: readCPU, check: checkCPU, able: validateCPU}
+var cpuGroup = attributeGroup{attributes: cpuAttributes, intent: cpuIntent, read: readCPU, check: checkCPU, able: validateCPU}
 
 type cpuModel struct {
 	VCPUs    types.Int64  `tfsdk:"vcpus"`

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var devicesXMLGroup = attributeBlock{
+var devicesXMLGroup = attributeGroup{
 	attributes: devicesXMLAttributes, intent: devicesXMLIntent, read: readDevicesXML, check: checkDevicesXML,
 }
 

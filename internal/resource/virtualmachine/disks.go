@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-var disksGroup = attributeBlock{attributes: disksAttributes, intent: disksIntent, read: readDisks, check: checkDisks, able: hasBuses}
+var disksGroup = attributeGroup{attributes: disksAttributes, intent: disksIntent, read: readDisks, check: checkDisks, able: hasBuses}
 
 type diskModel struct {
 	Volume            types.Object `tfsdk:"volume"`

@@ -9,7 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var endpointsGroup = attributeBlock{attributes: endpointsAttributes, intent: noIntent, read: readEndpoints}
+var endpointsGroup = attributeGroup{attributes: endpointsAttributes, intent: noIntent, read: readEndpoints}
 
 var endpointsTypes = map[string]attr.Type{"serial": types.StringType, "console": types.StringType, "graphics": types.StringType}
 

@@ -20,7 +20,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var filesystemsGroup = attributeBlock{
+var filesystemsGroup = attributeGroup{
 	attributes: filesystemsAttributes, intent: filesystemsIntent, read: readFilesystems, check: checkFilesystems,
 }
 

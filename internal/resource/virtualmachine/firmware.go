@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var firmwareGroup = attributeBlock{attributes: firmwareAttributes, intent: firmwareIntent, read: readFirmware}
+var firmwareGroup = attributeGroup{attributes: firmwareAttributes, intent: firmwareIntent, read: readFirmware}
 
 type firmwareModel struct {
 	Type       types.String `tfsdk:"type"`

@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var graphicsGroup = attributeBlock{attributes: graphicsAttributes, intent: graphicsIntent, read: readGraphics}
+var graphicsGroup = attributeGroup{attributes: graphicsAttributes, intent: graphicsIntent, read: readGraphics}
 
 type graphicsModel struct {
 	Type              types.String `tfsdk:"type"`

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var guestAgentGroup = attributeBlock{attributes: guestAgentAttributes, intent: guestAgentIntent, read: readGuestAgent}
+var guestAgentGroup = attributeGroup{attributes: guestAgentAttributes, intent: guestAgentIntent, read: readGuestAgent}
 
 func guestAgentAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"guest_agent": schema.BoolAttribute{

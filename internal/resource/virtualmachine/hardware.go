@@ -20,7 +20,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-var hardwareGroup = attributeBlock{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
+var hardwareGroup = attributeGroup{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
 
 type machineModel struct {
 	Type         types.String `tfsdk:"type"`

@@ -40,13 +40,13 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
 	}
-	warnUnmodelled(&resp.Diagnostics, req.ID, stored)
+	warnUnsupported(&resp.Diagnostics, req.ID, stored)
 	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
 	}
 }
 
-func warnUnmodelled(diags *diag.Diagnostics, id, stored string) {
+func warnUnsupported(diags *diag.Diagnostics, id, stored string) {
 	names, err := domainxml.Unsupported(stored)
 	if err != nil {
 		diags.AddError("The machine could not be imported", err.Error())

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var interfacesGroup = attributeBlock{attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces, check: checkInterfaces}
+var interfacesGroup = attributeGroup{attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces, check: checkInterfaces}
 
 type interfaceModel struct {
 	Network     types.String `tfsdk:"network"`

@@ -384,5 +384,5 @@ func (l life) stored(ctx context.Context, uuid string) (domainxml.Machine, error
 		return domainxml.Machine{}, err
 	}
 	is, err := domainxml.Parse(text)
-	return is.Entered(), err
+	return is.WithoutTentative(), err
 }

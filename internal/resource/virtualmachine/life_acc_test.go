@@ -277,7 +277,7 @@ func TestAccVirtualMachine_FailedRevertKeepsDomain(t *testing.T) {
 }
 
 // A host that defines the domain and never says so: it is taken back, also when no owner would find it again.
-func TestAccVirtualMachine_UnresponsiveHostIsReverted(t *testing.T) {
+func TestAccVirtualMachine_CreateOnUnresponsiveHostIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "")
 	cli.Write("main.tf", machine{log: acctest.NewConsole(t).Path()}.hcl(l))

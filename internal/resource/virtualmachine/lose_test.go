@@ -32,7 +32,7 @@ func (h *holding) Detach(_ context.Context, _, device string, _ func(string) (bo
 func (h *holding) ChangeMedium(context.Context, string, string) error { return nil }
 
 // What a guest has let go of is stored no more, also when it holds on to the next thing: both change, or neither does.
-func TestDetach_RemovesFromDefinition(t *testing.T) {
+func TestLose_RemovesFromDefinition(t *testing.T) {
 	disk := func(device, bus, name string) domainxml.Disk {
 		return domainxml.Disk{Device: device, Bus: bus, Volume: volume.Volume{Images: []volume.Image{{
 			Type: "file", Format: "raw", Name: "/" + name, AccessMode: volume.ReadShared,

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var memoryGroup = attributeBlock{attributes: memoryAttributes, intent: memoryIntent, read: readMemory, check: checkMemory}
+var memoryGroup = attributeGroup{attributes: memoryAttributes, intent: memoryIntent, read: readMemory, check: checkMemory}
 
 func memoryAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{

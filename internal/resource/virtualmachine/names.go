@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var namesGroup = attributeBlock{attributes: namesAttributes, intent: namesIntent, read: readNames}
+var namesGroup = attributeGroup{attributes: namesAttributes, intent: namesIntent, read: readNames}
 
 // oneLine is what libvirt takes for a title.
 var oneLine = regexp.MustCompile(`^[^\n]+$`)

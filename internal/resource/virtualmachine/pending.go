@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var pendingGroup = attributeBlock{attributes: pendingAttributes, intent: noIntent, read: readPending}
+var pendingGroup = attributeGroup{attributes: pendingAttributes, intent: noIntent, read: readPending}
 
 func pendingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{

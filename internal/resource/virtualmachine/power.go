@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var powerGroup = attributeBlock{attributes: powerAttributes, intent: powerIntent, read: readPower}
+var powerGroup = attributeGroup{attributes: powerAttributes, intent: powerIntent, read: readPower}
 
 func powerAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{

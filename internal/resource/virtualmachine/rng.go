@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var rngGroup = attributeBlock{attributes: rngAttributes, intent: rngIntent, read: readRNG}
+var rngGroup = attributeGroup{attributes: rngAttributes, intent: rngIntent, read: readRNG}
 
 type rngModel struct {
 	Source types.String `tfsdk:"source"`

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var tpmGroup = attributeBlock{attributes: tpmAttributes, intent: tpmIntent, read: readTPM, check: checkTPM}
+var tpmGroup = attributeGroup{attributes: tpmAttributes, intent: tpmIntent, read: readTPM, check: checkTPM}
 
 type tpmModel struct {
 	Model   types.String `tfsdk:"model"`

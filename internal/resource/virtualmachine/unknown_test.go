@@ -23,7 +23,7 @@ func TestUnknown_ElementIsAccepted(t *testing.T) {
 		}),
 	}
 	var diags diag.Diagnostics
-	for _, check := range []attributeBlock{interfacesGroup, filesystemsGroup, addressesGroup} {
+	for _, check := range []attributeGroup{interfacesGroup, filesystemsGroup, addressesGroup} {
 		check.check(t.Context(), m, &diags)
 	}
 	if diags.HasError() {

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var videoGroup = attributeBlock{attributes: videoAttributes, intent: videoIntent, read: readVideo}
+var videoGroup = attributeGroup{attributes: videoAttributes, intent: videoIntent, read: readVideo}
 
 type videoModel struct {
 	Model types.String `tfsdk:"model"`

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-var watchdogGroup = attributeBlock{attributes: watchdogAttributes, intent: watchdogIntent, read: readWatchdog}
+var watchdogGroup = attributeGroup{attributes: watchdogAttributes, intent: watchdogIntent, read: readWatchdog}
 
 type watchdogModel struct {
 	Model  types.String `tfsdk:"model"`

@@ -85,7 +85,7 @@ func (r *binding) take(ctx context.Context, m model, own privateState, found sou
 
 // giveBack undoes take, also when the operation's time is over.
 func (r *binding) giveBack(ctx context.Context, m model, own privateState, put secretResult, diags *diag.Diagnostics) error {
-	err := put.remove(ctx, nil)
+	err := put.revert(ctx, nil)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return errors.Join(err, r.release(ctx, m, own, reservation.Release, diags))

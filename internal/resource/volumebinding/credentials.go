@@ -62,8 +62,8 @@ func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volu
 	return put, nil
 }
 
-// remove undoes it, but for some hosts, also when the operation's time is over.
-func (d secretResult) remove(ctx context.Context, but []string) error {
+// revert undoes it, but for some hosts, also when the operation's time is over.
+func (d secretResult) revert(ctx context.Context, but []string) error {
 	var failed []error
 	for _, key := range leftHosts(slices.Sorted(maps.Keys(d.undo)), but) {
 		ctx, cancel := afterwards(ctx) // for each, since one that does not answer takes all of it

@@ -21,7 +21,7 @@ func TestCredentials_RemovedFromEachHost(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := put.remove(ctx, []string{"c"})
+	err := put.revert(ctx, []string{"c"})
 	if err == nil || err.Error() != "the credentials on host a: no route to it" {
 		t.Errorf("got %v", err)
 	}

@@ -147,7 +147,7 @@ func (c *change) lose(ctx context.Context) error {
 
 // remove undoes gain: credentials on hosts that the binding did not have before, and the mode on record.
 func (c *change) takeBack(ctx context.Context) error {
-	err := c.put.remove(ctx, c.before)
+	err := c.put.revert(ctx, c.before)
 	if err != nil {
 		err = fmt.Errorf("left behind: %w", err)
 	}

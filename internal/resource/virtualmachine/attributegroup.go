@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// attributeBlock is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
-type attributeBlock struct {
+// attributeGroup is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
+type attributeGroup struct {
 	attributes func() map[string]schema.Attribute
 	// intent adds what a wholly known plan asks for.
 	intent func(context.Context, model, *domainxml.Machine, *diag.Diagnostics)
@@ -23,7 +23,7 @@ type attributeBlock struct {
 	able func(host.DomainCapabilities, domainxml.Machine, *diag.Diagnostics)
 }
 
-var groups = []attributeBlock{
+var groups = []attributeGroup{
 	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup,
 	pendingGroup, endpointsGroup,
