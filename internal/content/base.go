@@ -13,9 +13,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// BasePrefix starts the names of images that disks share. What follows is of their content and host alone, so that whoever
-// needs it there finds it, whatever configuration made it. They are nobody's: whoever takes the last disk over one away takes
-// it, too.
+// BasePrefix starts the names of images that disks share. The rest of a name depends on the content and the host alone, so that all
+// configurations find the same image. Shared images have no owner: they are deleted together with the last disk over them.
 const BasePrefix = volume.BasePrefix
 
 // IsBase tells whether the file of that path is an image that disks share.
@@ -30,18 +29,18 @@ func BaseOf(ctx context.Context, h Host, disk host.StorageVolume) (volume.Image,
 	return volume.Image{Name: base.Path, Format: asProbed(base).Format}, err
 }
 
-// baseName is the image's on a host. Two hosts that have one folder as a pool do not share it: neither knows what the other
-// one's domains and journals say.
+// baseName is the name of a shared image on a host. Two hosts with one folder as their pool have an image each, because neither
+// sees the domains and journals of the other.
 func (i Image) baseName(ctx context.Context, h Host) (string, error) {
 	id, err := h.UUID(ctx)
 	sum := sha256.Sum256([]byte(id + " " + i.ID))
 	return BasePrefix + hex.EncodeToString(sum[:]), err
 }
 
-// overBase makes an overlay over the shared image, and that first, if it is not there.
+// overBase creates an overlay of the shared image, and before it the image, if it does not exist.
 func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
 	for lives := false; ; lives = true {
-		// The base must not go before the overlay is there that names it.
+		// The base must not be deleted before the overlay that names it exists.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
 			base, err := finishedBase(ctx, j.host, s.Pool, s.baseName)
 			if err == nil {
@@ -61,7 +60,7 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 		if !errors.Is(err, errNoBase) {
 			return made, err
 		}
-		if !lives { // that takes its time
+		if !lives { // creating a base can take minutes
 			release, err := j.live(ctx)
 			if err != nil {
 				return made, err
@@ -74,12 +73,11 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 	}
 }
 
-// errNoBase is the error of a base that is not there, or not finished. It is no host.ErrNotFound: a disk without it is there.
+// errNoBase is the error of a base that is missing or unfinished. It is not host.ErrNotFound, because the disk over it exists.
 var errNoBase = errors.New("the image that it shares with others is not there")
 
-// finishedBase is a base that is whole; errNoBase when there is none. That no journal names it is seen twice: one that has just
-// been given up is not there, and one that has just been begun is not finished. What its head says counts in any case: its
-// maker may have lost the journal.
+// finishedBase is a base that is complete; errNoBase when there is none. The journal is checked before and after the volume is read:
+// a creation may have been reverted, or begun, in between. The header is checked as well, because the journal may have been lost.
 func finishedBase(ctx context.Context, h Host, pool, name string) (v host.StorageVolume, err error) {
 	for range 2 {
 		_, err := open(ctx, h, pool, name)
@@ -146,14 +144,14 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 	return h.Volume(ctx, s.Pool, s.Name)
 }
 
-// makeBase makes a base, or waits while somebody else does. Either way, whether it is there is to be seen afterwards.
+// makeBase creates a base, or waits for another process that does. The caller checks afterwards whether it exists.
 func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
 	j, err := begin(ctx, h, "", s)
 	if err != nil {
-		return errors.Join(m.awaitFaster(ctx, key, j, err), j.drop(ctx)) // it may be there all the same
+		return errors.Join(m.awaitFaster(ctx, key, j, err), j.drop(ctx)) // the journal may exist although begin failed
 	}
 	if is, err := isThere(ctx, h, s); is || err != nil {
-		return errors.Join(err, j.drop(ctx)) // it has been finished since we looked
+		return errors.Join(err, j.drop(ctx)) // another process has finished it meanwhile
 	}
 	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed by hand
 		return errors.Join(err, j.drop(ctx))
@@ -168,7 +166,7 @@ func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, repo
 	return nil
 }
 
-// isThere tells whether a base is there by now, and removes one whose maker has lost it.
+// isThere reports whether a base exists by now, and removes an incomplete one that has no journal any more.
 func isThere(ctx context.Context, h Host, s Spec) (bool, error) {
 	v, err := h.Volume(ctx, s.Pool, s.Name)
 	if err != nil {
@@ -180,21 +178,21 @@ func isThere(ctx context.Context, h Host, s Spec) (bool, error) {
 	return false, ignoreNotFound(h.DeleteVolume(ctx, s.Pool, s.Name))
 }
 
-// awaitFaster waits while the one works that was faster to begin a base. Without one, why it could not be begun is an error.
+// awaitFaster waits for another process that began the same base first. If there is none, the error is why this one could not begin.
 func (m *Creator) awaitFaster(ctx context.Context, key string, j *journal, why error) error {
 	other, err := open(ctx, j.host, j.Note.Pool, j.Note.Volume)
 	switch {
 	case err == nil && other.UUID != j.UUID:
 		return m.awaitBase(ctx, key, other)
 	case errors.Is(err, host.ErrNotFound) && errors.Is(why, host.ErrExists):
-		return nil // it has ended meanwhile, well or not
+		return nil // the other creation has ended, with or without success
 	case err != nil && !errors.Is(err, host.ErrNotFound):
 		return err
 	}
 	return why
 }
 
-// awaitBase waits while somebody makes a base, and removes what a dead one has left.
+// awaitBase waits for the creation of a base by another process, and removes a partial one if that process has died.
 func (m *Creator) awaitBase(ctx context.Context, key string, other *journal) error {
 	if err := other.awaitCreator(ctx); err != nil {
 		return err

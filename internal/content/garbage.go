@@ -13,11 +13,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// CollectGarbage deletes the shared image of that name when nothing is over it any more, or what a creation of it has left that was
-// interrupted. There are no counters, which would be wrong after the first crash: the truth is in the heads of all volumes and
-// in all domains.
+// CollectGarbage deletes the shared image of that name when it has no overlays any more, or what an interrupted creation has left
+// of it. References are not counted, because a counter would be wrong after the first crash: the headers of all volumes and all
+// domains are searched instead.
 func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool, name string) error {
-	// Uses by other paths are checked before the lock, because looking at files takes time and domains of others do not take part in the lock.
+	// Uses by other paths are checked before the lock is acquired: that reads files and can take long, and other owners' domains ignore the lock.
 	v, err := h.Volume(ctx, pool, name)
 	if err == nil {
 		var used bool
@@ -52,7 +52,7 @@ func (m *Creator) collect(ctx context.Context, key string, h Host, pool, name st
 	if opened, err := isOpened(ctx, h, name); err != nil || opened {
 		return err
 	}
-	if err := m.checkHeld(ctx, key, h); err != nil { // that has taken its time
+	if err := m.checkHeld(ctx, key, h); err != nil { // reading all headers may have taken longer than the lock's lease
 		return err
 	}
 	if err := forgetBase(ctx, h, pool, name); err != nil {
@@ -61,8 +61,8 @@ func (m *Creator) collect(ctx context.Context, key string, h Host, pool, name st
 	return ignoreNotFound(h.DeleteVolume(ctx, pool, name))
 }
 
-// removeAbandoned removes what a maker of a base has left, unless it is active: then it is alive, or whoever wants the image next
-// finds out that it is not.
+// removeAbandoned removes what an interrupted creation of a base has left, unless its domain is active: then its creator is alive, or
+// the next creation of this base finds out that it is dead.
 func (j *journal) removeAbandoned(ctx context.Context) error {
 	state, err := j.host.State(ctx, j.UUID)
 	if err != nil || state.Active {
@@ -71,7 +71,7 @@ func (j *journal) removeAbandoned(ctx context.Context) error {
 	return j.discard(ctx)
 }
 
-// isUsed reports whether a volume is an overlay of a base, by whatever path, or a domain has one in no storage pool.
+// isUsed reports whether a volume is an overlay of the base, by any path, or a domain has an overlay of it outside of all storage pools.
 func isUsed(ctx context.Context, h Host, base host.StorageVolume) (bool, error) {
 	above, err := overlays(ctx, h, newMasterFile(h, base.Path))
 	if err != nil || len(above) > 0 {
@@ -81,7 +81,7 @@ func isUsed(ctx context.Context, h Host, base host.StorageVolume) (bool, error) 
 	return len(linked)+len(over) > 0, err
 }
 
-// isOpened tells whether a domain has a base in a chain, by its path or as a volume of a pool. No other file has its name.
+// isOpened reports whether a domain has the base in a chain, by its path or as a volume of a pool. No other file has its name.
 func isOpened(ctx context.Context, h Host, name string) (bool, error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func isOpened(ctx context.Context, h Host, name string) (bool, error) {
 	return false, nil
 }
 
-// baseName is the name of a shared image, by which its overlays are known: its path is another one when the pool's folder has moved.
+// baseName is the file name of a shared image. Overlays are found by it, because the path changes when the pool's folder is moved.
 type baseName string
 
 func (b baseName) mayBeNamed(_ context.Context, named string, overlay host.StorageVolume) (bool, error) {

@@ -9,22 +9,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// While somebody works on a volume its journal's domain is active, and goes off with its maker's connection. But one that
-// was started before libvirtd crashed stays for ever: so the maker also counts in the domain's metadata.
+// While a process creates a volume, the journal's domain is active; libvirtd ends it together with the process's connection. A domain
+// that was started before libvirtd crashed is not ended: so the process also increments a counter in the domain's metadata.
 const (
-	// beatTime is how often it counts.
+	// beatTime is the interval of the counter.
 	beatTime = 5 * time.Second
-	// patience is how long one that does not count is believed to be alive, graceTimeout how long after that.
+	// patience is how long a creator whose counter stands still is taken for alive, graceTimeout how much longer in a second look.
 	patience     = 20 * time.Second
 	graceTimeout = 2 * beatTime
 )
 
-// heartbeat counts until it is stopped, also while what was done is undone.
+// heartbeat increments the counter until it is stopped, also while a failed creation is reverted.
 func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(context.WithoutCancel(ctx))
 	note := j.Note
 	go func() {
-		tick := time.NewTicker(beatTime) //nolint:forbidigo // it waits for nothing: it tells others
+		tick := time.NewTicker(beatTime) //nolint:forbidigo // it polls nothing: it shows other processes that this one is alive
 		defer tick.Stop()
 		for {
 			select {
@@ -34,7 +34,7 @@ func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 			}
 			note.Beat++
 			if element, err := note.Element(); err == nil {
-				// Whoever can't reach the host to count can't go on with its work either, and says so there.
+				// An error is ignored: without a connection the creation itself fails, too, and reports it.
 				_ = j.host.SetLiveMetadata(ctx, j.UUID, domainxml.Namespace, domainxml.Prefix, element)
 			}
 		}
@@ -42,7 +42,7 @@ func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// awaitCreator waits while somebody works on the journal's volume.
+// awaitCreator waits until the creator of the journal's volume has ended, or its counter stands still.
 func (j *journal) awaitCreator(ctx context.Context) error {
 	before, err := j.lastBeat(ctx)
 	for wait := patience; err == nil; {
@@ -58,13 +58,13 @@ func (j *journal) awaitCreator(ctx context.Context) error {
 		if wait == graceTimeout {
 			break
 		}
-		// libvirtd may have answered nobody for a while, the maker neither.
+		// libvirtd may have been unresponsive, for the creator as well: check again.
 		wait = graceTimeout
 	}
 	return ignoreNotFound(err)
 }
 
-// awaitEnd waits so long for the end of the journal's domain; ended is false when it goes on.
+// awaitEnd waits at most that long for the end of the journal's domain; ended is false when it is still active.
 func (j *journal) awaitEnd(ctx context.Context, patience time.Duration) (ended bool, err error) {
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -81,7 +81,7 @@ func (j *journal) lastBeat(ctx context.Context) (int, error) {
 	return note.Beat, err
 }
 
-// checkMine is the error of a volume that somebody else takes over, because nobody seems to work on it any more.
+// checkMine is the error of a volume that another process is taking over, because this one seemed dead.
 func (j *journal) checkMine(ctx context.Context) error {
 	state, err := j.host.State(ctx, j.UUID)
 	if err == nil && !state.Active || errors.Is(err, host.ErrNotFound) {
@@ -92,7 +92,7 @@ func (j *journal) checkMine(ctx context.Context) error {
 
 var errLost = errors.New("the domain that kept the volume for this apply is gone: the connection to libvirt was lost for a while")
 
-// live has the journal's domain run until it is released, so that others see that somebody works on the volume.
+// live keeps the journal's domain active until it is released, so that other processes see that the volume is being created.
 func (j *journal) live(ctx context.Context) (release func(), err error) {
 	hangUp, err := j.host.StartCopier(ctx, j.UUID)
 	if err != nil {
@@ -103,7 +103,7 @@ func (j *journal) live(ctx context.Context) (release func(), err error) {
 		rest()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
-		_ = j.host.StopCopier(ctx, j.UUID) // it ends with its connection at the latest
+		_ = j.host.StopCopier(ctx, j.UUID) // on an error, libvirtd ends it together with the connection
 		hangUp()
 	}, nil
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A volume is known by an identity, which is its generation, and not by its name: whoever deletes a volume can make another one
-// under its name. A qcow2 image has its identity in its header. For all else, which has no room for one, the host keeps a ledger:
-// a libvirt secret without a value for each volume, whose UUID is the identity. See decision 0018.
+// A volume is known by an identity, which is its generation, and not by its name, under which another volume can be created. A qcow2
+// image has the identity in its header. For other formats, which have no room for one, the host keeps a ledger: for each volume a
+// libvirt secret without a value, whose UUID is the identity. See decision 0018.
 
-// ErrReplaced is the error of a volume that is not the one that was made: another one has its name. It is host.ErrNotFound.
+// ErrReplaced is the error of a volume that is gone while another one has its name. It is host.ErrNotFound.
 var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotFound)
 
-// ErrUnrecognized is the error of a volume that has no identity any more, though it was given one.
+// ErrUnrecognized is the error of a volume that has lost the identity that it was given.
 var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
 	"conversion, or when another file was created under its name. It was not changed. If it is another volume, move it to another folder, or delete it if it is not needed")
 
-// ErrDataFile is the error of a qcow2 image whose header names another file for its data, which QEMU would open, whatever it is. Neither
-// virtclaim nor the guest of such a disk writes that: somebody else had the image as raw.
+// ErrDataFile is the error of a qcow2 image whose header names an external data file, which QEMU would open, whatever it is. Neither
+// virtclaim nor the guest of a qcow2 disk writes that: another machine had the image attached as raw.
 var ErrDataFile = errors.New("its header references an external data file, which it did not when it was created or imported. Something that opened it " +
 	"as raw has written that header; with it, the guest could read and write any file of the host. Restore the disk from a backup, or replace it")
 
-// Identities is what is needed of a host to tell volumes apart.
+// Identities are the calls of a host that are needed to identify volumes.
 type Identities interface {
 	ledger
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
@@ -40,15 +40,15 @@ type Identities interface {
 	UndefineSecret(ctx context.Context, uuid string) error
 }
 
-// ledger is where a host notes what is no part of a volume itself.
+// ledger is where a host records what can't be stored in a volume itself.
 type ledger interface {
 	SecretOfVolume(ctx context.Context, usage string) (uuid string, err error)
 	SecretXML(ctx context.Context, uuid string) (string, error)
 }
 
-// Recognize is nil for the volume that was made with that identity, ErrReplaced for another one under its name, and
-// ErrUnrecognized where nothing tells. format is the one that it is opened in, and not what its head says: a guest writes heads. One
-// of an earlier version has an identity that nobody has noted yet: then it is.
+// Recognize is nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized
+// where neither header nor ledger has an identity. format is the one that it is opened in, not that of its header, which a guest can
+// write. The identity of a volume of an earlier version is recorded if it has not been yet.
 func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
 	has, err := Identity(ctx, h, v, format)
 	switch {
@@ -67,7 +67,7 @@ func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, 
 		"master: over another content its overlays are a mix of two disks):\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
 }
 
-// noteByHand is the command that enters a volume into the ledger: what is made of it stays as it is, unlike after another import.
+// noteByHand is the command that enters a volume into the ledger. Its dependents stay as they are, unlike after another import.
 func noteByHand(v host.StorageVolume, format, id string) (string, error) {
 	text, err := ledgerEntry(v, format, id)
 	if err != nil {
@@ -80,7 +80,7 @@ func noteByHand(v host.StorageVolume, format, id string) (string, error) {
 	return "echo '" + strings.ReplaceAll(line.String(), "'", "&apos;") + "' | virsh secret-define /dev/stdin", nil
 }
 
-// Described is an error of looking at a volume, but for host.ErrUndescribed of one that is opened as raw: its head means nothing then.
+// Described returns err, but nil for host.ErrUndescribed of a volume that is opened as raw: its header has no meaning then.
 func Described(err error, format string) error {
 	if format == "raw" && errors.Is(err, host.ErrUndescribed) {
 		return nil
@@ -94,8 +94,8 @@ type Locator interface {
 	VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
 }
 
-// RecognizeImage is Recognize for a local image of this host that somebody is about to open. One that has no identity, or that is in no
-// storage pool of the host, is left to others.
+// RecognizeImage is Recognize for a local image of this host that is about to be opened. An image without an identity, or outside of
+// all storage pools of the host, is not checked here.
 func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	if i.Type != "file" || i.Generation == "" {
 		return nil
@@ -117,8 +117,8 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	return err
 }
 
-// IsGone tells whether a local image of this host, which a machine has open, is in no storage pool any more, or whether another volume has its
-// path: then the machine may be the only one that still has it.
+// IsGone reports whether a local image of this host, which a machine has open, is in no storage pool any more, or has been replaced
+// by another volume at its path: then the machine's QEMU may have the only copy.
 func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	if i.Type != "file" || i.Generation == "" {
 		return false, nil
@@ -132,13 +132,13 @@ func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	}
 	id, err := Identity(ctx, h, v, i.Format)
 	if id == "" {
-		return i.Generation == volume.LastingGeneration(i.Generation), err // nobody has noted those of earlier versions
+		return i.Generation == volume.LastingGeneration(i.Generation), err // earlier versions did not record identities
 	}
 	return volume.LastingGeneration(id) != volume.LastingGeneration(i.Generation), err
 }
 
-// ProvesItself tells whether the file that an image of this host names now has its identity in its header. One that the ledger knows may be any
-// file that was put under the name.
+// ProvesItself reports whether the file that an image of this host names now has the identity in its header. The ledger proves less: it
+// would recognize any file of that name.
 func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	v, err := h.VolumeAt(ctx, i.Name)
 	if err = Described(err, i.Format); err != nil || !hasHeader(v, i.Format) {
@@ -149,8 +149,8 @@ func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) 
 	return id != "" && id == volume.LastingGeneration(i.Generation), err
 }
 
-// Adopt is the identity of a volume that is imported. One that has none is noted in the host's ledger: others may have it open, so
-// its header is left alone.
+// Adopt is the identity of a volume that is imported. A new identity is recorded in the host's ledger: the volume may be open
+// elsewhere, so that its header is left alone.
 func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {
 	if id, err = Identity(ctx, h, v, format); id != "" || err != nil {
 		return id, err
@@ -159,8 +159,8 @@ func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format strin
 	return id, note(ctx, h, v, format, id)
 }
 
-// Engrave moves an identity from the ledger into the header of a qcow2 image that a machine is about to open: the ledger would recognize
-// whatever is put under its name. Nothing is done while a machine has it open, since QEMU writes headers from memory.
+// Engrave moves an identity from the ledger into the header of a qcow2 image that a machine is about to open, because the ledger would
+// recognize any file of that name. Nothing is done while a machine has it open, since QEMU writes headers from memory.
 func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
 	if i.Type != "file" || i.Format != "qcow2" || i.Generation == "" {
 		return nil
@@ -175,7 +175,7 @@ func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
 	}
 	given, err := image.WithIdentity(head, volume.LastingGeneration(i.Generation))
 	if err != nil {
-		return nil //nolint:nilerr // it has no room, or is no image that could have one: the ledger goes on
+		return nil //nolint:nilerr // without room for it, or in another format: the ledger keeps it
 	}
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -194,13 +194,13 @@ func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
 	return dropEntry(ctx, h, v.Pool, v.Name)
 }
 
-// Engraver is what Engrave needs of a host.
+// Engraver are the calls of a host that Engrave needs.
 type Engraver interface {
 	Locator
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
-// Disown removes what the host's ledger says of a volume of that identity, which is gone.
+// Disown removes the ledger's entry of that identity, whose volume is gone.
 func Disown(ctx context.Context, h Identities, pool, name, id string) error {
 	entry, err := h.SecretOfVolume(ctx, ledgerUsage(pool, name))
 	if err == nil && entry == volume.LastingGeneration(id) {
@@ -209,7 +209,7 @@ func Disown(ctx context.Context, h Identities, pool, name, id string) error {
 	return ignoreNotFound(err)
 }
 
-// dropEntry removes what the host's ledger says of whatever had a name that no volume has now.
+// dropEntry removes the ledger's entry of a name that no volume has.
 func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 	entry, err := h.SecretOfVolume(ctx, ledgerUsage(pool, name))
 	if err == nil {
@@ -218,7 +218,7 @@ func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 	return ignoreNotFound(err)
 }
 
-// identify gives a volume that was just made its identity: in its header, or else in the ledger.
+// identify gives a volume that was just created its identity: in its header, or else in the ledger.
 func identify(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
 	if !hasHeader(v, v.Format) {
 		return note(ctx, h, v, v.Format, id)
@@ -241,10 +241,10 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 	if err := h.WriteVolumeHead(ctx, v.Pool, v.Name, given); err != nil {
 		return err
 	}
-	return dropEntry(ctx, h, v.Pool, v.Name) // that of a volume that had its name: it would recognize one that is put there by hand
+	return dropEntry(ctx, h, v.Pool, v.Name) // an entry of a former volume of that name would recognize a file that is put there by hand
 }
 
-// Identity is what the header says, or else the ledger; empty when neither does.
+// Identity is the one in the header, or else the one in the ledger; empty when neither has one.
 func Identity(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
 	if v.Type == "dir" {
 		return uuid.Nil.String(), nil // a folder in the place of a file
@@ -265,7 +265,7 @@ func hasHeader(v host.StorageVolume, format string) bool {
 	return v.Type == "file" && format == "qcow2"
 }
 
-// noted is what the ledger says of a volume. What it says of another one that had the name, which libvirt's own key of a logical
+// noted is the identity that the ledger has for a volume. An entry of a former volume of that name, which libvirt's key of a logical
 // volume tells, does not count.
 func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
@@ -285,7 +285,7 @@ func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) 
 	return id, err
 }
 
-// entryOf is what the ledger describes; empty when there is no such entry.
+// entryOf is the ledger's entry; empty when there is none.
 func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 	text, err := h.SecretXML(ctx, id)
 	if err != nil {
@@ -298,8 +298,8 @@ func entryOf(ctx context.Context, h ledger, id string) (string, error) {
 	return entry.Description, nil
 }
 
-// note writes the identity of a volume into the ledger, over that of one that had its name, and in what format it is opened: what its
-// head says later, a guest may have written. grown is how long a raw one is about to be.
+// note writes the identity of a volume, and the format that it is opened in, into the ledger, over an entry of a former volume of that
+// name. The format is recorded because a guest may write another header later. grown is the length that a raw one is about to get.
 func note(ctx context.Context, h Identities, v host.StorageVolume, format, id string, grown ...int64) error {
 	if id == "" {
 		return nil
@@ -319,7 +319,7 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, format, id st
 	return h.DefineSecret(ctx, text)
 }
 
-// ledgerEntry is what the ledger has of a volume.
+// ledgerEntry is the ledger's entry of a volume.
 func ledgerEntry(v host.StorageVolume, format, id string, grown ...int64) (string, error) {
 	s := libvirtxml.Secret{
 		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format, grown...),
@@ -332,7 +332,7 @@ func ledgerEntry(v host.StorageVolume, format, id string, grown ...int64) (strin
 	return text, nil
 }
 
-// ledgerUsage is by pool and name: the path is another one when the pool's folder has moved.
+// ledgerUsage has the pool and the name, because the path changes when the pool's folder is moved.
 func ledgerUsage(pool, name string) string { return "virtclaim " + pool + "/" + name }
 
 func ledgerDescription(v host.StorageVolume) string {
@@ -343,5 +343,5 @@ func ledgerDescription(v host.StorageVolume) string {
 	return text
 }
 
-// hasOwnKey tells whether libvirt's key of a volume tells it from another one of its name.
+// hasOwnKey reports whether libvirt's key of a volume differs from that of a former volume of its name.
 func hasOwnKey(v host.StorageVolume) bool { return v.Type == "block" && v.Key != "" && v.Key != v.Path }

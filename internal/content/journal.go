@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// journalName is that of the domain that journals a volume: no two can have it, so it locks the volume, too.
+// journalName is the name of the domain that is a volume's journal. Names of domains are unique, so that the journal is also a lock.
 func journalName(pool, name string) string {
 	sum := sha256.Sum256([]byte(pool + "\x00" + name))
 	return "virtclaim-" + hex.EncodeToString(sum[:8])
@@ -29,7 +29,7 @@ func isJournal(name string) bool { return journalNames.MatchString(name) }
 type journal struct {
 	host Host
 	domainxml.Journal
-	// release ends the domain that tells others that this process works on the volume; nil where there is none.
+	// release ends the domain that shows other processes that this one creates the volume; nil where there is none.
 	release func(context.Context) error
 }
 
@@ -54,8 +54,8 @@ func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 	return &journal{host: h, Journal: domainxml.Journal{Name: journalName(pool, name), UUID: id, Note: note}}, nil
 }
 
-// begin makes the entry of a volume that is about to be made. It fails when there is one. That of an upload is active from
-// its first moment on, so that nobody takes it for one that was left.
+// begin creates the journal of a volume that is about to be created; host.ErrExists when there is one. The journal of an upload is
+// active from the start, so that other processes don't take it for an abandoned one.
 func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) {
 	j := &journal{host: h, Journal: domainxml.Journal{
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
@@ -91,8 +91,8 @@ func (j *journal) write(ctx context.Context) error {
 	return err
 }
 
-// finish gives the volume, which is whole and which nobody has open, its identity, and notes that. The entry stays until the volume
-// is in somebody's state.
+// finish gives the volume, which is complete and not open anywhere, its identity, and records that. The journal stays until the volume
+// is in a state.
 func (j *journal) finish(ctx context.Context) error {
 	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
 	if err == nil {
@@ -105,7 +105,7 @@ func (j *journal) finish(ctx context.Context) error {
 	return j.write(ctx)
 }
 
-// stop ends the entry's domain, and with it the copy that it makes, if any.
+// stop ends the journal's domain, and with it a copy that runs in it.
 func (j *journal) stop(ctx context.Context) error {
 	if j.release != nil {
 		release := j.release
@@ -119,8 +119,8 @@ func (j *journal) stop(ctx context.Context) error {
 	return j.host.StopCopier(ctx, j.UUID)
 }
 
-// drop removes the entry of a volume that was not made, also when the operation's time is over. What has the volume's name
-// is somebody else's.
+// drop removes the journal of a volume that was not created, also after the operation's timeout. A volume of that name belongs to
+// another process.
 func (j *journal) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
@@ -131,13 +131,13 @@ func (j *journal) drop(ctx context.Context) error {
 	return err
 }
 
-// discard removes the volume, which nobody can be using yet, and the entry. Of one that is held the domain goes last: as long
-// as it is there nobody else begins. An entry that is gone was taken over, and the volume with it: then both are left.
+// discard removes the volume, which can't be in use yet, and the journal. An active journal is removed last, because it keeps other
+// processes from beginning. If the journal is missing, another process has taken over both: then the volume is left alone.
 func (j *journal) discard(ctx context.Context) error {
 	held := j.release != nil
 	if held {
 		if err := j.checkMine(ctx); err != nil {
-			_ = j.stop(ctx) // it ends with its connection at the latest
+			_ = j.stop(ctx) // on an error, libvirtd ends it together with the connection
 			return err
 		}
 	} else if err := j.stop(ctx); err != nil {
@@ -162,8 +162,8 @@ func (j *journal) discard(ctx context.Context) error {
 	return err
 }
 
-// checkUsers refuses to delete a volume that a domain of others uses: somebody else has created it under the name of the one that was
-// to be made.
+// checkUsers refuses to delete a volume that a foreign domain uses: another tool has created it under the name that the journal
+// reserves.
 func (j *journal) checkUsers(ctx context.Context) error {
 	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
 	if err != nil {
@@ -185,7 +185,7 @@ func (j *journal) checkUsers(ctx context.Context) error {
 	return err
 }
 
-// ignoreNotFound is the error, unless it is that of something that is not there.
+// ignoreNotFound returns nil for host.ErrNotFound, and every other error unchanged.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
@@ -193,8 +193,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// removeStale is discard of what a dead maker has left, by one of those who want its name: the others would take what the
-// first one begins for the same.
+// removeStale discards what a dead creator has left. It runs under the host's lock and compares the journal's UUID: of several
+// processes that want the name, one removes the journal, and the others must not remove the one that the first begins next.
 func (m *Creator) removeStale(ctx context.Context, key string, left *journal) error {
 	return m.locked(ctx, key, left.host, func(ctx context.Context) error {
 		now, err := open(ctx, left.host, left.Note.Pool, left.Note.Volume)
@@ -205,8 +205,7 @@ func (m *Creator) removeStale(ctx context.Context, key string, left *journal) er
 	})
 }
 
-// Import says that a volume is coming into somebody's state by an import: its entry is removed. One that is half made is
-// an error.
+// Import removes the journal of a finished volume that comes into a state by import. A volume that is being created is an error.
 func Import(ctx context.Context, h Host, pool, name string) error {
 	j, err := open(ctx, h, pool, name)
 	if errors.Is(err, host.ErrNotFound) {
@@ -222,8 +221,8 @@ func Import(ctx context.Context, h Host, pool, name string) error {
 	return h.Undefine(ctx, j.UUID)
 }
 
-// Forget removes the entry of a volume that is in state: it is ours now without it. An entry of another generation tells
-// that ours is gone, and that what has its name now was made by somebody else: that is host.ErrNotFound.
+// Forget removes the journal of a volume that is in state, which owns it from then on. A journal of another generation means that the
+// volume in state is gone, and that another apply has created one under its name: that is host.ErrNotFound.
 func Forget(ctx context.Context, h Host, pool, name, generation string) error {
 	j, err := open(ctx, h, pool, name)
 	switch {

@@ -30,7 +30,7 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
-		return Created{}, errors.Join(err, j.drop(ctx)) // it may be there all the same
+		return Created{}, errors.Join(err, j.drop(ctx)) // the journal may exist although begin failed
 	}
 	v, err := m.fill(ctx, key, j, s, report)
 	if err != nil {
@@ -39,8 +39,8 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	return Created{StorageVolume: v, Generation: j.Note.Generation}, nil
 }
 
-// takeOver deals with what a creation left that never came into anybody's state. What is finished is adopted, if it is
-// still wanted so, and left alone if not; what is half made, by the same owner, is removed once nobody works on it any more.
+// takeOver handles what an earlier creation left that is in no state. A finished volume is adopted if it was made from the same
+// configuration, and is an error otherwise. A partial one of the same owner is removed once its creator has ended.
 func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Created, adopted bool, err error) {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
 		verb := "is being made by "
@@ -50,7 +50,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		return Created{}, false, left.foreign(verb + called(left.Note.Owner))
 	}
 	if left.Note.Phase != domainxml.Done {
-		// The maker may be alive: while it is, wait, and look again.
+		// The creator may be alive: wait for its end, then look again.
 		if err := left.awaitCreator(ctx); err != nil {
 			return Created{}, false, err
 		}
@@ -65,7 +65,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		case now.UUID == left.UUID:
 			return Created{}, false, m.clear(ctx, key, left, s)
 		default:
-			return Created{}, false, now.foreign("has just begun to be made by somebody else")
+			return Created{}, false, now.foreign("is being created by another apply that has just begun")
 		}
 	}
 	if s.Prefix != "" {
@@ -92,7 +92,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 	return Created{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
 }
 
-// clear removes what a dead maker has left, and the shared image that was for it alone, if that is another one now.
+// clear removes what an interrupted creation has left, and the shared image made for it, unless the new volume uses the same one.
 func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) error {
 	err := m.removeStale(ctx, key, left)
 	if base := left.Note.Base; err == nil && base != "" && base != s.baseName {
@@ -101,11 +101,11 @@ func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) 
 	return err
 }
 
-// foreign is the error of a volume that is not to be touched, and says how it can be had.
+// foreign is the error of a volume that must not be touched; it names the remedy.
 func (j *journal) foreign(why string) error {
 	n := j.Note
 	err := fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w", j.Name, n.Volume, n.Pool, why, ErrForeign)
-	if n.Phase == domainxml.Done { // machines may use it
+	if n.Phase == domainxml.Done { // machines may have it open
 		return fmt.Errorf("%w. If a creation of yours was interrupted, import it: terraform import <address of this resource> <host>/%s/%s. "+
 			"Otherwise choose another name", err, n.Pool, n.Volume)
 	}
@@ -120,7 +120,7 @@ func called(owner string) string {
 	return "the owner " + owner
 }
 
-// refuseForeign refuses a volume that no journal names: it is somebody's.
+// refuseForeign refuses a volume without a journal: another configuration, or another tool, has created it.
 func refuseForeign(ctx context.Context, h Host, s Spec) error {
 	_, err := h.Volume(ctx, s.Pool, s.Name)
 	if err == nil {
@@ -134,7 +134,7 @@ func refuseForeign(ctx context.Context, h Host, s Spec) error {
 	return err
 }
 
-// checkFree refuses a copy for which the pool has no room: a half-copied image would be all that comes of it.
+// checkFree refuses a copy that is larger than the free space of the pool, before the first byte is copied.
 func checkFree(ctx context.Context, h Host, s Spec) error {
 	need := int64(0)
 	switch {
@@ -153,7 +153,7 @@ func checkFree(ctx context.Context, h Host, s Spec) error {
 	return err
 }
 
-// fill makes the volume and what is to be in it, and notes that it is finished.
+// fill creates the volume with its content, and records that it is finished.
 func (m *Creator) fill(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
 	switch {
 	case s.Content != nil:
@@ -167,10 +167,10 @@ func (m *Creator) fill(ctx context.Context, key string, j *journal, s Spec, repo
 	return v, err
 }
 
-// fill makes the volume and, for a clone, copies the master into it.
+// fill creates the volume and, for a clone, copies the master into it.
 func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
 	h := j.host
-	if err := Recheck(ctx, h, s.Master.Images); err != nil { // libvirt follows what an overlay's head names
+	if err := Recheck(ctx, h, s.Master.Images); err != nil { // libvirt follows the names in an overlay's header
 		return host.StorageVolume{}, err
 	}
 	if err := CheckMasterRecords(ctx, h, s.Master.Images); err != nil {
@@ -181,11 +181,11 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	}
 	made, err := h.Volume(ctx, s.Pool, s.Name)
 	if err == nil && s.Mode != volume.Clone {
-		err = s.admit(ctx) // an overlay is there to be seen now, by its head
+		err = s.admit(ctx) // other processes can see the overlay now, by its header
 	}
 	if err == nil && s.Mode != volume.Clone {
 		overlay := volume.Image{Generation: j.Note.Generation, Name: s.Name}
-		err = CheckMasterRecords(ctx, h, append([]volume.Image{overlay}, s.Master.Images...)) // nothing writes to the master any more
+		err = CheckMasterRecords(ctx, h, append([]volume.Image{overlay}, s.Master.Images...)) // from here on the master has no writer
 	}
 	if err != nil || s.Mode != volume.Clone {
 		return made, err
@@ -208,7 +208,7 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	return made, s.admit(ctx)
 }
 
-// copy has the journal's domain copy the master, and makes sure that all of it is there.
+// copy has the journal's domain copy the master, and verifies that the copy is complete.
 func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 	release, err := j.host.StartCopier(ctx, j.UUID)
 	if err != nil {
@@ -233,7 +233,7 @@ func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 	return j.host.FinishCopier(ctx, j.UUID)
 }
 
-// errIncompleteCopy is the error of a copy that QEMU gave up.
+// errIncompleteCopy is the error of a copy that QEMU ended early.
 var errIncompleteCopy = errors.New("the copy broke off: the master can't be read any more, or the storage pool is full. libvirt's log on the host " +
 	"has what QEMU said")
 
@@ -241,8 +241,8 @@ func (s Spec) isPreallocated() bool {
 	return s.Preallocation == "metadata" || s.Preallocation == "falloc"
 }
 
-// undo removes what a failed creation made, also the shared image that was for it alone. What somebody else made since we
-// looked stays.
+// undo removes what a failed creation has made, and a shared image that only it needed. What another process has created meanwhile
+// stays.
 func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
 	if errors.Is(cause, host.ErrExists) {
 		cause = errors.Join(cause, j.drop(ctx))
@@ -260,7 +260,7 @@ func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, caus
 	return cause
 }
 
-// undo removes a volume that could not be made, also when the operation's time is over.
+// undo removes a volume that could not be made, also after the operation's timeout.
 func undo(ctx context.Context, j *journal, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
@@ -271,8 +271,8 @@ func undo(ctx context.Context, j *journal, cause error) error {
 	return cause
 }
 
-// xml describes the volume. An overlay of a local image names it as its backing, so that everybody sees who needs it; of
-// network storage libvirt can't create one, so there only the domain's chain says what is below.
+// xml describes the volume. An overlay of a local image names that as its backing file, so that all tools see the dependency. libvirt
+// can't create an overlay of network storage: there only the domain's chain names the master.
 func (s Spec) xml() libvirtxml.StorageVolume {
 	x := libvirtxml.StorageVolume{
 		Name:       s.Name,

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// lease is how long whoever has a host's mutex may work before it must give it back. One that has not gone after twice
-	// that is nobody's any more: libvirtd crashed under it.
+	// lease is how long a process may hold a host's mutex. A mutex that is still held after twice that time has no holder any more:
+	// libvirtd crashed while it was held.
 	lease = time.Minute
-	// turnTime is after how long a process lets others have it, even if it could go on.
+	// turnTime is after how long a process releases the mutex for other processes, even if its own goroutines wait for it.
 	turnTime = 10 * time.Second
 )
 
-// mutex is a host's, as this process has it. It is kept while others of this process wait for it, for it takes a moment to
-// be had.
+// mutex is a host's lock, seen from this process. It is kept while other goroutines wait for it, because acquiring it takes several
+// calls.
 type mutex struct {
 	turn    chan struct{}
 	waiting atomic.Int32
@@ -44,7 +44,7 @@ func (m *Creator) mutex(key string) *mutex {
 	return m.mutexes[key]
 }
 
-// locked does something while nobody else, in this process or another, has the host's mutex. It must not take long.
+// locked calls do while it holds the host's mutex, which excludes all goroutines and processes. do must end within the lease.
 func (m *Creator) locked(ctx context.Context, key string, h Host, do func(context.Context) error) error {
 	x := m.mutex(key)
 	x.waiting.Add(1)
@@ -70,7 +70,7 @@ func (m *Creator) locked(ctx context.Context, key string, h Host, do func(contex
 
 var errLeased = fmt.Errorf("the mutex was lost on the way: it is given for %s, and goes with the connection", lease)
 
-// lock makes the mutex this process's, if it is not yet.
+// lock acquires the mutex, unless this process holds it already.
 func (x *mutex) lock(ctx context.Context, h Host) error {
 	if x.release != nil {
 		if state, err := h.State(ctx, x.uuid); err == nil && state.Active && time.Since(x.since) < turnTime {
@@ -94,7 +94,7 @@ func (x *mutex) lock(ctx context.Context, h Host) error {
 		case !errors.Is(err, host.ErrExists) || tries > 100:
 			return err
 		case errors.Is(found, host.ErrNotFound):
-			continue // it has just been given back
+			continue // it has been released meanwhile
 		case found != nil:
 			return found
 		}
@@ -104,7 +104,7 @@ func (x *mutex) lock(ctx context.Context, h Host) error {
 	}
 }
 
-// checkHeld is an error when this process has lost the host's mutex while it worked: it was asleep, or cut off.
+// checkHeld is an error when this process has lost the host's mutex meanwhile, because it was suspended or disconnected.
 func (m *Creator) checkHeld(ctx context.Context, key string, h Host) error {
 	state, err := h.State(ctx, m.mutex(key).uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
@@ -113,7 +113,7 @@ func (m *Creator) checkHeld(ctx context.Context, key string, h Host) error {
 	return err
 }
 
-// awaitOther waits until another one has given the mutex back, or can't be alive any more.
+// awaitOther waits until another process has released the mutex, or must be dead.
 func awaitOther(ctx context.Context, h Host, uuid string) error {
 	patient, cancel := context.WithTimeout(ctx, 2*lease)
 	defer cancel()
@@ -127,8 +127,7 @@ func awaitOther(ctx context.Context, h Host, uuid string) error {
 	return nil
 }
 
-// unlock lets others have the mutex, also when the operation's time is over. Where that can't be said to libvirtd, the end of
-// the connection says it.
+// unlock releases the mutex, also after the operation's timeout. If the call fails, libvirtd releases it when the connection ends.
 func (x *mutex) unlock(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// asked are the attributes that are asked for and that libvirt would add by itself, or that a domain's XML has no words
-// for: only the mark tells that somebody wants them.
+// asked are the configured attributes that libvirt also adds by default, or that have no element in the XML: only the metadata shows
+// that they were configured.
 func (m Machine) asked() (names []string) {
 	add := func(name string, is bool) {
 		if is {
@@ -23,18 +23,18 @@ func (m Machine) asked() (names []string) {
 	return names
 }
 
-// everything is all that can be asked for.
+// everything has all names that asked can return.
 var everything = Machine{
 	Firmware: &Firmware{}, TPM: &TPM{Model: "any"}, Video: &Video{VRAM: 1, Heads: 1}, Watchdog: &Watchdog{},
 }.asked()
 
-// isUnmanaged tells whether nobody has said what of a domain was asked for, so that libvirt may have added it.
+// isUnmanaged reports whether a domain has no metadata of virtclaim's. Any of its devices may then be libvirt's default.
 func (m Machine) isUnmanaged() bool { return m.Mark.Phase == "" }
 
-// asks tells whether an attribute was asked for. In a domain that is not virtclaim's all that is there is.
+// asks reports whether an attribute was configured. In an unmanaged domain, all that exists counts as configured.
 func (m machineMark) asks(name string) bool { return m.Phase == "" || slices.Contains(m.Asked, name) }
 
-// markOf is the mark that a domain has before it is written anew. What can't be read is an error there.
+// markOf is the metadata of a domain before it is written again. Unreadable metadata is an error of the writer's.
 func markOf(d *libvirtxml.Domain) machineMark {
 	mark, _ := parseMark(d)
 	return mark
@@ -46,7 +46,7 @@ const (
 	keepsTPM   = "tpm"
 )
 
-// keeps is what libvirt may keep of a domain: what it had once stays until the domain is removed.
+// keeps are the kinds of state that libvirt may keep for a domain, also for devices that it had earlier.
 func keeps(d *libvirtxml.Domain) []string {
 	all := markOf(d).Keeps
 	if isUEFI(d) {

@@ -13,25 +13,25 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Machine is what virtclaim knows of a libvirt domain. Whatever else a domain has stays as it is when a Machine is
+// Machine is the part of a libvirt domain that virtclaim manages. All other elements of a domain stay as they are when a Machine is
 // applied to it.
 type Machine struct {
 	Name string
 	// UUID is empty before libvirt has given the domain one.
 	UUID string
-	// VCPUs are the processors that it has, MaxVCPUs those that it can be given while it runs; 0 is as many as VCPUs.
+	// VCPUs are its processors, MaxVCPUs the number up to which more can be hot-plugged; 0 is as many as VCPUs.
 	VCPUs, MaxVCPUs uint
 	CPU             CPU
-	// Memory is what the guest has, MaxMemory what it can be given while it runs; 0 is as much as Memory. They are in KiB,
-	// libvirt's own unit.
+	// Memory is that of the guest, MaxMemory the size up to which it can grow while it runs; 0 is as much as Memory. Both are in KiB,
+	// libvirt's unit.
 	Memory, MaxMemory uint
 	// Title and Description are for people.
 	Title, Description string
-	// State is libvirt's word for how a domain is, and Autostart tells whether its host starts it. No XML has them: the host
-	// is asked.
+	// State is libvirt's domain state, and Autostart tells whether the host starts the domain when it boots. They are not part of the
+	// XML: the host is asked.
 	State     string
 	Autostart bool
-	// Drift is what somebody has made of a running machine alone; the rest is as stored.
+	// Drift are changes made to the running domain only, outside of Terraform; all else is as stored.
 	Drift Drift
 	// Type is the machine type, an alias such as q35 or a full name; empty lets libvirt choose.
 	Type string
@@ -39,7 +39,7 @@ type Machine struct {
 	Arch string
 	// DomainType is kvm, or qemu for emulation.
 	DomainType string
-	// HotplugPorts is how many PCI Express ports a q35 has for devices; nil where nobody said so.
+	// HotplugPorts is how many PCI Express root ports a q35 has for devices; nil if not configured.
 	HotplugPorts *uint
 	// Boot is the kernel that is booted directly; nil boots from the disks.
 	Boot *Boot
@@ -49,9 +49,9 @@ type Machine struct {
 	Interfaces map[string]Interface
 	// Serial is the first serial port; nil when there is none.
 	Serial *Serial
-	// Firmware is nil when nobody has chosen one.
+	// Firmware is nil if not configured.
 	Firmware *Firmware
-	// TPM is nil when there is none that is emulated.
+	// TPM is nil when there is no emulated one.
 	TPM      *TPM
 	Graphics *Graphics
 	Video    *Video
@@ -62,27 +62,27 @@ type Machine struct {
 	Filesystems map[string]Filesystem
 	// DevicesXML is libvirt's XML of further devices, as the user gave it.
 	DevicesXML string
-	// GuestAgent tells that there is a port for QEMU's agent in the guest.
+	// GuestAgent tells whether there is a channel for QEMU's guest agent.
 	GuestAgent bool
-	// AgentPort tells of a running machine that it was started with that port, and AgentConnected that its guest has opened it.
+	// AgentPort tells whether a running machine was started with that channel, AgentConnected whether the guest has opened it.
 	AgentPort, AgentConnected bool
 	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
 	Addresses map[string][]string
-	// Endpoints are where a running machine is to be seen.
+	// Endpoints are the addresses of a running machine's displays and consoles.
 	Endpoints Endpoints
-	// Pending is what a running machine goes on without until its next start: see Pending.
+	// Pending are changes that a running machine gets at its next start: see the function Pending.
 	Pending []string
-	// External are disks whose chain somebody else has changed, by their keys.
+	// External are the disks, by key, whose chain was changed outside of Terraform.
 	External map[string]External
 	Mark     Mark
 }
 
-// HardwareMatches tells whether is has the emulated hardware that m asks for, as far as m asks.
+// HardwareMatches reports whether is has the emulated hardware that m specifies, where m specifies it.
 func (m Machine) HardwareMatches(is Machine) bool {
 	return (m.Type == "" || SameMachineType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
-// WithoutTentative is m without what is tentative: such disks have no volume and are unsettled, so that an update asks again.
+// WithoutTentative is m with its tentative disks without volume and unsettled, so that an update makes the guard's checks again.
 func (m Machine) WithoutTentative() Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for key, d := range m.Disks {
@@ -103,29 +103,28 @@ type Boot struct {
 type Disk struct {
 	// Volume has no image where a drive is empty.
 	Volume volume.Volume
-	// Device is how the guest sees it: Fixed, LUN, CDROM or Floppy. It is built without one as Fixed.
+	// Device is Fixed, LUN, CDROM or Floppy; Build takes an empty one as Fixed.
 	Device string
 	// Bus is virtio, scsi, sata, usb, ide or, of a floppy drive, fdc.
 	Bus string
-	// Target is the name that was asked for in libvirt, such as vdb; empty leaves it open.
+	// Target is the configured name in libvirt, such as vdb; empty has virtclaim choose one.
 	Target string
-	// ReadOnly asks for a device that can only be read from, whatever the volume allows.
+	// ReadOnly configures a read-only device, also where the volume's access mode would allow writes.
 	ReadOnly bool
 	Tuning
-	// BootOrder counts from 1; 0 means that the disk is not booted from by order.
+	// BootOrder counts from 1; 0 is none.
 	BootOrder uint
 	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).
 	Ephemeral bool
-	// Tentative notes in the stored definition that nobody has found out yet whether the machine may use the volume: that
-	// it is there is only to be seen by others.
+	// Tentative marks a disk in the stored definition that the guard has not admitted yet. It shows other machines that this one
+	// requests the volume.
 	Tentative bool
-	// Unsettled tells that the stored definition and the running domain have different volumes, or that it is not known yet
-	// whether the machine may use its. The disk has no volume then, and that is not what an empty drive is: whatever is wanted,
-	// it is to become so in both.
+	// Unsettled tells that the stored definition and the running domain have different volumes, or that the disk is tentative. It
+	// then has no volume, which differs from an empty drive: an update makes both as configured.
 	Unsettled bool
 }
 
-// WithTentative is m with the disks of those keys as tentative.
+// WithTentative is m with the disks of those keys marked as tentative.
 func (m Machine) WithTentative(keys []string) Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for _, key := range keys {
@@ -136,9 +135,9 @@ func (m Machine) WithTentative(keys []string) Machine {
 	return m
 }
 
-// Serial is a serial port whose output may be kept.
+// Serial is a serial port whose output may be logged.
 type Serial struct {
-	// LogFile is an absolute path on the host; empty keeps no log.
+	// LogFile is an absolute path on the host; empty is no log.
 	LogFile string
 }
 
@@ -157,13 +156,13 @@ func Unmarshal(text string) (*libvirtxml.Domain, error) {
 	return d, nil
 }
 
-// Build gives the XML of a domain that does not exist yet.
+// Build renders the XML of a new domain.
 func Build(m Machine) (string, error) {
 	d := skeleton(m)
 	return apply(d, m)
 }
 
-// Update gives the XML of an existing domain (its stored definition) after m.
+// Update renders the XML of an existing domain (its stored definition) changed to m.
 func Update(stored string, m Machine) (string, error) {
 	d, err := Unmarshal(stored)
 	if err != nil {
@@ -172,7 +171,7 @@ func Update(stored string, m Machine) (string, error) {
 	return keepUnknown(d, stored, func() (string, error) { return apply(d, m) })
 }
 
-// apply writes m into d and leaves alone what already says the same, so that libvirt keeps addresses and names.
+// apply writes m into d and leaves equal elements unchanged, so that libvirt keeps addresses and names.
 func apply(d *libvirtxml.Domain, m Machine) (string, error) {
 	kept := keeps(d)
 	for _, p := range parts {
@@ -188,7 +187,7 @@ func apply(d *libvirtxml.Domain, m Machine) (string, error) {
 	return string(text), nil
 }
 
-// Parse reads a machine out of a domain's XML, from libvirt or from Build.
+// Parse reads a machine from a domain's XML, which libvirt or Build has written.
 func Parse(text string) (Machine, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
@@ -198,7 +197,7 @@ func Parse(text string) (Machine, error) {
 	return m, err
 }
 
-// parse is Parse for XML that is read already, which is most of its cost. It gives the mark, too.
+// parse is Parse for XML that has been unmarshalled already, which is most of the cost. It also returns virtclaim's metadata.
 func parse(d *libvirtxml.Domain) (Machine, machineMark, error) {
 	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type}
 	if d.OS.Type != nil {

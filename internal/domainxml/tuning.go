@@ -10,19 +10,20 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Tuning is how a device works, in libvirt's words. What nobody has asked for is empty, also where the device has it anyway.
+// Tuning are the options of a disk's device, with libvirt's values. An option that was not configured is empty, also where the device
+// has a default for it.
 type Tuning struct {
-	// Serial is what the guest sees of it.
+	// Serial is the serial number that the guest sees.
 	Serial string
 	// Cache, IO, Discard and ErrorPolicy are those of libvirt's <driver>.
 	Cache, IO, Discard, ErrorPolicy string
-	// IOThread is the number of the thread that serves it, from 1.
+	// IOThread is the number of its I/O thread, from 1.
 	IOThread uint
 	// LogicalBlockSize and PhysicalBlockSize are in bytes.
 	LogicalBlockSize, PhysicalBlockSize uint
 }
 
-// The names, in a disk's mark, of what was asked for.
+// The names of configured options in a disk's metadata.
 const (
 	cache             = "cache"
 	discard           = "discard"
@@ -32,7 +33,7 @@ const (
 	target            = "target"
 )
 
-// asked are the names of what was asked for, of that which a device may have unasked.
+// asked are the names of the configured options that a device may also have by default.
 func (is Disk) asked() string {
 	var names []string
 	for _, a := range []struct {
@@ -56,12 +57,12 @@ func (is Disk) asked() string {
 // DirectCache is the mode in which the host caches nothing.
 const DirectCache = "none"
 
-// Defaults is what the device of a disk has that nobody asked for. It is what a careful operator would choose: a guest stops on
-// an error instead of seeing it, the host caches nothing of storage that others may look at, and the storage gets back what
-// the guest frees. A drive has one for all of its media, since libvirt does not change it with them.
+// Defaults are the options of a disk's device that are not configured: a guest is paused on an I/O error instead of seeing it, the host
+// does not cache storage that other hosts may read, and discard (TRIM/UNMAP) is passed on. The options of a drive are the same for all
+// of its media, because libvirt does not change them with the medium.
 func (is Disk) Defaults() Tuning {
 	t := is.required()
-	if is.Device != Floppy { // QEMU's have none
+	if is.Device != Floppy { // QEMU's floppy drives have no error policy
 		t.ErrorPolicy = "stop"
 	}
 	if !IsDrive(is.Device) && len(is.Volume.Images) > 0 && is.Volume.Images[0].Format == "raw" && is.Volume.Images[0].Type != "file" {
@@ -70,8 +71,9 @@ func (is Disk) Defaults() Tuning {
 	return t
 }
 
-// required is what is usual also for a device that was made by hand, which else has what libvirt chooses. What many machines
-// write must be in no host's cache: the others would not see it. And a physical block is no smaller than a logical one.
+// required are the defaults that also apply to a device that virtclaim has not defined, which otherwise has libvirt's. Storage that
+// several machines write must not be cached by a host, because the others would not see the writes. And a physical block is never
+// smaller than a logical one.
 func (is Disk) required() Tuning {
 	t := Tuning{PhysicalBlockSize: is.LogicalBlockSize}
 	if !IsDrive(is.Device) && len(is.Volume.Images) > 0 && is.Volume.Images[0].AccessMode == volume.WriteShared {
@@ -90,7 +92,7 @@ func (is Disk) defaults(ours bool) Tuning {
 // libvirts is libvirt's word for its own choice, which it does not write.
 const libvirts = "default"
 
-// withDefaults is what a device has to have, virtclaim's or not.
+// withDefaults are the configured options, completed by the defaults; ours tells whether virtclaim has defined the device.
 func (is Disk) withDefaults(ours bool) Tuning {
 	t, usual := is.Tuning, is.defaults(ours)
 	t.Cache = cmp.Or(t.Cache, usual.Cache)
@@ -130,7 +132,7 @@ func applyTuning(d *libvirtxml.DomainDisk, t Tuning) {
 	}
 }
 
-// tuningOf is all that a device has, asked for or not.
+// tuningOf are all options of a device, configured or not.
 func tuningOf(d libvirtxml.DomainDisk) Tuning {
 	t := Tuning{Serial: d.Serial}
 	if d.Driver != nil {
@@ -145,7 +147,7 @@ func tuningOf(d libvirtxml.DomainDisk) Tuning {
 	return t
 }
 
-// parseTuning reports what was asked for, and what nobody asked for but the device would not have by itself.
+// parseTuning reports the configured options, and those that differ from the device's defaults.
 func parseTuning(d libvirtxml.DomainDisk, mark diskMark, disk *Disk) {
 	disk.Tuning = tuningOf(d)
 	usual := disk.defaults(hasKey(d))
@@ -170,7 +172,7 @@ func parseTuning(d libvirtxml.DomainDisk, mark diskMark, disk *Disk) {
 	}
 }
 
-// addIOThreads gives a domain the I/O threads that its disks name. It takes none away: other devices may have them.
+// addIOThreads gives a domain the I/O threads that its disks name. It removes none, because other devices may use them.
 func addIOThreads(d *libvirtxml.Domain) {
 	for _, disk := range d.Devices.Disks {
 		if disk.Driver == nil || disk.Driver.IOThread == nil || hasIOThread(d, *disk.Driver.IOThread) {

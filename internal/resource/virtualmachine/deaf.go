@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// stop shuts the machine down and says meanwhile what is waited for. One that was migrated away meanwhile is off, too, and runs.
+// stop shuts the machine down and reports progress. A machine that is migrated away meanwhile is off on this host, and runs elsewhere.
 func (l life) stop(ctx context.Context, uuid string, force bool) error {
 	defer tfvalue.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
 	if is, err := l.host.State(ctx, uuid); err != nil || !is.Active {
@@ -43,7 +43,7 @@ func (l life) unplugging(ctx context.Context, machine, device string) (limited c
 	return ctx, func() { stop(); cancel() }
 }
 
-// withWayOut says how to go on without a guest that does not acknowledge an unplug.
+// withWayOut adds to an error what to do about a guest that does not acknowledge an unplug.
 func withWayOut(err error) error {
 	if !errors.Is(err, host.ErrDetachRefused) {
 		return err
@@ -52,8 +52,7 @@ func withWayOut(err error) error {
 		"machine restarted: allow_restart = true and, if it ignores its power button, too, force_stop = true", err)
 }
 
-// restartWithout is for a guest that does not acknowledge an unplug, of a machine that may be restarted: it is changed while it
-// is off.
+// restartWithout handles a guest that does not acknowledge an unplug: if the machine may be restarted, it is changed while it is off.
 func (l life) restartWithout(ctx context.Context, uuid string, want domainxml.Machine, force bool, cause error) error {
 	tflog.Info(ctx, "Restarting the machine for what its guest did not acknowledge", map[string]any{"machine": want.Name, "cause": cause.Error()})
 	if err := l.checkRestart(ctx, uuid, want); err != nil {
@@ -72,14 +71,14 @@ func (l life) restartWithout(ctx context.Context, uuid string, want domainxml.Ma
 	return nil
 }
 
-// keepSettings writes into the state what only a later destroy looks at, which has no configuration: also when this update
-// fails, or force_stop could not be set for a guest that makes each update fail.
+// keepSettings stores the attributes that only a later destroy reads, also if this update fails: otherwise force_stop could never be
+// set for a guest that makes each update fail.
 func (m model) keepSettings(ctx context.Context, state *tfsdk.State, diags *diag.Diagnostics) {
 	diags.Append(state.SetAttribute(ctx, path.Root("force_stop"), m.ForceStop)...)
 	diags.Append(state.SetAttribute(ctx, path.Root("timeouts"), m.Timeouts)...)
 }
 
-// ofDestroy is the error of a destroy, which knows only what was applied.
+// ofDestroy adds to the error of a destroy that it uses the attributes of the last apply.
 func ofDestroy(err error) error {
 	if !errors.Is(err, host.ErrStillRunning) {
 		return err

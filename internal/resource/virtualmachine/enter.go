@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// asks are the disks that the hosts are asked about: of a machine that starts all, or else those that it takes.
+// asks are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.
 func asks(taken []string, want domainxml.Machine, starts bool) []string {
 	if starts {
 		return slices.Sorted(maps.Keys(want.Disks))
@@ -20,7 +20,7 @@ func asks(taken []string, want domainxml.Machine, starts bool) []string {
 	return taken
 }
 
-// takes are the disks that want is about to use and was has not used yet.
+// takes are the disks of want that was does not have, or has as another volume.
 func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machine, active bool) ([]string, error) {
 	keys := domainxml.Takes(was, want)
 	if !active {
@@ -40,12 +40,12 @@ func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machin
 	return slices.Compact(keys), err
 }
 
-// checkTaken asks all hosts whether a machine that was migrated by hand has disks that this one is about to get.
+// checkTaken asks all hosts whether a machine that was migrated outside of Terraform has disks that this one is about to get.
 func (l life) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
 	return l.all.CheckTaken(ctx, l.key, exclusive(want, keys))
 }
 
-// exclusive are the images of some disks that only one machine may have, also those below an overlay.
+// exclusive are the images of these disks that only one machine may have, also those below an overlay.
 func exclusive(want domainxml.Machine, keys []string) (images []volume.Image) {
 	for _, key := range keys {
 		for _, i := range want.Disks[key].Volume.Uses() {
@@ -57,7 +57,7 @@ func exclusive(want domainxml.Machine, keys []string) (images []volume.Image) {
 	return images
 }
 
-// used are the images that some disks open.
+// used are the images that these disks open.
 func used(want domainxml.Machine, keys []string) (images []volume.Image) {
 	for _, key := range keys {
 		images = append(images, want.Disks[key].Volume.Uses()...)
@@ -65,8 +65,8 @@ func used(want domainxml.Machine, keys []string) (images []volume.Image) {
 	return images
 }
 
-// enter asks all hosts whether the machine, whose stored definition has them already, may use these disks, and then its own
-// whether their files are what they were when they were bound: a pod may have put a symbolic link in their place.
+// enter asks all hosts whether the machine may use these disks, which its stored definition has already. Then it asks the machine's host
+// whether their files are unchanged since they were bound: a pod may have put a symbolic link in their place.
 func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	e := guard.Request{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts, Images: used(want, keys)}
 	if len(e.Images) == 0 {
@@ -95,8 +95,8 @@ func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, ke
 	return l.engrave(ctx, want, keys)
 }
 
-// checkStorage makes the checks of enter that concern the storage itself, before a running machine is shut down for a restart, or before disks are
-// unplugged that these replace. Conflicts with other machines are left to enter, because they may be resolved by then.
+// checkStorage makes enter's checks of the storage itself, before a machine is shut down for a restart or disks are unplugged that these
+// replace. Conflicts with other machines are checked by enter alone, because they may be resolved until then.
 func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
 	if err := l.recognize(ctx, want, keys); err != nil {
 		return err
@@ -108,14 +108,14 @@ func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Mach
 		return err
 	}
 	for _, key := range keys {
-		if err := content.CheckOpenMasters(ctx, l.host, want.Disks[key].Volume.Images); err != nil { // QEMU could not open it
+		if err := content.CheckOpenMasters(ctx, l.host, want.Disks[key].Volume.Images); err != nil { // otherwise QEMU can't open the disk
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
 	return l.checkMasters(ctx, uuid, want, keys)
 }
 
-// checkRestart makes the checks of a machine that is about to be shut down for a restart.
+// checkRestart makes the checks for a machine that is about to be shut down for a restart.
 func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
 	if err := l.checkCheckpoints(ctx, uuid, want); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Mach
 	return l.checkStorage(ctx, uuid, want, asks(nil, want, true))
 }
 
-// checkCheckpoints refuses to shut a guest down with checkpoints on a file of a binding that is opened as qcow2: QEMU writes their bitmaps
-// when it ends, and such a file is not opened with bitmaps.
+// checkCheckpoints refuses to shut a guest down while a bound file that is opened as qcow2 has checkpoints: QEMU writes their bitmaps
+// when it ends, and a bound file with bitmaps is not opened.
 func (l life) checkCheckpoints(ctx context.Context, uuid string, want domainxml.Machine) error {
 	var bound []string
 	for key, disk := range want.Disks {
@@ -166,14 +166,14 @@ func (l life) checkMasterRecords(ctx context.Context, want domainxml.Machine, ke
 	return nil
 }
 
-// withdraw takes disks that the machine may not use out of its stored definition again, also when the operation's time is
-// over, so that nobody waits for it.
+// withdraw removes disks that the machine may not use from its stored definition, so that no other machine waits for it. It does so
+// also after the operation's timeout.
 func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, active bool, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	live := ""
 	if active {
-		live, _ = l.host.LiveXML(ctx, uuid) // a host that does not tell takes no definition either
+		live, _ = l.host.LiveXML(ctx, uuid) // if the host does not answer, storing the definition fails, too
 	}
 	disks := maps.Clone(want.Disks)
 	for _, key := range keys {
@@ -182,17 +182,17 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 		case had && len(before.Volume.Images) > 0 && !before.Another(want.Disks[key]):
 			disks[key] = before
 		case had && len(before.Volume.Images) == 0 && runs:
-			// It was let in once, and an apply that changed it was killed: the guest goes on with it.
+			// The guard admitted it earlier, and an apply that changed it was killed: the guest still has it.
 			disk := want.Disks[key]
 			disk.Tentative = true
 			disks[key] = disk
 		case domainxml.IsDrive(want.Disks[key].Device):
-			// The drive stays, empty: one that came with a domain made by hand was there before, also when it had nothing.
+			// The drive stays, empty: a domain defined outside of Terraform had it before.
 			disk := want.Disks[key]
 			disk.Volume = volume.Volume{}
 			disks[key] = disk
 		default:
-			// What was another volume stays out: somebody else may have that by now. So does one that was never let in.
+			// A former volume is not stored again, because another machine may have it by now. Nor is one that was never admitted.
 			delete(disks, key)
 		}
 	}

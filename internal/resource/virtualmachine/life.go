@@ -19,7 +19,7 @@ import (
 // cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
 const cleanUpTime = 30 * time.Second
 
-// domains is what a machine's life needs of its host.
+// domains are the calls of a host that life needs.
 type domains interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	Define(ctx context.Context, xml string) (uuid string, err error)
@@ -57,21 +57,21 @@ type domains interface {
 	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error
 }
 
-// life is a machine's life on one host: from a definition to its end. Terraform's values stay outside.
+// life manages a machine on one host, from its definition to its end. It does not use Terraform's types.
 type life struct {
 	host  domains
 	key   string // the host's
 	owner string
 	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
 	hosts func(key string) (guard.Waiter, error)
-	// all are the same hosts, to which the machine may have been migrated by hand.
+	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
 	all guard.Hosts
-	// mayRestart tells that a guest which does not acknowledge an unplug may be restarted without the device.
+	// mayRestart tells whether a guest that does not acknowledge an unplug may be restarted without the device.
 	mayRestart bool
 }
 
-// define makes the domain, marked as being created. A domain that has the name already is gone on with only when an
-// interrupted creation of the same owner left it; runs tells that it was found running.
+// define defines the domain, marked as being created. An existing domain of that name is used only if an interrupted creation of
+// the same owner has left it; runs tells that it was running.
 func (l life) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating}
 	if err := l.checkBacking(ctx, want); err != nil {
@@ -87,7 +87,7 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (id string, ru
 	if err := l.checkLogs(ctx, domainxml.Machine{}, want); err != nil {
 		return "", false, err
 	}
-	// The UUID is made here, so that a domain whose host answers no more can be found again.
+	// The UUID is generated here, so that the domain can be found again if the host stops answering.
 	want.UUID = uuid.NewString()
 	text, err := domainxml.Build(want.WithMACs(domainxml.Machine{}, newMAC))
 	if err != nil {
@@ -103,7 +103,7 @@ func (l life) define(ctx context.Context, want domainxml.Machine) (id string, ru
 	return "", false, err
 }
 
-// goOn makes what an interrupted creation left what is wanted now.
+// goOn changes what an interrupted creation has left to the present configuration.
 func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id string, runs bool, err error) {
 	is, active, err := l.look(ctx, uuid)
 	if err != nil {
@@ -129,7 +129,7 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 		_, err := l.become(ctx, uuid, want, active, false)
 		return uuid, active, err
 	}
-	// The configuration has changed since to what no redefinition can make of it.
+	// The configuration has changed since, in attributes that require a new domain.
 	if err := l.checkExchanged(ctx, uuid, want.Name); err != nil {
 		return "", false, err
 	}
@@ -139,7 +139,7 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 	return l.define(ctx, want)
 }
 
-// inAnotherState says so of a machine that has this owner.
+// inAnotherState is the error of a machine of the same owner that another state has.
 func (l life) inAnotherState(mark domainxml.Mark) string {
 	if mark.Phase == "" || l.owner == "" || mark.Owner != l.owner {
 		return ""
@@ -156,7 +156,7 @@ func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine)
 	}
 	is, err := domainxml.Parse(stored)
 	if err == nil {
-		err = refuseExternal(is, want) // also what has come since it was asked
+		err = refuseExternal(is, want) // also a change made since the last check
 	}
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine)
 	return err
 }
 
-// start makes the domain run; one that runs already is left alone.
+// start starts the domain, unless it is active.
 func (l life) start(ctx context.Context, uuid string) error {
 	state, err := l.host.State(ctx, uuid)
 	if err != nil || state.Active {
@@ -178,14 +178,14 @@ func (l life) start(ctx context.Context, uuid string) error {
 	return l.host.Start(ctx, uuid)
 }
 
-// finish marks the domain as wholly created.
+// finish marks the creation of the domain as finished.
 func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
 	return l.redefine(ctx, uuid, want)
 }
 
-// change makes an existing domain what is wanted. First it lets go of what it loses, then it takes what it gains. pending
-// is what the running guest goes on without; started tells that it was booted.
+// change updates an existing domain to want. Devices are unplugged first, then the new ones are plugged in. pending are the changes
+// that the running guest gets at its next start; started tells that it was booted.
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
 	l.mayRestart = power.on && power.restart
 	if err := l.checkChains(ctx, uuid, want, !power.on && power.force); err != nil {
@@ -245,11 +245,11 @@ func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, p
 	return pending, false, nil
 }
 
-// changesLive is what can be put right when a saved guest has been started.
+// changesLive are the names of changes that don't need the machine to be off: the next update makes them once the saved guest runs.
 var changesLive = []string{"memory", "title", "description"}
 
-// checkSaved refuses to change a machine that is saved with its memory: its next start goes on with what it had then, and
-// what the guest knows of its disks would be wrong if they were others.
+// checkSaved refuses to change a machine with a managed save: its next start restores the guest's memory, whose view of the disks would
+// be wrong if they had changed.
 func (l life) checkSaved(ctx context.Context, uuid string, want domainxml.Machine) error {
 	saved, err := l.host.SavedXML(ctx, uuid)
 	if err != nil || saved == "" {
@@ -265,8 +265,8 @@ func (l life) checkSaved(ctx context.Context, uuid string, want domainxml.Machin
 		"virsh managedsave-remove %s", strings.Join(differs, ", "), want.Name)
 }
 
-// become makes the stored definition, and an active domain, what is wanted. That is also how the machine tells others what
-// it is about to use; when it may not, the stored definition keeps the disks that it had.
+// become updates the stored definition, and an active domain, to want. The stored definition also shows other machines what this one
+// requests; if the guard refuses, it gets the former disks back.
 func (l life) become(ctx context.Context, uuid string, want domainxml.Machine, active, starts bool) (pending []string, err error) {
 	was, err := l.stored(ctx, uuid)
 	if err != nil {
@@ -331,7 +331,8 @@ func (l life) end(ctx context.Context, uuid string, force bool) error {
 	return err
 }
 
-// reclaim gives a domain what it has lost and what libvirt still keeps something of, as it removes that only with its owner.
+// reclaim gives a domain the removed devices back for which libvirt still keeps state, because undefine removes only the state of
+// devices that the domain has.
 func (l life) reclaim(ctx context.Context, uuid string) error {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -344,15 +345,15 @@ func (l life) reclaim(ctx context.Context, uuid string) error {
 	return err
 }
 
-// takeBack ends a domain whose creation failed, also when the operation's time is over.
+// takeBack stops and undefines a domain whose creation failed, also after the operation's timeout.
 func (l life) takeBack(ctx context.Context, uuid string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	return l.end(ctx, uuid, true)
 }
 
-// look reads the stored definition, since that is what the configuration describes, with how the running machine's devices
-// differ from it, their addresses, and whether the domain is active.
+// look reads the stored definition, which the configuration describes; how the running domain differs from it; its addresses; and
+// whether it is active.
 func (l life) look(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
 	if is, err = l.stored(ctx, uuid); err != nil {
 		return is, false, err

@@ -12,11 +12,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// lost is what a guest has let go of: the keys of disks, and the MAC addresses of interfaces.
+// lost is what was unplugged from a guest: the keys of disks, and the MAC addresses of interfaces.
 type lost struct{ disks, macs []string }
 
-// lose unplugs from the running domain what want has no more, or has as another volume or device. A drive loses its medium.
-// When the guest holds on to something, what it has let go of before is not in the stored definition either.
+// lose unplugs from the running domain what want does not have, or has as another volume or device. The medium of a drive is ejected.
+// If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition as well.
 func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) (gone lost, err error) {
 	live, err := l.host.LiveXML(ctx, uuid)
 	if err != nil {
@@ -64,8 +64,8 @@ func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.M
 	return nil
 }
 
-// replacements are the keys of disks to be unplugged in whose place the machine gets another volume, unless it already has that volume under another
-// key.
+// replacements are the keys of disks that are unplugged because the machine gets another volume in their place, unless it already has
+// that volume under another key.
 func replacements(live string, want domainxml.Machine, keys []string) ([]string, error) {
 	attached, _, err := domainxml.AttachedTo(live)
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
@@ -76,7 +76,7 @@ func replacements(live string, want domainxml.Machine, keys []string) ([]string,
 	}), err
 }
 
-// loseInterfaces unplugs the interfaces that want has not, or has as other devices.
+// loseInterfaces unplugs the interfaces that want does not have, or has as other devices.
 func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
 	todo, err := domainxml.DiffInterfaces(live, want)
 	if err != nil {
@@ -97,8 +97,8 @@ func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domain
 	return nil
 }
 
-// storeLoss takes what is gone out of the stored definition, too, also when the operation's time is over. A host that does not
-// answer can't be told: there it shows as drift.
+// storeLoss removes unplugged devices from the stored definition, also after the operation's timeout. If that fails, because the host
+// does not answer, the next plan shows drift.
 func (l life) storeLoss(ctx context.Context, uuid string, gone lost, cause error) error {
 	var away *host.UnreachableError
 	if len(gone.disks)+len(gone.macs) == 0 || errors.As(cause, &away) {

@@ -49,7 +49,7 @@ func readPower(m *model, is domainxml.Machine) {
 	}
 }
 
-// stateWhileItRuns keeps the state while nobody starts or stops the machine.
+// stateWhileItRuns plans the value in state, unless the update starts or stops the machine.
 type stateWhileItRuns struct{}
 
 func (stateWhileItRuns) Description(context.Context) string {
@@ -73,16 +73,16 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 	}
 }
 
-// power is what an update does to a machine's: whether it is to be on, may be turned off when the guest does not shut down,
-// and may be restarted for what a running guest can't be given.
+// power is how an update may start and stop the machine: whether it is to run, whether it may be forced off if the guest does not shut
+// down, and whether it may be restarted for changes that a running guest can't get.
 type power struct{ on, force, restart bool }
 
 func (m model) power() power {
 	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool()}
 }
 
-// restart shuts the guest down and starts it as it is stored. Others may have taken its storage meanwhile: it has to be
-// let in again.
+// restart shuts the guest down and starts it from the stored definition. The guard is asked again, because another machine may have got
+// the storage meanwhile.
 func (l life) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
 	if err := l.checkRestart(ctx, uuid, want); err != nil {
 		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, which would fail, so it was not shut down: %w", err)
