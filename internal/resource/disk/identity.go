@@ -96,7 +96,7 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 	}
 	own, known := m.made(ctx, diags)
 	if known {
-		if err := r.warnOfWriters(ctx, h, m, diags); err != nil {
+		if err := r.warnOfUsers(ctx, h, m, diags); err != nil {
 			return err
 		}
 	}
@@ -139,9 +139,9 @@ func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why er
 	return true
 }
 
-// warnOfWriters says which machines run with the file of a disk that its pool does not have any more: as long as they run, what they wrote
-// can be saved. Where the pool has another folder, nobody has deleted it.
-func (r *disk) warnOfWriters(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) error {
+// warnOfUsers warns of each machine that runs with a file of the disk which the pool does not have any more: as long as the machine runs, what
+// its guest has written can be saved. If the pool has another folder now, the file was not deleted.
+func (r *disk) warnOfUsers(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) error {
 	own, _ := m.made(ctx, diags)
 	users, err := guard.Users(ctx, m.Host.ValueString(), h, own.Images[0])
 	if err != nil {
@@ -168,7 +168,13 @@ func (r *disk) warnOfWriters(ctx context.Context, h *host.Host, m model, diags *
 				is, file, u.Device.Key, m.Pool.ValueString(), pool.Path, keeps))
 			continue
 		}
-		diags.AddWarning(fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString()), fmt.Sprintf(
+		title := fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString())
+		if u.Depth == 0 && !u.Device.Writes() {
+			diags.AddWarning(title, fmt.Sprintf("%sreads the deleted file as its disk %s and does not write to it. An apply creates the disk again "+
+				"as configured, and the guest gets the new one: other content of the deleted file is lost then.", is, u.Device.Key))
+			continue
+		}
+		diags.AddWarning(title, fmt.Sprintf(
 			"%sreads and writes the deleted file as its disk %s until it is stopped. Then all that was written to it is lost. To save it first: "+
 				"%s. %s", is, u.Device.Key, guard.Rescue(u.Domain, u.Device.Target), keeps))
 	}

@@ -116,19 +116,24 @@ func TestAccDisk_DeletedFileOfARunningMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
 	config := func(more string) string {
-		return acctest.Provider(l, "disks") + disk("root", blank) + vm(l, console, "", more, on("root", theDisk, ", bus = \"sata\""))
+		return acctest.Provider(l, "disks") + disk("root", blank) + seed("one", `user_data = "#cloud-config\n"`) +
+			vm(l, console, "", more, on("root", theDisk, ", bus = \"sata\""), on("one", "virtclaim_disk.one", `, device = "cdrom"`))
 	}
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", config(""))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	console.Await(t, "READY")
-	if err := os.Remove(file(l, "root")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"root", "one"} {
+		if err := os.Remove(file(l, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "Domain web runs with the deleted disk host-a/ssd/root") {
 		t.Errorf("nothing is said of the deleted file:\n%s", plan)
 	} else if !message("virsh blockcopy web sda <new file> --transient-job --wait --finish").MatchString(plan) {
 		t.Errorf("the command is another one:\n%s", plan)
+	} else if !message("reads the deleted file as its disk one and does not write to it").MatchString(plan) || message("blockcopy web hda").MatchString(plan) {
+		t.Errorf("the guest can't write to the seed:\n%s", plan)
 	}
 	cli.Must("apply", "-auto-approve", "-no-color")
 	for range 2 {
