@@ -14,9 +14,9 @@ func providerSchema() schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"owner": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Names this configuration on hosts and in the cluster, so that an interrupted apply can be " +
-					"told from somebody else's objects and go on. Set it, to something that no other configuration uses. " +
-					"A change affects new objects only.",
+				MarkdownDescription: "Identifies this configuration on hosts and in the cluster, so that an interrupted apply " +
+					"recognizes its own objects and continues. Set it to a value that no other configuration uses. A change affects " +
+					"new objects only.",
 				Validators: []validator.String{stringvalidator.LengthBetween(1, 63)},
 			},
 			"kubernetes": schema.SingleNestedAttribute{
@@ -27,23 +27,24 @@ func providerSchema() schema.Schema {
 			},
 			"hosts": schema.MapNestedAttribute{
 				Required:            true,
-				MarkdownDescription: "The libvirt hosts, by the name that resources use for them. A host is dialled when it is first needed.",
+				MarkdownDescription: "The libvirt hosts, by the name that resources use for them. Connections are opened lazily.",
 				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"uri": schema.StringAttribute{
 						Required: true,
 						MarkdownDescription: "The [libvirt URI](https://libvirt.org/uri.html), such as `qemu:///system`, " +
-							"`qemu+ssh://root@node-a/system` or `qemu+tls://node-a/system`. The guide on hosts has the transports, and what a URI can say.",
+							"`qemu+ssh://root@node-a/system` or `qemu+tls://node-a/system`. See the guide on hosts for the " +
+							"transports and the parameters of a URI.",
 					},
 					"storage": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "The host's libvirt storage pools by usage type, such as `{ fast = \"ssd\" }`. Without it, the " +
-							"annotations `kubevirt.io/storage.usage-type.<usage type>: <folder>` of the host's Kubernetes node hold.",
+						MarkdownDescription: "The host's libvirt storage pools by usage type, such as `{ fast = \"ssd\" }`. Defaults " +
+							"to the annotations `kubevirt.io/storage.usage-type.<usage type>: <folder>` of the host's Kubernetes node.",
 					},
 					"kubernetes_node": schema.StringAttribute{
 						Optional: true,
-						MarkdownDescription: "The Kubernetes node that the host stands for: where a PersistentVolume has a node affinity, and for usage types. " +
-							"Defaults to the host's own key.",
+						MarkdownDescription: "The Kubernetes node that corresponds to the host, for the node affinity of " +
+							"PersistentVolumes and for usage types. Defaults to the host's key.",
 					},
 				}},
 			},
@@ -67,25 +68,27 @@ func kubernetesAttributes() map[string]schema.Attribute {
 		"config_context":           text("The kubeconfig's context to use; its current one by default."),
 		"config_context_auth_info": text("The kubeconfig's user to use instead of the context's."),
 		"config_context_cluster":   text("The kubeconfig's cluster to use instead of the context's."),
-		"host":                     text("URL of the API server, without a user, a password or a query in it."),
+		"host":                     text("URL of the API server, without user, password or query."),
 		"username":                 text("User name for basic authentication."),
 		"password":                 secret("Password for basic authentication."),
 		"token":                    secret("Bearer token."),
 		"client_certificate":       text("The client's certificate, PEM."),
 		"client_key":               secret("The client certificate's key, PEM."),
-		"cluster_ca_certificate":   text("Certificates of the authorities that the API server's certificate may come from, PEM."),
-		"tls_server_name":          text("The name to check the API server's certificate against."),
+		"cluster_ca_certificate":   text("Certificates of the authorities that sign the API server's certificate, PEM."),
+		"tls_server_name":          text("The server name that the API server's certificate is verified against."),
 		"reserve_claims": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether a binding writes a reservation on its claim: an annotation and a finalizer, so that no other " +
-				"configuration takes the claim too, and nobody deletes it meanwhile. Needs the permission to patch " +
-				"PersistentVolumeClaims. `true` by default.",
+			MarkdownDescription: "Whether a binding reserves its claim with an annotation and a finalizer, so that no other " +
+				"configuration binds the claim and it can't be deleted. Requires the permission to patch PersistentVolumeClaims. " +
+				"Defaults to `true`.",
 		},
-		"insecure":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't check the API server's certificate. Each plan warns of it."},
-		"proxy_url": text("URL of a proxy for all requests. One with a password in it is refused: set the environment's `HTTPS_PROXY` instead."),
+		"insecure": schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't verify the API server's certificate. Each plan " +
+			"warns of it."},
+		"proxy_url": text("URL of a proxy for all requests. A URL with a password is refused: set the environment variable " +
+			"`HTTPS_PROXY` instead."),
 		"exec": schema.SingleNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "A program that gives credentials.",
+			MarkdownDescription: "A program that prints credentials.",
 			Attributes: map[string]schema.Attribute{
 				"api_version": schema.StringAttribute{Required: true, MarkdownDescription: "Version of the exec credential API."},
 				"command":     schema.StringAttribute{Required: true, MarkdownDescription: "The program."},

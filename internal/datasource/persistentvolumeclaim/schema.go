@@ -53,28 +53,29 @@ func arguments() map[string]schema.Attribute {
 
 func results() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"uid":           computed("UID of the claim; one that was created anew under the same name has another."),
-		"phase":         computed("`Pending`, `Bound` or `Lost`. A claim that is being deleted is still `Bound`: `volume_error` says so."),
-		"volume_name":   computed("Name of the PersistentVolume that the claim names; null while it names none."),
+		"uid": computed("UID of the claim; a recreated claim of the same name has another one."),
+		"phase": computed("`Pending`, `Bound` or `Lost`. A claim that is being deleted is still `Bound`; `volume_error` " +
+			"reports the deletion."),
+		"volume_name":   computed("Name of the claim's PersistentVolume; null while it has none."),
 		"storage_class": computed("Name of the claim's StorageClass; null if it has none."),
 		"volume_mode":   computed("`Block` or `Filesystem`."),
 		"capacity": schema.Int64Attribute{
-			Computed: true, MarkdownDescription: "What the claim really got, in bytes; null while it is not bound.",
+			Computed: true, MarkdownDescription: "Capacity of the bound claim in bytes; null while it is not bound.",
 		},
 		"access_modes": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "The Kubernetes access modes that the claim really got, such as `ReadWriteMany`; none while it is not bound. " +
-				"The guide on access modes tells which access mode of a binding needs which of them.",
+			MarkdownDescription: "The Kubernetes access modes of the bound claim, such as `ReadWriteMany`; empty while it is not " +
+				"bound. The guide on access modes lists which access mode of a binding requires which of them.",
 		},
 		"pods": schema.ListNestedAttribute{
-			Computed: true, MarkdownDescription: "The pods that mount the claim and are not finished. Null, with a warning, when the " +
-				"provider's credentials may not list the pods of the namespace.",
+			Computed: true, MarkdownDescription: "The pods that mount the claim and have not terminated. Null, with a warning, if " +
+				"the provider's credentials may not list the pods of the namespace.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name": computed("Name of the pod."),
 				"read_only": schema.BoolAttribute{
 					Computed: true, MarkdownDescription: "Whether no container of the pod can write to the claim.",
 				},
-				"node":  computed("Name of its node; null while it waits for one."),
+				"node":  computed("Name of its node; null until it is scheduled."),
 				"phase": computed("Phase of the pod."),
 			}},
 		},
@@ -82,18 +83,18 @@ func results() map[string]schema.Attribute {
 			Computed: true, MarkdownDescription: "The volume bindings that have reserved the claim, of this configuration or any other.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"id":          computed("`id` of the binding."),
-				"owner":       computed("`owner` of the configuration that has it; null if that has none."),
+				"owner":       computed("`owner` of its configuration; null if that has none."),
 				"name":        computed("`name` of the binding."),
-				"access_mode": computed("`access_mode` of the binding. Null, like owner and name, when the record can't be read."),
+				"access_mode": computed("`access_mode` of the binding. Null, like owner and name, if the record can't be read."),
 			}},
 		},
-		"volume_error": computed("Why the claim can't be bound, now or for good; null if it can. Whether the claim allows the access mode " +
-			"and the hosts of a binding, and whether its secret holds what it should, is for the binding to check."),
+		"volume_error": computed("Why the claim can't be bound, at present or permanently; null if it can. The binding checks " +
+			"further whether the claim allows its access mode and hosts, and whether the secret is complete."),
 		"disk_xml": computed("The libvirt `<disk>` that would open the volume, as a preview: that of a `read-shared` binding, as target vda. " +
-			"It has no `<auth>`, because a binding makes the libvirt secret that this names. Null when `volume_error` is not."),
+			"It has no `<auth>`, because only a binding creates the libvirt secret. Null if `volume_error` is set."),
 		"secret_ref": schema.SingleNestedAttribute{
-			Computed: true, MarkdownDescription: "The Kubernetes secret that a binding takes the credentials from, and must be allowed to " +
-				"read; null if the storage asks for none.",
+			Computed: true, MarkdownDescription: "The Kubernetes secret from which a binding reads the credentials; null if the " +
+				"storage needs none.",
 			Attributes: map[string]schema.Attribute{
 				"namespace": computed("Its namespace."),
 				"name":      computed("Its name."),

@@ -28,19 +28,21 @@ func sourceAttribute() schema.Attribute {
 		fromVolume: schema.ObjectAttribute{
 			Optional: true, AttributeTypes: tfvalue.VolumeTypes,
 			MarkdownDescription: "The master: the `volume` of a `virtclaim_volume_binding` or of another `virtclaim_disk` of the same host. " +
-				"Comes with `copy_mode`.",
+				"Requires `copy_mode`.",
 		},
 		fromContainer: containerAttribute(),
-		fromURL: object("An image that a web server has: raw or qcow2, plain or packed with gzip, xz or zstd. A connection that breaks off is "+
-			"taken up where it was. What the server has later under the same URL changes nothing; another `checksum` replaces the disk.",
+		fromURL: object("An image on a web server: raw or qcow2, uncompressed or compressed with gzip, xz or zstd. Interrupted "+
+			"downloads are resumed. New content under the same URL has no effect on existing disks; changing `checksum` forces a new "+
+			"resource.",
 			map[string]schema.Attribute{
-				"url": required("Its URL, `http://` or `https://`. All of it is in plan and state, also the signature of a presigned URL."),
-				"checksum": optional("Checksum of the file as it is served, `sha256:<hex>` or `sha512:<hex>`. Without it, what comes is believed. " +
-					"With it, another `url` for the same file does not replace the disk."),
+				"url": required("URL of the image, `http://` or `https://`. All of it is stored in plan and state, also the " +
+					"signature of a presigned URL."),
+				"checksum": optional("Checksum of the file as served, `sha256:<hex>` or `sha512:<hex>`. Without a checksum the " +
+					"download is not verified. With it, changing `url` does not force a new resource."),
 			}),
-		fromFile: object("An image in a file of the machine that runs Terraform: raw or qcow2, plain or packed with gzip, xz or zstd. Once "+
-			"the disk is made, it is hashed at each plan; another content replaces the disk.", map[string]schema.Attribute{
-			"path": required("Path of the file. One that is not there once the disk is made is no change."),
+		fromFile: object("An image in a file on the computer that runs Terraform: raw or qcow2, uncompressed or compressed with "+
+			"gzip, xz or zstd. The file is hashed at each plan; changed content forces a new resource.", map[string]schema.Attribute{
+			"path": required("Path of the file. After the disk was created, a missing file is not a change."),
 		}),
 		fromCloudInit: cloudInitAttribute(),
 	}
@@ -53,34 +55,34 @@ func sourceAttribute() schema.Attribute {
 	children[fromCloudInit] = c
 	return schema.SingleNestedAttribute{
 		Optional: true, Attributes: children,
-		MarkdownDescription: "What the disk is made from: exactly one of these. Without it, the disk is blank.",
+		MarkdownDescription: "Content of the disk: exactly one of these. Without it, the disk is blank.",
 	}
 }
 
 func containerAttribute() schema.Attribute {
-	return object("A container disk: the one raw or qcow2 file below `/disk` of a container image, as KubeVirt has them. Each disk is an "+
-		"overlay over the file, which is fetched once for all disks of a pool, is never written to, and goes with the last of them. "+
-		"An image for several architectures is taken for the host's. What a tag stands for later changes nothing; another `image` "+
-		"or `path` replaces the disk.", map[string]schema.Attribute{
+	return object("A container disk in KubeVirt's format: the one raw or qcow2 file below `/disk` of a container image. Each disk is "+
+		"an overlay of the file, which is downloaded once for all disks of a pool, is never written to, and is deleted with the last "+
+		"of them. Of a multi-platform image, the host's architecture is used. Moving a tag has no effect on existing disks; changing "+
+		"`image` or `path` forces a new resource.", map[string]schema.Attribute{
 		"image": required("Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must " +
 			"have TLS, unless it is on the computer that runs Terraform, or the image is named by digest: see the guide on [images](../guides/images.md#registries)."),
-		"path": optional("Path of the file in the image, where it is not the only one below `/disk`."),
+		"path": optional("Path of the file in the image, if there is more than one below `/disk`."),
 		"pull_policy": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "When the registry is asked. `IfNotPresent` (default): not for a digest that the host has; what a tag stands for, " +
-				"once for all disks of an apply. `Always`: for each disk, also by digest. `Never`: the image must be given by digest, and " +
-				"be on the host. In any case what the host has is not fetched again.",
+			MarkdownDescription: "When the registry is contacted. `IfNotPresent` (default): not for a digest that the host has; a " +
+				"tag is resolved once for all disks of an apply. `Always`: for each disk, also by digest. `Never`: the image must be " +
+				"given by digest and be on the host. In no case is an image downloaded again that the host has.",
 			Validators: []validator.String{stringvalidator.OneOf(pullIfNotPresent, pullAlways, pullNever)},
 		},
 		"username": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "User at the registry. Comes with `password_wo`. Without it, Docker's configuration " +
-				"(`~/.docker/config.json` and its credential helpers) holds.",
+			Optional: true, MarkdownDescription: "User at the registry. Requires `password_wo`. Defaults to the credentials of " +
+				"Docker's configuration (`~/.docker/config.json` and its credential helpers).",
 			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("password_wo"))},
 		},
 		"password_wo": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Password or token at the registry. Write-only (Terraform 1.11 or newer): never in state or plan. It is used " +
-				"when the disk is made and not kept, so it has no version.",
+			MarkdownDescription: "Password or token at the registry. Write-only (Terraform 1.11 or newer): never in state or plan. " +
+				"It is used at creation only and not stored, so it has no version.",
 			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("username"))},
 		},
 	})
@@ -88,15 +90,16 @@ func containerAttribute() schema.Attribute {
 
 func cloudInitAttribute() schema.Attribute {
 	attributes := map[string]schema.Attribute{
-		"user_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret that has the user data as `userdata` or `userData`, instead of `user_data`."),
-		"network_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret that has the network configuration as `networkdata` or `networkData`, " +
-			"instead of `network_data`."),
+		"user_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret with the user data in the key `userdata` or " +
+			"`userData`, instead of `user_data`."),
+		"network_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret with the network configuration in the key " +
+			"`networkdata` or `networkData`, instead of `network_data`."),
 	}
 	for name, description := range map[string]string{
 		"user_data":    "User data, such as a text that starts with `#cloud-config`.",
-		"network_data": "Network configuration, version 1 or 2. cloud-init's own default if absent.",
-		"meta_data": "Meta data. If absent, an `instance-id` that stays the same as long as the disk has its host and name, so that cloud-init " +
-			"takes other user data for that of the same machine. Meta data without an `instance-id` are left as they are.",
+		"network_data": "Network configuration, version 1 or 2. Defaults to cloud-init's own.",
+		"meta_data": "Meta data. Defaults to an `instance-id` that depends on the disk's host and name only, so that changed user " +
+			"data are those of the same instance for cloud-init. No `instance-id` is added to configured meta data.",
 	} {
 		var others []path.Expression
 		for _, other := range []string{name + "_wo", name + "_secret_ref"} {
@@ -115,13 +118,13 @@ func cloudInitAttribute() schema.Attribute {
 			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo_version"))},
 		}
 		attributes[name+"_wo_version"] = schema.Int64Attribute{
-			Optional: true, MarkdownDescription: "Any number; a change of it makes a new seed.",
+			Optional: true, MarkdownDescription: "Any number; changing it creates a new seed.",
 			Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo"))},
 		}
 	}
-	return object("A seed for cloud-init (NoCloud): a small read-only ISO image with the volume label `cidata`, for a machine's disk with "+
-		"`device = \"cdrom\"`. Other content makes a new seed, and the machine gets that medium while it runs. Whoever may read the "+
-		"storage pool of the host, or the guest's CD-ROM, can read all of it.", attributes)
+	return object("A cloud-init seed (NoCloud): a small read-only ISO image with the volume label `cidata`, for a machine's disk "+
+		"with `device = \"cdrom\"`. Changed content creates a new seed, which is inserted while the machine runs. All users that can "+
+		"read the storage pool of the host, or the CD-ROM in the guest, can read all of it.", attributes)
 }
 
 func object(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {

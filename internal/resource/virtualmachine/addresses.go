@@ -19,11 +19,11 @@ func addressesAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"addresses": schema.MapAttribute{
 			Computed: true, ElementType: addressesType,
-			MarkdownDescription: "IP addresses by the key of the interface, as they were when the machine was last looked at: what the guest's agent " +
-				"says, where there is one (`guest_agent`) that answers, or else the leases of libvirt's networks, and on other networks what the host has " +
-				"seen of the guest. Addresses of one link only (`fe80::`) are left out. An interface without one has an empty list. A guest that has " +
-				"just been started has none yet: see `wait_for`. A plan knows the addresses of interfaces that stay as they are, unless the machine " +
-				"is started or stopped.",
+			MarkdownDescription: "IP addresses by the key of the interface, as of the last refresh: those that the guest agent " +
+				"reports (`guest_agent`), or else the DHCP leases of libvirt's networks, and on other networks those in the host's " +
+				"ARP table. Link-local addresses (`fe80::`) are left out. An interface without addresses has an empty list, as has a " +
+				"guest that has just been started: see `wait_for`. A plan keeps the addresses of unchanged interfaces, unless the " +
+				"machine is started or stopped.",
 		},
 		"wait_for": waitForAttribute(),
 	}

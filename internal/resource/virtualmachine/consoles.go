@@ -31,8 +31,8 @@ var (
 	}
 	consoleGroup = attributeGroup{
 		attributes: func() map[string]schema.Attribute {
-			return map[string]schema.Attribute{"console": portAttribute("A virtio console, `hvc0` to Linux: faster than `serial`, and beside it, but there " +
-				"only when the guest has loaded its driver. A change takes effect at the next start.")}
+			return map[string]schema.Attribute{"console": portAttribute("A virtio console, `hvc0` in Linux: faster than `serial`, " +
+				"but only available when the guest has loaded its driver. Changes take effect at the next start.")}
 		},
 		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 			if !m.Console.IsNull() {
@@ -59,9 +59,9 @@ func portAttribute(description string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true, MarkdownDescription: description,
 		Attributes: map[string]schema.Attribute{
-			"log_file": pathAttribute("File on the host that keeps all that the guest writes to it, which is appended to what is there. A volume of a "+
-				"storage pool, or a disk of any machine, is refused, as far as the path shows it: use a folder that only root can write to, because libvirt follows "+
-				"symbolic links.", false, tfvalue.NoDevice()),
+			"log_file": pathAttribute("File on the host to which the output is appended. A volume of a storage pool, or a disk of "+
+				"any machine, is refused, as far as the path shows it: use a folder that only root can write to, because libvirt "+
+				"follows symbolic links.", false, tfvalue.NoDevice()),
 		},
 	}
 }

@@ -60,28 +60,30 @@ func cpuAttributes() map[string]schema.Attribute {
 	})
 	return map[string]schema.Attribute{"cpu": schema.SingleNestedAttribute{
 		Optional: true, Computed: true, Default: objectdefault.StaticValue(one),
-		MarkdownDescription: "Processors. One by default. More of them, up to `max_vcpus`, are given to the running guest; " +
-			"all other changes take effect at the next start.",
+		MarkdownDescription: "Processors. One by default. Processors are added live up to `max_vcpus`; all other changes take effect " +
+			"at the next start.",
 		Attributes: map[string]schema.Attribute{
-			"vcpus": number("Number of virtual processors. More, up to the running machine's `max_vcpus`, are plugged in live: the guest may "+
-				"have to put them online. Fewer take effect at the next start.", true),
-			"max_vcpus": number("How many processors the running guest can be given; as many as `vcpus` if absent. Takes effect at the next start.", false),
+			"vcpus": number("Number of virtual processors. Increases up to the running machine's `max_vcpus` are live: the guest may "+
+				"have to put the new processors online. Decreases take effect at the next start.", true),
+			"max_vcpus": number("Maximum number of processors of the running guest; defaults to `vcpus`. Changes take effect at the "+
+				"next start.", false),
 			"mode": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What the processors are: `host-passthrough` (the host's own), `host-model` (as near to it as can be named), " +
-					"`maximum` (all that can be emulated) or `custom` (a `model`). libvirt's choice if absent. Takes effect at the next start.",
+				MarkdownDescription: "CPU mode: `host-passthrough` (the host's CPU), `host-model` (the named model closest to it), " +
+					"`maximum` (all supported features) or `custom` (a `model`). Defaults to libvirt's choice. Changes take effect " +
+					"at the next start.",
 				Validators: []validator.String{stringvalidator.OneOf(domainxml.CPUModes...)},
 			},
 			"model": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Model of the mode `custom`, which may then be left out, such as `EPYC-Rome`: one of " +
-					"`virsh domcapabilities`. Takes effect at the next start.",
+				MarkdownDescription: "CPU model of the mode `custom`, which it implies, such as `EPYC-Rome`: one of `virsh " +
+					"domcapabilities`. Changes take effect at the next start.",
 				Validators: notEmpty,
 			},
 			"topology": schema.SingleNestedAttribute{
 				Optional: true,
-				MarkdownDescription: "How the processors are arranged; each is a socket of its own if absent. All together must be `max_vcpus`. " +
-					"Takes effect at the next start.",
+				MarkdownDescription: "CPU topology; by default each processor is a socket. The product must be `max_vcpus`. Changes " +
+					"take effect at the next start.",
 				Attributes: map[string]schema.Attribute{
 					"sockets": number("Number of sockets.", true),
 					"dies":    number("Dies in each socket; 1 if absent.", false),

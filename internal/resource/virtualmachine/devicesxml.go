@@ -19,8 +19,9 @@ func devicesXMLAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"devices_xml": schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more elements " +
-			"as in libvirt's domain XML. Another text replaces those that came from the one before, and no others. A change takes effect at " +
-			"the next start. Disks, whatever else opens storage (memory or ports on files and devices, `<hostdev>` but for `usb`, `pci` and " +
+			"as in libvirt's domain XML. Changing it replaces the devices of the previous text, and no others. Changes take effect " +
+			"at the next start. Disks, whatever else opens storage (memory or ports on files and devices, `<hostdev>` but for `usb`, " +
+			"`pci` and " +
 			"`mdev`), and whatever has an attribute of its own, are refused. So is a socket (`<source mode=\"bind\"` or " +
 			"`\"connect\"`) that is not in `/run/virtclaim/`, a folder for you to make on the host where QEMU may write, or in " +
 			"`/var/lib/libvirt/qemu/channel/target/`: QEMU deletes what is at the path where it makes one. libvirt itself finds a path for a " +

@@ -19,14 +19,13 @@ import (
 var deviceKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // atNextStart is what a change of a running machine's disk comes to where libvirt can't change it.
-const atNextStart = " Another one takes effect at the machine's next start."
+const atNextStart = " Changes require a restart (see `pending`)."
 
 func disksAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"disks": schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Disks, keyed by a name of your choice. The key is the disk's identity: adding one leaves the others " +
-			"where they are. Disks on `virtio`, `scsi` and `usb` come and go while the machine runs; others, and drives, are there, or " +
-			"gone, at its next start.",
+		MarkdownDescription: "Disks, keyed by a name of your choice. The key is the disk's identity: adding one does not change the " +
+			"others. Disks on `virtio`, `scsi` and `usb` are added and removed live; others, and drives, at the next start.",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(deviceKey, "must consist of letters, digits, _ and -")),
 		},
@@ -38,34 +37,34 @@ func diskAttributes() map[string]schema.Attribute {
 	all := tuningAttributes()
 	all["volume"] = schema.ObjectAttribute{
 		Optional: true, AttributeTypes: tfvalue.VolumeTypes,
-		MarkdownDescription: "The volume, from a `virtclaim_volume_binding` or a `virtclaim_disk`. A changed volume never replaces the " +
-			"machine: while it runs, the old one is unplugged and the new one plugged in. Only a `cdrom` or a `floppy` may have none.",
+		MarkdownDescription: "The volume, from a `virtclaim_volume_binding` or a `virtclaim_disk`. Changing it never replaces the " +
+			"machine: in a running machine the old volume is unplugged and the new one plugged in. Only a `cdrom` or a `floppy` may " +
+			"have none.",
 	}
 	all["device"] = schema.StringAttribute{
 		Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.Fixed),
-		MarkdownDescription: "How the guest sees the volume: `disk` (default); `lun`, a logical unit that the guest sends its own SCSI commands " +
-			"to (a block device or iSCSI, raw); or `cdrom` or `floppy`, drives that it can only read from, also where the volume's access " +
-			"mode lets it write, and that may be empty. Another volume of a drive is another medium in it, also while the machine runs. " +
-			"A new drive is there at the next start.",
+		MarkdownDescription: "Device type: `disk` (default); `lun`, a logical unit to which the guest can send SCSI commands (a " +
+			"block device or iSCSI, raw); or `cdrom` or `floppy`, drives that are always read-only and may be empty. Changing the " +
+			"volume of a drive changes its medium live. A new drive is added at the next start.",
 		Validators: []validator.String{stringvalidator.OneOf(domainxml.Fixed, domainxml.LUN, domainxml.CDROM, domainxml.Floppy)},
 	}
 	all["bus"] = schema.StringAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller; default of a `lun`, which can be on no other), " +
-			"`sata` (default of a `cdrom` on a machine of type `q35`), `usb`, or `ide` (default of a `cdrom` on a `pc`, which is x86's own " +
-			"type; up to four devices, and none on other types). On all others a `cdrom` is on `scsi` by default. A `cdrom` can't be on " +
+		MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller; default of a `lun`, its only " +
+			"bus), `sata` (default of a `cdrom` on a machine of type `q35`), `usb`, or `ide` (default of a `cdrom` on a `pc`, the " +
+			"default type on x86; only there, up to four devices). On other types a `cdrom` is on `scsi` by default. A `cdrom` can't be on " +
 			"`virtio` or `usb`. A `floppy` is on `fdc`, which only a `pc` has, with up to two drives.",
 		Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "usb", "ide", fdc)},
 	}
 	all["target"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "libvirt's name of the device, such as `vdb`. It begins with `vd` on `virtio`, `hd` on `ide`, `fd` on `fdc`, else with " +
-			"`sd`, and is unique in the machine. A free one if absent; the guest has names of its own." + atNextStart,
+			"`sd`, and is unique in the machine. Defaults to a free one. The guest chooses its own names." + atNextStart,
 		Validators: []validator.String{stringvalidator.RegexMatches(targetName, "must be vd, sd, hd or fd and one or two letters, such as vdb")},
 	}
 	all["boot_order"] = schema.Int64Attribute{
 		Optional:            true,
-		MarkdownDescription: "Place in the order of devices to boot from, from 1. Unique in the machine." + atNextStart,
+		MarkdownDescription: "Boot order, from 1. Unique in the machine." + atNextStart,
 		Validators:          []validator.Int64{int64validator.AtLeast(1)},
 	}
 	all["ephemeral"] = schema.BoolAttribute{
@@ -74,8 +73,8 @@ func diskAttributes() map[string]schema.Attribute {
 	}
 	all["read_only"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-		MarkdownDescription: "The guest can't write to the device, whatever the volume's access mode allows. The volume stays as exclusive as it " +
-			"is. Not for a `lun`, nor for a `disk` on `sata` or `ide`." + atNextStart,
+		MarkdownDescription: "Make the device read-only for the guest, whatever the volume's access mode allows. It does not relax " +
+			"the access mode: other machines are excluded as before. Not for a `lun`, nor for a `disk` on `sata` or `ide`." + atNextStart,
 	}
 	return all
 }
@@ -99,23 +98,25 @@ func tuningAttributes() map[string]schema.Attribute {
 				"36 on others." + atNextStart,
 			Validators: []validator.String{stringvalidator.RegexMatches(diskSerial, "must consist of letters, digits, -, _, . and +")},
 		},
-		"cache": text("What the host caches: `none`, `writethrough`, `writeback`, `directsync`, `unsafe` or `default`, which is QEMU's own choice. If "+
-			"absent, `none` for raw volumes on block devices or the network, else QEMU's own choice.",
+		"cache": text("Cache mode: `none`, `writethrough`, `writeback`, `directsync`, `unsafe` or `default`, which is QEMU's "+
+			"default. Defaults to `none` for raw volumes on block devices or the network, otherwise to QEMU's default.",
 			domainxml.DirectCache, "writethrough", "writeback", directSync, "unsafe", "default"),
-		"io": text("How QEMU asks the host: `threads`, `native` (needs the `cache` to be `none` or `directsync`) or `io_uring`. QEMU's own choice "+
-			"if absent.", "threads", nativeIO, "io_uring"),
-		"discard": text("Whether the storage gets back what the guest frees: `unmap` or `ignore`. If absent, `unmap` for raw volumes on block devices "+
-			"or the network, else QEMU's own choice.", "unmap", "ignore"),
-		"error_policy": text("What happens on an error of the storage: `stop` (default) halts the guest, which goes on when it is resumed; `report` "+
-			"tells the guest, `ignore` doesn't, and `enospace` halts it only when there is no space left.", "stop", "report", "ignore", "enospace"),
+		"io": text("Asynchronous I/O mode: `threads`, `native` (requires `cache` to be `none` or `directsync`) or `io_uring`. "+
+			"Defaults to QEMU's choice.", "threads", nativeIO, "io_uring"),
+		"discard": text("Discard (TRIM/UNMAP) mode: `unmap` or `ignore`. Defaults to `unmap` for raw volumes on block devices or the "+
+			"network, otherwise to QEMU's default.", "unmap", "ignore"),
+		"error_policy": text("What happens on an I/O error of the storage: `stop` (default) pauses the guest until it is resumed; "+
+			"`report` reports the error to the guest, `ignore` does not, and `enospace` pauses the guest only if there is no space "+
+			"left.", "stop", "report", "ignore", "enospace"),
 		"iothread": schema.Int64Attribute{
 			Optional: true,
-			MarkdownDescription: "Number of the thread of QEMU's that serves the disk, from 1. Disks may share one. The machine gets as many threads as " +
-				"its disks name. Only for a `disk` on `virtio`." + atNextStart,
+			MarkdownDescription: "Number of the QEMU I/O thread that serves the disk, from 1. Disks may share a thread. The machine " +
+				"gets as many threads as its disks use. Only for a `disk` on `virtio`." + atNextStart,
 			Validators: []validator.Int64{int64validator.Between(1, maxIOThreads)},
 		},
-		"logical_block_size": blockSize("Smallest unit that the guest can read or write, in bytes: a power of two from 512 to 32768. 512 if absent."),
-		"physical_block_size": blockSize("Unit in which the guest had better write, in bytes: a power of two from 512 to 32768, and no smaller than the " +
-			"logical one."),
+		"logical_block_size": blockSize("Smallest unit that the guest can read or write, in bytes: a power of two from 512 to 32768. " +
+			"Defaults to 512."),
+		"physical_block_size": blockSize("Unit in which the guest should write, in bytes: a power of two from 512 to 32768, not " +
+			"smaller than `logical_block_size`."),
 	}
 }

@@ -19,13 +19,12 @@ func endpointsAttributes() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{"endpoints": schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "Where the running machine is to be seen. They may be others after each start; what it has not, and all while it is off, " +
-			"is null.",
+		MarkdownDescription: "Displays and consoles of the running machine. They may change at each start. Null for devices that it " +
+			"does not have, and while it is off.",
 		Attributes: map[string]schema.Attribute{
-			"serial":  endpoint("Terminal of the host that is the serial port, such as `/dev/pts/3`; `virsh console` connects to it."),
-			"console": endpoint("Terminal of the host that is the virtio console."),
-			"graphics": endpoint("URI of the display with the address of the host that it is served at, such as `vnc://127.0.0.1:5900` " +
-				"or `spice://127.0.0.1:5901`."),
+			"serial":   endpoint("Pseudo-terminal of the serial port on the host, such as `/dev/pts/3`; `virsh console` connects to it."),
+			"console":  endpoint("Pseudo-terminal of the virtio console on the host."),
+			"graphics": endpoint("URI of the display, such as `vnc://127.0.0.1:5900` or `spice://127.0.0.1:5901`."),
 		},
 	}}
 }

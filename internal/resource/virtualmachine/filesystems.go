@@ -38,15 +38,16 @@ var filesystemTypes = map[string]attr.Type{
 func filesystemsAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"filesystems": schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Folders of the host that the guest can mount, keyed by a name of your choice. Whoever shares one sees to it that " +
-			"what is in the folder stands several users. A change takes effect at the next start.",
+		MarkdownDescription: "Folders of the host that the guest can mount, keyed by a name of your choice. A folder that several " +
+			"machines or hosts use needs a filesystem, and applications, made for that. Changes take effect at the next start.",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(deviceKey, "must consist of letters, digits, _ and -")),
 		},
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"source": pathAttribute("Folder on the host. It must be there when the machine starts.", true),
+			"source": pathAttribute("Folder on the host. It must exist when the machine starts.", true),
 			"target": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Tag by which the guest mounts it (`mount -t virtiofs <tag> /mnt`); the key if absent.",
+				Optional: true, MarkdownDescription: "Tag by which the guest mounts it (`mount -t virtiofs <tag> /mnt`). Defaults to " +
+					"the key.",
 				Validators: []validator.String{stringvalidator.LengthBetween(1, 31)},
 			},
 			"driver": schema.StringAttribute{
@@ -56,7 +57,7 @@ func filesystemsAttributes() map[string]schema.Attribute {
 			},
 			"read_only": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-				MarkdownDescription: "Let the guest read only. libvirt before 11.0 refuses that with `virtiofs`.",
+				MarkdownDescription: "Share the folder read-only. Requires libvirt 11.0 with `virtiofs`.",
 			},
 		}},
 	}}

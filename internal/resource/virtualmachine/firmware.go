@@ -28,10 +28,10 @@ var firmwareTypes = map[string]attr.Type{"type": types.StringType, "secure_boot"
 func firmwareAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"firmware": schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What starts the machine; libvirt chooses the file. libvirt's default, which is BIOS on x86, if absent. A change " +
-			"takes effect at the next start. UEFI keeps its variables (NVRAM) in a file on the host, which stays through all changes and goes " +
-			"with the machine. So a machine that gets `secure_boot` later has the keys that its NVRAM has: `virsh start --reset-nvram` once " +
-			"gives it the usual ones.",
+		MarkdownDescription: "Firmware: BIOS or UEFI; libvirt chooses the file. Defaults to libvirt's choice, which is BIOS on x86. " +
+			"Changes take effect at the next start. UEFI stores its variables (NVRAM) in a file on the host, which is kept through " +
+			"all changes and deleted with the machine. A machine that gets `secure_boot` later therefore has the keys of its " +
+			"existing NVRAM: run `virsh start --reset-nvram` once to enroll the default ones.",
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
 				Required: true, MarkdownDescription: "`bios` or `efi`.",
@@ -39,7 +39,7 @@ func firmwareAttributes() map[string]schema.Attribute {
 			},
 			"secure_boot": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-				MarkdownDescription: "Start only what is signed, with the usual keys enrolled. Needs `efi` and, on x86, a machine of type `q35`.",
+				MarkdownDescription: "Secure boot, with the default keys enrolled. Requires `efi` and, on x86, a machine of type `q35`.",
 			},
 		},
 	}}

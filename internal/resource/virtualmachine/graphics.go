@@ -40,8 +40,8 @@ func graphicsAttributes() map[string]schema.Attribute {
 	beside := func(name string) path.Expression { return path.MatchRelative().AtParent().AtName(name) }
 	return map[string]schema.Attribute{"graphics": schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "A display that is reached over the network. A change takes effect at the next start, but for another password, " +
-			"which a running display asks for at once. libvirt adds a graphics card by itself: see `video`.",
+		MarkdownDescription: "A display that is served over the network. Changes take effect at the next start, except a changed " +
+			"password, which takes effect live. libvirt adds a graphics card: see `video`.",
 		Validators: []validator.Object{vncPassword{}},
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
@@ -50,24 +50,25 @@ func graphicsAttributes() map[string]schema.Attribute {
 			},
 			"listen": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("127.0.0.1"),
-				MarkdownDescription: "Address of the host that the display is served at; `127.0.0.1` by default. What goes over the network is not " +
-					"encrypted, and a password is weak protection.",
+				MarkdownDescription: "Address of the host at which the display is served. Defaults to `127.0.0.1`. The connection is " +
+					"not encrypted, and a password is weak protection.",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"port": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Port, from 5900. libvirt chooses a free one at each start if absent.",
+				Optional: true, MarkdownDescription: "Port, from 5900. By default libvirt chooses a free one at each start.",
 				Validators: []validator.Int64{int64validator.Between(firstPort, 65535)},
 			},
 			"password_wo": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
-				MarkdownDescription: "What the display asks for; without it, anybody who gets there is let in. At most 8 characters for `vnc`. " +
-					"Write-only (Terraform 1.11 or newer): never in state or plan. Change `password_wo_version` with it. A display that was " +
-					"started without a password asks for one from its next start on; leaving it out removes it in the same way. libvirt keeps it " +
-					"in the domain's definition on the host.",
+				MarkdownDescription: "Password of the display; without it, everyone who can reach the address has access. At most 8 " +
+					"characters for `vnc`. " +
+					"Write-only (Terraform 1.11 or newer): never in state or plan. Change `password_wo_version` with it. Adding a " +
+					"password to a display without one, or removing it, takes effect at the next start. libvirt stores it in the " +
+					"domain's definition on the host.",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.AlsoRequires(beside("password_wo_version"))},
 			},
 			"password_wo_version": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Any number; a change of it sets the password anew.",
+				Optional: true, MarkdownDescription: "Any number; changing it sets the password again.",
 				Validators: []validator.Int64{int64validator.AlsoRequires(beside("password_wo"))},
 			},
 		},

@@ -15,8 +15,8 @@ var guestAgentGroup = attributeGroup{attributes: guestAgentAttributes, intent: g
 func guestAgentAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"guest_agent": schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "A port for QEMU's guest agent (the package `qemu-guest-agent` in the guest), which tells the guest's addresses. " +
-			"It comes and goes at the next start.",
+		MarkdownDescription: "A channel for QEMU's guest agent (the package `qemu-guest-agent` in the guest), which reports the " +
+			"guest's addresses. Changes take effect at the next start.",
 	}}
 }
 

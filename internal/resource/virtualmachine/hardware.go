@@ -38,29 +38,28 @@ func hardwareAttributes() map[string]schema.Attribute {
 	kept := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 	return map[string]schema.Attribute{"machine": schema.SingleNestedAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "What is emulated. Another `type`, `arch` or `domain_type` is another machine.",
+		MarkdownDescription: "The emulated hardware. Changing `type`, `arch` or `domain_type` forces a new resource.",
 		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: kept,
-				MarkdownDescription: "Machine type, such as `pc`, `q35` or a full name. libvirt's default if absent.",
+				MarkdownDescription: "Machine type, such as `pc`, `q35` or a full name. Defaults to libvirt's choice.",
 				Validators:          notEmpty,
 			},
 			"arch": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: kept,
-				MarkdownDescription: "Architecture, such as `x86_64`. The host's own if absent.",
+				MarkdownDescription: "Architecture, such as `x86_64`. Defaults to the host's.",
 				Validators:          notEmpty,
 			},
 			"domain_type": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: kept,
-				MarkdownDescription: "`kvm` (default), or `qemu` for emulation where the host has no KVM.",
+				MarkdownDescription: "`kvm` (default), or `qemu` for emulation on hosts without KVM.",
 				Validators:          []validator.String{stringvalidator.OneOf("kvm", "qemu")},
 			},
 			"hotplug_ports": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 128)},
-				MarkdownDescription: "Number of PCI Express ports of a `q35`, each for one device, also for those that it starts with: what is " +
-					"plugged into the running machine needs a free one. 12 if absent. Takes effect at the next start; of fewer, those that are " +
-					"taken stay.",
+				MarkdownDescription: "Number of PCI Express root ports of a `q35`, one for each device: hot-plugging needs a free " +
+					"port. Defaults to 12. Changes take effect at the next start; ports in use are not removed.",
 			},
 		},
 	}}

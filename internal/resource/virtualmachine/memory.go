@@ -19,13 +19,13 @@ func memoryAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"memory": schema.StringAttribute{
 			Required: true, CustomType: tfvalue.QuantityType{},
-			MarkdownDescription: "Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`. Rounded up to whole KiB. Changes live, up to the " +
-				"running machine's `max_memory`, where the guest has the driver of its balloon (virtio); otherwise at the next start.",
+			MarkdownDescription: "Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`. Rounded up to whole KiB. Changed live, " +
+				"up to the running machine's `max_memory`, if the guest has the virtio balloon driver; otherwise at the next start.",
 		},
 		"max_memory": schema.StringAttribute{
 			Optional: true, CustomType: tfvalue.QuantityType{},
-			MarkdownDescription: "How much memory the running guest can be given; as much as `memory` if absent. A guest without the driver of " +
-				"its balloon has all of it. Takes effect at the next start.",
+			MarkdownDescription: "Maximum memory of the running guest; defaults to `memory`. A guest without the balloon driver has " +
+				"all of it. Changes take effect at the next start.",
 		},
 	}
 }

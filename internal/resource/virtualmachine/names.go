@@ -22,13 +22,13 @@ var oneLine = regexp.MustCompile(`^[^\n]+$`)
 func namesAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"title": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "A short title for people, on one line. Characters that can't be seen, or turn the direction " +
-				"of writing, are refused. Changes at once, also while the machine runs.",
+			Optional: true, MarkdownDescription: "A short title, on one line. Invisible characters, and those that change the " +
+				"direction of writing, are refused. Changed live.",
 			Validators: []validator.String{stringvalidator.RegexMatches(oneLine, "must be one line")},
 		},
 		"description": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "A description for people, of any number of lines. Of control characters it may have line breaks and " +
-				"tabs. Changes at once, also while the machine runs.",
+			Optional: true, MarkdownDescription: "A description, of any number of lines. Control characters other than line breaks " +
+				"and tabs are refused. Changed live.",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1), tfvalue.XMLText()},
 		},
 	}

@@ -21,8 +21,9 @@ func pendingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"pending": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "What is stored, but takes effect only when the machine, which runs, is shut down and started again, such as `cpu` or " +
-				"`disk root`. Each plan says so as long as there is something; with `allow_restart` the next apply restarts the machine.",
+			MarkdownDescription: "Pending changes, such as `cpu` or `disk root`: they are stored and take effect when the running " +
+				"machine is shut down and started again. Each plan reports them until then; with `allow_restart` the next apply " +
+				"restarts the machine.",
 		},
 	}
 }

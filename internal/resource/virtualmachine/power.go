@@ -21,19 +21,20 @@ func powerAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"state": schema.StringAttribute{
 			Computed: true, PlanModifiers: []planmodifier.String{stateWhileItRuns{}},
-			MarkdownDescription: "How the machine is, in libvirt's words, such as `running`, `paused`, `crashed` or `shut off`. Each plan " +
-				"warns of a machine that is paused, has crashed or is asleep, with libvirt's reason and what to do. One that runs without a stored " +
-				"definition (`virsh undefine`) is ` (transient)`, too: the next apply defines it again, while it runs.",
+			MarkdownDescription: "libvirt's domain state, such as `running`, `paused`, `crashed` or `shut off`. Each plan warns of a " +
+				"machine that is paused, crashed or suspended, with libvirt's reason and the remedy. ` (transient)` is appended if " +
+				"the machine runs without a stored definition (`virsh undefine`): the next apply defines it again while it runs.",
 		},
 		"autostart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-			MarkdownDescription: "Whether the host starts the machine when it boots. Changes at once, also while the machine runs.",
+			MarkdownDescription: "Whether the host starts the machine when the host boots. Changed live.",
 		},
 		"allow_restart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-			MarkdownDescription: "Shut a running machine down and start it again when an update changes what a running guest can't be given, " +
-				"or unplugs what its guest does not acknowledge, within the update timeout. Without it, such a change is stored, takes effect at the machine's next start, and a warning says so. " +
-				"It also allows an update to discard what the guest has written to a file that was deleted; the plan warns of that.",
+			MarkdownDescription: "Allow an update to shut the machine down and start it again, within the update timeout, for " +
+				"changes that can't be made live, or if the guest does not acknowledge an unplug. Otherwise such changes are stored " +
+				"and take effect at the next start, with a warning. It also allows an update to discard what the guest has written " +
+				"to a deleted file; the plan warns of that.",
 		},
 	}
 }

@@ -29,11 +29,11 @@ var rngTypes = map[string]attr.Type{"source": types.StringType}
 func rngAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"rng": schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "A virtio device that gives the guest randomness. A change takes effect at the next start.",
+		MarkdownDescription: "A virtio random number generator. Changes take effect at the next start.",
 		Attributes: map[string]schema.Attribute{
 			"source": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("/dev/urandom"),
-				MarkdownDescription: "Device on the host that the randomness is read from; `/dev/urandom` by default.",
+				MarkdownDescription: "Source of random numbers on the host. Defaults to `/dev/urandom`.",
 				Validators:          []validator.String{stringvalidator.RegexMatches(randomDevice, "must be a device such as /dev/urandom, /dev/random or /dev/hwrng")},
 			},
 		},

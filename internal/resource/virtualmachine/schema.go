@@ -26,15 +26,15 @@ var (
 func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
-			"All but `host`, `name` and `machine` changes in place. Disks on the buses virtio, scsi and usb are plugged " +
-			"into and unplugged from a running machine, unless it boots from them, and its CD-ROM drives are given other media; it is " +
-			"given memory and processors within their maximum. What a running guest can't be given is written to the stored definition, " +
-			"and a warning says that it takes effect at the machine's next start; or `allow_restart` restarts it. Another `host`, `name` " +
-			"or `machine` (but its `hotplug_ports`) is another machine.\n\n" +
-			"A guest is asked to give a medium up before another one is inserted, or the medium's `virtclaim_disk` is removed. One with " +
-			"systemd does so even while the medium is mounted. Another one may refuse while it uses the medium: then the apply fails " +
-			"and says so, and the next one goes on. The first read after a change may fail, as it does on real drives. The medium that a " +
-			"running machine boots from (a `cdrom` with a `boot_order`) is never taken out: it is changed at the machine's next start.",
+			"All attributes except `host`, `name` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
+			"forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, unless it " +
+			"boots from them; media of CD-ROM drives are changed; memory and processors are changed up to their maximum. Other changes are " +
+			"written to the stored definition: a warning says that they take effect at the next start, or, with `allow_restart`, the machine " +
+			"is restarted.\n\n" +
+			"The guest is asked to release a medium before another one is inserted, or the medium's `virtclaim_disk` is destroyed. " +
+			"Guests with systemd do so even while the medium is mounted. Other guests may refuse while they use it: then the apply " +
+			"fails, and the next one continues. The first read after a change may fail, as with real drives. The medium from which a " +
+			"running machine boots (a `cdrom` with a `boot_order`) is not ejected: it is changed at the next start.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<name>`, which is also the import id.",
@@ -45,7 +45,7 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"host": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Key of the provider's `hosts` on which the machine runs.",
+				Required: true, MarkdownDescription: "Key of the host in the provider's `hosts` on which the machine runs.",
 				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
 			},
 			"name": schema.StringAttribute{
@@ -58,15 +58,16 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			},
 			"running": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
-				MarkdownDescription: "Whether the machine runs. It is shut down gracefully, within the update timeout.",
+				MarkdownDescription: "Whether the machine runs. It is shut down gracefully, within the update timeout, unless " +
+					"`force_stop` is set.",
 			},
 			"force_stop": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-				MarkdownDescription: "Turn the power off when the guest has not shut down within a minute, or half of the timeout if " +
-					"that is less; at once when it is paused. Without it, a guest that does not shut down is an error, because what it has not " +
-					"written yet would be lost. An update uses what its own configuration says. A destroy has no configuration and uses what was " +
-					"applied: to destroy a machine whose guest ignores its power button, apply `force_stop = true` first. An apply keeps it, and " +
-					"`timeouts`, also when it fails.",
+				MarkdownDescription: "Force the machine off if the guest has not shut down within a minute, or half of the timeout " +
+					"if that is less; at once if it is paused. Otherwise a guest that does not shut down is an error, because " +
+					"unwritten data would be lost. An update uses the value of its configuration. A destroy has no configuration and " +
+					"uses the value applied last: to destroy a machine whose guest ignores ACPI shutdown requests, apply `force_stop " +
+					"= true` first. A failed apply stores it, too, and `timeouts`.",
 			},
 			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
 		},

@@ -28,16 +28,16 @@ var tpmTypes = map[string]attr.Type{"model": types.StringType, "version": types.
 func tpmAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"tpm": schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "A TPM, emulated by `swtpm` on the host. A change takes effect at the next start. What the guest keeps in it stays " +
-			"through all changes, also while the machine has none, and goes with the machine.",
+		MarkdownDescription: "A TPM, emulated by `swtpm` on the host. Changes take effect at the next start. Its state is kept " +
+			"through all changes, also while the machine has no TPM, and deleted with the machine.",
 		Attributes: map[string]schema.Attribute{
 			"model": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "`tpm-tis`, `tpm-crb` (only version 2.0) or `tpm-spapr`. libvirt's default if absent.",
+				Optional: true, MarkdownDescription: "`tpm-tis`, `tpm-crb` (only version 2.0) or `tpm-spapr`. Defaults to libvirt's choice.",
 				Validators: []validator.String{stringvalidator.OneOf("tpm-tis", "tpm-crb", "tpm-spapr")},
 			},
 			"version": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("2.0"),
-				MarkdownDescription: "`2.0` (default) or `1.2`. Each version has a state of its own.",
+				MarkdownDescription: "`2.0` (default) or `1.2`. Each version has its own state.",
 				Validators:          []validator.String{stringvalidator.OneOf("1.2", "2.0")},
 			},
 		},

@@ -30,20 +30,19 @@ func videoAttributes() map[string]schema.Attribute {
 	positive := []validator.Int64{int64validator.AtLeast(1)}
 	return map[string]schema.Attribute{"video": schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "The graphics card. A machine with `graphics` gets one of libvirt's choice by itself, which is not shown here. " +
-			"A change takes effect at the next start.",
+		MarkdownDescription: "The graphics card. If it is not configured, libvirt adds one to a machine with `graphics`, which is " +
+			"not shown here. Changes take effect at the next start.",
 		Attributes: map[string]schema.Attribute{
 			"model": schema.StringAttribute{
 				Required: true, MarkdownDescription: "libvirt's name of the model, such as `vga`, `virtio`, `qxl`, `bochs`, `cirrus`, `ramfb` or `none`.",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"vram": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Video memory in KiB, a power of two. libvirt's choice for the " +
-					"model if absent.",
+				Optional: true, MarkdownDescription: "Video memory in KiB, a power of two. Defaults to libvirt's choice for the model.",
 				Validators: []validator.Int64{powerOfTwo{}}, // libvirt rounds others up
 			},
 			"heads": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Number of screens. libvirt's choice for the model if absent.", Validators: positive,
+				Optional: true, MarkdownDescription: "Number of screens. Defaults to libvirt's choice for the model.", Validators: positive,
 			},
 		},
 	}}

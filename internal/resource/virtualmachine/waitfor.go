@@ -38,17 +38,19 @@ type waitForModel struct {
 func waitForAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What an apply waits for that starts the machine, or changes its interfaces, its agent's port or this. Where it is not " +
-			"there in time, that is a warning: the machine is there all the same. What can't come is not waited for: anything of a machine " +
-			"that is off, an address where the link is down, and the agent as long as its port waits for the next start.",
+		MarkdownDescription: "Conditions for which an apply waits that starts the machine, or changes its interfaces, its guest " +
+			"agent or this attribute. If they are not met in time, that is a warning, because the machine exists. Conditions that " +
+			"can't be met are not waited for: those of a machine that is off, an address while the link is down, and the agent while " +
+			"its channel is pending until the next start.",
 		Attributes: map[string]schema.Attribute{
 			"addresses": schema.SetAttribute{
-				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces`, each of which is to have an IP address.",
+				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address.",
 				Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 			},
-			"agent": schema.BoolAttribute{Optional: true, MarkdownDescription: "The guest's agent is to have opened its port (`guest_agent`)."},
+			"agent": schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether the guest agent must be connected (`guest_agent`)."},
 			"timeout": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "How long, such as `90s`; `2m` if absent. The timeout of the operation limits it.",
+				Optional: true, MarkdownDescription: "Timeout, such as `90s`. Defaults to `2m`, and is limited by the timeout of the " +
+					"operation.",
 				Validators: []validator.String{stringvalidator.RegexMatches(duration, "must be a time such as 90s or 5m")},
 			},
 		},

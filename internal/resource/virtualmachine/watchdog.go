@@ -26,8 +26,8 @@ var watchdogTypes = map[string]attr.Type{"model": types.StringType, "action": ty
 func watchdogAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"watchdog": schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "A watchdog, which acts when the guest, having started it, does not answer it any more. A change takes effect at " +
-			"the next start. The one that newer versions of libvirt list by themselves is not shown here.",
+		MarkdownDescription: "A watchdog, which acts when a guest that has started it stops responding. Changes take effect at the " +
+			"next start. A default watchdog that newer versions of libvirt list is not shown here.",
 		Attributes: map[string]schema.Attribute{
 			"model": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("i6300esb"),

@@ -20,57 +20,57 @@ import (
 
 func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Resolves where a volume is, and holds it under an access mode for a set of hosts. " +
-			"Its `volume` is what machines take as a disk.\n\n" +
-			"Kubernetes calls *binding* what ties a claim to its PersistentVolume; here it ties a claim, or storage named " +
-			"directly, to virtual machine hosts.\n\n" +
-			"Passwords go from Kubernetes, or from a write-only attribute, into a libvirt secret on each host, and into no state, plan " +
-			"or log. libvirt keeps them base64-encoded on the host's disk, readable by root alone. A machine that runs keeps the " +
-			"password that it was started with.",
+		MarkdownDescription: "Resolves where a volume is stored, and reserves it under an access mode for a set of hosts. Its " +
+			"`volume` is used for the disks of machines.\n\n" +
+			"In Kubernetes, *binding* connects a claim to its PersistentVolume; here it connects a claim, or directly named storage, " +
+			"to virtual machine hosts.\n\n" +
+			"Passwords are copied from Kubernetes, or from a write-only attribute, into a libvirt secret on each host. They are not " +
+			"stored in state, plan or logs. libvirt stores them base64-encoded on the host's disk, readable by root only. A running " +
+			"machine keeps using the password that it was started with.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true,
-				MarkdownDescription: "UUID of the binding, and of the libvirt secret that holds its credentials on each host. " +
-					"Made from the provider's `owner` and the `name`, or random when no owner is set.",
+				MarkdownDescription: "UUID of the binding, and of the libvirt secret with its credentials on each host. Derived from " +
+					"the provider's `owner` and the `name`, or random if no owner is set.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"name": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "Name of the binding, unique for the provider's `owner`. Another name is another binding.",
+				MarkdownDescription: "Name of the binding, unique for the provider's `owner`. Changing it forces a new resource.",
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:          []validator.String{stringvalidator.LengthBetween(1, 253)},
 			},
 			"hosts": schema.SetAttribute{
 				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "Keys of the provider's `hosts` whose machines may use the volume. Changed in place.",
+				MarkdownDescription: "Keys of the provider's `hosts` whose machines may use the volume. Can be changed in place.",
 				Validators:          []validator.Set{setvalidator.SizeAtLeast(1)},
 			},
 			"access_mode": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(string(volume.WriteExclusive)),
-				MarkdownDescription: "`write-exclusive` (default): one machine writes, no other reads or writes. " +
-					"`write-shared`: many machines write, whose guests share a cluster filesystem. " +
-					"`read-shared`: many machines read, none writes. Changed in place.",
+				MarkdownDescription: "`write-exclusive` (default): one machine writes, no other reads or writes. `write-shared`: " +
+					"several machines write, whose guests share a cluster filesystem. `read-shared`: several machines read, none " +
+					"writes. Can be changed in place.",
 				Validators: []validator.String{
 					stringvalidator.OneOf(string(volume.WriteExclusive), string(volume.WriteShared), string(volume.ReadShared)),
 				},
 			},
 			"source": schema.SingleNestedAttribute{
 				Required:            true,
-				MarkdownDescription: "Where the volume comes from: exactly one of the following. Other storage is another binding.",
+				MarkdownDescription: "Source of the volume: exactly one of the following. Other storage forces a new resource.",
 				Attributes:          sourceAttributes(),
 			},
 			"volume": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
-				MarkdownDescription: "What QEMU opens, as a chain of images, top first. It holds no secret, but for what a URL has in it. Its " +
-					"`capacity` is what the claim says. Where none says it, for storage that is named directly and for a `disk.img`, a host " +
-					"measures it when the binding is made, and again only for a claim that was made again, because it must open the storage for that. Storage that has " +
-					"grown is measured by a binding that replaces this one (`terraform apply -replace`): with `create_before_destroy` in its " +
-					"`lifecycle`, machines keep their disk meanwhile.",
+				MarkdownDescription: "The chain of images that QEMU opens, top first. It has no secrets, except those in a URL. Its " +
+					"`capacity` is that of the claim. For directly named storage and for a `disk.img`, a host measures it when the " +
+					"binding is created, and again only for a recreated claim, because it must open the storage for that. To measure " +
+					"storage that has grown, replace the binding (`terraform apply -replace`): with `create_before_destroy` in its " +
+					"`lifecycle`, machines keep their disks.",
 			},
 			"credentials": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Version of the credentials on each host; null when the storage asks for none. " +
-					"A secret that vanished from a host, or that is out of date, is put there again by an update.",
+				MarkdownDescription: "Version of the credentials on each host; null if the storage needs none. An update restores " +
+					"secrets that are missing or outdated on a host.",
 			},
 			"reserved": schema.BoolAttribute{
 				Computed: true,

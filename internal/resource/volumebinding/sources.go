@@ -36,29 +36,31 @@ func sourceAttributes() map[string]schema.Attribute {
 		}),
 		"nfs": object("A raw image on an NFS server, which QEMU opens itself (NFS version 3).", map[string]schema.Attribute{
 			"server": required("Address of the server."),
-			"path":   required("Path of the image on the server, with what it exports."),
+			"path":   required("Path of the image on the server, including that of the export."),
 			"uid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "User id to open it as; 0 if absent."},
 			"gid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Group id to open it as; 0 if absent."},
 		}),
-		"http": object("A raw image on a web server that answers requests for ranges. It can only be bound `read-shared`.",
+		"http": object("A raw image on a web server that supports range requests. It can only be bound as `read-shared`.",
 			map[string]schema.Attribute{
-				"url": required("URL of the image, `http://` or `https://`. All of it is in plan and state, and in the definitions of machines, " +
-					"also what follows a question mark: a presigned URL shows its signature to whoever can read these."),
+				"url": required("URL of the image, `http://` or `https://`. All of it, with its query, is stored in plan, state and " +
+					"the definitions of machines: a presigned URL shows its signature to everyone who can read these."),
 				"insecure": schema.BoolAttribute{
-					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Without it, the host must trust the " +
-						"certificate: that of an authority of your own goes among the host's trusted ones.",
+					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Otherwise the host must " +
+						"trust the certificate: add a private certificate authority to the host's trusted ones.",
 				},
 			}),
 		"file": object("An image in a regular file of the hosts. A symbolic link is refused.", map[string]schema.Attribute{
 			"path": required("Absolute path of the file, the same on each host."),
-			"format": formatAttribute("`raw` (default) or `qcow2`. When the binding is created, the beginning of the file is read: a qcow2 image "+
-				"is only opened with `qcow2`, and only if it has no backing file, no data file, no encryption and no persistent bitmaps. "+
-				"`raw` opens the file as raw whatever it begins with: set it if a guest wrote that to its raw disk.", "raw", "qcow2"),
+			"format": formatAttribute("`raw` (default) or `qcow2`. When the binding is created, the header of the file is read: a "+
+				"qcow2 image is only opened with `qcow2`, and only if it has no backing file, no data file, no encryption and no "+
+				"persistent bitmaps. An explicit `raw` opens the file as raw, whatever its header is: for a raw disk on which a "+
+				"guest has written the header of another format.", "raw", "qcow2"),
 		}),
 		"block": object("A block device of the hosts.", map[string]schema.Attribute{
-			"path": required("Absolute path of the device, the same on each host: better a link below `/dev/disk/by-id` than `/dev/sdb`."),
-			"format": formatAttribute("`raw` opens a device that begins as a qcow2 image does, which is refused otherwise when the binding is "+
-				"created: set it if a guest wrote that to its disk.", "raw"),
+			"path": required("Absolute path of the device, the same on each host: preferably a link below `/dev/disk/by-id` instead " +
+				"of `/dev/sdb`."),
+			"format": formatAttribute("Set to `raw` to open a device that begins with the header of a qcow2 image, which is refused "+
+				"otherwise when the binding is created: for a device on which a guest has written that header.", "raw"),
 		}),
 	}
 	var one []path.Expression
@@ -102,31 +104,33 @@ func texted(description string) schema.Attribute {
 
 func claimAttribute() schema.SingleNestedAttribute {
 	name := tfvalue.ObjectName()
-	return object("A PersistentVolumeClaim. A claim that is not there at plan may be made in the same apply; one that is not bound is "+
-		"waited for until the create timeout.", map[string]schema.Attribute{
+	return object("A PersistentVolumeClaim. A claim that does not exist at plan may be created in the same apply. The apply waits "+
+		"until the claim is bound, up to the create timeout.", map[string]schema.Attribute{
 		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
 		"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},
 		"force_block": schema.BoolAttribute{
-			Optional: true, MarkdownDescription: "Give the raw device of a volume with `volumeMode: Filesystem` to the machine: only for " +
-				"volumes that predate volumeMode and never had a filesystem, because a machine that writes to the device destroys it.",
+			Optional: true, MarkdownDescription: "Attach the raw device of a volume with `volumeMode: Filesystem`: only for volumes " +
+				"that predate volumeMode and have no filesystem, because a machine that writes to the device destroys the filesystem.",
 		},
-		"mount_path": optional("Where the hosts of the binding have a Filesystem volume mounted: several hosts only where its filesystem is made for that " +
-			"(NFS, CephFS, a claim that is ReadWriteMany); one on a device, such as ext4 on iSCSI, destroys itself when two hosts have it mounted. The machine gets `disk.img` in that folder. " +
-			"Works with every type of PersistentVolume; needed where QEMU can't open the volume itself."),
+		"mount_path": optional("Folder at which the hosts of the binding have a Filesystem volume mounted. Several hosts only with a " +
+			"shared filesystem (NFS, CephFS, a claim that is ReadWriteMany): one on a device, such as ext4 on iSCSI, is corrupted if " +
+			"two hosts mount it. The machine gets `disk.img` in that folder. Works with every type of PersistentVolume; required if " +
+			"QEMU can't open the volume itself."),
 		"create_disk_image": schema.BoolAttribute{
-			Optional: true, MarkdownDescription: "Make `disk.img` if a Filesystem volume has none: raw, sparse, of the claim's capacity. A file " +
-				"that is there is never touched, a symbolic link never followed. Where QEMU opens the volume itself (NFS, GlusterFS), this needs " +
-				"`mount_path`; the host needs Linux 5.10 or later.",
+			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +
+				"capacity. An existing file is never changed, a symbolic link never followed. Where QEMU opens the volume itself " +
+				"(NFS, GlusterFS), this needs `mount_path`; the host needs Linux 5.10 or later.",
 		},
-		"format": formatAttribute("`raw` opens a `disk.img` that begins as a qcow2 image does, which is refused otherwise when the binding "+
-			"is created: set it if a guest wrote that to its disk. A `disk.img` is always raw. Convert another image with `qemu-img convert -O raw` if you trust its author: "+
+		"format": formatAttribute("Set to `raw` to open a `disk.img` that begins with the header of a qcow2 image, which is refused "+
+			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+
+			"Convert another image with `qemu-img convert -O raw` if you trust its author: "+
 			"qemu-img copies the content of every file that the image references.", "raw"),
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
-			MarkdownDescription: "Monitors of a Ceph volume as the hosts reach them, as `host` or `host:port`, where those that the cluster " +
-				"names can't be reached from outside.",
+			MarkdownDescription: "Addresses at which the hosts reach the monitors of a Ceph volume, as `host` or `host:port`, if " +
+				"those in the cluster can only be reached by pods.",
 		},
-		"ceph_config_map": object("Where ceph-csi has the monitors of its clusters. What is absent is as ceph-csi or Rook have it.",
+		"ceph_config_map": object("ConfigMap in which ceph-csi has the monitors of its clusters. Defaults to those of ceph-csi and Rook.",
 			map[string]schema.Attribute{
 				"namespace": optional("Its namespace; that of the driver's secret if absent."),
 				"name":      optional("Its name; `ceph-csi-config` or `rook-ceph-csi-config` if absent."),
@@ -144,7 +148,7 @@ func iscsiAttribute() schema.SingleNestedAttribute {
 			Validators: []validator.Int64{int64validator.Between(0, 16383)},
 		},
 		"initiator":           optional("Initiator name to log in with."),
-		"username":            optional("CHAP user. Comes with `password_wo`."),
+		"username":            optional("CHAP user. Requires `password_wo`."),
 		"password_wo":         writeOnlySecret("CHAP password.", "password_wo_version"),
 		"password_wo_version": secretVersion("password_wo"),
 		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret with the keys `node.session.auth.username` and " +
@@ -154,15 +158,15 @@ func iscsiAttribute() schema.SingleNestedAttribute {
 
 func rbdAttribute() schema.SingleNestedAttribute {
 	return object("An image of a Ceph cluster.", map[string]schema.Attribute{
-		"monitors":       texted("The cluster's monitors, as `host` or `host:port`, where they speak version 1 of the protocol (port 6789)."),
+		"monitors":       texted("The cluster's monitors, as `host` or `host:port`, with version 1 of the protocol (port 6789)."),
 		"pool":           optional("Name of the pool; `rbd` if absent."),
-		"namespace":      optional("RADOS namespace in the pool; its default one if absent."),
+		"namespace":      optional("RADOS namespace in the pool. Defaults to the default namespace."),
 		"image":          required("Name of the image."),
-		"username":       optional("Ceph user, without `client.` before it. Comes with `key_wo` or `secret_ref`."),
+		"username":       optional("Ceph user, without the prefix `client.`. Requires `key_wo` or `secret_ref`."),
 		"key_wo":         writeOnlySecret("The user's key, as Ceph prints it.", "key_wo_version"),
 		"key_wo_version": secretVersion("key_wo"),
-		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret instead of `key_wo`: with the key `key` for `username`, or, without " +
-			"`username`, with `userID` and `userKey` as ceph-csi has them."),
+		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret instead of `key_wo`: with the key `key` for `username`, or, " +
+			"without `username`, with the keys `userID` and `userKey` of ceph-csi."),
 	})
 }
 
@@ -175,7 +179,7 @@ func writeOnlySecret(description, version string) schema.Attribute {
 
 func secretVersion(of string) schema.Attribute {
 	return schema.Int64Attribute{
-		Optional: true, MarkdownDescription: "Any number; a change of it sends the secret to the hosts again.",
+		Optional: true, MarkdownDescription: "Any number; changing it sends the secret to the hosts again.",
 		Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(of))},
 	}
 }
