@@ -24,6 +24,7 @@ const lookTime = 30 * time.Second
 // Folders is what MakeDiskImage and CheckRegular need of a host.
 type Folders interface {
 	RegularFile(ctx context.Context, path string, head int) (content []byte, err error)
+	ReadFile(ctx context.Context, path string, limit int) (content []byte, err error)
 	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
 	EndFolder(ctx context.Context, path string) error
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
@@ -100,13 +101,19 @@ func Recheck(ctx context.Context, h Folders, images []volume.Image) error {
 func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
 	defer cancel()
-	size := 0
-	if i.Format != "raw" {
-		size = image.HeadSize
-	}
-	head, err := h.RegularFile(ctx, i.Name, size)
-	if err != nil || size == 0 {
+	if i.Format == "raw" {
+		_, err := h.RegularFile(ctx, i.Name, 0)
 		return explain(err, i.Name)
+	}
+	head, look := h.RegularFile(ctx, i.Name, image.HeadSize)
+	if errors.Is(look, host.ErrCannotTell) {
+		var err error
+		if head, err = h.ReadFile(ctx, i.Name, image.HeadSize); err != nil {
+			return fmt.Errorf("%s is not opened as %s, because its header can't be checked before: %s (%s). If you trust its author, convert it "+
+				"with qemu-img convert -O raw, or have its server let the host's root read it", i.Name, i.Format, err, look)
+		}
+	} else if look != nil {
+		return explain(look, i.Name)
 	}
 	is, err := image.Probe(head)
 	if err == nil && is.Format != i.Format {
@@ -116,7 +123,7 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 		return fmt.Errorf("%s is opened as %s, but its header must not be: %w. Either its format is another one, or something other than the "+
 			"guest has changed it: look at a copy with qemu-img info", i.Name, i.Format, err)
 	}
-	return nil
+	return look
 }
 
 // explain says what to do about a file that is not regular.

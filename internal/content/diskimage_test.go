@@ -23,6 +23,8 @@ type folders struct {
 	did      []string
 	fail     error
 	head     []byte
+	// byPath is why the header can't be read by the file's path.
+	byPath error
 	// mounted is why the folder can't be unmounted.
 	mounted error
 }
@@ -30,6 +32,10 @@ type folders struct {
 func (f *folders) RegularFile(_ context.Context, path string, head int) ([]byte, error) {
 	f.did = append(f.did, "look at "+path)
 	return f.head[:min(head, len(f.head))], f.is
+}
+
+func (f *folders) ReadFile(_ context.Context, _ string, limit int) ([]byte, error) {
+	return f.head[:min(limit, len(f.head))], f.byPath
 }
 
 func (f *folders) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
@@ -109,6 +115,19 @@ func TestCheckRegular_ProbesQCOW2(t *testing.T) {
 		if err := content.CheckRegular(t.Context(), &folders{head: c.head}, []volume.Image{i}); (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
+		// Where the host can't tell links from files, the header is read by the path, and refused if it can't be read.
+		hidden := &folders{head: c.head, is: host.ErrCannotTell}
+		if err := content.Recheck(t.Context(), hidden, []volume.Image{i}); (err != nil) != c.refused {
+			t.Errorf("%s on a host that can't tell: %v", name, err)
+		}
+		hidden.byPath = errors.New("permission denied")
+		if err := content.Recheck(t.Context(), hidden, []volume.Image{i}); (err != nil) != (c.format == "qcow2" && c.binding != "") {
+			t.Errorf("%s that the host can't read: %v", name, err)
+		}
+	}
+	i := volume.Image{Type: "file", Name: "/mnt/disk.img", Format: "qcow2", Binding: "b"}
+	if err := content.CheckRegular(t.Context(), &folders{head: plain, is: host.ErrCannotTell}, []volume.Image{i}); !errors.Is(err, host.ErrCannotTell) {
+		t.Errorf("nothing warns of links: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,6 +15,14 @@ const maxHostFile = 4 << 20
 
 // settleTries is how often what changes is read again.
 const settleTries = 20
+
+// ReadFile reads what a file of the host begins with, up to limit bytes. libvirt opens the path, which follows symbolic links and waits at a FIFO:
+// it is for hosts on which RegularFile is ErrCannotTell.
+func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, error) {
+	return call(ctx, h, "read "+path, func(l *libvirt.Libvirt) ([]byte, error) {
+		return readHostFile(l, h.look(path).name, path, limit)
+	})
+}
 
 // readHostFile reads a file of the host, whose length nobody tells, up to limit bytes of it. libvirt reads only what a domain has
 // as a disk; the domain of that name never starts, and is gone afterwards.

@@ -86,6 +86,12 @@ func TestAccRegularFile(t *testing.T) {
 		if head, err := h.RegularFile(t.Context(), filepath.Join(dir, "plain"), size); err != nil || string(head) != want {
 			t.Errorf("it begins with %q, %v, want %q", head, err, want)
 		}
+		if head, err := h.ReadFile(t.Context(), filepath.Join(dir, "plain"), size); err != nil || string(head) != want {
+			t.Errorf("read by its path it begins with %q, %v, want %q", head, err, want)
+		}
+	}
+	if head, err := h.ReadFile(t.Context(), filepath.Join(dir, "missing"), 5); err == nil {
+		t.Errorf("a missing file begins with %q", head)
 	}
 }
 
