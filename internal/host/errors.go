@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -28,8 +29,10 @@ type Error struct {
 	Err error
 }
 
+// Error indents all lines but the first: a storage server whose error QEMU repeats could otherwise forge further diagnostics.
 func (e *Error) Error() string {
-	return fmt.Sprintf("host %s (%s): %s: %s", e.Host, e.URI, e.Op, e.Err)
+	cause := strings.ReplaceAll(strings.TrimSpace(e.Err.Error()), "\n", "\n    ")
+	return fmt.Sprintf("host %s (%s): %s: %s", e.Host, e.URI, e.Op, cause)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
