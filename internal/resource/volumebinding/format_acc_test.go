@@ -141,3 +141,20 @@ func TestAccVolumeBinding_Format(t *testing.T) {
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// Storage that has no bytes is a mistake, such as an image whose upload failed.
+func TestAccVolumeBinding_EmptyStorageIsRefused(t *testing.T) {
+	l := acctest.Lab(t)
+	web := acctest.Must(l.Web(t.Context()))(t)
+	empty := acctest.Must(web.AddContent("empty.img", nil))(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "formats")+fmt.Sprintf(`
+resource "virtclaim_volume_binding" "empty" {
+  name        = "empty"
+  hosts       = ["host-a"]
+  access_mode = "read-shared"
+  source      = { http = { url = %q } }
+}
+`, empty.URL("http", web.HTTP)))
+	refuses(t, cli, "it has a size of 0 bytes")
+}

@@ -129,6 +129,9 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	} else {
 		found, err = h.Measure(patient, xml, head)
 	}
+	if err == nil && found.Size == 0 {
+		err = errors.New("it has a size of 0 bytes")
+	}
 	if err == nil {
 		return found, nil
 	}
