@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// handover is how long a machine waits for others that are about to let go, and yield for one that is only published,
-	// too, and has the right to stay: that one has to see this one withdraw before its own time is over.
+	// handover is how long a machine waits for others that are about to release the image. yield is how long it waits for one that is
+	// also only published and has precedence: that one must see this one withdraw before its own time is over.
 	handover = 2 * time.Minute
 	yield    = time.Minute
-	// lookAgain is how long an event is waited for: libvirt announces most changes of a domain, but not a device that was
-	// taken out of its stored definition.
+	// lookAgain is how long an event is waited for: libvirt sends events for most changes of a domain, but not for a device that is
+	// removed from its stored definition.
 	lookAgain = 3 * time.Second
-	// answerTime is what a host gets to answer on whose answer the machine does not depend.
+	// answerTime is the timeout of hosts whose answer is not required.
 	answerTime = 5 * time.Second
 )
 
-// Waiter is a Looker that can wait for what becomes of a domain.
+// Waiter is a Looker that can wait for changes of a domain.
 type Waiter interface {
 	Looker
 	Await(ctx context.Context, uuid string, done func(context.Context) (bool, error)) error
@@ -37,22 +37,22 @@ type Waiter interface {
 type Request struct {
 	// Host is the key of the machine's host; Name and UUID are the domain's.
 	Host, Name, UUID string
-	// Owner is the machine's; empty when none is configured.
+	// Owner is the machine's owner; empty when none is configured.
 	Owner string
-	// Images are those of all its chains. Each says under which access mode and on which hosts it may be used.
+	// Images are those of all its chains. Each has the access mode and the hosts for which it may be used.
 	Images []volume.Image
-	// Hosts gives a host by its key.
+	// Hosts returns a host by its key.
 	Hosts func(key string) (Waiter, error)
 }
 
-// Acquire returns when the machine may use its images. QEMU stops no second writer on network storage: this is the only
-// guard. The machine must be published before, which is to say that its stored definition has the images: of two that
-// do so at the same time at least one sees the other. Who runs has the right of way. Of two that are only published the
-// one with the lower UUID stays and waits; the other one gets an error, and withdraws. A machine of the same owner is
-// waited for in any case, because Terraform updates the one that loses a disk and the one that gains it at once.
+// Acquire returns when the machine may use its images. It is the only protection, because QEMU does not stop a second writer on network
+// storage. The machine must be published before: its stored definition must have the images, so that of two concurrent machines at
+// least one sees the other. A running machine has precedence. Of two that are only published, the one with the lower UUID stays and
+// waits; the other one gets an error and withdraws. A machine of the same owner is always waited for, because Terraform updates the
+// machine that loses a disk and the one that gets it at the same time.
 //
-// All hosts of a write-exclusive image have to answer; for the other modes the machine's own has to. The error that names
-// the other machine is ErrInUse.
+// All hosts of a write-exclusive image must answer; for the other modes, only the machine's own. The error that names the other
+// machine is ErrInUse.
 func Acquire(ctx context.Context, e Request) error {
 	patient, cancel := within(ctx, handover)
 	defer cancel()
@@ -87,11 +87,11 @@ type conflict struct {
 	Request
 	image volume.Image
 	use   Use
-	// mode is the other one's.
+	// mode is the access mode of the conflicting use.
 	mode volume.AccessMode
 }
 
-// look asks all hosts at once.
+// look queries all hosts concurrently.
 func (e Request) look(ctx context.Context) (found []conflict, err error) {
 	wanted, needed := e.plan()
 	var mu sync.Mutex
@@ -119,7 +119,7 @@ func (e Request) look(ctx context.Context) (found []conflict, err error) {
 	return found, err
 }
 
-// plan is which images to look for on which host, and which hosts have to answer.
+// plan returns the images to look for on each host, and the hosts that must answer.
 func (e Request) plan() (wanted map[string][]volume.Image, needed map[string]bool) {
 	wanted, needed = map[string][]volume.Image{}, map[string]bool{e.Host: true}
 	for _, i := range e.Images {
@@ -158,12 +158,11 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 	return found, nil
 }
 
-// isSelf tells whether the use is the machine's own. A UUID is its host's only: the same one on another host is what a
-// migration left, or somebody's copy of the definition.
+// isSelf reports whether the use is the machine's own. UUIDs are compared on its host only: a domain of the same UUID on another host
+// is left from a migration, or a copy of the definition.
 func (e Request) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
 
-// against is the access mode under which the domain has the image, and which does not go together with wanted: what its
-// binding says, or else what the device does.
+// against returns the access mode of the use, that of its binding or else that of its device, if it is not compatible with wanted.
 func (u Use) against(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
 	i := slices.IndexFunc(u.modes, func(m volume.AccessMode) bool { return !m.CompatibleWith(wanted) })
 	if i < 0 {
@@ -172,16 +171,16 @@ func (u Use) against(wanted volume.AccessMode) (mode volume.AccessMode, ok bool)
 	return u.modes[i], true
 }
 
-// state is what of the use changes while it is waited for.
+// state are the fields of a use that can change while it is waited for.
 func (u Use) state() [3]bool { return [3]bool{u.Live, u.Stored, u.Saved} }
 
-// isPublished tells whether the use is one that is only about to begin.
+// isPublished reports whether the use has not begun yet.
 func (u Use) isPublished() bool {
 	running := u.live != ""
 	return !u.Live && !u.Saved && (running || u.Mark.Phase == domainxml.Creating)
 }
 
-// passes tells whether it makes sense to wait for the other one.
+// passes reports whether waiting can resolve the conflict.
 func (c conflict) passes() bool {
 	u := c.use
 	switch {
@@ -195,22 +194,22 @@ func (c conflict) passes() bool {
 	return u.Mark.Phase != "" && u.Mark.Owner == c.Owner
 }
 
-// isOfAnotherState tells whether the other one has the storage from another instance of the binding, though of the same owner. It may
-// be about to be updated, too, but most likely it is in another state, which does not know of this one.
+// isOfAnotherState reports whether the other machine has the storage from another instance of the binding, although of the same owner.
+// It may be about to be updated, but most likely it is in another state, which does not have this machine.
 func (c conflict) isOfAnotherState() bool {
 	return volume.OtherInstance(c.image.Binding, c.use.Binding)
 }
 
-// yields tells whether the other one is waiting for this one, and may.
+// yields reports whether the other machine waits for this one and has precedence.
 func (c conflict) yields() bool { return c.use.isPublished() && c.use.UUID < c.UUID }
 
-// compare puts those first that can't be waited for, so that which one is named does not depend on chance.
+// compare sorts conflicts that waiting can't resolve first, so that the error always names the same one.
 func (c conflict) compare(other conflict) int {
 	rank := func(c conflict) string { return fmt.Sprint(c.passes(), c.use.Host, c.use.Domain, c.use.Device.Key) }
 	return strings.Compare(rank(c), rank(other))
 }
 
-// await waits until something of the other one's use has changed, or may have.
+// await waits until the conflicting use has changed, or may have.
 func (c conflict) await(patient context.Context) error {
 	h, err := c.Hosts(c.use.Host)
 	if err != nil {
@@ -223,7 +222,7 @@ func (c conflict) await(patient context.Context) error {
 	return err
 }
 
-// await waits until something of a use of an image has changed, or may have.
+// await waits until a use of an image has changed, or may have.
 func (u Use) await(patient context.Context, h Waiter, image volume.Image) error {
 	ctx, cancel := context.WithTimeout(patient, lookAgain)
 	defer cancel()
@@ -238,7 +237,7 @@ func (u Use) await(patient context.Context, h Waiter, image volume.Image) error 
 	return err
 }
 
-// refusal says who has it, and what to do.
+// refusal names the domain that has the image, and the remedy.
 func (c conflict) refusal() error {
 	u := c.use
 	has := "has"

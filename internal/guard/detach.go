@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ErrInUse is the error of an image that may not go, because a machine needs it.
+// ErrInUse is the error of an image that can't be used or removed, because a machine uses it.
 var ErrInUse = errors.New("it is in use")
 
 // Detach removes the devices of an image that is about to be deleted from the machines of some owners (the present one, and the one that it
@@ -46,7 +46,7 @@ func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owne
 	if err := errors.Join(refused...); err != nil {
 		return err
 	}
-	// A guest may refuse to give a medium up; then nothing else is to have changed.
+	// Media first: a guest may refuse to release one, and then nothing else must have changed.
 	isMedium := func(u Use) bool { return u.Device.Drive }
 	media := slices.DeleteFunc(slices.Clone(all), func(u Use) bool { return !isMedium(u) })
 	for _, u := range slices.Concat(media, slices.DeleteFunc(all, isMedium)) {
@@ -57,7 +57,7 @@ func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owne
 	return nil
 }
 
-// refusal says why a use can't be ended; nil when it can.
+// refusal is the reason why a use can't be ended; nil when it can.
 func (u Use) refusal(image volume.Image, owners []string) error {
 	if e, is, err := u.external(); err != nil || is && !e.Cut && !u.isCopy {
 		return cmp.Or(err, fmt.Errorf("%w: on host %s, %s", ErrInUse, u.Host, ExplainExternal(u.Domain, u.Device.Key, e)))
@@ -90,13 +90,13 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	return fmt.Errorf("%w: domain %s on host %s has %s as its disk %s%s", ErrInUse, u.Domain, u.Host, image.Name, u.Device.Key, why)
 }
 
-// hasDeleted tells whether the guest writes to a file that was deleted, and whose name the image has by now.
+// hasDeleted reports whether the guest writes to a deleted file whose name the image has now.
 func (u Use) hasDeleted(image volume.Image) bool {
 	return u.Live && u.Depth == 0 && u.Device.Writes() && volume.IsRemade(u.Image(), image)
 }
 
-// isOurs tells whether the domain is a machine of one of the owners. One without an owner must note this very image, or its
-// binding, at that device.
+// isOurs reports whether the domain is a machine of one of the owners. For a machine without an owner, the metadata of the device must
+// name this image or its binding.
 func (u Use) isOurs(image volume.Image, owners []string) bool {
 	if u.Mark.Phase == "" || !slices.Contains(owners, u.Mark.Owner) {
 		return false
@@ -105,7 +105,7 @@ func (u Use) isOurs(image volume.Image, owners []string) bool {
 		image.Binding != "" && volume.ParseBinding(u.Binding).ID == volume.ParseBinding(image.Binding).ID
 }
 
-// command is what takes it away by hand.
+// command is the virsh command that removes the device.
 func (u Use) command() string {
 	if u.Device.Drive {
 		return fmt.Sprintf("virsh change-media %s %s --eject", u.Domain, u.Device.Target)
@@ -113,13 +113,13 @@ func (u Use) command() string {
 	return fmt.Sprintf("virsh detach-disk %s %s --persistent", u.Domain, u.Device.Target)
 }
 
-// isDisk tells whether the stored definition has it as a disk. A logical unit may be passed through as a SCSI device.
+// isDisk reports whether the stored definition has it as a disk. A logical unit may also be passed through as a SCSI device.
 func (u Use) isDisk() bool {
 	_, ok, err := domainxml.Device(u.stored, u.Device.Key)
 	return ok && err == nil
 }
 
-// end takes the device out of the running domain, then out of its stored definition.
+// end unplugs the device from the running domain, then removes it from the stored definition.
 func (u Use) end(ctx context.Context, h Host) error {
 	if u.Live {
 		if err := Unplug(ctx, h, u.UUID, u.live, u.Device.Key); err != nil {
@@ -143,8 +143,8 @@ func (u Use) end(ctx context.Context, h Host) error {
 	return h.DetachStored(ctx, u.UUID, device)
 }
 
-// withWayOut says how to go on without a guest that does not acknowledge: not in one apply, since Terraform destroys what a
-// machine no longer names before it updates the machine.
+// withWayOut adds to an error how to proceed if the guest does not acknowledge. That takes two applies, because Terraform destroys a
+// disk that a machine no longer names before it updates the machine.
 func withWayOut(err error) error {
 	if !errors.Is(err, host.ErrDetachRefused) {
 		return err
@@ -155,14 +155,14 @@ func withWayOut(err error) error {
 		"resource", err)
 }
 
-// Unplugger is what Unplug needs of a host.
+// Unplugger are the calls of a host that Unplug needs.
 type Unplugger interface {
 	Detach(ctx context.Context, uuid, deviceXML string, gone func(liveXML string) (bool, error)) error
 	ChangeMedium(ctx context.Context, uuid, deviceXML string) error
 }
 
-// Unplug takes the device of that key out of a running domain, whose live XML is given, and waits until its guest has let
-// go of it. Of a drive it takes the medium. The stored definition stays as it is.
+// Unplug unplugs the device of that key from a running domain with that live XML, and waits for the guest's acknowledgement. The medium
+// of a drive is ejected. The stored definition is not changed.
 func Unplug(ctx context.Context, h Unplugger, id, live, key string) error {
 	drive, ok, err := domainxml.Drive(live, key, volume.Volume{})
 	if err != nil {

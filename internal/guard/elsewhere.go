@@ -16,15 +16,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// elsewhereTime is what a host gets to tell whether a machine was migrated to it.
+// elsewhereTime is the timeout of a host that is asked whether a machine was migrated to it.
 const elsewhereTime = 30 * time.Second
 
-// Elsewhere lists the uses of an image by domains of other hosts than own, as a migration by hand (virsh migrate) leaves them: where hosts
-// share the folder of a pool, the guest goes on to use the file there. What tells is what a domain's metadata note of the image, which go
-// with it, since a path is another file on each host; or that a domain of here, which are the uses on the own hosts, runs there.
+// Elsewhere lists the uses of an image by domains on other hosts than own, as after virsh migrate: if hosts share the folder of a pool, the
+// guest continues to use the file there. A domain uses the image if its metadata, which migrate with it, name the image, because a path is
+// another file on each host; or if it is a domain of here, the uses on the own hosts, that runs there.
 //
-// A host that does not answer may have any domain. Only where one of here is off because it was migrated, that is an error. Such a domain that
-// has not ended on another host is an error as well.
+// A host that does not answer is an error only if a domain of here is off because it was migrated. Such a domain is also an error if it has
+// not ended on another host.
 func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image, here []Use) (found []Use, err error) {
 	if len(all.Keys) == 0 {
 		return nil, nil
@@ -49,7 +49,7 @@ func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image
 			return nil
 		})
 	}
-	_ = group.Wait() // each host's error is one of those
+	_ = group.Wait() // the errors are collected by host
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image
 	return nil, all.checkEnded(ctx, here, errors.Join(unanswered...))
 }
 
-// migrated are the uses on one host.
+// migrated lists the uses on one host.
 func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, here []Use) (found []Use, err error) {
 	h, err := all.Host(key)
 	if err != nil {
@@ -75,14 +75,14 @@ func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, h
 		if err != nil {
 			return found, err
 		}
-		uses = slices.DeleteFunc(uses, func(u Use) bool { return u.Mark.Phase == "" }) // a copy of the metadata marks nothing
+		uses = slices.DeleteFunc(uses, func(u Use) bool { return u.Mark.Phase == "" }) // copied metadata do not count
 		at := slices.IndexFunc(here, func(u Use) bool { return u.UUID == d.UUID && !u.isCopy })
 		if len(uses) == 0 && at >= 0 && !here[at].Live && d.Live != "" {
 			moved := here[at]
 			moved.Host, moved.Live, moved.Saved, moved.live = key, true, false, d.Live
 			uses = []Use{moved}
 		}
-		if d.Live == "" && d.Saved == "" && len(uses) > 0 { // a definition that another migration has left, perhaps
+		if d.Live == "" && d.Saved == "" && len(uses) > 0 { // it may be left from an earlier migration
 			is, err := h.State(ctx, d.UUID)
 			if err != nil && !errors.Is(err, host.ErrNotFound) {
 				return found, err
@@ -96,8 +96,8 @@ func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, h
 	return found, nil
 }
 
-// isGiven tells whether an image that a domain of another host has is the very one: its identity, or its binding, is noted there. A file at
-// another path that was noted for other hosts is a copy: a migrated domain keeps the note of the host that it came from.
+// isGiven reports whether an image that a domain of another host has is this image, by the identity or binding in its metadata. A file at
+// another path whose metadata are for other hosts is a copy, because a migrated domain keeps the metadata of its source host.
 func isGiven(image volume.Image) func(volume.Image) bool {
 	id := volume.ParseBinding(image.Binding).ID
 	return func(i volume.Image) bool {
@@ -110,8 +110,9 @@ func isGiven(image volume.Image) func(volume.Image) bool {
 	}
 }
 
-// CheckTaken is ErrInUse for storage that a machine of a host is about to get while a guest has it on a host where it may not be used, as after a
-// migration by hand. Acquire asks the others. A host that does not answer tells nothing: each new machine would depend on all hosts.
+// CheckTaken is ErrInUse for storage that a machine of a host is about to get while a guest uses it on a host where it may not be used, as
+// after virsh migrate. Acquire queries the hosts of the storage. A host that does not answer is ignored, because otherwise each new machine
+// would depend on all hosts.
 func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Image) error {
 	if len(disks) == 0 || len(all.Keys) < 2 {
 		return nil
@@ -143,11 +144,11 @@ func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Imag
 			return nil
 		})
 	}
-	_ = group.Wait() // no host's error counts
+	_ = group.Wait() // errors of hosts are ignored
 	return errors.Join(append(found, ctx.Err())...)
 }
 
-// checkEnded is an error if a domain is off because it was migrated, and no host shows that it has ended there: it may run.
+// checkEnded is an error if a domain is off because it was migrated and no host shows that it has ended: it may still run.
 func (all Hosts) checkEnded(ctx context.Context, here []Use, unanswered error) error {
 	for _, u := range here {
 		runs := slices.ContainsFunc(here, func(v Use) bool { return v.UUID == u.UUID && v.Live })
@@ -173,8 +174,8 @@ func (all Hosts) checkEnded(ctx context.Context, here []Use, unanswered error) e
 	return nil
 }
 
-// CheckElsewhere is ErrInUse for an image that a machine has on another host than own, to which it was migrated, or on two of the own ones. Uses
-// that spares tells of do not depend on the image; nil tells of none.
+// CheckElsewhere is ErrInUse for an image that a machine uses on another host than own, to which it was migrated, or on two of the own
+// hosts. Uses for which spares is true are ignored, because they do not depend on the image; nil ignores none.
 func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, spares func(Use) bool) error {
 	found, err := all.Elsewhere(ctx, own, image, here)
 	for _, u := range found {
@@ -191,7 +192,7 @@ func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.
 	return err
 }
 
-// refusalOfBoth is for a domain that runs on one host and whose definition another one has as well, as a migration leaves it.
+// refusalOfBoth is the error of a domain that runs on one host and is also defined on another one, as after a migration.
 func (u Use) refusalOfBoth(image volume.Image, defined string) error {
 	return fmt.Errorf("%w: domain %s, which has %s, was migrated: host %s runs it, and host %s has its definition. If its configuration says host = %q, "+
 		"remove the definition that is left on host %s: %s. Otherwise migrate it back, or %s", ErrInUse, u.Domain, image.Name, u.Host, defined, u.Host, defined,

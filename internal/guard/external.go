@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ExplainExternal says what somebody else has done to a disk of a domain, and what to do.
+// ExplainExternal describes how the chain of a domain's disk was changed outside of Terraform, and the remedy.
 func ExplainExternal(domain, key string, e domainxml.External) string {
 	is := fmt.Sprintf("disk %s (%s) of domain %s", key, e.Target, domain)
 	switch {
@@ -44,7 +44,7 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 		"(virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is, e.Chain[0].Name, e.Noted[0], domain, e.Target)
 }
 
-// pulled is the first of the noted images that the chain does not have.
+// pulled is the first recorded image that is missing in the chain.
 func pulled(e domainxml.External) string {
 	n := 0
 	for n < len(e.Chain) && n < len(e.Noted)-1 && e.Chain[n].Name == e.Noted[n] {
@@ -53,14 +53,14 @@ func pulled(e domainxml.External) string {
 	return e.Noted[n]
 }
 
-// Rescue is how to save what a running domain has written to a file that is deleted. virsh refuses a copy of a domain that has a stored definition
-// without --transient-job.
+// Rescue describes how to save the data of a running domain whose file was deleted. Without --transient-job, virsh refuses to copy a disk of
+// a persistent domain.
 func Rescue(domain, target string) string {
 	return fmt.Sprintf("virsh suspend %[1]s, so that its guest writes nothing after the copy, then virsh blockcopy %[1]s %[2]s <new file> "+
 		"--transient-job --wait --finish, then virsh destroy %[1]s", domain, target)
 }
 
-// ExplainMaster says what to do about a running domain that may have the only copy of a master of its disk.
+// ExplainMaster is the remedy for a running domain that may have the only copy of a master of its disk.
 func ExplainMaster(domain string, disk domainxml.Attached, err error) error {
 	return fmt.Errorf("domain %s, disk %s: %w. To save what its guest has as one image that needs no master: %s. To save the master for other overlays, copy "+
 		"it from /proc/<process of QEMU>/fd on the host while the domain runs. To go on without both, shut the domain down first (running = false, or "+
@@ -90,8 +90,8 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 		is, strings.Join(above, " over "), snapshot, e.Noted[0], start, commit)
 }
 
-// External is ErrInUse when an image is part of a disk, on a host, whose chain somebody else has changed: what its machine has written since
-// is not in it. The error says what to do.
+// External is ErrInUse if an image is part of a disk, on a host, whose chain was changed outside of Terraform: later writes of its machine
+// are not in the image. The error has the remedy.
 func External(ctx context.Context, key string, h Looker, image volume.Image) error {
 	domains, err := domainsOf(ctx, h)
 	if err != nil {
@@ -104,7 +104,7 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 	image.Generation, image.Hosts = "", []string{key}
 	var refused []error
 	for _, d := range domains {
-		// Most have nothing to do with the image, and reading all XML takes long. There such characters are written otherwise.
+		// Most domains do not use the image, and parsing all XML is slow. Names with characters that XML escapes are parsed in any case.
 		if !strings.ContainsAny(image.Name, `&<>"'`) && !strings.Contains(d.Stored+d.Live, image.Name) {
 			continue
 		}
@@ -113,7 +113,7 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
 		for _, disk := range slices.Sorted(maps.Keys(all)) {
-			if !all[disk].Cut && has(all[disk], image) { // what was pulled has all that its machine has written
+			if !all[disk].Cut && has(all[disk], image) { // after a pull, the overlay has all data of its machine
 				refused = append(refused, fmt.Errorf("%w: on host %s, %s", ErrInUse, key, ExplainExternal(d.Name, disk, all[disk])))
 			}
 		}
@@ -121,14 +121,14 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 	return errors.Join(refused...)
 }
 
-// external is the disk of a use when somebody else has changed its chain.
+// external is the disk of a use if its chain was changed outside of Terraform.
 func (u Use) external() (e domainxml.External, is bool, err error) {
 	all, err := domainxml.Externals(u.stored, u.live)
 	e, is = all[u.Device.Key]
 	return e, is, err
 }
 
-// has tells whether the image is one of a disk's, or was before the disk was moved.
+// has reports whether the image is part of a disk, or was before the disk was moved.
 func has(e domainxml.External, image volume.Image) bool {
 	return e.Depth < 0 && slices.Contains(e.Noted, image.Name) || slices.ContainsFunc(e.Chain, func(i volume.Image) bool {
 		i.Generation, i.Hosts = "", image.Hosts

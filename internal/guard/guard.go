@@ -1,5 +1,5 @@
-// Package guard asks hosts who uses which storage: what really runs or is defined there is the truth. It knows neither
-// Terraform nor Kubernetes.
+// Package guard queries hosts for the domains that use some storage: running and defined domains are the only source. It depends
+// neither on Terraform nor on Kubernetes.
 package guard
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Looker is a host that tells what its domains have.
+// Looker is a host that lists its domains with their disks.
 type Looker interface {
 	Volumes
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
-// Host is a host that takes devices, and media, out of its domains, too.
+// Host is a host that also detaches devices and media from its domains.
 type Host interface {
 	Looker
 	Unplugger
@@ -27,37 +27,36 @@ type Host interface {
 	ChangeStoredMedium(ctx context.Context, uuid, deviceXML string) error
 }
 
-// Use is a device of a domain, virtclaim's or not, that has an image in its chain.
+// Use is a device of a domain, managed by virtclaim or not, that has an image in its chain.
 type Use struct {
 	// Host is the host's key; Domain and UUID are the domain's.
 	Host, Domain, UUID string
-	// Mark is virtclaim's; none in a domain of others.
+	// Mark is virtclaim's metadata; empty in an unmanaged domain.
 	Mark domainxml.Mark
-	// Device is as the running domain has it, or else as the stored definition does.
+	// Device is that of the running domain, or else that of the stored definition.
 	Device domainxml.Attached
 	// Depth is the image's place in the chain; 0 is the one that the guest sees.
 	Depth int
-	// Live tells that the running domain has it, Stored that the stored definition does, Saved that the managed save does,
-	// which the domain's next start goes on with.
+	// Live tells whether the running domain has it, Stored whether the stored definition does, Saved whether the managed save does, which the
+	// domain's next start restores.
 	Live, Stored, Saved bool
 
-	// Binding is the binding that the domain has the image from, as volume.BindingRef writes it. The stored definition says it: what runs keeps
-	// what it was told when the device was plugged in. Empty for local images, and where virtclaim noted none.
+	// Binding is the binding of the image in the domain's metadata, as volume.BindingRef formats it. It is that of the stored definition,
+	// because a running domain keeps the one with which the device was plugged in. Empty for local images and without metadata.
 	Binding string
 
-	// modes are the access modes under which it has the image: what runs may differ from what the next start will have.
+	// modes are the access modes under which it has the image: the running domain's may differ from that of the next start.
 	modes []volume.AccessMode
 	// live and stored are the domain's XML.
 	live, stored string
-	// isCopy tells that the domain is one that makes a clone of the image.
+	// isCopy tells whether the domain is the journal of a clone of the image.
 	isCopy bool
 }
 
-// Image is what the domain has of the image that was asked for.
+// Image is the image in the domain's chain.
 func (u Use) Image() volume.Image { return u.Device.Volume.Images[u.Depth] }
 
-// Users lists who uses an image on a host. The generation is left out of account: what names an image's path would open
-// whatever is there.
+// Users lists the uses of an image on a host. The generation is ignored, because a domain that names the path opens any file there.
 func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
 	domains, err := domainsOf(ctx, h)
 	if err != nil {
@@ -74,12 +73,12 @@ func usersAmong(ctx context.Context, key string, h Looker, domains []host.Domain
 	}}.among(ctx, domains)
 }
 
-// search looks for the devices of a host's domains that have an image.
+// search finds the devices of a host's domains that have an image.
 type search struct {
 	key  string // the host's
 	h    Looker
 	isIt func(volume.Image) bool
-	// noted tells that what a running domain has noted counts, too, where it opens nothing of that.
+	// noted tells whether images also count that only a running domain's metadata have.
 	noted bool
 }
 
@@ -97,7 +96,7 @@ func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, er
 	return all, nil
 }
 
-// usesOf are the devices of one domain that have the image, each once: as it is live, or else as the next start has it.
+// usesOf are the devices of one domain that have the image, each once: as in the running domain, or else as at its next start.
 func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err error) {
 	for _, from := range []struct {
 		text string
@@ -146,7 +145,7 @@ func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found [
 			if i.Type == "volume" {
 				i, err = located(ctx, s.h, i)
 				if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrNoPool) && d.Live == "" {
-					continue // there is nothing to be used, and nothing that the domain could be started with
+					continue // the domain does not have the file open, and could not be started with it
 				}
 				if err != nil {
 					return nil, fmt.Errorf("what disk %s of domain %s on host %s is: %w", a.Key, d.Name, s.key, err)

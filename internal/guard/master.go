@@ -10,26 +10,26 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Master is what a clone is made of, or what an overlay is made over.
+// Master is the source of a clone or the backing image of an overlay.
 type Master struct {
-	// Overlay tells that it is an overlay, which needs the master to stay as it is: a guest that is saved goes on to write, too.
+	// Overlay tells whether an overlay is created, for which the master must never change: a saved guest counts as a writer, too.
 	Overlay bool
 	// Host is the key of the host that makes the clone.
 	Host string
 	// Images are those of the master's chain.
 	Images []volume.Image
-	// Hosts gives a host by its key.
+	// Hosts returns a host by its key.
 	Hosts func(key string) (Waiter, error)
-	// All are all hosts: a machine that writes to the master may have been migrated by hand to one that it is not on.
+	// All are all hosts: a machine that writes to the master may have been migrated to a host that is not one of the master's.
 	All Hosts
 }
 
-// AwaitQuiet returns when no machine writes to the master, and none is about to: what came of a copy would be torn. The
-// clone must be published before, which is to say that its journal has the master below it, and asks a second time when
-// all is copied, because a machine that was off and had looked before may have started since.
+// AwaitQuiet returns when no machine writes to the master, or is about to: the copy would be inconsistent. The clone must be published
+// before: its journal must have the master as its backing image. It is called again after the copy, because a machine that was off may
+// have made its checks before the clone was published, and may have started since.
 //
-// Of a clone and a machine that begin at the same moment exactly one gives way. A machine that sees a clone always does, so
-// one that is only published is waited for. One that runs has the right of way.
+// Of a clone and a machine that begin concurrently, exactly one yields. A machine always yields to a clone that it sees, so a machine that
+// is only published is waited for. A running machine has precedence.
 func (m Master) AwaitQuiet(ctx context.Context) error {
 	patient, cancel := within(ctx, handover)
 	defer cancel()
@@ -54,7 +54,7 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 	}
 }
 
-// refusal is the error of a master that a machine writes to.
+// refusal is the error of a master to which a machine writes.
 func (m Master) refusal(u Use) error {
 	does, advice := "runs and writes", "Stop it while the clone is made"
 	if !u.Live {
@@ -66,7 +66,7 @@ func (m Master) refusal(u Use) error {
 	return fmt.Errorf("%w: domain %s on host %s %s to the master %s. %s", ErrInUse, u.Domain, u.Host, does, u.Image().Name, advice)
 }
 
-// comes is the error of a master that a machine is about to write to, and does not begin to.
+// comes is the error of a master to which a published machine is about to write, and that neither starts nor withdraws in time.
 func (u Use) comes() error {
 	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the disk is made"
 	if u.Mark.Phase == domainxml.Creating {
@@ -75,7 +75,7 @@ func (u Use) comes() error {
 	return fmt.Errorf("%w: domain %s on host %s is about to write to the master %s: %s", ErrInUse, u.Domain, u.Host, u.Image().Name, why)
 }
 
-// writer is a machine that writes to the master, or else one that is about to, and to which image; nil when there is none.
+// writer is a machine that writes to an image of the master, or else one that is about to; nil when there is none.
 func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err error) {
 	for _, image := range m.Images {
 		var uses []Use
@@ -103,12 +103,12 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 	return found, to, nil
 }
 
-// reads tells whether the domain only reads the image.
+// reads reports whether the domain only reads the image.
 func (u Use) reads() bool {
 	return u.Depth > 0 || u.Device.Ephemeral || u.Device.ReadOnly || u.Image().AccessMode == volume.ReadShared
 }
 
-// users are those of an image on a host. Of an image that nobody may write to, only the clone's own host has to answer.
+// users are the uses of an image on a host. For an image that no machine may write to, only the clone's own host must answer.
 func (m Master) users(ctx context.Context, key string, image volume.Image) (uses []Use, err error) {
 	needed := key == m.Host || image.AccessMode != volume.ReadShared
 	if !needed {
@@ -129,7 +129,7 @@ func (m Master) users(ctx context.Context, key string, image volume.Image) (uses
 	return uses, nil
 }
 
-// usersOfMaster are Users, and ErrInUse where the image lacks what a machine has written to an overlay that is not virtclaim's.
+// usersOfMaster are Users, and ErrInUse if the image lacks the writes of a machine to an overlay that virtclaim did not create.
 func usersOfMaster(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
 	domains, err := domainsOf(ctx, h)
 	if err == nil {

@@ -15,21 +15,21 @@ type Hosts struct {
 	Host func(key string) (Peer, error)
 }
 
-// Peer is a host that may have what was migrated to it.
+// Peer is a host to which machines may have been migrated.
 type Peer interface {
 	Looker
 	State(ctx context.Context, uuid string) (host.State, error)
 }
 
-// HostsOf are the hosts of a registry.
+// HostsOf returns the hosts of a registry.
 func HostsOf(all *host.Registry) Hosts {
 	return Hosts{all.Keys(), func(key string) (Peer, error) { return all.Host(key) }}
 }
 
-// MigratedTo is the key of another host than the domain's own that runs it: virsh migrate may leave the definition on the source. Where
-// the own host does not have it, a definition is enough. It is empty for a domain that was not migrated, as far as the hosts tell that
-// answer; unanswered is of the others. ended reports whether the domain has ended on another host, as that host says: a definition alone may be
-// left from an earlier migration.
+// MigratedTo is the key of another host than the domain's own that runs it: virsh migrate may leave the definition on the source. If the
+// own host does not have it, a definition elsewhere suffices. It is empty if no host that answers has the domain; unanswered is the error of
+// the others. ended reports whether another host shows that the domain has ended there: a definition alone may be left from an earlier
+// migration.
 func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool) (to string, ended bool, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
@@ -50,10 +50,10 @@ func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool)
 	return "", ended, unanswered
 }
 
-// endings are the reasons of a domain that is off because its guest has ended.
+// endings are libvirt's reasons for a domain that is off because its guest has ended.
 var endings = []string{"shutdown", "destroyed", host.ReasonCrashed, host.ReasonFailed, "daemon"}
 
-// Vanished says what to do about a domain that was migrated and, as far as the hosts tell, has not ended.
+// Vanished is the remedy for a domain that was migrated and has not ended on any host that answers.
 func Vanished(domain string) string {
 	return fmt.Sprintf("none of the hosts in hosts runs it or shows that it has ended there (a restarted libvirtd forgets that). If another host runs "+
 		"it, add that to hosts or migrate the machine back. If it has ended, start it here once (virsh start %s), or, to do without it, remove its "+
@@ -68,12 +68,12 @@ func (all Hosts) state(ctx context.Context, key, uuid string) (host.State, error
 	return h.State(ctx, uuid)
 }
 
-// UndefineLeft is the command that removes a definition which a migration has left, with all its state kept.
+// UndefineLeft is the command that removes a definition that a migration has left, and keeps its state.
 func UndefineLeft(domain string) string {
 	return "virsh undefine " + domain + " --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata"
 }
 
-// Adopt is how a machine goes on to be managed on another host.
+// Adopt describes how to continue to manage a machine on another host.
 func Adopt(key string) string {
 	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q; shut it down before the next "+
 		"apply if it has raw disks, whose identity is the former host's", key)

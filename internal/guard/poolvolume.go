@@ -13,13 +13,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Volumes is a host that tells where its storage volumes are.
+// Volumes is a host that returns the paths of its storage volumes.
 type Volumes interface {
 	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
 	Pool(ctx context.Context, name string) (host.Pool, error)
 }
 
-// domainsOf are the domains of a host, with the paths of their disks.
+// domainsOf are the domains of a host, with paths in place of pool volumes.
 func domainsOf(ctx context.Context, h Looker) ([]host.Domain, error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func domainsOf(ctx context.Context, h Looker) ([]host.Domain, error) {
 	return all, nil
 }
 
-// WithPaths gives a domain's XML with the paths of the disks that name a storage pool and a volume, as domains of other tools do: images, and
-// what virtclaim notes of them, are known by their paths, also that of a file which was deleted from its folder. What is in no pool stays as it is.
+// WithPaths returns a domain's XML with the paths of disks that name a storage pool and a volume, as other tools write them, because images
+// and their metadata are compared by path. That includes the path of a file that was deleted. Volumes that are in no pool stay unchanged.
 func WithPaths(ctx context.Context, h Volumes, text string) (string, error) {
 	return domainxml.WithPaths(text, func(pool, name string) (kind, at string, err error) {
 		v, err := described(h.Volume(ctx, pool, name))
@@ -53,7 +53,7 @@ func WithPaths(ctx context.Context, h Volumes, text string) (string, error) {
 	})
 }
 
-// located is the file behind a source that names a pool and a volume.
+// located is the file of a source that names a pool and a volume.
 func located(ctx context.Context, h Volumes, i volume.Image) (volume.Image, error) {
 	pool, name, _ := strings.Cut(i.Name, "/")
 	v, err := described(h.Volume(ctx, pool, name))
@@ -61,7 +61,8 @@ func located(ctx context.Context, h Volumes, i volume.Image) (volume.Image, erro
 	return i, err
 }
 
-// described leaves out the error of a volume whose head libvirt can't follow: where it is, is known, and its guest must not stop all others.
+// described returns nil for the error of a volume whose header libvirt can't parse: the path is known, and the guest that wrote the header
+// must not block all other machines.
 func described(v host.StorageVolume, err error) (host.StorageVolume, error) {
 	if errors.Is(err, host.ErrUndescribed) && v.Path != "" {
 		err = nil

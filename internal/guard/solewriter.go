@@ -8,15 +8,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// DiskAwaiter is a Looker that tells when its running domains have opened a disk.
+// DiskAwaiter is a Looker that can wait until a running domain has opened a disk.
 type DiskAwaiter interface {
 	Looker
 	AwaitDevice(ctx context.Context, uuid, target string) error
 }
 
-// CheckSoleWriter is ErrInUse if a domain of others runs on the host and writes to an image, too. QEMU's lock does not show whose it is: if it is that
-// domain's lock on the present file, the file of the domain with this UUID may be a deleted one. Machines of virtclaim are started only with a
-// file that the others have. It returns when all running domains have opened the image, so that a probe of the lock disturbs no start.
+// CheckSoleWriter is ErrInUse if an unmanaged domain runs on the host and also writes to an image. QEMU's lock does not show its holder: if
+// that domain holds the lock on the present file, the domain with this UUID may have a deleted file open. Managed machines are only started
+// with the file that other machines have. It returns when all running domains have opened the image, so that probing the lock disturbs no start.
 func CheckSoleWriter(ctx context.Context, key string, h DiskAwaiter, image volume.Image, uuid string) error {
 	users, err := Users(ctx, key, h, image)
 	if err != nil {
@@ -27,7 +27,7 @@ func CheckSoleWriter(ctx context.Context, key string, h DiskAwaiter, image volum
 		if !u.Live || u.Depth > 0 || !u.Device.Writes() {
 			continue
 		}
-		_ = h.AwaitDevice(ctx, u.UUID, u.Device.Target) // one that has gone meanwhile has no lock
+		_ = h.AwaitDevice(ctx, u.UUID, u.Device.Target) // a domain that has ended meanwhile holds no lock
 		if u.UUID != uuid && u.Mark.Phase == "" {
 			others = append(others, u.Domain)
 		}
