@@ -9,8 +9,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A pod, or a backup tool, changes the head of a qcow2 file that was bound. A running machine that would be restarted with it, or get it in
-// exchange for another disk, is neither shut down nor left without its disk.
+// A pod, or a backup tool, changes the header of a qcow2 file that was bound. A running machine that would be restarted with it, or whose
+// disk would be replaced by it, is neither shut down nor left without its disk.
 func TestAccVolumeBinding_BadHeadIsSeenBeforeRestart(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := t.TempDir()

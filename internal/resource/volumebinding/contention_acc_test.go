@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// rival is an apply in a process of its own, of an owner of its own.
+// rival is an apply in its own process, with its own owner.
 type rival struct {
 	acctest.CLI
 	owner, mode string
@@ -18,7 +18,7 @@ type rival struct {
 	err         error
 }
 
-// contend has all of them want the claim at once.
+// contend runs all applies at the same time.
 func contend(rivals []*rival) (won, lost []*rival) {
 	var group sync.WaitGroup
 	for _, r := range rivals {
@@ -35,7 +35,7 @@ func contend(rivals []*rival) (won, lost []*rival) {
 	return won, lost
 }
 
-// rivals of one claim.
+// rivals creates rivals for one claim.
 func rivals(t *testing.T, l *lab.Lab, many int, namespace, mode string) (all []*rival) {
 	t.Helper()
 	for n := range many {
@@ -46,7 +46,7 @@ func rivals(t *testing.T, l *lab.Lab, many int, namespace, mode string) (all []*
 	return all
 }
 
-// lostTo checks what a loser was told, and that it has nothing.
+// lostTo checks the error of a rival that lost, and that its state is empty.
 func (r *rival) lostTo(t *testing.T, winners []*rival) {
 	t.Helper()
 	says(t, r.printed, "The volume could not be bound", "can't be reserved "+r.mode, "it is held by binding \"data\" of owner \""+winners[0].mode+"-")

@@ -16,8 +16,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Create resolves the source, puts the credentials on the hosts, and measures what no claim tells the size of. Until
-// all of that is done nothing stays: what was put on a host is taken back.
+// Create resolves the source, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have. If a step
+// fails, what was written to hosts and claim is reverted.
 func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	r.backend.Apply()
 	var plan model
@@ -55,7 +55,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 		if undo == nil {
 			return
 		}
-		// What is left is in state, so that the next apply removes it.
+		// A revert that failed as well leaves the resource in state, so that the next apply removes the rest.
 	} else {
 		r.backend.RecordBinding(plan.ID.ValueString(), actual.Images[0])
 	}
@@ -64,7 +64,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// take reserves the claim, gives the hosts the credentials, and measures what no claim tells the size of.
+// take reserves the claim, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have.
 func (r *binding) take(ctx context.Context, m model, own privateState, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put secretResult, err error) {
 	if err := r.checkReplaced(ctx, v.Images[0]); err != nil {
 		return put, err
@@ -83,7 +83,7 @@ func (r *binding) take(ctx context.Context, m model, own privateState, found sou
 	return put, err
 }
 
-// giveBack undoes take, also when the operation's time is over.
+// giveBack reverts take, also after the operation's timeout.
 func (r *binding) giveBack(ctx context.Context, m model, own privateState, put secretResult, diags *diag.Diagnostics) error {
 	err := put.revert(ctx, nil)
 	ctx, cancel := afterwards(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+// cleanUpTime bounds the revert of a failed operation, whose own timeout may be over.
 const cleanUpTime = 30 * time.Second
 
 func (m model) record(own privateState, c *volume.Credentials) secret.Record {
@@ -31,15 +31,15 @@ func (m model) hasCredentials(ctx context.Context, diags *diag.Diagnostics) bool
 	return !m.Credentials.IsNull() || len(m.credentialVersions(ctx, diags)) > 0
 }
 
-// secretResult is what hosts were given.
+// secretResult is the result of writing credentials to hosts.
 type secretResult struct {
-	// versions are those of the credentials on the hosts that have them.
+	// versions are the versions of the credentials by host.
 	versions map[string]string
-	// undo takes them off a host again, also off one that failed in the middle.
+	// undo removes the credentials from a host again, also from one where writing them failed halfway.
 	undo map[string]func(context.Context) error
 }
 
-// putCredentials gives each host the credentials, until one refuses.
+// putCredentials writes the credentials to each host, and stops at the first error.
 func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (secretResult, error) {
 	put := secretResult{map[string]string{}, map[string]func(context.Context) error{}}
 	if c == nil {
@@ -62,11 +62,11 @@ func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volu
 	return put, nil
 }
 
-// revert undoes it, but for some hosts, also when the operation's time is over.
+// revert undoes putCredentials on all hosts except some, also after the operation's timeout.
 func (d secretResult) revert(ctx context.Context, but []string) error {
 	var failed []error
 	for _, key := range leftHosts(slices.Sorted(maps.Keys(d.undo)), but) {
-		ctx, cancel := afterwards(ctx) // for each, since one that does not answer takes all of it
+		ctx, cancel := afterwards(ctx) // a timeout for each host, since an unresponsive one uses up all of it
 		if err := d.undo[key](ctx); err != nil {
 			failed = append(failed, fmt.Errorf("the credentials on host %s: %w", key, err))
 		}
@@ -75,12 +75,12 @@ func (d secretResult) revert(ctx context.Context, but []string) error {
 	return errors.Join(failed...)
 }
 
-// afterwards is the time to undo something in, when the operation's own may be over.
+// afterwards is a context to revert something in, because the operation's own may be done.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 }
 
-// removeCredentials takes this binding's secret off the hosts, off all that can be reached even if one can't.
+// removeCredentials removes this binding's secret from the hosts, also from the rest of them if one fails.
 func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts []string) error {
 	var failed []error
 	for _, key := range hosts {
@@ -93,8 +93,8 @@ func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts
 	return errors.Join(failed...)
 }
 
-// present are those hosts that the provider still has. One that it no longer has is given up: that is how a host that is
-// off for good leaves its bindings.
+// present are the hosts that the provider is still configured with. One that was removed from the provider is given up with a warning, so
+// that bindings can leave a host that is off for good.
 func (r *binding) present(state model, keys []string, diags *diag.Diagnostics) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		_, err := r.backend.Hosts.Host(key)
@@ -107,7 +107,7 @@ func (r *binding) present(state model, keys []string, diags *diag.Diagnostics) [
 	})
 }
 
-// stale are the hosts whose credentials are missing or not those of the record.
+// stale are the hosts whose credentials are missing or not of the record's version.
 func (r *binding) stale(ctx context.Context, state model, hosts []string, rec secret.Record, diags *diag.Diagnostics) []string {
 	have := state.credentialVersions(ctx, diags)
 	return slices.DeleteFunc(slices.Clone(hosts), func(key string) bool {
@@ -116,7 +116,7 @@ func (r *binding) stale(ctx context.Context, state model, hosts []string, rec se
 	})
 }
 
-// merge are the versions on hosts after put.
+// merge returns the versions by host after put.
 func merge(before, put map[string]string, hosts []string) map[string]string {
 	after := map[string]string{}
 	for _, key := range hosts {
@@ -133,8 +133,8 @@ func leftHosts(before, now []string) []string {
 	return slices.DeleteFunc(slices.Clone(before), func(key string) bool { return slices.Contains(now, key) })
 }
 
-// refreshCredentials looks which hosts have this binding's secret. A host that does not answer is a warning, and
-// state is believed for it: a binding of many hosts must not fail for one of them.
+// refreshCredentials reads which hosts have this binding's secret. A host that does not answer is a warning, and its entry in state is
+// kept: a binding of many hosts must not fail because of one.
 func (r *binding) refreshCredentials(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) {
 	if state.Credentials.IsNull() {
 		return

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each host is asked, though the operation's time is over and another host fails; what stays is told.
+// Credentials are removed from each host, also after the operation's timeout and if another host fails; the error names what is left.
 func TestCredentials_RemovedFromEachHost(t *testing.T) {
 	asked := map[string]bool{}
 	undo := func(key string, err error) func(context.Context) error {

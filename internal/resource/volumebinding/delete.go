@@ -17,7 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// Delete needs only what is in state: a claim that is gone or being deleted must not hold it up.
+// Delete needs only the state: a claim that is gone or being deleted must not block it.
 func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -61,7 +61,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 }
 
-// forget removes leftover mounts of the storage from hosts. They keep its filesystem busy.
+// forget unmounts leftover mounts of the storage on hosts. They would keep its filesystem busy.
 func (r *binding) forget(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) {
 	v, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
@@ -79,9 +79,9 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 	}
 }
 
-// detach has machines on hosts let go of the storage that is about to be released there. Those that have it from another instance
-// of the binding keep it; shared tells that there are any. They need the credentials, too, which both have by the same id. A machine on one of
-// all hosts that has it there by hand refuses: none of those when the binding stays.
+// detach unplugs the storage from the machines on the hosts where it is about to be released. Machines that have it from another instance
+// of the binding keep it; shared reports that there are any, because they need the credentials, which both instances have under the same
+// id. A machine that was migrated outside of Terraform to one of the hosts in all is an error; all is empty when the binding itself stays.
 func (r *binding) detach(ctx context.Context, state model, own privateState, keys []string, all guard.Hosts, diags *diag.Diagnostics) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
@@ -132,7 +132,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 	return shared, err
 }
 
-// checkMasters is content.ErrMasterChanged for a use of a running domain that may have the only copy of what its disk is an overlay of.
+// checkMasters returns content.ErrMasterChanged for a use by a running domain that may have the only copy of a master of its overlay.
 func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
 	h, err := r.backend.Hosts.Host(u.Host)
 	if err != nil || !u.Live {
@@ -144,9 +144,9 @@ func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
 	return err
 }
 
-// isSuperseded tells whether another binding of the same owner, name and storage has come after this one, so that the machines
-// are that one's by now. A claim keeps a record of that. Of direct storage it is known when this very apply has made it, or
-// by whose the credentials on hosts are (docs/decisions/0006).
+// isSuperseded reports whether a later binding of the same owner, name and storage has replaced this one, so that the machines belong to
+// the later one. For a claim its record says so. For direct storage it is known if the same apply created the later one, or from the nonce
+// of the credentials on hosts (docs/decisions/0006).
 func (r *binding) isSuperseded(ctx context.Context, state model, own privateState, hosts []string, diags *diag.Diagnostics) (bool, error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)

@@ -25,7 +25,7 @@ func TestAccVolumeBinding_DelaysClaimDeletion(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- kubectl.Wait() }()
 	deleting(t, l, "deletion", "data")
-	// A refresh tells, and takes its time; the claim is there all the while.
+	// A refresh warns, and takes some time; the claim exists all along.
 	says(t, cli.Must("plan", "-no-color"), "No changes.", "Warning: About the source of the binding", "deletion/data is being deleted")
 	select {
 	case err := <-ended:
@@ -34,7 +34,7 @@ func TestAccVolumeBinding_DelaysClaimDeletion(t *testing.T) {
 	}
 	heldBy(t, l, "deletion", "data", "deletion/data write-exclusive")
 
-	// Nothing new may take it.
+	// New bindings can't reserve it.
 	other := configured(t, l, "late", binding(fromClaim("deletion", "data"), "", "host-a"))
 	out, err := other.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
@@ -51,7 +51,7 @@ func TestAccVolumeBinding_DelaysClaimDeletion(t *testing.T) {
 	}
 }
 
-// The API server is away while the binding goes: it is waited for.
+// The API server is down while the binding is destroyed: the destroy waits for it.
 func TestAccVolumeBinding_DestroySurvivesAPIServerRestart(t *testing.T) {
 	for _, c := range []struct {
 		name   string

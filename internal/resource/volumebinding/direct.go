@@ -13,10 +13,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// given is the secret of a direct source, which only the configuration has: plan and state know no write-only value.
+// given is the secret of a direct source, which only the configuration has: write-only values are in neither plan nor state.
 type given struct {
 	secret types.String
-	// later says that only an apply reads it.
+	// later is set at plan, because only an apply reads the secret.
 	later bool
 }
 
@@ -27,19 +27,19 @@ func (g given) bytes() []byte {
 	return []byte(g.secret.ValueString())
 }
 
-// unknown tells whether a user's secret is still to come.
+// unknown reports whether the secret of a user is not known yet.
 func (g given) unknown(user types.String) bool {
 	return g.secret.IsUnknown() || g.later && user.ValueString() != ""
 }
 
-// directModel is a source that is named directly.
+// directModel is the model of a source without a claim.
 type directModel interface {
 	source(ctx context.Context, g given, diags *diag.Diagnostics) direct.Source
-	// login is the Kubernetes secret and the write-only one; null where the source has none.
+	// login returns the reference to a Kubernetes secret and the write-only secret; null where the source has none.
 	login() (ref types.Object, secret types.String)
 }
 
-// directs are the direct sources by attribute.
+// directs are the constructors of direct sources by attribute.
 var directs = map[string]func(ctx context.Context, m model, name string, diags *diag.Diagnostics) directModel{
 	"iscsi": childOf[iscsiModel], "rbd": childOf[rbdModel], "nbd": childOf[nbdModel], "gluster": childOf[glusterModel],
 	"nfs": childOf[nfsModel], "http": childOf[httpModel], "file": childOf[fileModel], "block": childOf[blockModel],
@@ -52,7 +52,7 @@ func childOf[T directModel](ctx context.Context, m model, name string, diags *di
 	return nil
 }
 
-// direct is the direct source and its attribute's name; nil when the source is a claim or is not known.
+// direct returns the direct source and its attribute's name; nil when the source is a claim or unknown.
 func (m model) direct(ctx context.Context, diags *diag.Diagnostics) (name string, d directModel) {
 	for name, read := range directs {
 		if d := read(ctx, m, name, diags); d != nil {
@@ -62,10 +62,10 @@ func (m model) direct(ctx context.Context, diags *diag.Diagnostics) (name string
 	return "", nil
 }
 
-// writeOnly are the attributes without which a plan can name the storage.
+// writeOnly are the attributes that a plan doesn't need to identify the storage.
 var writeOnly = []string{"password_wo", "password_wo_version", "key_wo", "key_wo_version"}
 
-// isKnown tells whether all of a source is known, but for some attributes.
+// isKnown reports whether all attributes of a source are known, except for those in but.
 func (m model) isKnown(ctx context.Context, name string, but ...string) bool {
 	o, ok := m.child(name)
 	if !ok {
@@ -140,7 +140,7 @@ func secretRef(ctx context.Context, o types.Object, diags *diag.Diagnostics) *di
 	return &direct.SecretRef{Namespace: ref.Namespace.ValueString(), Name: ref.Name.ValueString()}
 }
 
-// open is of sources that ask for no credentials.
+// open is embedded in sources without credentials.
 type open struct{}
 
 func (open) login() (types.Object, types.String) { return types.ObjectNull(nil), types.StringNull() }

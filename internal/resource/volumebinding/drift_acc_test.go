@@ -18,8 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 )
 
-// dropMarks takes virtclaim's annotations off a claim, and its finalizer, too, if told so, as a tool does that knows better
-// what should be there.
+// dropMarks removes virtclaim's annotations from a claim, and optionally its finalizer, as a tool does that drops unknown metadata.
 func dropMarks(t *testing.T, l *lab.Lab, namespace, name string, finalizer bool) {
 	t.Helper()
 	claim := acctest.ClaimNow(t, l, namespace, name)
@@ -57,7 +56,7 @@ func TestAccVolumeBinding_LostReservationIsRestored(t *testing.T) {
 	heldBy(t, l, "drift", "data")
 }
 
-// A tool that drops annotations leaves the finalizer, which would keep the claim for ever.
+// A tool that drops annotations leaves the finalizer, which would block the claim's deletion for ever.
 func TestAccVolumeBinding_DestroyWithLostReservation(t *testing.T) {
 	for _, finalizer := range []bool{false, true} {
 		t.Run(fmt.Sprintf("finalizer dropped %t", finalizer), func(t *testing.T) {
@@ -91,8 +90,8 @@ func TestAccVolumeBinding_LostReservationTakenByOther(t *testing.T) {
 	heldBy(t, l, "drift", "data")
 }
 
-// Whatever became of the claim: a refresh warns and keeps the binding, whose credentials are still on hosts, and a destroy
-// removes them.
+// When the claim is deleted or replaced, a refresh warns and keeps the binding, whose credentials are still on hosts, and a destroy removes
+// them.
 func TestAccVolumeBinding_DeletedClaim(t *testing.T) {
 	for _, c := range []struct {
 		name, warning string
@@ -142,7 +141,7 @@ func TestAccVolumeBinding_DeletedClaim(t *testing.T) {
 	}
 }
 
-// vanish has a claim go, whoever holds it.
+// vanish deletes a claim in spite of its finalizers.
 func vanish(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	t.Helper()
 	claims := l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace)
@@ -156,7 +155,7 @@ func vanish(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	gone(t, l, spec.Namespace, spec.Name)
 }
 
-// removeVolume has a claim's PersistentVolume go, whoever needs it.
+// removeVolume deletes a claim's PersistentVolume in spite of its finalizers.
 func removeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	t.Helper()
 	volumes := l.Cluster.Client.CoreV1().PersistentVolumes()
@@ -172,8 +171,8 @@ func removeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	})
 }
 
-// A copy of a claim, as backups make them, carries the annotation and the finalizer of the one that was copied: they hold
-// nothing, and go with the next binding that does.
+// A copy of a claim, as backup tools create it, carries the annotation and the finalizer of the original: they reserve nothing, and are
+// removed with the next binding that reserves it.
 func TestAccVolumeBinding_RestoredClaimIsFree(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "restored", Name: "data", LUN: acctest.LUN(t, l, false, "")}

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// refuses applies, which has to fail, and say why.
+// refuses applies, and fails the test unless that fails with the error why.
 func refuses(t *testing.T, cli acctest.CLI, why string, args ...string) {
 	t.Helper()
 	out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
@@ -31,7 +31,8 @@ const (
 	soleUnknown = "domain rescue on host host-a writes to"
 )
 
-// The file of a claim was exchanged while its guest runs, as by a restore: what the guest writes is in the deleted one, which nothing takes from it.
+// The file of a claim was replaced while its guest runs, as by a restore: the guest writes to the deleted file, which must not be detached
+// from it.
 func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 	for name, more := range map[string]string{"replaced": "", "replaced by one that is made first": createFirst} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			writeFile(t, file, 1<<20)
 			refuses(t, cli, exchanged, "-replace=virtclaim_volume_binding.data")
 			refuses(t, cli, wouldLose, "-replace=virtclaim_virtual_machine.web")
-			// Another domain that has the new file open proves nothing about this guest.
+			// Another domain with the new file open proves nothing about this guest.
 			endRescue := acctest.Rescue(t, l.Hosts["host-a"], "raw", file)
 			refuses(t, cli, soleUnknown, "-replace=virtclaim_volume_binding.data")
 			cli.Write("main.tf", without)
@@ -56,7 +57,7 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			refuses(t, cli, wouldLose)
 			cli.Replace("main.tf", "allow_restart = true", "")
 			refuses(t, cli, wouldLose)
-			// To open a FIFO blocks libvirt until another process opens it for writing.
+			// Opening a FIFO blocks libvirt until another process opens it for writing.
 			if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o644)); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 	}
 }
 
-// A pod puts a FIFO in the place of a file once QEMU has opened that to measure it. libvirtd does not wait at the FIFO.
+// A pod replaces a file by a FIFO once QEMU has opened the file to measure it. libvirtd does not block on the FIFO.
 func TestAccVolumeBinding_ExchangedWhileMeasured(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -98,7 +99,7 @@ func TestAccVolumeBinding_ExchangedWhileMeasured(t *testing.T) {
 	if failed := <-swapped; failed != nil {
 		t.Fatalf("QEMU was not seen to open the file: %v:\n%s", failed, out)
 	}
-	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // unblocks a process that waits at it
+	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // unblocks a process that waits on the FIFO
 	defer func() { _ = freed.Close() }()
 	if err == nil || !message("there is no regular file").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
@@ -117,7 +118,7 @@ func isOpen(path string) bool {
 	})
 }
 
-// A second machine is not given a shared file while the first one writes to a deleted one of that name.
+// A second machine does not get a shared file while the first one writes to a deleted file of that name.
 func TestAccVolumeBinding_ExchangedSharedFile(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -138,7 +139,7 @@ func TestAccVolumeBinding_ExchangedSharedFile(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// The memory of a saved machine is of the file that the claim had, which nothing proves the present one to be.
+// The memory of a saved machine belongs to the claim's former file, which can't be proven to be the present one.
 func TestAccVolumeBinding_SavedWithRemadeClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -154,7 +155,7 @@ func TestAccVolumeBinding_SavedWithRemadeClaim(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// An update that is killed after its reservation is on the new claim has not looked at the file yet: the next one does.
+// An update that is killed after it has reserved the new claim has not checked the file yet: the next one does.
 func TestAccVolumeBinding_InterruptedWithRemadeClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -177,7 +178,7 @@ func TestAccVolumeBinding_InterruptedWithRemadeClaim(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// Overlays of a unit whose claim was made again may be worth nothing, as the unit may have been wiped.
+// Overlays of a unit whose claim was recreated may be worthless, because the unit may have been wiped.
 func TestAccVolumeBinding_OverlaysOfUnitOfRemadeClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "data", LUN: acctest.LUN(t, l, true, "")}
@@ -200,7 +201,7 @@ resource "virtclaim_disk" "over" {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A look that an interrupted apply has left keeps a claim's filesystem mounted: it goes with the binding.
+// A mount that an interrupted apply has left keeps a claim's filesystem busy: it is removed with the binding.
 func TestAccVolumeBinding_EndsLooks(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}

@@ -17,8 +17,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkFormat refuses a volume that begins otherwise than what it is to be opened as: a guest that had a qcow2 image as raw would see
-// its header, and write into its tables. What a machine has as raw stays raw, whatever its guest wrote there, unless that was another file.
+// checkFormat refuses a volume whose header is not of the format that it is to be opened as: a guest with a qcow2 image as raw would see
+// the header and overwrite its tables. A disk that a machine already has as raw stays raw, because its guest may have written the header,
+// unless that machine has another file.
 func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key string, head []byte, known knowledge, diags *diag.Diagnostics) error {
 	_, asked := m.format(ctx, diags)
 	top := v.Images[0]
@@ -44,7 +45,7 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 		return nil
 	}
 	const raw = "If a guest wrote this to its raw disk, set format = \"raw\""
-	if err != nil { // which says what to do with such an image
+	if err != nil { // the error says what to do with such an image
 		return source.Errorf("format", "host %s: %s: it is to be opened as %s: %w. %s", key, top.Name, top.Format, err, raw)
 	}
 	remedy := image.Convert(top.Format)
@@ -54,7 +55,7 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 	return source.Errorf("format", "host %s: %s is a %s image, and is to be opened as %s. %s. %s", key, top.Name, is.Format, top.Format, raw, remedy)
 }
 
-// rawUser is a domain that has the image as raw.
+// rawUser finds a domain that has the image as raw.
 func (r *binding) rawUser(ctx context.Context, top volume.Image) (found guard.Use, ok bool, failed error) {
 	for _, key := range top.Hosts {
 		h, err := r.backend.Hosts.Host(key)
@@ -73,7 +74,7 @@ func (r *binding) rawUser(ctx context.Context, top volume.Image) (found guard.Us
 	return found, false, failed
 }
 
-// format is the source's attribute of that name, and where it is; empty without one.
+// format returns the source's format attribute and its path; empty if not set.
 func (m model) format(ctx context.Context, diags *diag.Diagnostics) (path.Path, string) {
 	name := claimSource
 	if m.claim(ctx, diags) == nil {
@@ -84,7 +85,7 @@ func (m model) format(ctx context.Context, diags *diag.Diagnostics) (path.Path, 
 	return sourcePath.AtName(name), f.ValueString()
 }
 
-// addBindError blames the attribute of the source that err names, if it names one.
+// addBindError attaches the error to the source's attribute that err names, if any.
 func addBindError(ctx context.Context, diags *diag.Diagnostics, m model, err error, detail string) {
 	const summary = "The volume could not be bound"
 	var blamed *source.Error
@@ -96,14 +97,14 @@ func addBindError(ctx context.Context, diags *diag.Diagnostics, m model, err err
 	diags.AddError(summary, detail)
 }
 
-// asRaw is a volume as it is looked at: to open an image in its own format would open what its header names.
+// asRaw returns the volume with format raw, to read its header: opened in its own format, QEMU would open the files that the header names.
 func asRaw(v volume.Volume) volume.Volume {
 	v.Images = slices.Clone(v.Images)
 	v.Images[0].Format = "raw"
 	return v
 }
 
-// capacityAs is how many bytes a guest sees of what was measured.
+// capacityAs is the size in bytes that a guest sees of a measured volume.
 func capacityAs(format string, found host.Measured) (*int64, error) {
 	if format == "raw" {
 		return &found.Size, nil

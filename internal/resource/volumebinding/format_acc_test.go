@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// qcow2At makes a qcow2 image of 10 MiB, or writes it over the beginning of a file that is there.
+// qcow2At creates a qcow2 image of 10 MiB, or writes it over the beginning of an existing file.
 func qcow2At(t *testing.T, path string, options ...string) {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "image")
@@ -40,8 +40,8 @@ func qcow2At(t *testing.T, path string, options ...string) {
 	}
 }
 
-// What a new binding measures is looked at: a qcow2 image is opened as that where it is asked for and safe, and never given to a guest
-// as raw unless that is asked for, or what a machine does already. A guest may write whatever it likes later.
+// The header of a new binding's volume is checked: a qcow2 image is opened as qcow2 if that is configured and safe, and given to a guest as
+// raw only if that is configured, or if a machine already has it as raw. A guest may write any header later.
 func TestAccVolumeBinding_Format(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func TestAccVolumeBinding_Format(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Whatever is there later is what a guest wrote: it changes nothing, and an update does not look at it.
+	// Later headers were written by a guest: they change nothing, and an update does not check them.
 	qcow2At(t, at("split"), "-u", "-F", "raw", "-b", "/etc/shadow")
 	delete(good, "plain")
 	good["split"] = ""
@@ -134,7 +134,7 @@ func TestAccVolumeBinding_Format(t *testing.T) {
 	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "0 added, 3 changed, 1 destroyed") {
 		t.Errorf("they were not just updated:\n%s", out)
 	}
-	// In another format it is another volume, which is looked at again.
+	// In another format it is another volume, whose header is checked again.
 	write(`access_mode = "read-shared"`, map[string]string{"split": qcow2})
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("must be replaced", "names a backing file").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)

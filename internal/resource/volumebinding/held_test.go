@@ -16,8 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 )
 
-// holders are who holds a claim, and as what: "owner/name mode", sorted. A claim that nobody holds has no finalizer of ours
-// either.
+// holders are the holders of a claim as "owner/name mode", sorted. A claim without holders must not have virtclaim's finalizer either.
 func holders(t *testing.T, l *lab.Lab, namespace, name string) (held []string) {
 	t.Helper()
 	claim := acctest.ClaimNow(t, l, namespace, name)
@@ -34,7 +33,7 @@ func holders(t *testing.T, l *lab.Lab, namespace, name string) (held []string) {
 	return held
 }
 
-// heldBy fails the test when others hold the claim than those.
+// heldBy fails the test unless exactly those bindings hold the claim.
 func heldBy(t *testing.T, l *lab.Lab, namespace, name string, want ...string) {
 	t.Helper()
 	if got := holders(t, l, namespace, name); !slices.Equal(got, want) {
@@ -50,7 +49,7 @@ func configured(t *testing.T, l *lab.Lab, owner, config string) acctest.CLI {
 	return cli
 }
 
-// isEmpty tells whether there is nothing in the state of a folder.
+// isEmpty reports whether the state of a folder is empty.
 func isEmpty(t *testing.T, cli acctest.CLI) bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(cli.Dir, "terraform.tfstate"))
@@ -60,7 +59,7 @@ func isEmpty(t *testing.T, cli acctest.CLI) bool {
 	return !strings.Contains(string(text), `"type": "virtclaim_`)
 }
 
-// says fails the test when a command did not print what it should.
+// says fails the test when a command did not print all parts.
 func says(t *testing.T, printed string, parts ...string) {
 	t.Helper()
 	if !message(slices.Clone(parts)...).MatchString(printed) {
@@ -94,7 +93,7 @@ func gone(t *testing.T, l *lab.Lab, namespace, name string) {
 	})
 }
 
-// once is what a claim has that one node can write to.
+// once is the access mode ReadWriteOnce.
 var once = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 
 // web is a machine on host-a that has the binding's volume as its disk vol.

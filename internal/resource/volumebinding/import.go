@@ -19,8 +19,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// ImportState takes <namespace>/<claim>/<name>, and finds the binding in the claim's reservation. Its hosts are not written
-// there: they are null until the configuration tells.
+// ImportState takes <namespace>/<claim>/<name>, and finds the binding in the claim's reservation. The reservation doesn't have the hosts:
+// they are null until the next apply sets them from the configuration.
 func (r *binding) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	ref, name, err := importID(req.ID)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	resp.Diagnostics.Append(privateStateOf(record).save(ctx, resp.Private)...)
 }
 
-// importID splits <namespace>/<claim>/<name>. Names may have slashes in them.
+// importID splits <namespace>/<claim>/<name>. Names may contain slashes.
 func importID(id string) (ref reservation.Ref, name string, err error) {
 	ref.Namespace, id, _ = strings.Cut(id, "/")
 	ref.Name, name, _ = strings.Cut(id, "/")
@@ -66,7 +66,7 @@ func importID(id string) (ref reservation.Ref, name string, err error) {
 	return ref, name, nil
 }
 
-// lookUp finds the record of a binding on its claim: this owner's, or that of whoever it is when no owner is set.
+// lookUp finds the record of a binding on its claim: this owner's, or of any owner when the provider has none.
 func (r *binding) lookUp(ctx context.Context, ref reservation.Ref, name string) (reservation.Record, error) {
 	client, err := r.backend.Cluster()
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *binding) lookUp(ctx context.Context, ref reservation.Ref, name string) 
 	return found[0], nil
 }
 
-// listed says who holds a claim, and how that is released by hand.
+// listed lists the holders of a claim, and the commands that release it manually.
 func listed(claim *corev1.PersistentVolumeClaim) string {
 	holders := reservation.Holders(claim)
 	if len(holders) == 0 {
@@ -112,11 +112,10 @@ func listed(claim *corev1.PersistentVolumeClaim) string {
 	return text
 }
 
-// isAdopted tells whether the configuration has told the hosts; after an import they are not known.
+// isAdopted reports whether the hosts were set from the configuration; after an import they are null.
 func (m model) isAdopted() bool { return !m.Hosts.IsNull() }
 
-// fillVolume resolves the claim of a binding that has just been imported. What stands against it is a warning, as in any
-// refresh.
+// fillVolume resolves the claim of a binding that was just imported. An error is only a warning, as in any refresh.
 func (r *binding) fillVolume(ctx context.Context, state *model, own *privateState, diags *diag.Diagnostics) {
 	c := state.claim(ctx, diags)
 	if c == nil {
@@ -136,8 +135,8 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *privateStat
 	}
 }
 
-// hostsOf are the hosts that a binding may have something on: those in state, or, as long as an import or an update that was
-// killed has not been followed by an apply, all hosts.
+// hostsOf are the hosts that may have credentials or machines of a binding: those in state or, after an import or a killed update until the
+// next apply, all hosts.
 func (r *binding) hostsOf(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) []string {
 	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)
@@ -145,8 +144,8 @@ func (r *binding) hostsOf(ctx context.Context, state model, own privateState, di
 	return r.backend.Hosts.Keys()
 }
 
-// hostsBefore are the hosts that an update may take the binding away from. Of one that was imported these are the hosts that
-// have its credentials; one that does not answer is a warning, for most likely it has nothing to do with the binding.
+// hostsBefore are the hosts that an update may remove from the binding. After an import these are the hosts with its credentials; one that
+// does not answer is a warning, because most likely it has nothing of the binding.
 func (r *binding) hostsBefore(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) (keys []string) {
 	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)

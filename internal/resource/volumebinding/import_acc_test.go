@@ -18,7 +18,7 @@ func idOf(t *testing.T, cli acctest.CLI) string {
 	return uuid.FindString(cli.Must("state", "show", "-no-color", data))
 }
 
-// lose removes a folder's state, and gives the id that its binding had.
+// lose removes a folder's state, and returns the id that its binding had.
 func lose(t *testing.T, cli acctest.CLI) (id string) {
 	t.Helper()
 	id = idOf(t, cli)
@@ -30,7 +30,7 @@ func lose(t *testing.T, cli acctest.CLI) (id string) {
 	return id
 }
 
-// secretIs fails the test when a host does not have exactly the secret of that binding.
+// secretIs fails the test unless the host has exactly one secret, that of the binding.
 func secretIs(t *testing.T, l *lab.Lab, host, id string) {
 	t.Helper()
 	out, err := l.Hosts[host].Virsh(t.Context(), "secret-list")
@@ -42,7 +42,7 @@ func secretIs(t *testing.T, l *lab.Lab, host, id string) {
 	}
 }
 
-// What a lost state had is imported, with the machine that runs, and goes on as if nothing had happened.
+// The binding of a lost state is imported, with its running machine, and continues unchanged.
 func TestAccVolumeBinding_LostStateIsAdopted(t *testing.T) {
 	for _, owner := range []string{"lost", ""} {
 		t.Run("owner "+owner, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAccVolumeBinding_LostStateIsAdopted(t *testing.T) {
 	}
 }
 
-// What a lost state had is released by the commands that are printed for whoever wants the claim next.
+// The binding of a lost state is released by the commands in the error of the next binding of its claim.
 func TestAccVolumeBinding_LostStateIsReleased(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
@@ -94,7 +94,7 @@ func TestAccVolumeBinding_LostStateIsReleased(t *testing.T) {
 	next.Must("destroy", "-auto-approve")
 }
 
-// Who applies instead has two bindings of one name: the old one goes with the new one.
+// Applying again instead leads to two bindings of one name: the old one is removed together with the new one.
 func TestAccVolumeBinding_LostStateAppliedAgain(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "")
@@ -117,8 +117,8 @@ func TestAccVolumeBinding_LostStateAppliedAgain(t *testing.T) {
 	heldBy(t, l, "lost", "data")
 }
 
-// An import knows no hosts: the hosts that the configuration no longer names lose the credentials all the same, and a
-// destroy looks everywhere.
+// An import knows no hosts: hosts that the configuration no longer names lose the credentials all the same, and a destroy searches all
+// hosts.
 func TestAccVolumeBinding_ImportedLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
@@ -194,7 +194,7 @@ func TestAccVolumeBinding_ImportRefused(t *testing.T) {
 	two.Must("destroy", "-auto-approve")
 }
 
-// The mode that was reserved is taken over, and the configuration's is an update in place.
+// The reserved mode is imported, and the configuration's is an update in place.
 func TestAccVolumeBinding_ImportReadsMode(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "imports", "data", acctest.LUN(t, l, true, ""))

@@ -16,10 +16,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// commands are those that an error prints for the user's shell.
+// commands matches the shell commands in an error.
 var commands = regexp.MustCompile(`(?m)^\s*((?:kubectl|virsh) .*)$`)
 
-// printed are the commands in an output.
+// printed are the commands of a program in an output.
 func printed(out, program string) (found []string) {
 	for _, m := range commands.FindAllStringSubmatch(out, -1) {
 		if strings.HasPrefix(m[1], program+" ") {
@@ -29,7 +29,7 @@ func printed(out, program string) (found []string) {
 	return found
 }
 
-// tapped is a folder whose provider talks to host-a through a tap.
+// tapped is a folder whose provider is connected to host-a through a tap.
 func tapped(t *testing.T, l *lab.Lab, owner, config string) (acctest.CLI, *lab.Tap) {
 	t.Helper()
 	cli, tap := acctest.Tapped(t, l, owner)
@@ -37,7 +37,7 @@ func tapped(t *testing.T, l *lab.Lab, owner, config string) (acctest.CLI, *lab.T
 	return cli, tap
 }
 
-// interrupt applies with a fault, after which the claim is reserved and nothing is in the state.
+// interrupt applies with a fault, after which the claim is reserved and the state is empty.
 func interrupt(t *testing.T, l *lab.Lab, cli acctest.CLI, tap *lab.Tap, f lab.Fault, holder string) {
 	t.Helper()
 	tap.Arm(f)
@@ -48,7 +48,7 @@ func interrupt(t *testing.T, l *lab.Lab, cli acctest.CLI, tap *lab.Tap, f lab.Fa
 	heldBy(t, l, "interrupted", "data", holder)
 }
 
-// Killed between the reservation and the state, before and after its host got the credentials.
+// killed are the faults between the reservation and the state, before and after the host got the credentials.
 var killed = []lab.Fault{
 	{Call: lab.CallSecretDefine, Nth: 1, Kill: true},
 	{Call: lab.CallSecretDefine, Nth: 1, Kill: true, After: true},
@@ -105,7 +105,7 @@ func TestAccVolumeBinding_InterruptedWithoutOwnerPrintsRelease(t *testing.T) {
 	}
 }
 
-// A host whose answer is lost may have the credentials already: they are taken back with the reservation.
+// A host whose answer is lost may already have the credentials: they are removed with the reservation.
 func TestAccVolumeBinding_LostAnswerIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
@@ -118,8 +118,8 @@ func TestAccVolumeBinding_LostAnswerIsReverted(t *testing.T) {
 	heldBy(t, l, "interrupted", "data")
 }
 
-// Somebody's domain has the storage, with credentials of its own: what was interrupted is not simply gone. All of the
-// provider's hosts are asked, because the record does not say which ones it was for.
+// A domain that virtclaim did not create has the storage, with its own credentials: the interrupted binding can't be assumed unused. All of
+// the provider's hosts are searched, because the record doesn't have the binding's hosts.
 func TestAccVolumeBinding_InterruptedIsNotAdoptedWhileUsed(t *testing.T) {
 	for _, where := range []string{"host-a", "host-b"} {
 		t.Run("on "+where, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestAccVolumeBinding_InterruptedIsNotAdoptedWhileUsed(t *testing.T) {
 	}
 }
 
-// theirs is a domain that virtclaim did not make, with that unit as its disk.
+// theirs is a domain that virtclaim did not create, with that unit as its disk.
 func theirs(lun lab.LUN) string {
 	return fmt.Sprintf(`<domain type='qemu'>
   <name>theirs</name><memory unit='MiB'>64</memory><os><type>hvm</type></os>
@@ -164,7 +164,7 @@ func theirs(lun lab.LUN) string {
 </domain>`, lun.IQN, lun.Number)
 }
 
-// A put that was interrupted leaves a secret without its value: no machine would start with it.
+// An interrupted apply leaves a secret without its value: no machine would start with it.
 func TestAccVolumeBinding_EmptySecretIsSetAgain(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "interrupted", "data", acctest.LUN(t, l, true, ""))
@@ -195,7 +195,7 @@ func TestAccVolumeBinding_EmptySecretIsSetAgain(t *testing.T) {
 	heldBy(t, l, "interrupted", "data")
 }
 
-// Terraform loses the private state of what a killed provider was updating: what the binding has is its own all the same.
+// Terraform loses the private state of a binding that a killed provider was updating: the next apply still finds the binding's objects.
 func TestAccVolumeBinding_KilledUpdateResumes(t *testing.T) {
 	for name, source := range map[string]func(*lab.Lab, lab.LUN) string{
 		"claim": func(*lab.Lab, lab.LUN) string { return fromClaim("interrupted", "data") },
@@ -228,8 +228,8 @@ func TestAccVolumeBinding_KilledUpdateResumes(t *testing.T) {
 	}
 }
 
-// Who gives up the update that was killed instead of going on with it gets rid of what it has left on a host that the state
-// does not have, at the next apply or destroy, also without a refresh.
+// If the configuration of a killed update is reverted instead of applied again, the next apply or destroy removes what the update has left
+// on a host that is not in the state, also without a refresh.
 func TestAccVolumeBinding_KilledUpdateIsReverted(t *testing.T) {
 	for name, end := range map[string]func(acctest.CLI){
 		"by an apply":   func(cli acctest.CLI) { cli.Must("apply", "-auto-approve") },
@@ -263,8 +263,8 @@ func TestAccVolumeBinding_KilledUpdateIsReverted(t *testing.T) {
 	}
 }
 
-// A replacement that was killed is in no state, but its reservation stands behind that of the binding that lives on: the next
-// apply removes it, so that nothing is left at the end.
+// A killed replacement is in no state, but its reservation follows that of the old binding, which lives on: the next apply removes it, so
+// that nothing is left in the end.
 func TestAccVolumeBinding_KilledReplacementIsReverted(t *testing.T) {
 	for _, f := range killed {
 		t.Run(f.String(), func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestAccVolumeBinding_KilledReplacementIsReverted(t *testing.T) {
 	}
 }
 
-// An editor of a claim writes a record that names a secret of somebody else, which the user is not to be told to remove.
+// An editor of a claim writes a record that names a foreign secret, which the error must not tell the user to remove.
 func TestAccVolumeBinding_ForgedRecordNamesNoSecret(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "forged", "data", acctest.LUN(t, l, true, ""))
@@ -313,7 +313,8 @@ func TestAccVolumeBinding_ForgedRecordNamesNoSecret(t *testing.T) {
 	}
 }
 
-// An apply that is killed once the disk.img is there has left its folder mounted. The next one unmounts it, before a tenant writes to the folder.
+// An apply that is killed after it created the disk.img has left its folder mounted. The next one unmounts it before a tenant writes to the
+// folder.
 func TestAccVolumeBinding_InterruptedWithDiskImage(t *testing.T) {
 	l := acctest.Lab(t)
 	folder := t.TempDir()
@@ -323,7 +324,7 @@ func TestAccVolumeBinding_InterruptedWithDiskImage(t *testing.T) {
 	})
 	source := fmt.Sprintf("persistent_volume_claim = { namespace = %q, claim_name = %q, mount_path = %q, create_disk_image = true }", "interrupted", "data", folder)
 	cli, tap := tapped(t, l, "interrupted", binding(source, "", "host-a"))
-	tap.Arm(lab.Fault{Call: lab.CallVolumeCreate, Nth: 2, After: true, Kill: true}) // the first one is the look's
+	tap.Arm(lab.Fault{Call: lab.CallVolumeCreate, Nth: 2, After: true, Kill: true}) // the first one is that of the check for an existing file
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); !tap.Fired() || err == nil {
 		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
 	}

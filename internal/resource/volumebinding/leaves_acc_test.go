@@ -7,8 +7,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A host that is off for good is taken out of the provider, and out of its bindings in the same apply, or with them. What it
-// may still have is told.
+// A host that is off for good is removed from the provider, and from its bindings in the same apply, or together with them. A warning names
+// what it may still have.
 func TestAccVolumeBinding_RemovedHost(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -19,7 +19,7 @@ import (
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 
-// secretsOn expects how many libvirt secrets each host has.
+// secretsOn expects that number of libvirt secrets on each host.
 func secretsOn(l *lab.Lab, want map[string]int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for host, n := range want {
@@ -62,7 +62,7 @@ func TestAccVolumeBinding_LifeCycle(t *testing.T) {
 					resource.TestCheckResourceAttr(data, "volume.images.0.access_mode", "read-shared")),
 			},
 			{
-				// A secret that vanished from a host is put there again, and the volume stays as it is.
+				// A secret that vanished from a host is defined again, and the volume doesn't change.
 				PreConfig: func() {
 					out, err := l.Hosts["host-b"].Virsh(context.Background(), "secret-list")
 					if err != nil {
@@ -77,7 +77,7 @@ func TestAccVolumeBinding_LifeCycle(t *testing.T) {
 				Check:            secretsOn(l, both),
 			},
 			{
-				// So is one that Kubernetes has a newer version of.
+				// So is one with a newer version in Kubernetes.
 				PreConfig: func() {
 					patch := []byte(`{"metadata":{"labels":{"rotated":"yes"}}}`)
 					if _, err := l.Cluster.Client.CoreV1().Secrets("life").Patch(context.Background(), "data-chap",
@@ -124,7 +124,7 @@ func TestAccVolumeBinding_DirectLifeCycle(t *testing.T) {
 			{
 				Config: config(one, l.Target.Portal, 1),
 				Check: resource.ComposeTestCheckFunc(secretsOn(l, map[string]int{"host-a": 1}),
-					// Nobody told the size: a host measured it.
+					// No capacity is configured: a host measured it.
 					resource.TestCheckResourceAttr(data, "volume.capacity", fmt.Sprint(one.Size)),
 					resource.TestCheckResourceAttr(data, "credentials.host-a", "1")),
 			},
@@ -142,7 +142,7 @@ func TestAccVolumeBinding_DirectLifeCycle(t *testing.T) {
 	})
 }
 
-// Storage keeps its name when it moves: that all monitors are others makes it no other image.
+// Storage keeps its name when it moves: an image with new monitors only is not another image.
 func TestAccVolumeBinding_ChangedMonitorsUpdateInPlace(t *testing.T) {
 	l := acctest.Lab(t)
 	ceph, image := acctest.Ceph(t, l)

@@ -37,7 +37,7 @@ func planned(action plancheck.ResourceActionType) resource.ConfigPlanChecks {
 	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(data, action)}}
 }
 
-// message makes a regular expression of words that Terraform may have wrapped.
+// message builds a regular expression of words that Terraform may have wrapped.
 func message(parts ...string) *regexp.Regexp {
 	for i, p := range parts {
 		parts[i] = strings.ReplaceAll(regexp.QuoteMeta(p), " ", `[\s│]+`)

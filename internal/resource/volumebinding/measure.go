@@ -16,27 +16,27 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// openTime is what storage gets to be opened. Ceph does not refuse a wrong key: whoever has one asks on for five minutes.
+// openTime is the timeout for opening storage. Ceph does not refuse a wrong key: librados retries for five minutes.
 const openTime = 30 * time.Second
 
-// knowledge is what is known of how a volume begins.
+// knowledge is what is known about the beginning of a volume.
 type knowledge int
 
 const (
-	// alreadySeen is a volume that was looked at when it was bound: a guest may have written whatever it begins with since.
+	// alreadySeen is a volume whose header was checked when it was bound: a guest may have written another one since.
 	alreadySeen knowledge = iota
-	// unseen is one that is bound for the first time, but a machine may have it already.
+	// unseen is a volume that is bound for the first time, but a machine may already have it.
 	unseen
-	// madeAgain is a file that may have taken the place of one that machines have: what they open that as tells nothing of it.
+	// madeAgain is a file that may have replaced the one that machines have: the format that they open proves nothing about it.
 	madeAgain
 )
 
-// isDiskImage tells whether a volume is the disk.img of a filesystem.
+// isDiskImage reports whether a volume is the disk.img of a filesystem.
 func isDiskImage(v volume.Volume) bool { return path.Base(v.Images[0].Name) == "disk.img" }
 
-// prepare makes a disk.img that is to be made, and finds out how large the volume is where nobody says. Ceph is asked in
-// any case, on each host that has got a key: when a machine asked with a wrong one it would take minutes to fail. The format is
-// looked at as far as the volume is not known.
+// prepare creates a disk.img if it is configured, and measures a volume without a known capacity. Ceph storage is opened in any case, on
+// each host that got a new key, because with a wrong one a machine would take minutes to fail. The header's format is checked unless the
+// volume is alreadySeen.
 func (r *binding) prepare(
 	ctx context.Context, m model, v *volume.Volume, claimed *int64, fresh []string, known knowledge, diags *diag.Diagnostics,
 ) error {
@@ -70,8 +70,8 @@ func (r *binding) prepare(
 	return err
 }
 
-// measureAgain is prepare for an update. A claim that was made again is measured as one that is bound for the first time. Else a
-// disk.img is made only where that is asked for only now: one that is missing later is not there because nothing is mounted.
+// measureAgain is prepare for an update. A claim that was recreated is measured like one that is bound for the first time. Otherwise a
+// disk.img is created only if create_disk_image was just set: one that is missing later is missing because nothing is mounted.
 func (c *change) measureAgain(ctx context.Context, fresh []string) error {
 	if c.own.Remade {
 		return c.prepare(ctx, c.plan, &c.actual, c.found.Volume.Capacity, fresh, madeAgain, c.diags)
@@ -87,7 +87,7 @@ func (c *change) measureAgain(ctx context.Context, fresh []string) error {
 	return c.prepare(ctx, c.plan, &c.actual, claimed, fresh, alreadySeen, c.diags)
 }
 
-// measure asks the hosts, one after the other, for the size of a volume; the first that can open it tells.
+// measure returns the size of a volume from the first host that can open it, and that host's key.
 func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, diags *diag.Diagnostics) (found host.Measured, key string, err error) {
 	var failed []error
 	for _, key := range hosts {
@@ -104,13 +104,13 @@ func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, 
 	return found, "", err
 }
 
-// open has a host open the volume, as raw, and tells its size and what it begins with, where libvirt reads that.
+// open has a host open the volume as raw, and returns its size and, where libvirt can read it, its header.
 func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *diag.Diagnostics) (found host.Measured, err error) {
 	h, err := r.backend.Hosts.Host(key)
 	if err != nil {
 		return found, err
 	}
-	if err := checkRegular(ctx, h, asRaw(v), diags); err != nil { // its format is looked at with what the user asked for
+	if err := checkRegular(ctx, h, asRaw(v), diags); err != nil { // checkFormat checks the format
 		return found, err
 	}
 	xml, err := domainxml.DiskXML(asRaw(v))
@@ -143,14 +143,14 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	return found, err
 }
 
-// measureFile has the host's QEMU open a file and looks at it apart, as tenants may replace it at any time by a FIFO, at which libvirtd would wait
-// for ever. A host that shows no files, or whose root may not read them, is the exception.
+// measureFile has the host's QEMU open a file, and reads the file separately, because tenants may replace it at any time by a FIFO, which
+// would block libvirtd for ever. The exception is a host without access to its files, or whose root may not read them.
 func measureFile(ctx context.Context, h *host.Host, path, diskXML string) (found host.Measured, err error) {
 	if err := h.Opens(ctx, diskXML); err != nil {
 		return found, err
 	}
 	is, err := h.File(ctx, path, image.HeadSize)
-	if err == nil && is.Modified == "" { // libvirtd can't open it, and this says why: root may not, as on NFS, or it is no file any more
+	if err == nil && is.Modified == "" { // RegularFile returns why libvirtd can't open it: no right to read (NFS), or no regular file
 		_, err = h.RegularFile(ctx, path, 0)
 	}
 	switch {
@@ -163,10 +163,10 @@ func measureFile(ctx context.Context, h *host.Host, path, diskXML string) (found
 	}
 }
 
-// sector is what QEMU rounds the size of a raw image up to, in bytes.
+// sector is the unit in bytes that QEMU rounds the size of a raw image up to.
 const sector = 512
 
-// at names the servers of an image.
+// at lists the servers of an image.
 func at(i volume.Image) (text string) {
 	for n, s := range i.Servers {
 		text += []string{" at ", ", "}[min(n, 1)] + s.Host + s.Socket

@@ -6,7 +6,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A machine that was migrated by hand to a host that the binding is not for goes on to write to the claim, which must not be released.
+// A machine that was migrated outside of Terraform to a host that is not the binding's still writes to the claim, which must not be
+// released.
 func TestAccVolumeBinding_MachineMigrated(t *testing.T) {
 	l := acctest.Lab(t)
 	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
@@ -21,7 +22,7 @@ func TestAccVolumeBinding_MachineMigrated(t *testing.T) {
 	}
 	acctest.Must(b.Virsh(t.Context(), "start", "web"))(t)
 	for range 2 { // with the definition left, and without
-		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data, "-target="+data) // the plan of the machine would refuse it
+		out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data, "-target="+data) // the plan of the machine would fail
 		if err == nil {
 			t.Error("the claim was released")
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// unreserved has the provider reserve no claims.
+// unreserved configures the provider to reserve no claims.
 func unreserved(config string) string {
 	return strings.Replace(config, "kubernetes = { ", "kubernetes = { reserve_claims = false, ", 1)
 }
@@ -55,8 +55,7 @@ func TestAccVolumeBinding_IncompatibleModeIsRefused(t *testing.T) {
 	heldBy(t, l, "modes", "data")
 }
 
-// An update that fails after the new mode was reserved gives the old one back, and takes back the credentials that a new
-// host got.
+// An update that fails after the new mode was reserved restores the old mode, and removes the credentials from a new host.
 func TestAccVolumeBinding_FailedUpdateIsReverted(t *testing.T) {
 	for _, f := range []lab.Fault{
 		{Call: lab.CallSecretDefine, Nth: 1},
@@ -87,7 +86,7 @@ func TestAccVolumeBinding_FailedUpdateIsReverted(t *testing.T) {
 	}
 }
 
-// A running machine keeps the mode that it was started with: others must not be let in beside it.
+// A running machine keeps the mode that it was started with: incompatible machines must not be admitted beside it.
 func TestAccVolumeBinding_ModeOfRunningMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "modes", "data", acctest.LUN(t, l, true, ""))
@@ -136,7 +135,7 @@ func TestAccVolumeBinding_ReserveClaimsSwitched(t *testing.T) {
 	heldBy(t, l, "modes", "data")
 }
 
-// While it is not known what the source is, it is not known either whether there is a claim to reserve.
+// While the source is unknown, it is also unknown whether there is a claim to reserve.
 func TestAccVolumeBinding_UnknownSourceIsReserved(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "unknown", "data", acctest.LUN(t, l, true, ""))

@@ -38,7 +38,7 @@ type claimModel struct {
 	Format          types.String `tfsdk:"format"`
 }
 
-// id is the binding's UUID; known without an apply only when an owner is set.
+// id is the binding's UUID; known before an apply only if the provider has an owner.
 func id(owner, name string) types.String {
 	if owner == "" {
 		return types.StringUnknown()
@@ -46,7 +46,7 @@ func id(owner, name string) types.String {
 	return types.StringValue(uuid.NewSHA1(ids, []byte(owner+"\x00"+name)).String())
 }
 
-// child is the object of that name in source; ok is false when it is null or not known yet.
+// child is the object of that name in source; ok is false when it is null or unknown.
 func (m model) child(name string) (o types.Object, ok bool) {
 	if m.Source.IsNull() || m.Source.IsUnknown() {
 		return o, false
@@ -55,7 +55,7 @@ func (m model) child(name string) (o types.Object, ok bool) {
 	return o, ok && !o.IsNull() && !o.IsUnknown()
 }
 
-// claim is the claim that the source names, or nil.
+// claim is the claim in source, or nil.
 func (m model) claim(ctx context.Context, diags *diag.Diagnostics) *claimModel {
 	return child[claimModel](ctx, m, claimSource, diags)
 }
@@ -72,7 +72,7 @@ func child[T any](ctx context.Context, m model, name string, diags *diag.Diagnos
 	return &t
 }
 
-// hostKeys are the hosts, sorted.
+// hostKeys are the keys of the hosts, sorted.
 func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 	var keys []string
 	diags.Append(m.Hosts.ElementsAs(ctx, &keys, false)...)
@@ -80,8 +80,8 @@ func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 	return keys
 }
 
-// instance is what the binding's volume says of the binding: as state has it, or else what a new one gets. One that is in state
-// without an instance, since an older virtclaim made it, stays so.
+// instance is the reference to the binding that its volume carries: the one in state, or a new one. A binding of an older virtclaim without
+// an instance keeps none.
 func (m model) instance(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) string {
 	if state != nil {
 		v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
@@ -97,11 +97,11 @@ func (m model) instance(ctx context.Context, state *model, own privateState, dia
 	return ref.String()
 }
 
-// held is v as this binding holds it; instance is that of the binding.
+// held is v with the mode, the hosts, the secret and the instance of this binding.
 func (m model) held(v volume.Volume, hosts []string, instance string) volume.Volume {
 	v.Images = slices.Clone(v.Images)
 	if isDiskImage(v) {
-		v.Capacity = nil // the claim tells the size of its filesystem only
+		v.Capacity = nil // the claim has the size of the filesystem only
 	}
 	top := &v.Images[0]
 	top.AccessMode, top.Hosts, top.Binding = volume.AccessMode(m.AccessMode.ValueString()), hosts, instance
@@ -113,7 +113,7 @@ func (m model) held(v volume.Volume, hosts []string, instance string) volume.Vol
 	return v
 }
 
-// credentialVersions are those that state has of each host.
+// credentialVersions are the versions of the credentials in state, by host.
 func (m model) credentialVersions(ctx context.Context, diags *diag.Diagnostics) map[string]string {
 	versions := map[string]string{}
 	if !m.Credentials.IsNull() && !m.Credentials.IsUnknown() {

@@ -11,8 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A binding in state keeps what its volume says of it, also when that is of an older virtclaim: nothing else of the plan would
-// be empty.
+// A binding in state keeps its volume's reference to it, also that of an older virtclaim: otherwise no plan would be empty.
 func TestModel_InstanceStaysAsInState(t *testing.T) {
 	const id = "9d3f0c1b-6b0e-5d0c-8f5e-2f6d3c1b7a90"
 	own := privateState{Nonce: "0a1b2c3d-aaaa-4bbb-8ccc-dddddddddddd"}
@@ -29,8 +28,8 @@ func TestModel_InstanceStaysAsInState(t *testing.T) {
 	}
 }
 
-// A claim that was made again leads to what was bound only where it got the PersistentVolume that it had; whether an older virtclaim's
-// binding had that one is not known.
+// A recreated claim leads to the bound storage only if it got the same PersistentVolume; whether the binding of an older virtclaim had that
+// one is not known.
 func TestHolding_ClaimMadeAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		was    privateState

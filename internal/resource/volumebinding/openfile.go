@@ -14,8 +14,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkOpenFile is guard.ErrInUse for the file of a claim that was made again while a domain runs with that path: the guest may have the
-// former file open, which was deleted. Uses that spares tells of do not count; nil spares none.
+// checkOpenFile returns guard.ErrInUse for the file of a recreated claim while a domain runs with that path: the guest may have the former,
+// deleted file open. Uses for which spares returns true don't count; nil spares none.
 func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string, spares func(guard.Use) (bool, error)) error {
 	if i.Type != "file" {
 		return nil
@@ -36,7 +36,7 @@ func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []stri
 	return errors.Join(refused...)
 }
 
-// hasOpen is content.HasOpen for the guest of a use. A guest that is not running, or only reads the image, has nothing to prove it.
+// hasOpen is content.HasOpen for the guest of a use. For a guest that is not running, or only reads the image, both are false.
 func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (open, proven bool, err error) {
 	if !u.Live || u.Depth > 0 {
 		return false, false, nil
@@ -54,8 +54,7 @@ func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (ope
 	return open, proven, err
 }
 
-// checkExchanged is guard.ErrInUse for a use whose guest writes to a file that the image's path no longer names, because the file was deleted
-// or replaced.
+// checkExchanged returns guard.ErrInUse for a use whose guest writes to a file that was deleted or replaced under the image's path.
 func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Image) error {
 	if i.Type != "file" || !u.Live || u.Depth > 0 || !u.Device.Writes() {
 		return nil
@@ -69,8 +68,8 @@ func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Imag
 		"virsh shutdown %s)", guard.ErrInUse, u.Domain, u.Host, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
 }
 
-// checkReplaced is checkExchanged for machines that have the storage of a new binding from the one that it replaces (create_before_destroy). A host
-// that does not answer is left out: its machines can't be changed either.
+// checkReplaced is checkExchanged for machines that have the storage from the binding that a new one replaces (create_before_destroy). A
+// host that does not answer is skipped, because its machines can't be changed either.
 func (r *binding) checkReplaced(ctx context.Context, i volume.Image) (refused error) {
 	if i.Type != "file" {
 		return nil
@@ -89,7 +88,7 @@ func (r *binding) checkReplaced(ctx context.Context, i volume.Image) (refused er
 	return refused
 }
 
-// explainOpenFile is nil for a use that reads what it has, and for one of a domain that is off.
+// explainOpenFile is the error of a use of a recreated claim's file; nil for a use that only reads the file, and for a domain that is off.
 func explainOpenFile(u guard.Use, i volume.Image) error {
 	if i.Type != "file" || !u.Live && !u.Saved || u.Depth == 0 && !u.Device.Writes() {
 		return nil
@@ -109,8 +108,8 @@ func explainOpenFile(u guard.Use, i volume.Image) error {
 		guard.ErrInUse, is, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
 }
 
-// checkOverlays is guard.ErrInUse for the file of a claim that was made again while there are overlays of the former one, whether a machine
-// has them or not, and runs or not: what they lack would be read from a file with another content.
+// checkOverlays returns guard.ErrInUse for the file of a recreated claim while overlays of the former file exist, with a machine, running
+// or not, or without: they would read the clusters that they lack from other content.
 func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []string) error {
 	var over []string
 	for _, key := range keys {
@@ -131,7 +130,7 @@ func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []stri
 func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
 	h, err := r.backend.Hosts.Host(key)
 	if err == nil {
-		err = guard.External(ctx, key, h, i) // to destroy that overlay is no good advice if a machine writes to it
+		err = guard.External(ctx, key, h, i) // an external user is reported first: destroying that overlay would be bad advice
 	}
 	if err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (o
 		}
 	}
 	if i.Type == "network" {
-		return over, nil // no header names it
+		return over, nil // overlays of network images are not searched for in headers
 	}
 	names, err := content.OverlaysOf(ctx, h, i.Name)
 	for _, name := range names {
@@ -155,8 +154,8 @@ func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (o
 	return over, err
 }
 
-// checkLeft is checkExchanged for a use that is about to end, because the binding is about to go or to leave the host, and explainOpenFile: nil
-// while the claim is the one that was bound, and where it is gone for good. The cluster is asked only where a guest may have something to lose.
+// checkLeft is checkExchanged and explainOpenFile for a use that is about to end, because the binding is destroyed or leaves the host. It
+// is nil while the claim is the one that was bound, or is gone for good. The cluster is queried only if a guest may lose data.
 func (r *binding) checkLeft(ctx context.Context, m model, own privateState, u guard.Use, i volume.Image) error {
 	if err := r.checkExchanged(ctx, u, i); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// What a guest may have open is refused with what saves it; what was saved can't be, and says what gives it up.
+// A file that a guest may have open is refused with the commands that save it; saved memory can't be rescued, and the error has the command
+// that gives it up.
 func TestExplainOpenFile(t *testing.T) {
 	file := volume.Image{Type: "file", Name: "/data/disk.img", AccessMode: volume.WriteExclusive}
 	over := volume.Volume{Images: []volume.Image{{Type: "file", Name: "/pool/over"}, file}}

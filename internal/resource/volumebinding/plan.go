@@ -19,7 +19,7 @@ import (
 
 var sourcePath = path.Root("source")
 
-// ValidateConfig checks what needs neither hosts nor cluster.
+// ValidateConfig checks what requires neither hosts nor cluster.
 func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
@@ -34,8 +34,8 @@ func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(name), err)
 }
 
-// ModifyPlan plans the volume field by field, by looking at the source and never waiting for it. What is not there yet
-// leaves the volume unknown with a warning; what is wrong for good is an error.
+// ModifyPlan plans the attributes of the volume by reading the source, without waiting for it. A source that does not exist yet leaves the
+// volume unknown with a warning; a permanent failure is an error.
 func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() || !r.backend.Ready() {
 		return
@@ -71,7 +71,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	}
 }
 
-// checkHosts refuses hosts that the provider does not know.
+// checkHosts refuses hosts that the provider is not configured with.
 func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 	for _, e := range plan.Hosts.Elements() {
 		key, ok := e.(types.String)
@@ -84,8 +84,8 @@ func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 	}
 }
 
-// planUpdate keeps what state says of the volume unless the configuration, or the version of the credentials, differs
-// from it: new credentials may be those of another user.
+// planUpdate keeps the volume of the state unless the configuration or the version of the credentials has changed: new credentials may be
+// of another user.
 func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own privateState, diags *diag.Diagnostics) {
 	rotated, missing := state.outdated(ctx, own, diags)
 	if !plan.sameBinding(state) || rotated {
@@ -98,8 +98,8 @@ func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own 
 	}
 }
 
-// outdated tells whether a host has credentials of another version than the source had at the last look, and whether
-// one has none, or one has them that should not.
+// outdated reports whether a host has credentials of another version than the last refresh saw (rotated), and whether a host lacks them or
+// one has them that should not (missing).
 func (m model) outdated(ctx context.Context, own privateState, diags *diag.Diagnostics) (rotated, missing bool) {
 	if m.Credentials.IsNull() {
 		return false, false
@@ -113,8 +113,8 @@ func (m model) outdated(ctx context.Context, own privateState, diags *diag.Diagn
 	return rotated, missing
 }
 
-// planVolume is the volume and the credentials as far as they can be known before an apply. Which instance a new binding is,
-// nobody knows: so whatever uses the volume of one that is replaced is updated.
+// planVolume is the volume and the credentials as far as they are known before an apply. The instance of a new binding is unknown, so that
+// machines and disks with the volume of a replaced binding are planned as updates.
 func (r *binding) planVolume(ctx context.Context, plan model, state *model, own privateState, diags *diag.Diagnostics) (types.Object, types.Map) {
 	unknown, unknownCredentials := tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
 	if plan.Hosts.IsUnknown() || slices.ContainsFunc(plan.Hosts.Elements(), isUnknown) || plan.AccessMode.IsUnknown() {
@@ -137,7 +137,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 
 func isUnknown(v attr.Value) bool { return v.IsUnknown() }
 
-// capacityOf is the capacity that state has measured of the same storage, or nil.
+// capacityOf is the measured capacity of the same storage in state, or nil.
 func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Diagnostics) *int64 {
 	if m == nil {
 		return nil
@@ -149,24 +149,24 @@ func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Dia
 	return before.Capacity
 }
 
-// sameBinding tells whether nothing that the volume is made from differs.
+// sameBinding reports whether source, hosts and mode equal those in state.
 func (m model) sameBinding(state model) bool {
 	return m.Source.Equal(state.Source) && m.Hosts.Equal(state.Hosts) && m.AccessMode.Equal(state.AccessMode)
 }
 
-// needsResolving tells whether an update concerns more than timeouts.
+// needsResolving reports whether an update changes more than the timeouts.
 func (m model) needsResolving(state model) bool {
 	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume) || !m.Reserved.Equal(state.Reserved)
 }
 
-// otherStorage tells whether the source is known to name other storage than state's. An unknown never replaces.
+// otherStorage reports whether the source is known to name other storage than the state's. Unknown values never force a replacement.
 func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagnostics) bool {
 	if m.Source.IsUnknown() {
 		return false
 	}
 	was, is := state.claim(ctx, diags), m.claim(ctx, diags)
 	if was != nil && is != nil {
-		// An imported binding has no hosts yet, and nothing beside the claim's name: both are adopted.
+		// After an import hosts, mount_path and force_block are null: the configuration's values are adopted.
 		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.ForceBlock, is.ForceBlock))
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
@@ -175,22 +175,22 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	if before != "" && before == after {
 		return m.isKnown(ctx, after, writeOnly...) && m.otherUnit(ctx, state, diags)
 	}
-	// A claim became direct storage, or one kind of direct storage another, unless the new one is unknown as a whole.
+	// The source changed between claim and direct storage or between two kinds of it, unless the new one is wholly unknown.
 	return is != nil || after != ""
 }
 
-// otherUnit tells whether a direct source names another unit of storage. Where only its servers tell, and they are all
-// others, nobody can know.
+// otherUnit reports whether a direct source names another unit of storage. Where only the servers identify it and none is left, that can't
+// be decided, and is an error.
 func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnostics) bool {
 	name, after := m.direct(ctx, diags)
 	_, before := state.direct(ctx, diags)
 	is, err := after.source(ctx, given{later: true}, diags).Storage()
 	was, wrong := before.source(ctx, given{later: true}, diags).Storage()
 	if err != nil || wrong != nil {
-		return false // validation has said so
+		return false // already reported by validation
 	}
 	if was.Images[0].Format != is.Images[0].Format {
-		return true // what a guest wrote is not to be opened in another format without a look at it
+		return true // another format requires a replacement, which checks the header that a guest may have written
 	}
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {
@@ -204,8 +204,8 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 
 func differs(was, is attr.Value) bool { return !is.IsUnknown() && !is.Equal(was) }
 
-// addSourceError blames the attributes that err names, below at. The text names them, too: Terraform can't show the
-// line of an attribute within another one.
+// addSourceError attaches err to the attributes below at that it names. The text names them, too, because Terraform can't show the line of
+// a nested attribute.
 func addSourceError(diags *diag.Diagnostics, summary string, at path.Path, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

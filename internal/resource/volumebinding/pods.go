@@ -14,22 +14,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// podReader tells which pods mount a claim.
+// podReader reads the pods that mount a claim.
 type podReader interface {
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	PodsUsing(ctx context.Context, namespace, claim string) ([]cluster.PodUse, error)
 }
 
-// mounts are the unfinished pods that mount a claim which is held under a mode.
+// mounts are the unfinished pods that mount a claim, which is held under a mode.
 type mounts struct {
 	ref  claim.Ref
 	mode volume.AccessMode
-	// against are those that can't be borne, beside are the others.
+	// against are the pods that conflict with the mode, beside are the compatible ones.
 	against, beside []cluster.PodUse
 }
 
-// mountsOf asks who mounts a claim. Kubernetes keeps pods on several nodes off a claim that is for one node, but not off
-// machines that it knows nothing of.
+// mountsOf lists the pods that mount a claim. Kubernetes prevents pods on several nodes from sharing a ReadWriteOnce claim, but does not
+// know of machines.
 func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.AccessMode) (m mounts, err error) {
 	m = mounts{ref: ref, mode: mode}
 	pods, err := r.PodsUsing(ctx, ref.Namespace, ref.Name)
@@ -57,8 +57,8 @@ func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.Acces
 	return m, nil
 }
 
-// checkPods refuses a claim whose pods and machines would write over one another. It comes after the reservation, so that
-// whoever looks for one before he starts a pod finds it.
+// checkPods refuses a claim whose pods and machines would overwrite each other's data. It runs after the reservation, so that a user who
+// checks for a reservation before starting a pod finds it.
 func (r *binding) checkPods(ctx context.Context, m model, diags *diag.Diagnostics) error {
 	c := m.claim(ctx, diags)
 	if c == nil {
@@ -82,7 +82,7 @@ func (r *binding) checkPods(ctx context.Context, m model, diags *diag.Diagnostic
 	return nil
 }
 
-// refreshPods warns of pods that have come to mount the claim: nothing prevents them.
+// refreshPods warns of pods that have mounted the claim since: nothing prevents them.
 func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diagnostics) {
 	c := state.claim(ctx, diags)
 	if c == nil {
@@ -90,7 +90,7 @@ func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diag
 	}
 	lists, err := r.backend.Lists()
 	if err != nil {
-		return // refreshVolume has said so
+		return // already reported by refreshVolume
 	}
 	found, err := mountsOf(ctx, lists, c.Ref(), volume.AccessMode(state.AccessMode.ValueString()))
 	switch {

@@ -17,7 +17,7 @@ func TestAccVolumeBinding_PodsMountClaim(t *testing.T) {
 		modes      []corev1.PersistentVolumeAccessMode
 		readOnly   bool
 		phase      corev1.PodPhase
-		// refused is the error, warned the warning; empty means that there is none.
+		// refused is the error, warned the warning; empty if there is none.
 		refused, warned string
 	}{
 		{"write-exclusive beside a pod", "write-exclusive", nil, false, corev1.PodRunning, "while pods mount it: pod builder (Running)", ""},
@@ -60,7 +60,7 @@ func TestAccVolumeBinding_PodsMountClaim(t *testing.T) {
 	}
 }
 
-// A pod that comes later can't be prevented: a refresh warns of it, and an update that it stands against is refused.
+// A pod that mounts the claim later can't be prevented: a refresh warns of it, and an update that conflicts with it is refused.
 func TestAccVolumeBinding_PodsMountLater(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "pods", "data", acctest.LUN(t, l, true, ""))
@@ -70,7 +70,7 @@ func TestAccVolumeBinding_PodsMountLater(t *testing.T) {
 	says(t, cli.Must("plan", "-no-color"), "No changes.", "Warning: Pods use what machines use",
 		"pods/data can't be used write-exclusive while pods mount it: pod late (Running)")
 	dropMarks(t, l, "pods", "data", true)
-	cli.Must("apply", "-auto-approve") // the reservation comes back, whoever else is there
+	cli.Must("apply", "-auto-approve") // the reservation is restored even if pods mount the claim
 	heldBy(t, l, "pods", "data", "pods/data write-exclusive")
 
 	cli.Replace("main.tf", "write-exclusive", "read-shared")

@@ -16,36 +16,35 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
-// privateState is what a binding keeps in its private state: no user needs to see it.
+// privateState is the part of a binding that is not shown to users.
 type privateState struct {
-	// Nonce tells this binding's objects from those of another one of the same owner and name.
+	// Nonce distinguishes this binding's objects from those of another one of the same owner and name.
 	Nonce string `json:"nonce"`
-	// Owner is that of the provider when the binding was made: a changed one concerns new bindings only.
+	// Owner is the provider's owner at creation: a changed one applies to new bindings only.
 	Owner string `json:"owner,omitempty"`
-	// Version is that of the source's credentials at the last look.
+	// Version is the version of the source's credentials at the last refresh or apply.
 	Version string `json:"version"`
 	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
 	ClaimUID string `json:"claimUID,omitempty"`
-	// VolumeUID is the UID of the PersistentVolume that the claim had; empty for direct storage, and where an older virtclaim made the
-	// binding, until it is refreshed.
+	// VolumeUID is the UID of the claim's PersistentVolume; empty for direct storage, and for a binding that an older virtclaim created, until
+	// it is refreshed.
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// Remade tells that the claim was made again, maybe with other storage, and that the binding has not gone on with it yet.
+	// Remade is set if the claim was deleted and recreated, maybe with other storage, and the binding has not adopted it yet.
 	Remade bool `json:"remade,omitempty"`
-	// Reserved tells that the claim has, or may have, the binding's record or finalizer. What a refresh sees of it is in
-	// the state; this one stays true until it was released.
+	// Reserved is set while the claim has, or may have, the binding's record or finalizer. The attribute in state shows what a refresh saw;
+	// this field stays true until the release.
 	Reserved bool `json:"reserved,omitempty"`
-	// Everywhere tells that any host may have something of the binding: an update was killed, and may have reached hosts
-	// that are not in the state.
+	// Everywhere is set if any host may have something of the binding: an update was killed, and may have reached hosts that are not in state.
 	Everywhere bool `json:"everywhere,omitempty"`
 
-	// inState tells that the binding is in state, and not just being made.
+	// inState is set for a binding in state, and not during its creation.
 	inState bool
-	// again tells that the claim was made again, and got the PersistentVolume that it had.
+	// again is set if the claim was recreated and got the same PersistentVolume.
 	again bool
 }
 
-// note keeps which claim and PersistentVolume were found. A claim that was made again and got the PersistentVolume that it had leads to the
-// same storage, as far as that is known: see isOtherFile.
+// note records which claim and PersistentVolume were found. A recreated claim with the same PersistentVolume is the same storage, as far as
+// that is known: see isOtherFile.
 func (h *privateState) note(found claim.Info) {
 	if h.ClaimUID != "" && h.ClaimUID != found.UID {
 		h.again = h.VolumeUID != "" && h.VolumeUID == found.VolumeUID
@@ -83,7 +82,7 @@ func (h privateState) save(ctx context.Context, private privateWriter) diag.Diag
 	return private.SetKey(ctx, holdingKey, raw)
 }
 
-// holding is what a binding in state holds.
+// holding is the private state of a binding in state, rebuilt if it was lost.
 func (r *binding) holding(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) privateState {
 	own, d := loadPrivateState(ctx, private)
 	own.inState = true
@@ -96,8 +95,8 @@ func (r *binding) holding(ctx context.Context, state model, private privateReade
 	return own
 }
 
-// rebuildPrivateState finds out again what a binding keeps in its private state: Terraform loses that when the provider is killed in the
-// middle of an update. The id stays, and by it the claim's record and the secrets are this binding's.
+// rebuildPrivateState restores the private state, which Terraform loses when the provider is killed during an update. The id is still in
+// state, and identifies the claim's record and the secrets.
 func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *diag.Diagnostics) (privateState, error) {
 	id := state.ID.ValueString()
 	if c := state.claim(ctx, diags); c != nil {
@@ -118,10 +117,10 @@ func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *d
 			return privateState{}, err
 		}
 	}
-	return privateState{Nonce: uuid.NewString(), Owner: r.backend.Owner}, nil // nobody knows the old one
+	return privateState{Nonce: uuid.NewString(), Owner: r.backend.Owner}, nil // the old nonce is not recorded anywhere
 }
 
-// recorded is what a claim tells of the binding of that id; ok is false when it tells nothing.
+// recorded is the private state according to the claim's record of the binding of that id; ok is false without a record.
 func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own privateState, ok bool, err error) {
 	lists, err := r.backend.Lists()
 	if err != nil {
@@ -142,7 +141,7 @@ func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own p
 	return own, false, nil
 }
 
-// privateStateOf is what the record on a claim tells of its binding, of the last one where there are two.
+// privateStateOf is the private state of the binding in a claim's record, of the last instance if there are several.
 func privateStateOf(record reservation.Record) privateState {
 	return privateState{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Remade: record.Remade, Reserved: true}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkRegular refuses a volume in a file of the host that is no regular file, and warns where the host can't tell.
+// checkRegular refuses a volume whose image is no regular file of the host, and warns where the host can't tell.
 func checkRegular(ctx context.Context, h *host.Host, v volume.Volume, diags *diag.Diagnostics) error {
 	err := content.CheckRegular(ctx, h, v.Images)
 	if !errors.Is(err, host.ErrCannotTell) {

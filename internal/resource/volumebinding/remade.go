@@ -15,15 +15,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// planRemade replaces a binding whose claim was deleted and made again over other storage: what the machines have is not
-// what the claim leads to any more. While a guest may have the former file open it is an update, which refuses: only so are the machines
-// that Terraform changes before it destroys the binding not changed either. Over the same storage it is an update, too, which measures the
-// file again. A claim that is not ready changes nothing yet.
+// planRemade replaces a binding whose claim was deleted and recreated over other storage, because the machines still have the former one.
+// While a guest may have the former file open, an update is planned instead, which fails: only then does Terraform also leave alone the
+// machines that it would change before it destroys the binding. Over the same storage an update is planned as well, which measures the file
+// again. A claim that is not ready changes nothing yet.
 func (r *binding) planRemade(ctx context.Context, plan *model, state model, own privateState, resp *resource.ModifyPlanResponse) {
 	if len(resp.RequiresReplace) > 0 || !r.isRemade(ctx, *plan, own) {
 		return
 	}
-	var quiet diag.Diagnostics // a refresh has said what became of the claim
+	var quiet diag.Diagnostics // the refresh has already reported the state of the claim
 	now, credentials := r.planVolume(ctx, *plan, &state, own, &quiet)
 	is, known, _ := tfvalue.VolumeFrom(ctx, now)
 	was, wasKnown, d := tfvalue.VolumeFrom(ctx, state.Volume)
@@ -55,7 +55,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 			state.Name.ValueString(), top.Name, is.Images[0].Name))
 }
 
-// isRemade tells whether the claim that is to be bound is known to be another one than was, or than the binding has gone on with.
+// isRemade reports whether the claim is known to be another one than was bound, or than the binding has adopted since.
 func (r *binding) isRemade(ctx context.Context, plan model, own privateState) bool {
 	var quiet diag.Diagnostics
 	c := plan.claim(ctx, &quiet)
@@ -70,7 +70,7 @@ func (r *binding) isRemade(ctx context.Context, plan model, own privateState) bo
 	return err == nil && (own.Remade || string(now.UID) != own.ClaimUID)
 }
 
-// checkRemade refuses to go on with a claim that was made again while something needs the storage that it had.
+// checkRemade refuses to adopt a recreated claim while machines or overlays need the former storage.
 func (c *change) checkRemade(ctx context.Context) error {
 	was, known, d := tfvalue.VolumeFrom(ctx, c.state.Volume)
 	c.diags.Append(d...)
@@ -99,8 +99,8 @@ func (c *change) checkRemade(ctx context.Context) error {
 	}))
 }
 
-// checkUnchanged is checkExchanged for all uses of a claim that was made again and got the PersistentVolume that it had, and checkOverlays:
-// nothing proves that those are over the file that is there now.
+// checkUnchanged is checkExchanged for all uses of a recreated claim with the same PersistentVolume, and checkOverlays, because nothing
+// proves that the overlays are over the present file.
 func (c *change) checkUnchanged(ctx context.Context, was volume.Volume, keys []string) error {
 	if !c.own.again || !isDiskImage(was) || was.Images[0].Type != "file" {
 		return nil
@@ -108,7 +108,7 @@ func (c *change) checkUnchanged(ctx context.Context, was volume.Volume, keys []s
 	users, err := c.uses(ctx, was.Images[0], keys)
 	err = errors.Join(err, c.checkOverlays(ctx, was.Images[0], keys))
 	for _, u := range users {
-		if u.Saved && !u.Live { // nothing proves which file its memory is of
+		if u.Saved && !u.Live { // nothing proves which file its saved memory belongs to
 			err = errors.Join(err, explainOpenFile(u, was.Images[0]))
 		}
 		err = errors.Join(err, c.checkExchanged(ctx, u, was.Images[0]))
@@ -116,8 +116,8 @@ func (c *change) checkUnchanged(ctx context.Context, was volume.Volume, keys []s
 	return err
 }
 
-// isOtherFile tells whether the disk.img of a claim that was made again, and got the PersistentVolume that it had, is known to be another
-// one by its size, which no guest can change.
+// isOtherFile reports whether the disk.img of a recreated claim with the same PersistentVolume is known to be another one, by its size,
+// which no guest can change.
 func (c *change) isOtherFile(ctx context.Context, was volume.Volume) (bool, error) {
 	if was.Images[0].Type != "file" || was.Capacity == nil {
 		return false, nil

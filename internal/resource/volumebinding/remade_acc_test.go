@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// remake deletes a claim with its volume, whoever holds it, and makes it again, maybe on another unit.
+// remake deletes a claim with its volume in spite of its finalizers, and recreates it, optionally on another unit.
 func remake(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, lun lab.LUN) {
 	t.Helper()
 	vanish(t, l, spec)
@@ -28,7 +28,7 @@ func remake(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, lun lab.LUN) {
 	}
 }
 
-// A claim that was made anew over the same storage is taken by the binding's next change.
+// A claim that was recreated over the same storage is adopted by the binding's next change.
 func TestAccVolumeBinding_RestoredClaimContinues(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "restored", Name: "data", LUN: acctest.LUN(t, l, true, "")}
@@ -46,7 +46,7 @@ func TestAccVolumeBinding_RestoredClaimContinues(t *testing.T) {
 	heldBy(t, l, "restored", "data")
 }
 
-// A claim that was made anew over other storage is another binding: machines must let go of the old one first.
+// A claim that was recreated over other storage is another binding: the old one must be detached from machines first.
 func TestAccVolumeBinding_OtherVolumeReplaces(t *testing.T) {
 	for name, more := range map[string]string{"when it is gone": "", "by one that is made first": createFirst} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAccVolumeBinding_OtherVolumeReplaces(t *testing.T) {
 	}
 }
 
-// What was an update of the binding in itself is a replacement then.
+// An update in place of the binding becomes a replacement then.
 func TestAccVolumeBinding_ChangedWithOtherVolumeReplaces(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "data", LUN: acctest.LUN(t, l, true, "")}

@@ -36,7 +36,7 @@ func inFolder(t *testing.T) *corev1.PersistentVolumeSource {
 	return &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
 }
 
-// writeFile makes a raw image in place of what has that path.
+// writeFile replaces the file of that path by a raw image.
 func writeFile(t *testing.T, file string, size int64) {
 	t.Helper()
 	_ = os.Remove(file)
@@ -45,8 +45,8 @@ func writeFile(t *testing.T, file string, size int64) {
 	}
 }
 
-// A claim that was made anew over the same path is not taken while a guest may have the former file open. Then the file is looked at as
-// that of a new binding.
+// A claim that was recreated over the same path is not adopted while a guest may have the former file open. After that the file is checked
+// like that of a new binding.
 func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
 	for name, write := range map[string]func(string) string{"reserved": strings.Clone, "unreserved": unreserved} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
 	}
 }
 
-// A claim that was made anew for the PersistentVolume that it had, as continuous delivery does, leads to the file that its guest has,
-// unless that shows to be another one.
+// A claim that was recreated for the same PersistentVolume, as continuous delivery does, leads to its guest's file, unless the file is
+// known to be another one.
 func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -105,7 +105,7 @@ func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	}
-	// Another file of the same size, as from a backup, is one that the guest does not have.
+	// Another file of the same size, as from a backup, is not the one that the guest has open.
 	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 1<<20)
 	refused("domain web on host host-a writes to a file that had the name", "-replace=virtclaim_volume_binding.data")
 	remakeClaim(t, l, spec)
@@ -117,7 +117,7 @@ func TestAccVolumeBinding_RemadeClaimOfSameVolume(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// remakeClaim deletes a claim, whoever holds it, and makes it again for the PersistentVolume that it had.
+// remakeClaim deletes a claim in spite of its finalizers, and recreates it for the same PersistentVolume.
 func remakeClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	t.Helper()
 	vanish(t, l, spec)
@@ -134,7 +134,7 @@ func remakeClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	}
 }
 
-// A claim that was made anew over another file does not have the former one taken from a guest that may have it open.
+// A claim that was recreated over another file does not detach the former one from a guest that may have it open.
 func TestAccVolumeBinding_OtherFileOfRemadeClaim(t *testing.T) {
 	for name, more := range map[string]string{"replaced": "", "replaced by one that is made first": createFirst} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestAccVolumeBinding_OtherFileOfRemadeClaim(t *testing.T) {
 	}
 }
 
-// A binding that is removed does not take the file of a claim that was made anew from a guest either.
+// Neither does the removal of a binding detach the file of a recreated claim from a guest.
 func TestAccVolumeBinding_RemovedWithRemadeClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -188,7 +188,7 @@ func TestAccVolumeBinding_RemovedWithRemadeClaim(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// Overlays of what the file of a claim was before are worth nothing over another one, also those of machines that are off.
+// Overlays of the claim's former file are worthless over another one, also those of machines that are off.
 func TestAccVolumeBinding_OverlaysOfRemadeClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -204,7 +204,7 @@ resource "virtclaim_disk" "over" {
 }
 `+strings.NewReplacer("virtclaim_volume_binding.data", "virtclaim_disk.over", "force_stop", "running = false\n  force_stop").Replace(deaf))
 	cli.Must("apply", "-auto-approve", "-no-color")
-	remakeClaim(t, l, spec) // over the same PersistentVolume another file of the same size may be there, too
+	remakeClaim(t, l, spec) // also over the same PersistentVolume another file of the same size is possible
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "these are overlays of it:") {
 		t.Errorf("%v:\n%s", err, out)
 	}

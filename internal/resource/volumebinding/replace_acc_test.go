@@ -20,10 +20,10 @@ func booted(t *testing.T, console acctest.Console) {
 	}
 }
 
-// unit is the name of a logical unit, as a volume has it.
+// unit is the name of a logical unit in a volume.
 func unit(lun lab.LUN) string { return fmt.Sprintf("%s/%d", lun.IQN, lun.Number) }
 
-// plugged fails the test when the machine web does not have that unit as its only disk, now and in its stored definition.
+// plugged fails the test unless the machine web has that unit as its only disk, in its live and its persistent definition.
 func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 	t.Helper()
 	for _, args := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
@@ -37,8 +37,8 @@ func plugged(t *testing.T, l *lab.Lab, lun lab.LUN) {
 	}
 }
 
-// Another claim is another binding under the same id. The new one is there before the old one goes, and the machine changes
-// from one to the other while it runs.
+// Another claim is another binding under the same id. The new one is created before the old one is destroyed, and the running machine
+// changes from one to the other.
 func TestAccVolumeBinding_CreateBeforeDestroyOtherClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	first, second := acctest.LUN(t, l, true, "first"), acctest.LUN(t, l, true, "second")
@@ -62,7 +62,7 @@ func TestAccVolumeBinding_CreateBeforeDestroyOtherClaim(t *testing.T) {
 	heldBy(t, l, "replaced", "second")
 }
 
-// A binding that replaces one of the same claim joins its reservation, and the machine does not notice.
+// A binding that replaces one of the same claim joins its reservation, and the machine is not affected.
 func TestAccVolumeBinding_CreateBeforeDestroySameClaim(t *testing.T) {
 	for name, chap := range map[string]bool{"with credentials": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAccVolumeBinding_CreateBeforeDestroySameClaim(t *testing.T) {
 	}
 }
 
-// Nobody tells that direct storage has grown: a binding that replaces the old one measures it, while the machine runs.
+// Growth of direct storage is not reported by any API: a binding that replaces the old one measures it, while the machine runs.
 func TestAccVolumeBinding_ReplacementMeasuresGrowth(t *testing.T) {
 	l := acctest.Lab(t)
 	image := acctest.ImageIn(t, t.TempDir(), "data.raw")
@@ -107,10 +107,10 @@ output "capacity" { value = virtclaim_volume_binding.data.volume.capacity }
 	cli.Must("destroy", "-auto-approve")
 }
 
-// A replacement that fails leaves the machine the secret that both bindings have by the same id.
+// A failed replacement leaves the machine the secret, which both bindings have under the same id.
 func TestAccVolumeBinding_FailedReplacementKeepsSecret(t *testing.T) {
 	for _, f := range []lab.Fault{
-		{Call: lab.CallSecretDefine, Nth: 1, After: true}, // described, and without the new value
+		{Call: lab.CallSecretDefine, Nth: 1, After: true}, // defined, and without the new value
 		{Call: lab.CallSecretDefine, Nth: 2},              // with the new value
 	} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestAccVolumeBinding_SameNameTwice(t *testing.T) {
 	heldBy(t, l, "replaced", "second")
 }
 
-// golden is a read-shared binding, and an overlay over it on host-a that the machine web has as a second disk.
+// golden is a read-shared binding, and an overlay of it on host-a that the machine web has as a second disk.
 func golden(config, namespace string) string {
 	return strings.Replace(config, "disks      = {", "disks      = { root = { volume = virtclaim_disk.root.volume }, ", 1) + fmt.Sprintf(`
 resource "virtclaim_volume_binding" "golden" {
@@ -198,8 +198,8 @@ resource "virtclaim_disk" "root" {
 `, fromClaim(namespace, "golden"))
 }
 
-// A binding that is destroyed takes its disk, or the overlay over it, from the running machine. The same apply that makes it
-// anew plugs both in again.
+// A binding that is destroyed unplugs its disk, or the overlay of it, from the running machine. The same apply recreates the binding and
+// plugs both in again.
 func TestAccVolumeBinding_ReplacementIsPluggedInAgain(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "")

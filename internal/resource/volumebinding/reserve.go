@@ -18,8 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// planReserved is whether the binding is to have a reservation; null for storage that is no claim's, and open while it is
-// not known whether it is one.
+// planReserved is the planned value of reserved; null for storage without a claim, and unknown while it is unknown whether there is one.
 func (r *binding) planReserved(m model) types.Bool {
 	if m.Source.IsUnknown() {
 		return types.BoolUnknown()
@@ -34,7 +33,7 @@ func (r *binding) planReserved(m model) types.Bool {
 	return types.BoolValue(r.backend.ReservesClaims)
 }
 
-// reservationOf is where the binding's record is, and what it says.
+// reservationOf returns the binding's record and the claim that it is on.
 func (m model) reservationOf(ctx context.Context, own privateState, diags *diag.Diagnostics) (reservation.Ref, reservation.Binding, bool) {
 	c := m.claim(ctx, diags)
 	if c == nil {
@@ -46,7 +45,7 @@ func (m model) reservationOf(ctx context.Context, own privateState, diags *diag.
 	}, true
 }
 
-// reserve writes the record on the claim, if there is one and it is to be.
+// reserve writes the record on the claim, if the binding has a claim that is to be reserved.
 func (r *binding) reserve(ctx context.Context, m model, own privateState, v volume.Volume, diags *diag.Diagnostics) error {
 	ref, wanted, ok := m.reservationOf(ctx, own, diags)
 	if !ok || !m.Reserved.ValueBool() {
@@ -62,9 +61,9 @@ func (r *binding) reserve(ctx context.Context, m model, own privateState, v volu
 	return r.withCredentials(ctx, err, v)
 }
 
-// withCredentials adds to an error that tells how to release a claim by hand what else there is to remove: the credentials
-// on hosts, which nobody may ever find again. An editor of the claim can have written any id into a record, so only a secret that
-// a host shows to be of the same binding is named.
+// withCredentials extends an error with the command that releases a claim manually by the commands that remove the credentials from hosts,
+// which would not be found again. An editor of the claim may have written any id into a record, so only secrets that the host shows to be
+// of the same binding are named.
 func (r *binding) withCredentials(ctx context.Context, err error, v volume.Volume) error {
 	var held *reservation.HeldError
 	if v.Images[0].Auth == nil || !errors.As(err, &held) {
@@ -85,7 +84,7 @@ func (r *binding) withCredentials(ctx context.Context, err error, v volume.Volum
 		err, commands.String())
 }
 
-// hasCredentialsOf is false for a host that can't be asked, too.
+// hasCredentialsOf reports whether a host has the credentials of a record. It is false for a host that does not answer, too.
 func (r *binding) hasCredentialsOf(ctx context.Context, key string, of reservation.Record) bool {
 	h, err := r.backend.Hosts.Host(key)
 	if err != nil || of.Unreadable != nil {
@@ -95,8 +94,7 @@ func (r *binding) hasCredentialsOf(ctx context.Context, key string, of reservati
 	return err == nil && found.Owner == of.Owner && found.Name == of.Name && slices.Contains(of.Nonces, found.Nonce)
 }
 
-// restore gives the record the mode again that the binding had before an update that failed, also when the update's time is
-// over.
+// restore resets the record to the binding's mode before a failed update, also after the update's timeout.
 func (r *binding) restore(ctx context.Context, plan, state model, own privateState, v volume.Volume, diags *diag.Diagnostics) error {
 	if plan.AccessMode.Equal(state.AccessMode) {
 		return nil
@@ -109,8 +107,8 @@ func (r *binding) restore(ctx context.Context, plan, state model, own privateSta
 	return nil
 }
 
-// release takes this binding's record off the claim: by reservation.Release or End. One that has vanished left a finalizer,
-// perhaps; one that was never written is fine.
+// release removes this binding's record from the claim with how, which is reservation.Release or End. A record that has vanished may have
+// left a finalizer; one that was never written is no error.
 func (r *binding) release(ctx context.Context, m model, own privateState, how release, diags *diag.Diagnostics) error {
 	ref, held, ok := m.reservationOf(ctx, own, diags)
 	if !ok || !own.Reserved {
@@ -125,9 +123,9 @@ func (r *binding) release(ctx context.Context, m model, own privateState, how re
 
 type release func(ctx context.Context, claims reservation.Claims, ref reservation.Ref, id, nonce, claimUID string) error
 
-// holderState tells who uses the storage of a claim that another binding of the same owner and name has: nobody, after an
-// apply that was interrupted; machines of the same owner, while this one replaces the other; or somebody else. The record
-// does not say which hosts that binding has, so all are asked.
+// holderState reports the users of the storage of a claim that is reserved for another binding of the same owner and name: none after an
+// interrupted apply; machines of the same owner while this binding replaces the other; or others. The record doesn't have the other
+// binding's hosts, so that all hosts are searched.
 func (r *binding) holderState(ctx context.Context, m model, own privateState, v volume.Volume) (s reservation.HolderState, err error) {
 	others, err := r.others(ctx, m, own)
 	if err != nil {
@@ -158,7 +156,7 @@ func (r *binding) holderState(ctx context.Context, m model, own privateState, v 
 	return s, nil
 }
 
-// uses are those of an image on some hosts, all of which must answer.
+// uses are the uses of an image on some hosts, all of which must answer.
 func (r *binding) uses(ctx context.Context, i volume.Image, keys []string) (all []guard.Use, err error) {
 	for _, key := range keys {
 		h, err := r.backend.Hosts.Host(key)
@@ -174,19 +172,19 @@ func (r *binding) uses(ctx context.Context, i volume.Image, keys []string) (all 
 	return all, nil
 }
 
-// others are whose bindings hold the same claim.
+// others describes the other bindings that hold the same claim.
 type others struct {
-	// known is false where nobody keeps a record of that.
+	// known is false where there are no records.
 	known bool
-	// owners are those of the other bindings of the claim.
+	// owners are the owners of the other bindings of the claim.
 	owners []string
-	// isSuperseded tells that another binding of the same owner and name came after this one, and has its place.
+	// isReplaced is set if a later binding of the same owner and name has replaced this one.
 	isReplaced bool
-	// instances are those of the bindings of the same owner and name.
+	// instances are the instances of the bindings of the same owner and name.
 	instances []string
 }
 
-// others looks at the claim. A claim that is gone, or is another by now, has no records any more.
+// others reads the records of the claim. A claim that is gone, or was recreated, has none.
 func (r *binding) others(ctx context.Context, m model, own privateState) (found others, err error) {
 	var diags diag.Diagnostics
 	ref, held, ok := m.reservationOf(ctx, own, &diags)
@@ -215,12 +213,11 @@ func (r *binding) others(ctx context.Context, m model, own privateState) (found 
 	return found, err
 }
 
-// isIndependent tells whether a use of the storage is none of this binding's: it notes another one, it has other credentials, or
-// its owner has another binding of it. Where nobody keeps a record the latter is not known, but expected of every other
-// owner.
+// isIndependent reports whether a use of the storage does not depend on this binding: it names another binding, has other credentials, or
+// its owner has another binding of the claim. Without records the latter is not known, but assumed for every other owner.
 func (h privateState) isIndependent(u guard.Use, id string, others others) bool {
 	if u.Saved && u.Image().Auth != nil && u.Image().Auth.SecretUUID == id {
-		return false // its next start asks for the secret that it had when it was saved
+		return false // its next start needs the secret that it had when it was saved
 	}
 	if u.Binding != "" {
 		return volume.ParseBinding(u.Binding).ID != id
@@ -237,16 +234,15 @@ func (h privateState) isIndependent(u guard.Use, id string, others others) bool 
 	return u.Mark.Owner != h.Owner
 }
 
-// isOtherInstance tells whether the machine has the storage from another instance of this binding, which lives: it is on record, or
-// nobody keeps one. Another state with the same owner has such a machine, and so has a replacement that was interrupted.
+// isOtherInstance reports whether the machine has the storage from another living instance of this binding: one that is on record, or any
+// one if there are no records. Such a machine belongs to another state with the same owner, or to an interrupted replacement.
 func (o others) isOtherInstance(u guard.Use, own string) bool {
 	return volume.OtherInstance(u.Binding, own) &&
 		(!o.known || slices.Contains(o.instances, volume.ParseBinding(u.Binding).Instance))
 }
 
-// refreshReservation looks whether the claim still carries the record. One that vanished is drift: some tools drop
-// annotations that they do not know. So is one of another mode, of an update that was killed, and one that a claim does not
-// have because it was restored: others could take it.
+// refreshReservation checks whether the claim still has the record. A missing one is drift: some tools drop unknown annotations. So is a
+// record with another mode, after a killed update, and a restored claim without a record: other bindings could reserve it.
 func (r *binding) refreshReservation(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) {
 	ref, held, ok := state.reservationOf(ctx, own, diags)
 	if !ok || !own.Reserved {
@@ -254,18 +250,18 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 	}
 	client, err := r.backend.Lists()
 	if err != nil {
-		return // refreshVolume has said so
+		return // already reported by refreshVolume
 	}
 	claim, err := client.Claim(ctx, ref.Namespace, ref.Name)
 	if err != nil || claim.DeletionTimestamp != nil {
-		return // refreshVolume has said so
+		return // already reported by refreshVolume
 	}
 	if string(claim.UID) != held.ClaimUID {
-		state.Reserved = types.BoolValue(claim.Status.Phase != corev1.ClaimBound) // one that is not bound can't be held yet
+		state.Reserved = types.BoolValue(claim.Status.Phase != corev1.ClaimBound) // an unbound claim can't be reserved yet
 		return
 	}
 	mode := reservation.Held(claim, held.ID, held.Nonce)
-	// One that came after it is its heir, or else what an interrupted replacement left, which the next update removes.
+	// A later record is a successor's, or is left of an interrupted replacement and removed by the next update.
 	state.Reserved = types.BoolValue(mode == held.Mode && reservation.Last(claim, held.ID, held.Nonce))
 	switch {
 	case !r.backend.ReservesClaims:
@@ -291,8 +287,8 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 	}
 }
 
-// checkMode refuses another mode that machines which use the storage can't live with: exclusive while there are several, or
-// any that a running one, which keeps the mode that it was started with, does not bear.
+// checkMode refuses a new mode that is incompatible with the machines that use the storage: write-exclusive with several of them, or any
+// mode that conflicts with that of a running one, which keeps the mode that it was started with.
 func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Volume) error {
 	if plan.AccessMode.Equal(state.AccessMode) {
 		return nil

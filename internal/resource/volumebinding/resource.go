@@ -1,5 +1,4 @@
-// Package volumebinding is the resource virtclaim_volume_binding: where a volume is, under which access mode, and for
-// which hosts.
+// Package volumebinding implements the resource virtclaim_volume_binding: the location of a volume, its access mode, and its hosts.
 package volumebinding
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// The timeouts when the user sets none. A claim may have to be provisioned during create and update.
+// The default timeouts. A claim may have to be provisioned during create and update.
 const (
 	createTimeout = 10 * time.Minute
 	readTimeout   = 2 * time.Minute
@@ -34,7 +33,7 @@ var (
 	_ resource.ResourceWithImportState    = &binding{}
 )
 
-// New makes the resource.
+// New creates the resource.
 func New() resource.Resource { return &binding{} }
 
 func (r *binding) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
@@ -45,8 +44,8 @@ func (r *binding) Configure(_ context.Context, req resource.ConfigureRequest, re
 	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
 }
 
-// Read refreshes the volume and what the hosts have of the credentials. It never takes the binding out of state: its
-// secrets are still on the hosts, and only destroying it or another source ends it.
+// Read refreshes the volume and the credentials on the hosts. It never removes the binding from state: its secrets are still on the hosts,
+// and only a destroy or another source ends it.
 func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	if !r.backend.Ready() {
 		return
@@ -77,7 +76,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// checkIdentity refuses to bind other storage than the plan showed.
+// checkIdentity refuses to bind other storage than the planned one.
 func checkIdentity(ctx context.Context, expected types.Object, actual volume.Volume, diags *diag.Diagnostics) bool {
 	before, known, d := tfvalue.VolumeFrom(ctx, expected)
 	if diags.Append(d...); diags.HasError() {
@@ -98,15 +97,15 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 	return true
 }
 
-// sameUnit tells whether two images are known to be the same storage, from wherever it is opened: that its hosts or its
-// monitors are all others makes it no other storage.
+// sameUnit reports whether two images are known to be the same storage, whatever hosts or servers it is opened with: new hosts or monitors
+// don't make it other storage.
 func sameUnit(a, b volume.Image) bool {
 	a.Hosts, b.Hosts = nil, nil
 	same, known := volume.SameMaster(a, b)
 	return same && known
 }
 
-// finish fills in what was computed.
+// finish sets the computed attributes.
 func (m *model) finish(ctx context.Context, actual volume.Volume, versions map[string]string, diags *diag.Diagnostics) {
 	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
 	m.Credentials = types.MapNull(types.StringType)

@@ -15,8 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// as is a provider's configuration with the rights of a manifest (reader or reserver), but for those to some resources, for
-// the test.
+// as is a provider's configuration with the rights of a manifest (reader or reserver), except for those on some resources, during the test.
 func as(t *testing.T, l *lab.Lab, config, manifest string, without ...string) string {
 	t.Helper()
 	root, err := lab.Root()
@@ -80,7 +79,7 @@ func TestAccVolumeBinding_ReadOnlyCredentials(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
-// The manifest is all that a reservation takes.
+// The manifest has all rights that a reservation requires.
 func TestAccVolumeBinding_ReservingCredentials(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "rights", "data", acctest.LUN(t, l, true, ""))
@@ -95,7 +94,7 @@ func TestAccVolumeBinding_ReservingCredentials(t *testing.T) {
 	heldBy(t, l, "rights", "data")
 }
 
-// Who loses the right to write while a claim is reserved is told how to release it.
+// If the right to write is revoked while a claim is reserved, the error has the command that releases it.
 func TestAccVolumeBinding_ReleaseForbidden(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "rights", "data", acctest.LUN(t, l, true, ""))

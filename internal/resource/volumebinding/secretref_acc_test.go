@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// The user of direct storage is in its Kubernetes secret: the volume is open only while that is missing, so that a change of
-// the binding shows with its machines as what it is.
+// The user of direct storage is in its Kubernetes secret: the volume is unknown only while the secret is missing, so that a plan of the
+// binding shows the real change of its machines.
 func TestAccVolumeBinding_UserInSecretIsKnownAtPlan(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "")
@@ -51,7 +51,7 @@ output "volume" { value = virtclaim_volume_binding.data.volume }
 	cli.Must("destroy", "-auto-approve")
 }
 
-// silent fails the test when a command printed what it should not.
+// silent fails the test when a command printed any of the parts.
 func silent(t *testing.T, printed string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

@@ -30,7 +30,7 @@ func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
 	return types.StringNull()
 }
 
-// need is what the binding wants of a claim.
+// need is the binding's requirements of a claim.
 func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) claim.Need {
 	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.Options(ctx, diags)}
 	for _, key := range m.hostKeys(ctx, diags) {
@@ -39,8 +39,8 @@ func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.D
 	return n
 }
 
-// look resolves the source for a plan: reads only, and nothing is waited for. known is false when the source is not
-// known or not ready, which is a warning; what is wrong for good is an error.
+// look resolves the source for a plan: it only reads, and does not wait. known is false when the source is unknown or not ready, which is a
+// warning; a permanent failure is an error.
 func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (found source.Resolved, known bool) {
 	var err error
 	at := sourcePath
@@ -74,7 +74,7 @@ func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (f
 	return found, err == nil
 }
 
-// resolveClaim looks at a claim once.
+// resolveClaim resolves a claim without waiting for it.
 func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) (source.Resolved, error) {
 	client, err := r.backend.Cluster()
 	if err != nil {
@@ -84,8 +84,8 @@ func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags
 	return found, err
 }
 
-// resolveDirect is a direct source with its credentials. The Kubernetes secret is read at plan, too, as a claim's is: it
-// names the user, who is a part of the volume.
+// resolveDirect resolves a direct source with its credentials. The Kubernetes secret is read at plan as well, because it has the user,
+// which is a part of the volume.
 func (r *binding) resolveDirect(ctx context.Context, d directModel, g given, diags *diag.Diagnostics) (source.Resolved, error) {
 	from := d.source(ctx, g, diags)
 	if ref, _ := d.login(); ref.IsNull() {
@@ -98,7 +98,7 @@ func (r *binding) resolveDirect(ctx context.Context, d directModel, g given, dia
 	return from.Resolve(ctx, client)
 }
 
-// checkUse refuses to bind for writing what can't be written, and to make a disk.img where that can't be done.
+// checkUse refuses to bind a read-only volume for writing, and to create a disk.img where that is impossible.
 func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.Diagnostics) error {
 	top := found.Volume.Images[0]
 	if found.ReadOnly && m.AccessMode.ValueString() != string(volume.ReadShared) {
@@ -125,8 +125,8 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 	return nil
 }
 
-// await resolves the source for an apply, and notes in own which claim it was. It waits for a claim to be bound;
-// everything else is an error.
+// await resolves the source for an apply, and records in own which claim it was. It waits for a claim to be bound; everything else is an
+// error.
 func (r *binding) await(ctx context.Context, m model, secret types.String, own *privateState, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
 	var err error
 	at := sourcePath
@@ -157,8 +157,8 @@ func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *pr
 	return found, err
 }
 
-// refreshVolume looks what became of the source. The last volume is kept, with a warning, unless there is a better one;
-// only a cluster that does not answer is an error. A direct source has nothing to look at.
+// refreshVolume updates the volume from the source. The last volume is kept, with a warning, if the source has none; only a cluster that
+// does not answer is an error. A direct source has nothing to refresh but its secret.
 func (r *binding) refreshVolume(ctx context.Context, state *model, own *privateState, diags *diag.Diagnostics) bool {
 	c := state.claim(ctx, diags)
 	if c == nil {
@@ -181,7 +181,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *privateS
 		own.Version = seen.Version
 	}
 	if own.VolumeUID == "" && own.ClaimUID != "" && !own.Remade {
-		own.VolumeUID = seen.VolumeUID // an older virtclaim did not note it
+		own.VolumeUID = seen.VolumeUID // an older virtclaim did not record it
 	}
 	if seen.Volume != nil {
 		now := state.held(*seen.Volume, last.Images[0].Hosts, state.instance(ctx, state, *own, diags))
@@ -193,7 +193,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *privateS
 	return !diags.HasError()
 }
 
-// refreshSecretRef looks whether the Kubernetes secret of a direct source has changed.
+// refreshSecretRef checks whether the Kubernetes secret of a direct source has changed.
 func (r *binding) refreshSecretRef(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) bool {
 	name, d := state.direct(ctx, diags)
 	if d == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// sourceAttributes are what a volume can come from, exactly one of which must be set.
+// sourceAttributes are the sources of a volume, exactly one of which must be set.
 func sourceAttributes() map[string]schema.Attribute {
 	all := map[string]schema.SingleNestedAttribute{
 		claimSource: claimAttribute(), "iscsi": iscsiAttribute(), "rbd": rbdAttribute(),

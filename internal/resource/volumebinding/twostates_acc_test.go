@@ -30,7 +30,7 @@ func copied(t *testing.T, from acctest.CLI, withState bool) acctest.CLI {
 	return to
 }
 
-// noncesOf are those on the claim data.
+// noncesOf are the nonces on the claim data.
 func noncesOf(t *testing.T, l *lab.Lab, namespace string) (all []string) {
 	t.Helper()
 	for _, r := range reservation.Look(acctest.ClaimNow(t, l, namespace, "data")) {
@@ -51,8 +51,8 @@ func unharmed(t *testing.T, l *lab.Lab, lun lab.LUN) {
 	}
 }
 
-// A configuration's folder is copied: of two states with one owner the one that came second is told so, and its destroy leaves
-// the machines, the credentials and the reservation of the first alone.
+// A configuration's folder is copied: of two states with one owner the later one gets a warning, and its destroy leaves the machines, the
+// credentials and the reservation of the first alone.
 func TestAccVolumeBinding_TwoStatesOfOneOwner(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, true, "")
@@ -74,11 +74,11 @@ func TestAccVolumeBinding_TwoStatesOfOneOwner(t *testing.T) {
 	if got := noncesOf(t, l, "twice"); !slices.Equal(got, own) {
 		t.Errorf("the claim is held by %v, not by %v", got, own)
 	}
-	first.Must("apply", "-auto-approve") // it has its credentials as its own again
+	first.Must("apply", "-auto-approve") // the credentials have its own nonce again
 	says(t, first.Must("plan", "-no-color"), "No changes.")
 
 	second = copied(t, first, true)
-	second.Must("state", "rm", "virtclaim_virtual_machine.web") // which both states have the UUID of
+	second.Must("state", "rm", "virtclaim_virtual_machine.web") // both states have the machine's UUID
 	second.Write("main.tf", acctest.Provider(l, "twice")+binding(fromClaim("twice", "data"), "", "host-a"))
 	first.Must("apply", "-auto-approve", "-replace="+data)
 	out, err = second.Run("apply", "-auto-approve", "-no-color")

@@ -15,8 +15,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Update puts the new before it takes away the old: the volume as it is to be, credentials where they are missing or
-// out of date, then none on hosts that the binding has left.
+// Update adds before it removes: it writes the new volume and missing or outdated credentials first, then removes the credentials from
+// hosts that the binding no longer has.
 func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	r.backend.Apply()
 	c := change{binding: r, diags: &resp.Diagnostics}
@@ -51,25 +51,25 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 }
 
-// change is an update on its way.
+// change is a running update.
 type change struct {
 	*binding
 	plan, state model
 	own         privateState
 	diags       *diag.Diagnostics
 
-	// found is what the source led to, and actual the volume as the binding is to hold it.
+	// found is the resolved source, and actual the volume that the binding is to have.
 	found  source.Resolved
 	actual volume.Volume
-	// hosts are those that the binding is to have, before those that it may have something on.
+	// hosts are the planned hosts, before the hosts that may have something of the binding.
 	hosts, before []string
-	// put is what hosts were given.
+	// put is the result of writing the credentials.
 	put secretResult
-	// reserved tells that the new mode is on record.
+	// reserved is set once the new mode is on record.
 	reserved bool
 }
 
-// resolve finds out where the volume is, which must be the storage that the plan showed.
+// resolve resolves the source, which must lead to the planned storage.
 func (c *change) resolve(ctx context.Context, secret types.String) bool {
 	var ok bool
 	if c.found, ok = c.await(ctx, c.plan, secret, &c.own, c.diags); !ok {
@@ -82,7 +82,7 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 		c.fail(err)
 		return false
 	}
-	// What an import has found is where the volume would be without the options that the configuration adds.
+	// The volume of an import was resolved without the options that the configuration adds.
 	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) ||
 		c.state.isAdopted() && !checkIdentity(ctx, c.state.Volume, c.actual, c.diags) {
 		return false
@@ -94,7 +94,7 @@ func (c *change) fail(err error) {
 	c.diags.AddError("The binding could not be updated", fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), err))
 }
 
-// gain takes what the binding is to have: the claim under its mode, credentials on hosts, and the volume's size.
+// gain acquires what the plan adds: the claim under its mode, credentials on hosts, and the volume's size.
 func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
 		return err
@@ -123,8 +123,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	return c.reserve(ctx, c.plan, c.own, c.actual, c.diags)
 }
 
-// lose gives up what the binding is to have no longer: hosts, credentials that the storage does not ask for any more, the
-// reservation.
+// lose releases what the plan removes: hosts, credentials that the storage no longer needs, and the reservation.
 func (c *change) lose(ctx context.Context) error {
 	if _, err := c.detach(ctx, c.state, c.own, leftHosts(c.before, c.hosts), guard.Hosts{}, c.diags); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (c *change) lose(ctx context.Context) error {
 	return err
 }
 
-// remove undoes gain: credentials on hosts that the binding did not have before, and the mode on record.
+// takeBack reverts gain: credentials on hosts that the binding did not have before, and the mode on record.
 func (c *change) takeBack(ctx context.Context) error {
 	err := c.put.revert(ctx, c.before)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// between does something after the plan and before the apply, as another resource of the same apply would.
+// between runs after the plan and before the apply, like another resource of the same apply.
 type between func(context.Context) error
 
 func (b between) CheckPlan(ctx context.Context, _ plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
 	resp.Error = b(ctx)
 }
 
-// A claim that is made in the same apply is open at plan and bound at apply.
+// A claim that is created in the same apply is unknown at plan and bound at apply.
 func TestAccVolumeBinding_ClaimOfSameApply(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "same", Name: "late", LUN: acctest.LUN(t, l, false, "")}
@@ -59,7 +59,7 @@ func TestAccVolumeBinding_MissingClaim(t *testing.T) {
 	}
 }
 
-// A claim that nothing binds is waited for until the create timeout, and then named with its class.
+// An unbound claim is waited for until the create timeout, and then named with its class in the error.
 func TestAccVolumeBinding_UnboundClaimNamesClass(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "unbound", Name: "pending", Class: "nobody-provisions", LUN: lab.LUN{Size: 1 << 20}}
@@ -86,7 +86,7 @@ func TestAccVolumeBinding_UnboundClaimNamesClass(t *testing.T) {
 	})
 }
 
-// A bound claim that CDI still fills is open at plan, waited for at apply, and named when the time is over.
+// A bound claim that CDI still fills is unknown at plan, waited for at apply, and named in the error after the timeout.
 func TestAccVolumeBinding_ClaimBeingFilled(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "filled", "data", acctest.LUN(t, l, false, ""))
