@@ -43,7 +43,8 @@ func refused(t *testing.T, l *lab.Lab, sources map[string]string, messages map[s
 	nothingIn(t, l, "ssd")
 }
 
-// Servers that hang up are asked again, for the rest if they can give that, or else for all.
+// A download from a server that closes the connection is retried, from where it broke off if the server supports ranges, or else from the
+// beginning.
 func TestAccDisk_BrokenDownloadResumes(t *testing.T) {
 	l := acctest.Lab(t)
 	raw := smallImage()
@@ -70,7 +71,7 @@ func TestAccDisk_BrokenDownloadResumes(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// Those that never answer to the end are given up, with how far it got.
+// A download that never completes fails, and the error says how far it got.
 func TestAccDisk_FailedDownloadLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	web, page, broken := served(t, l, smallImage())
@@ -90,7 +91,7 @@ func TestAccDisk_FailedDownloadLeavesNothing(t *testing.T) {
 	})
 }
 
-// What QEMU would open another file for never comes to the host.
+// An image with which QEMU would open another file is never written to the host.
 func TestAccDisk_HostileImage(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := t.TempDir()
@@ -136,7 +137,7 @@ func TestAccDisk_HostileImage(t *testing.T) {
 	})
 }
 
-// claiming is a qcow2 image that says that its guest sees so many bytes.
+// claiming is a qcow2 image whose header has that virtual size in bytes.
 func claiming(qcow2 []byte, bytes uint64) []byte {
 	binary.BigEndian.PutUint64(qcow2[24:], bytes)
 	return qcow2

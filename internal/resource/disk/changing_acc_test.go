@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// changing is an image in a file, and a function that writes another one of noise there.
+// changing is an image in a file, and a function that overwrites it with other noise.
 func changing(t *testing.T) (path string, change func(noise byte) string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "image")
@@ -27,7 +27,7 @@ func changing(t *testing.T) (path string, change func(noise byte) string) {
 
 func fromFile(path string) string { return fmt.Sprintf("source = { file = { path = %q } }", path) }
 
-// isSettled fails the test when there is anything to change.
+// isSettled fails the test when the plan has changes.
 func isSettled(t *testing.T, cli acctest.CLI) {
 	t.Helper()
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
@@ -35,7 +35,7 @@ func isSettled(t *testing.T, cli acctest.CLI) {
 	}
 }
 
-// What a file or a secret has when the disk is made is what counts, whatever it had at plan.
+// The content of a file or a secret at the time of creation counts, not at plan.
 func TestAccDisk_SourceChangedAfterPlan(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
@@ -48,7 +48,7 @@ func TestAccDisk_SourceChangedAfterPlan(t *testing.T) {
 	}{
 		{1, 2, "2 to add, 0 to change, 0 to destroy"},
 		{3, 4, "2 to add, 0 to change, 2 to destroy"},
-		{5, 4, "2 to add, 0 to change, 2 to destroy"}, // as if nothing had been
+		{5, 4, "2 to add, 0 to change, 2 to destroy"}, // as in the beginning
 	} {
 		change(step.planned)
 		changeSecret(fmt.Sprintf("#cloud-config %d planned", i))
@@ -65,7 +65,7 @@ func TestAccDisk_SourceChangedAfterPlan(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A disk that was to be changed in place is never replaced without a plan that says so.
+// A disk that is planned to be changed in place is never replaced without a plan.
 func TestAccDisk_SourceChangedBeforeGrow(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
@@ -87,7 +87,7 @@ func TestAccDisk_SourceChangedBeforeGrow(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// Which source a disk has may turn out during the apply.
+// The kind of source of a disk may be unknown until the apply.
 func TestAccDisk_SourceKnownDuringApply(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
@@ -111,7 +111,7 @@ resource "terraform_data" "choice" {
 	}
 	acctest.Contains(t, cli.Must("show", "-json"), `"format":"qcow2"`, `"format":"raw"`)
 	isSettled(t, cli)
-	cli.Replace("main.tf", `"one"`, `"two"`) // only the choice is replaced: it is unknown once more, and turns out the same
+	cli.Replace("main.tf", `"one"`, `"two"`) // only the choice is replaced: it is unknown again, and turns out the same
 	acctest.Contains(t, cli.Must("plan", "-out=the.plan", "-no-color"), "1 to destroy")
 	cli.Must("apply", "-no-color", "the.plan")
 	isSettled(t, cli)

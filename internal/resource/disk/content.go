@@ -13,19 +13,19 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// The pull policies, as Kubernetes has them.
+// The pull policies of Kubernetes.
 const (
 	pullIfNotPresent = "IfNotPresent"
 	pullAlways       = "Always"
 	pullNever        = "Never"
 )
 
-// architectures are libvirt's, by what container images call them where that is another name.
+// architectures maps libvirt's names to those of container images where they differ.
 var architectures = map[string]string{
 	"x86_64": "amd64", "i686": "386", "aarch64": "arm64", "armv7l": "arm/v7", "armv6l": "arm/v6", "loongarch64": "loong64",
 }
 
-// prepareContent fills in what the disk is to have that comes from elsewhere, and gives its digest: what it is known by.
+// prepareContent sets the content of a disk with a source outside of the host, and returns the content's digest.
 func (r *disk) prepareContent(ctx context.Context, h *host.Host, plan model, s sourceModel, spec *content.Spec) (digest string, err error) {
 	switch {
 	case s.Container != nil:
@@ -96,8 +96,8 @@ func (f fileModel) prepare(ctx context.Context, spec *content.Spec) (digest stri
 }
 
 func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, spec *content.Spec) (digest string, err error) {
-	// The versions come before what has them: of a secret that changes in between the older version is kept, which the next plan
-	// repairs. A version that is newer than the content would never be looked at again.
+	// The versions are read before the content: if a secret changes in between, the older version is stored, and the next plan repairs that. A
+	// version newer than the content would never be compared again.
 	if digest, err = c.digest(ctx, func() (secretVersions, error) { return r.backend.Cluster() }); err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, sp
 	return digest, nil
 }
 
-// digest is of what a seed is known by, not of its content: that may be secret, and short enough to be guessed.
+// digest hashes the identity of a seed, not its content, which may be secret, and short enough to be guessed.
 func (c cloudInitModel) digest(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
 	id, err := c.identity(ctx, versions)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c cloudInitModel) digest(ctx context.Context, versions func() (secretVersi
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// limit is how large an image may be once it is unpacked, for a disk of a size. An image in a file of its own format has more
-// bytes than a guest sees.
+// limit is the maximal size in bytes of an unpacked image for a disk of that size. An image file with a format has more bytes than its
+// guest sees.
 func limit(size int64) int64 {
 	if size == 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// The copy of a folder without its state takes no disk over that a machine of the first has, and so deletes none. An import is the way out
-// for who has lost a state.
+// The copy of a folder without its state adopts no disk that a machine of the first has, and so deletes none. After the loss of a state
+// disks are imported.
 func TestAccDisk_CopiedFolder(t *testing.T) {
 	l := acctest.Lab(t)
 	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"") +

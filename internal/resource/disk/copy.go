@@ -17,8 +17,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// prepareMaster measures a master whose size is not known for sure, and has the disk ask who writes to it. A claim may say
-// less than its storage has, and what is on a clone that ends there is broken.
+// prepareMaster measures a master whose size is not certain, and sets the check for its writers. The capacity of a claim may be less than
+// its storage has, and a clone that is cut off there is broken.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
 	if err := content.RecognizeChain(ctx, h, spec.Master.Images); err != nil {
 		return fmt.Errorf("the master: %w", err)
@@ -48,8 +48,8 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	return nil
 }
 
-// admit has a clone ask which machines and pods write to its master, and an overlay, whose master only stays as it is if it is a
-// disk, which machines do.
+// admit sets the check for machines and pods that write to the master of a clone. For an overlay it checks only machines, and only if the
+// master is a disk or bound read-shared.
 func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) {
 	m := guard.Master{
 		Host: h.Key, Images: spec.Master.Images, Overlay: spec.Mode != volume.Clone,
@@ -64,7 +64,7 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 			}
 			return r.checkPods(ctx, m.Images, diags)
 		}
-	case m.Images[0].IsDisk(): // of all else the binding says who may write
+	case m.Images[0].IsDisk(): // for bound storage the binding's access mode says which machines may write
 		m.Images = m.Images[:1]
 		spec.Precheck = m.AwaitQuiet
 	case m.Images[0].AccessMode == volume.ReadShared:
@@ -72,7 +72,7 @@ func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) 
 	}
 }
 
-// checkRead refuses an overlay of bound storage that no machine may write to while one does, as after virsh blockcommit without --base.
+// checkRead refuses an overlay of read-shared storage while a machine writes to it, as after virsh blockcommit without --base.
 func checkRead(ctx context.Context, h *host.Host, top volume.Image) error {
 	users, err := guard.Users(ctx, h.Key, h, top)
 	for _, u := range users {
@@ -84,7 +84,7 @@ func checkRead(ctx context.Context, h *host.Host, top volume.Image) error {
 	return err
 }
 
-// progress writes into the log how a copy or an upload gets on.
+// progress logs the progress of a copy or an upload.
 func progress(ctx context.Context, plan model) func(host.Progress) {
 	started := time.Now()
 	return func(p host.Progress) {
@@ -102,8 +102,7 @@ func progress(ctx context.Context, plan model) func(host.Progress) {
 	}
 }
 
-// grow makes the disk as large as is planned: through the machine that runs on it, whose guest sees it at once, or through
-// the pool.
+// grow resizes the disk to the planned size: through the machine that runs on it, whose guest sees that at once, or through the pool.
 func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
 	size := plan.size()
 	own, known := state.made(ctx, diags)
@@ -112,7 +111,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	}
 	if err := guard.External(ctx, plan.Host.ValueString(), h, own.Images[0]); err != nil {
 		if own.Capacity != nil && size <= *own.Capacity {
-			return nil // it has its size
+			return nil // it already has that size
 		}
 		return err
 	}
@@ -120,7 +119,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err != nil {
 		return err
 	}
-	users = slices.DeleteFunc(users, func(u guard.Use) bool { // one that runs with a file that was deleted
+	users = slices.DeleteFunc(users, func(u guard.Use) bool { // except for those that run with a deleted file
 		return u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), own.Images[0])
 	})
 	read := func(u guard.Use) bool { return u.Live && (u.Depth > 0 || u.Device.Ephemeral) }
@@ -147,7 +146,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err != nil {
 		return err
 	}
-	if capacityAs(own.Images[0].Format, is) >= size { // never smaller, whoever has grown it
+	if capacityAs(own.Images[0].Format, is) >= size { // never shrink a disk that was grown outside of Terraform
 		return content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
 	}
 	if err := guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, own.Images[0], users, nil); err != nil {
@@ -162,17 +161,17 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err := content.CheckRaw(ctx, h, is, own.Images[0]); err != nil {
 		return err
 	}
-	if err := content.CheckBacking(ctx, h, own.Images); err != nil { // QEMU would open what the head names
+	if err := content.CheckBacking(ctx, h, own.Images); err != nil { // QEMU would open what the header names
 		return err
 	}
-	if err := content.Recheck(ctx, h, own.Images); err != nil { // or what a pod has put in the place of a claim's file
+	if err := content.Recheck(ctx, h, own.Images); err != nil { // or what a pod has put in place of a claim's file
 		return err
 	}
 	return resize(ctx, h, is, own, size)
 }
 
-// checkGuest refuses to grow a disk through a running domain that has something else: the file in another format, or one that was deleted or
-// replaced.
+// checkGuest refuses to grow a disk through a running domain that has something else open: the file in another format, or a file that was
+// deleted or replaced.
 func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) error {
 	if is := u.Image().Format; is != top.Format {
 		return fmt.Errorf("%w: domain %s has it open as %s, and it is %s: what the domain would grow is the file. Take it out of that domain first "+
@@ -191,7 +190,7 @@ func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image
 		"To go on without it, shut that machine down", guard.ErrInUse, u.Domain, top.Name, guard.Rescue(u.Domain, u.Device.Target))
 }
 
-// isGuests reports whether it is proven that the guest has the file open, in its format. Unlike checkGuest, it believes no name.
+// isGuests reports whether it is proven that the guest has the file open, in its format. Unlike checkGuest, it does not rely on the name.
 func isGuests(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) bool {
 	if u.Image().Format != top.Format || guard.CheckSoleWriter(ctx, h.Key, h, top, u.UUID) != nil {
 		return false
@@ -200,8 +199,8 @@ func isGuests(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) 
 	return err == nil && open && proven
 }
 
-// resize is for a disk that no machine runs on. QEMU is told in which format it is, and what is below it: what its head says of that, others
-// may have written.
+// resize grows a disk that no machine runs on. It passes QEMU the format and the backing chain, because the disk's header may have been
+// written by a guest.
 func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume.Volume, size int64) error {
 	if is.Type != "file" {
 		return h.ResizeVolume(ctx, is.Pool, is.Name, size)

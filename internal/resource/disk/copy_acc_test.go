@@ -19,7 +19,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// While the storage does not answer, a clone reports how far it is, and can be given up: then nothing is left.
+// While the storage does not answer, a clone reports its progress, and can be canceled: then nothing is left.
 func TestAccDisk_CloneReportsAndIsCanceled(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := largeLUN(t, l)
@@ -66,7 +66,7 @@ func TestAccDisk_CloneReportsAndIsCanceled(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// What a pod may write to is not cloned, whatever the access mode of its binding.
+// A claim that a pod may write to is not cloned, whatever the access mode of its binding.
 func TestAccDisk_CloneWhilePodWrites(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "disks", "golden", acctest.LUN(t, l, false, ""))
@@ -88,7 +88,7 @@ func TestAccDisk_CloneWhilePodWrites(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A master that can't be read any more ends a copy without a word from libvirt: that is no clone.
+// When a master becomes unreadable, libvirt ends a copy without an error: the partial copy is not accepted as a clone.
 func TestAccDisk_PartialCopyIsNoClone(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := largeLUN(t, l)
@@ -112,7 +112,7 @@ func TestAccDisk_PartialCopyIsNoClone(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// Who writes to a master is looked for again when all of it is copied: somebody may have started a machine by hand.
+// Writers of a master are checked again after the copy: a machine may have been started outside of Terraform.
 func TestAccDisk_CloneOfWrittenMaster(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := largeLUN(t, l)
@@ -162,7 +162,7 @@ func largeLUN(t *testing.T, l *lab.Lab) lab.LUN {
 	return lun
 }
 
-// awaitCopy waits until a part of the clone is there.
+// awaitCopy waits until a part of the clone is written.
 func awaitCopy(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	acctest.Eventually(t, "the copy has begun", func() error {
@@ -174,8 +174,8 @@ func awaitCopy(t *testing.T, l *lab.Lab) {
 	})
 }
 
-// BenchmarkClone measures a clone of 1 GiB, half of it empty, against qemu-img convert of the same master in the same
-// run: ns/op of the one are to be compared with those of the other. sparse is what of the clone is allocated.
+// BenchmarkClone measures a clone of 1 GiB, half of it empty, against qemu-img convert of the same master in the same run: compare the
+// ns/op of both. sparse is the allocated part of the clone.
 func BenchmarkClone(b *testing.B) {
 	l := acctest.Lab(b)
 	lun, err := l.Target.AddLUN(b.Context(), lab.LUNSpec{Size: 1 << 30, Content: []byte(strings.Repeat("content.", 64<<20))})

@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// planDigest is what the content is known by, as far as it can be known before it is fetched: unknown if not. It only reads.
+// planDigest is the digest of the content if it is known before the content is fetched, or else unknown. It only reads.
 func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
 	if plan.isUndecided() || plan.kind() != "" && plan.kind() != fromVolume && !plan.isSourceKnown(ctx) {
 		return types.StringUnknown()
@@ -37,8 +37,8 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 	return types.StringNull()
 }
 
-// planNewDigest is what the content of a disk that is to be made will be known by. A file or a secret may change until then, and
-// Terraform takes no other value than the one that it showed: what is there when the disk is made counts.
+// planNewDigest is the planned digest of a new disk. It is unknown for files and secrets, which may change until the disk is created: the
+// content at that time counts, and Terraform accepts no other value than the planned one.
 func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
 	if plan.kind() == fromFile {
 		checkFile(ctx, plan.source(ctx, diags).File, diags)
@@ -51,8 +51,8 @@ func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagno
 	return digest
 }
 
-// planOwnDigest is what the content of a disk that is there is known by from now on: only what the configuration has at hand can
-// turn out to be another one. A file or secret that is gone since is needed no more.
+// planOwnDigest is the planned digest of an existing disk. Only files, secrets and inline content can be compared again. A file or secret
+// that was deleted since is not needed any more.
 func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
 	if kind := plan.kind(); kind != fromFile && kind != fromCloudInit && !state.isImported() {
 		return state.Digest
@@ -64,7 +64,7 @@ func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag
 	return digest
 }
 
-// settleDigest finds out what the plan could not know.
+// settleDigest sets a digest that was unknown in the plan.
 func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags *diag.Diagnostics) {
 	if !plan.Digest.IsUnknown() {
 		return
@@ -83,7 +83,7 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	plan.Digest = tfvalue.OrNull(digest)
 }
 
-// checkFile refuses what can't be read, without reading it all.
+// checkFile refuses a file that can't be opened, without reading all of it.
 func checkFile(ctx context.Context, f *fileModel, diags *diag.Diagnostics) {
 	if f == nil || f.Path.IsUnknown() {
 		return
@@ -101,7 +101,7 @@ func addUnreadable(diags *diag.Diagnostics, err error) {
 	diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
 }
 
-// planFileDigest waits for a file that is not there: it may be made in the same apply.
+// planFileDigest is the digest of a file; unknown if the file does not exist, because it may be created in the same apply.
 func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) types.String {
 	digest, err := image.LocalFile{Path: name}.Hash(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,10 +114,10 @@ func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) t
 	return types.StringValue(digest)
 }
 
-// listedVersions are read together for all seeds, and may be some seconds old.
+// listedVersions reads the versions for all seeds together; they may be some seconds old.
 func (r *disk) listedVersions() (secretVersions, error) { return r.backend.Lists() }
 
-// planSeedDigest waits for a secret that is not there.
+// planSeedDigest is the digest of a seed; unknown if one of its secrets does not exist yet.
 func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag.Diagnostics) types.String {
 	if !r.backend.Ready() {
 		return types.StringUnknown()
@@ -133,8 +133,8 @@ func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag
 	return types.StringValue(digest)
 }
 
-// otherContent are the attributes that make it another content: the configured reference, checksum, file or seed. What a tag or
-// a URL without a checksum stands for by now does not.
+// otherContent are the attributes whose change makes it other content: the configured reference, checksum, file or seed. A tag or a URL
+// without a checksum that leads to other content by now is no change.
 func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
 	if m.isUndecided() || state.isImported() || m.kind() != state.kind() {
 		return nil // another kind is another master
@@ -158,14 +158,14 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 	return paths
 }
 
-// otherFile are the attributes that make it another file than the one that was fetched, whose digest is null if there was no
-// checksum to prove it by: one that is given later says nothing of what came then.
+// otherFile are the attributes whose change makes it another file than the fetched one. The digest is null if the file was fetched without
+// a checksum: a checksum that is configured later proves nothing about that file.
 func (u urlModel) otherFile(was urlModel, proven types.String) path.Paths {
 	before := was.checksum()
 	if !proven.IsNull() {
 		before = lower(proven)
 	}
-	switch { // two URLs of one checksum are one file
+	switch { // two URLs with one checksum are one file
 	case !before.IsNull() && !u.Checksum.IsNull() && differs(before, u.checksum()):
 		return path.Paths{childPath(fromURL).AtName("checksum")}
 	case (proven.IsNull() || u.Checksum.IsNull()) && differs(was.URL, u.URL):
@@ -174,7 +174,7 @@ func (u urlModel) otherFile(was urlModel, proven types.String) path.Paths {
 	return nil
 }
 
-// checksum is the checksum in the one way of several to write it that digests have.
+// checksum is the checksum in lower case, as digests are written.
 func (u urlModel) checksum() types.String { return lower(u.Checksum) }
 
 func lower(s types.String) types.String {
@@ -184,5 +184,5 @@ func lower(s types.String) types.String {
 	return types.StringValue(strings.ToLower(s.ValueString()))
 }
 
-// differs tells whether a configured value is known to be another one than it was.
+// differs reports whether a configured value is known to have changed.
 func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }

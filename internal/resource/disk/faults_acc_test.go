@@ -15,9 +15,9 @@ type scenario struct {
 	name string
 	// before is applied without a fault, then after with one; either may be empty.
 	before, after string
-	// calls are those that the change makes on the host, and how often.
+	// calls are the calls of the change to the host, and how often each occurs.
 	calls map[lab.Call]int
-	// check looks at what is on the host after the next apply.
+	// check checks the host after the next apply.
 	check func(t *testing.T)
 }
 
@@ -36,7 +36,7 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 		{"create a clone", source, clone, map[lab.Call]int{
 			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
 		}, whole},
-		// Its third definition says that it is finished: docs/decisions/0003 has why nobody takes it over after that.
+		// Its third definition records that it is finished: docs/decisions/0003 explains why no apply adopts it after that.
 		{"create one whose name is made up", source, strings.Replace(clone, "name       =", "name_prefix =", 1), map[lab.Call]int{
 			lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallBlockPull: 1,
 		}, whole},
@@ -64,7 +64,7 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 	}
 }
 
-// Whatever interrupts an apply, wherever: after one more everything is as configured, and in the end nothing is left.
+// After an interruption at any point one more apply leads to the configured state, and in the end nothing is left.
 func TestAccDisk_FaultInjection(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, source := golden(t, l, strings.Repeat("content.", 4<<20))
@@ -88,11 +88,11 @@ func interrupt(t *testing.T, s scenario, f lab.Fault) {
 	defer cli.Must("destroy", "-auto-approve", "-no-color")
 
 	cli.Write("main.tf", s.after)
-	_, _ = acctest.Interrupt(t, cli, tap, f) // a cut may be survived
+	_, _ = acctest.Interrupt(t, cli, tap, f) // the apply may survive a cut
 	acctest.PutRight(t, cli, s.check)
 }
 
-// isWhole fails the test when the only clone on the host is not the same as its master.
+// isWhole fails the test unless the only clone on the host equals its master.
 func isWhole(t *testing.T, l *lab.Lab, master lab.LUN) {
 	t.Helper()
 	clones, err := filepath.Glob(file(l, "root*"))

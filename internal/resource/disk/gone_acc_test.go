@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A master whose file is gone, as when its filesystem is not mounted, is not created blank below its overlays. A clone needs no master.
+// A master whose file is gone, as when its filesystem is not mounted, is not recreated blank below its overlays. A clone needs no master.
 func TestAccDisk_MasterGone(t *testing.T) {
 	l := acctest.Lab(t)
 	config := acctest.Provider(l, "disks") + disk("golden", blank) + disk("clone", over("clone", "virtclaim_disk.golden"))
@@ -50,7 +50,7 @@ func TestAccDisk_MasterGone(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// moveSSD gives the storage pool ssd another folder, which is created if it is missing.
+// moveSSD moves the storage pool ssd to another folder, which is created if it is missing.
 func moveSSD(t *testing.T, l *lab.Lab, to string) {
 	t.Helper()
 	virsh(t, l, "pool-destroy", "ssd")
@@ -60,8 +60,8 @@ func moveSSD(t *testing.T, l *lab.Lab, to string) {
 	virsh(t, l, "pool-start", "ssd")
 }
 
-// A storage pool whose filesystem is not mounted is on another one: its disks are neither created blank nor forgotten, whatever others have created there
-// meanwhile. A disk that was deleted is created again.
+// A storage pool whose filesystem is not mounted is on another one: its disks are neither recreated blank nor removed from the state, even
+// if other volumes were created there. A deleted disk is recreated.
 func TestAccDisk_FilesystemNotMounted(t *testing.T) {
 	l := acctest.Lab(t)
 	removeTiny := tiny(t, l, room)
@@ -98,7 +98,7 @@ func TestAccDisk_FilesystemNotMounted(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A plan deletes nothing, also not the shared image of a disk whose file is somewhere else for a moment, and whose deletion failed before.
+// A plan deletes nothing, not even the shared image of a disk whose file is temporarily elsewhere, and whose deletion failed before.
 func TestAccDisk_SharedImageOfMovedDisk(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushed(t, l, "disks/moved", qcow2Image(t))
@@ -134,7 +134,8 @@ func TestAccDisk_SharedImageOfMovedDisk(t *testing.T) {
 	}
 }
 
-// A shared image stays while a domain of others has an overlay of it that is in no pool, and while one in a pool is over such an image.
+// A shared image is kept while a foreign domain has an overlay of it that is in no pool, and while a volume in a pool is over such an
+// overlay.
 func TestAccDisk_SharedImageOfOthers(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushed(t, l, "disks/others", qcow2Image(t))
@@ -173,7 +174,7 @@ func TestAccDisk_SharedImageOfOthers(t *testing.T) {
 	}
 }
 
-// A disk does not grow through a domain that has something else open than the disk, nor over what a pod has put in the place of a claim's file.
+// A disk does not grow through a domain that has another file open than the disk's, nor over what a pod has put in place of a claim's file.
 func TestAccDisk_GrowsAsWhatItIs(t *testing.T) {
 	l := acctest.Lab(t)
 	host := l.Hosts["host-a"]
@@ -217,7 +218,7 @@ func TestAccDisk_GrowsAsWhatItIs(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// What is bound write-exclusive is a master, too, while a disk is an overlay of it.
+// A claim that is bound write-exclusive is a master as well while a disk is an overlay of it.
 func TestAccDisk_OverlayOfExclusiveFile(t *testing.T) {
 	l := acctest.Lab(t)
 	image := filepath.Join(t.TempDir(), "disk.img")
@@ -245,7 +246,7 @@ resource "virtclaim_volume_binding" "data" {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// No overlay is created over a file that is bound read-shared while a domain of others writes to it.
+// No overlay is created of a file that is bound read-shared while a foreign domain writes to it.
 func TestAccDisk_OverlayOfWrittenFile(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A head that libvirt can't follow, which a guest wrote to its raw disk, is no obstacle to other disks, nor to its own machine and end.
+// A header that libvirt can't follow, which a guest wrote to its raw disk, blocks neither other disks, nor its own machine and destroy.
 func TestAccDisk_GuestWrittenHeadStopsNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -30,8 +30,8 @@ func TestAccDisk_GuestWrittenHeadStopsNothing(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// libvirt takes a file that begins as a Parallels image for a folder. The disk is raw all the same, and grows; libvirt can't delete it, and the error says
-// what to do.
+// libvirt takes a file with the header of a Parallels image for a folder. The disk is raw all the same, and grows; libvirt can't delete it,
+// and the error has the remedy.
 func TestAccDisk_GuestWrittenParallelsHead(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -64,11 +64,11 @@ func TestAccDisk_GuestWrittenParallelsHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	virsh(t, l, "pool-refresh", "ssd")
-	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false") // its entry in the ledger would stay: the volume might come back
+	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false") // with a refresh its ledger entry would stay: the volume might come back
 }
 
-// What a guest wrote to the head of its raw disk decides nothing: the disk is imported as raw, another disk that the head names can be
-// deleted, and an image that disks share goes with the last of them.
+// A header that a guest wrote to its raw disk has no effect: the disk is imported as raw, another disk that the header names can be
+// deleted, and a shared image is deleted with the last disk over it.
 func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushed(t, l, "disks/heads", qcow2Image(t))
@@ -89,19 +89,19 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 		t.Fatalf("the pool has the shared images %v", bases)
 	}
 
-	// It grows, and the host notes its length.
+	// It grows, and the host records its length.
 	raw = strings.Replace(raw, "32Mi", "64Mi", 1)
 	write(disk("other", blank) + disk("pulled", containerImage(image.Reference)))
 	apply("0 added, 2 changed")
 
-	// A disk that the head names is deleted, also while no machine has the raw one: the host has noted that it is raw.
+	// A disk that the header names is deleted, also while no machine has the raw one: the host has a record that it is raw.
 	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, "other"))
 	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", raw)+disk("pulled", containerImage(image.Reference)))
 	apply("2 destroyed")
 	write(disk("pulled", containerImage(image.Reference)))
 	apply("1 added")
 
-	// So is an image that disks share.
+	// So is a shared image.
 	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, bases[0]))
 	write("")
 	apply("1 destroyed")
@@ -109,7 +109,7 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 		t.Errorf("the pool has %v and %v", bases, others)
 	}
 
-	// The machine opens it as raw, so it is imported as raw, also where qcow2 is what it looks like, and what it may be.
+	// The machine opens it as raw, so it is imported as raw, even if it looks like qcow2, and may be qcow2.
 	for _, head := range [][]string{{"-o", "data_file=" + filepath.Join(t.TempDir(), "secret")}, {}} {
 		writeHead(t, l, "root", head...)
 		cli.Must("state", "rm", theDisk)
@@ -125,8 +125,8 @@ func TestAccDisk_GuestWrittenHeadDecidesNothing(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A disk without a master, whose head names a file by now, is given to no machine, nor grown; and whoever starts its domain all the same
-// does not have that file opened.
+// A disk without a master, whose header names a backing file now, is neither attached to a machine nor grown; if its domain is started
+// outside of Terraform, that file is not opened.
 func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 	l := acctest.Lab(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -151,7 +151,7 @@ func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 			t.Errorf("running = %s, size = %s: %v\n%s", running, size, err, out)
 		}
 	}
-	// What names another file for its data is not grown either: QEMU would write there.
+	// A disk whose header names a data file is not grown either: QEMU would write to that file.
 	rebase("-b", "")
 	setDataFile(t, file(l, "root"), 4)
 	write("false", "2Mi")
@@ -173,7 +173,7 @@ func TestAccDisk_HeadNamesWhatItWasNotMadeOver(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// setDataFile writes the last byte of the incompatible features of a qcow2 image, in which 4 says that its data are in another file.
+// setDataFile writes the last byte of the incompatible features of a qcow2 image, in which bit 4 says that its data are in another file.
 func setDataFile(t *testing.T, image string, features byte) {
 	t.Helper()
 	f, err := os.OpenFile(image, os.O_WRONLY, 0)
@@ -186,8 +186,8 @@ func setDataFile(t *testing.T, image string, features byte) {
 	}
 }
 
-// Of a volume that no machine has nobody knows who wrote its head: one that names other files is never opened, and the configuration
-// may say that it is raw.
+// The author of a volume's header is unknown if no machine has the volume: one that names other files is never opened, and the
+// configuration may declare it raw.
 func TestAccDisk_ImportOfHostileHead(t *testing.T) {
 	l := acctest.Lab(t)
 	virsh(t, l, "vol-create-as", "ssd", "root", "64M", "--format", "raw")
@@ -215,7 +215,7 @@ func TestAccDisk_ImportOfHostileHead(t *testing.T) {
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)
 	}
-	// From then on the host knows. Where it does not, what looks as if it were qcow2, and could be, may be said to be raw, too.
+	// From then on it is recorded on the host. Without a record, a volume that looks like qcow2, and may be that, can be declared raw, too.
 	writeHead(t, l, "root")
 	known := 0
 	for line := range strings.Lines(virsh(t, l, "secret-list")) {
@@ -236,7 +236,7 @@ func TestAccDisk_ImportOfHostileHead(t *testing.T) {
 	if out := cli.Must("apply", "-auto-approve", "-no-color"); !message("The imported disk is opened as raw", "1 added, 1 changed, 0 destroyed").MatchString(out) {
 		t.Errorf("it was not adopted:\n%s", out)
 	}
-	// An image that disks share is kept for it, and goes with it.
+	// A shared image is kept for it, and is deleted with it.
 	bases, _ := inPool(t, l)
 	writeHead(t, l, "root", "-u", "-F", "qcow2", "-b", file(l, bases[0]))
 	cli.Write("pulled.tf", "")

@@ -16,8 +16,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// find gives the disk's volume and its identity, or host.ErrNotFound when it is gone, also when another one has its name. One that
-// can't be recognized stays in the state, since it may be the right one: nothing is done to it.
+// find returns the disk's volume and its identity, or host.ErrNotFound when it is gone, also if another volume has its name. An
+// unrecognized volume stays in the state, since it may be the right one; it is neither changed nor deleted.
 func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) (v host.StorageVolume, id string, err error) {
 	own, known := m.made(ctx, diags)
 	if known {
@@ -40,7 +40,7 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 		return v, id, nil
 	}
 	if err == nil && sharedBase(own) != "" {
-		err = content.ForgetDeletion(ctx, h, pool, id) // that of a deletion which did not happen
+		err = content.ForgetDeletion(ctx, h, pool, id) // the record of a deletion that failed
 	}
 	if err == nil {
 		err = warnOfBacking(ctx, h, m, own, diags)
@@ -48,7 +48,7 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 	return v, id, err
 }
 
-// ofMissingPool says what to do when the pool of a disk that is known is gone.
+// ofMissingPool adds the remedy to the error of a disk whose pool is missing.
 func ofMissingPool(err error) error {
 	if !errors.Is(err, host.ErrNoPool) {
 		return err
@@ -57,7 +57,7 @@ func ofMissingPool(err error) error {
 		"state (terraform state rm) and import it from there", err)
 }
 
-// warnOfHead says with every plan that the guest of a raw disk has written a head that libvirt can't follow.
+// warnOfHead warns in every plan that libvirt can't read the header that a guest has written to its raw disk.
 func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) error {
 	if err != nil && content.Described(err, format) == nil {
 		diags.AddWarning(fmt.Sprintf("Disk %s could not be read", m.ID.ValueString()), fmt.Sprintf("Until then its size is not compared: %s", err))
@@ -66,7 +66,7 @@ func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) erro
 	return err
 }
 
-// warnOfBacking says with every plan that somebody else has pulled the disk from its master, rebased it, or written into its header.
+// warnOfBacking warns in every plan that the disk was pulled from its master, rebased, or got another header outside of Terraform.
 func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume, diags *diag.Diagnostics) error {
 	err := content.CheckBacking(ctx, h, own.Images)
 	var what string
@@ -74,7 +74,7 @@ func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume
 	case errors.Is(err, content.ErrRebased):
 		what = "is no overlay of its master any more"
 	case errors.Is(err, content.ErrNamesBacking) && m.isImported():
-		return nil // what is below it is not in the state yet: the plan compares it with the configuration
+		return nil // its chain is not in the state yet: the plan compares it with the configuration
 	case errors.Is(err, content.ErrNamesBacking):
 		what = "names a backing file that it was not given"
 	case errors.Is(err, content.ErrDataFile):
@@ -87,8 +87,8 @@ func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume
 	return nil
 }
 
-// gone removes what is left of a disk that is gone, and says what nobody would expect: that another volume has its name, and that a
-// machine goes on writing to the deleted file.
+// gone removes what is left of a disk that is gone, and warns if another volume has its name, or if a machine still writes to the deleted
+// file.
 func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags *diag.Diagnostics) error {
 	if errors.Is(why, content.ErrReplaced) {
 		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
@@ -100,7 +100,7 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 			return err
 		}
 	}
-	// Its entry in the ledger stays, and so does an image that it shares: the volume may come back, as with a pool that is not mounted.
+	// The ledger's entry and the shared image stay: the volume may come back, as when its pool is mounted again.
 	if sharedBase(own) == "" {
 		return nil
 	}
@@ -111,8 +111,8 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 	return r.collect(ctx, h, m, diags)
 }
 
-// warnOfOverlays reports whether volumes are overlays of a disk that is gone: it stays in the state then. A blank disk in its place would be the
-// end of all of them, which lack nothing once the file is back, as when its filesystem is mounted again.
+// warnOfOverlays reports whether volumes are overlays of a disk that is gone: then it stays in the state. A blank disk in its place would
+// destroy all of them, while they are intact once the file is back, as when its filesystem is mounted again.
 func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why error, diags *diag.Diagnostics) bool {
 	own, known := m.made(ctx, diags)
 	if !known {
@@ -139,8 +139,8 @@ func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why er
 	return true
 }
 
-// warnOfUsers warns of each machine that runs with a file of the disk which the pool does not have any more: as long as the machine runs, what
-// its guest has written can be saved. If the pool has another folder now, the file was not deleted.
+// warnOfUsers warns of each machine that runs with a file of the disk which the pool no longer has: while the machine runs, the data of its
+// guest can be saved. If the pool has another folder now, the file was not deleted.
 func (r *disk) warnOfUsers(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) error {
 	own, _ := m.made(ctx, diags)
 	users, err := guard.Users(ctx, m.Host.ValueString(), h, own.Images[0])

@@ -10,7 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A state that is restored, or left behind, has the names of volumes that others have made since. It neither takes nor deletes them.
+// A restored or abandoned state has the names of volumes that were created by other configurations since. It neither adopts nor deletes
+// them.
 func TestAccDisk_RestoredStateLeavesOthersVolumes(t *testing.T) {
 	l := acctest.Lab(t)
 	disks := disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"")
@@ -36,7 +37,7 @@ func TestAccDisk_RestoredStateLeavesOthersVolumes(t *testing.T) {
 	theirs.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// The identity of a volume is the same after all that leaves it the same volume. One that lost it is left alone.
+// The identity of a volume survives all operations that leave it the same volume. A volume that lost it is left alone.
 func TestAccDisk_IdentityLasts(t *testing.T) {
 	l := acctest.Lab(t)
 	h := l.Hosts["host-a"]
@@ -84,7 +85,7 @@ func TestAccDisk_IdentityLasts(t *testing.T) {
 			t.Fatalf("after %s: %s instead of %s\n%s", c.what, identities(), made, plan)
 		}
 	}
-	// What makes it anew beside us takes the identity away. Nobody knows then, and nothing is deleted.
+	// A tool that recreates the file removes the identity. Then the volume is unrecognized, and not deleted.
 	path := file(l, "root")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func TestAccDisk_IdentityLasts(t *testing.T) {
 	if err == nil || note == "" {
 		t.Fatalf("destroyed: %v\n%s", err, out)
 	}
-	// Somebody who knows better has its identity noted.
+	// The user runs the command that records its identity.
 	acctest.MustShell(t, l, strings.Replace(note, "virsh", "virsh -c '"+l.Hosts["host-a"].URI+"'", 1))
 	if out := cli.Must("apply", "-auto-approve", "-no-color"); !strings.Contains(out, "1 added, 0 changed, 0 destroyed") { // the other one was destroyed
 		t.Errorf("it is not just recognized:\n%s", out)
@@ -110,8 +111,8 @@ func TestAccDisk_IdentityLasts(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// The file of a running machine's disk is deleted by hand, and made anew by an apply: QEMU goes on with the deleted one. Each plan says
-// so, until the machine is restarted.
+// The file of a running machine's disk is deleted outside of Terraform, and recreated by an apply: QEMU still has the deleted one. Each
+// plan warns of that until the machine is restarted.
 func TestAccDisk_DeletedFileOfARunningMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

@@ -12,11 +12,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// isImported tells whether a disk in state was imported and no configuration has been applied to it yet, so that nobody
-// knows how it was made: a configuration always has a usage type.
+// isImported reports whether no configuration has been applied to the disk since its import, so that its creation attributes are unknown: a
+// configuration always has a usage type.
 func (m model) isImported() bool { return m.UsageType.IsNull() }
 
-// noteImported has the host record what the first configuration of an imported disk says of it.
+// noteImported records on the host what the first configuration of an imported disk decides.
 func noteImported(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
 	if !state.isImported() {
 		return nil
@@ -25,8 +25,8 @@ func noteImported(ctx context.Context, h *host.Host, plan, state model, diags *d
 	return noteRaw(ctx, h, plan, state, diags)
 }
 
-// checkBacking refuses to lay an imported disk over another image than the one that its head names: its guest would see,
-// and write, a mix of the two. Network storage is never named there, so of that nobody can tell.
+// checkBacking refuses a master for an imported disk that is not the one in its header: its guest would see, and write, a mix of both.
+// Headers don't name network storage, so that is not checked here.
 func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	master, known := plan.master(ctx, diags)
 	if !r.backend.Ready() || plan.isUndecided() || plan.isOver() && (!known || master.Images[0].Name == "") {
@@ -42,7 +42,7 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 		return
 	}
 	if plan.Format.ValueString() == "raw" {
-		v.Format, v.Backing = "raw", "" // its guest may have written such a head
+		v.Format, v.Backing = "raw", "" // its guest may have written a header with a backing file
 	}
 	if r.checkPool(ctx, h, plan, state, diags); !plan.isOver() {
 		plan.checkShared(state, v.Backing, diags)
@@ -56,8 +56,8 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 	}
 }
 
-// checkShared refuses an imported disk that has no master of its own, unless what its head names goes with that: an image that
-// disks share for a container image, of which one nobody knows any more, and nothing for all else.
+// checkShared refuses an imported disk without a configured master unless its header agrees: it must name a shared image for a container
+// image, whose digest is not known any more, and no backing file for other sources.
 func (m model) checkShared(state model, backing string, diags *diag.Diagnostics) {
 	switch shared := content.IsBase(backing); {
 	case m.kind() == fromContainer && !shared:
@@ -71,7 +71,7 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 	}
 }
 
-// isBacking tells whether what the head of an overlay names may be that image.
+// isBacking reports whether the backing file in an overlay's header may be that image.
 func isBacking(named string, i volume.Image) bool {
 	if i.Type == "network" {
 		return !strings.HasPrefix(named, "/")

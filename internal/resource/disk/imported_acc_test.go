@@ -36,7 +36,7 @@ func TestAccDisk_ImportAdopts(t *testing.T) {
 	})
 }
 
-// An imported disk is adopted once: laid over a master later, its guest would find its files mixed with the master's.
+// The master of an imported disk is decided once: with a master added later, its guest would find its files mixed with the master's.
 func TestAccDisk_ImportedWithoutMasterStaysSo(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
@@ -59,7 +59,7 @@ func TestAccDisk_ImportedWithoutMasterStaysSo(t *testing.T) {
 	})
 }
 
-// What an imported overlay is laid over is what it was made over.
+// An imported overlay accepts only the master that it was created with.
 func TestAccDisk_ImportKeepsBacking(t *testing.T) {
 	l := acctest.Lab(t)
 	base := acctest.Provider(l, "disks") + disk("lower", blank) + disk("other", blank)
@@ -89,7 +89,7 @@ func TestAccDisk_ImportKeepsBacking(t *testing.T) {
 	})
 }
 
-// Disks whose state was lost are taken back as what they are configured to be, and go with all that is theirs.
+// Disks whose state was lost are imported as configured, and deleted with all their records and shared images.
 func TestAccDisk_ImportOfImages(t *testing.T) {
 	l := acctest.Lab(t)
 	_, pulled := pushed(t, l, "disks/imported", qcow2Image(t))
@@ -114,7 +114,7 @@ func TestAccDisk_ImportOfImages(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A disk that is over nothing never came from a container image: what such disks share is not below it.
+// A disk without a backing file was never created from a container image: it would have a shared image below it.
 func TestAccDisk_ImportOfPlainAsContainerImage(t *testing.T) {
 	l := acctest.Lab(t)
 	_, pulled := pushed(t, l, "disks/plain", qcow2Image(t))
@@ -132,7 +132,7 @@ func TestAccDisk_ImportOfPlainAsContainerImage(t *testing.T) {
 	})
 }
 
-// An imported disk has its identity in its header once a machine was started with it: what is put under its name by hand is not deleted.
+// An imported disk has its identity in its header once a machine was started with it: a file that replaces it is not deleted.
 func TestAccDisk_ImportedAndReplacedByHand(t *testing.T) {
 	l := acctest.Lab(t)
 	made := []string{"vol-create-as", "ssd", "root", "64M", "--format", "qcow2"}

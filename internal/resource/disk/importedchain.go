@@ -15,12 +15,12 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkChain refuses to adopt an imported disk over another master than the one below it in a domain: network storage is never named in the
-// head of an overlay, but the running chain and the metadata of machines know it. Where nothing tells, a warning says so.
+// checkChain refuses to adopt an imported disk with another master than the one below it in a domain: an overlay's header never names
+// network storage, but the running chain and the metadata of machines do. If none of them knows it, a warning says so.
 func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, v host.StorageVolume, diags *diag.Diagnostics) {
 	own, known := state.made(ctx, diags)
 	if !known || plan.kind() == fromContainer {
-		return // what disks share the head names, always
+		return // the header always names shared images
 	}
 	var master []volume.Image
 	if plan.isOver() {
@@ -57,22 +57,22 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 	}
 }
 
-// isUnnamed tells whether a domain has a local master below the image, and neither its header nor a note that the machine has of this host says so. A
-// migrated machine keeps the note of the former one.
+// isUnnamed reports whether a domain has a local master below the image that neither the image's header nor the machine's metadata for this
+// host has. A migrated machine keeps the metadata of its former host.
 func isUnnamed(u guard.Use, v host.StorageVolume) bool {
 	return v.Format == "qcow2" && v.Backing == "" && !slices.Contains(u.Image().Hosts, u.Host) && len(below(u)) > 0 && !below(u)[0].IsRemote()
 }
 
-// isOutdated tells whether only a definition says what is below the image, and the image's head says that it was rebased since.
+// isOutdated reports whether only a persistent definition has a chain below the image, and the image's header was rebased since.
 func isOutdated(u guard.Use, v host.StorageVolume) bool {
 	return !u.Live && !u.Saved && v.Format == "qcow2" && len(below(u)) > 0 && content.IsOther(v.Backing, v.Path, below(u)[0])
 }
 
-// below is what a use has below the image.
+// below is the chain below the image in a use.
 func below(u guard.Use) []volume.Image { return u.Device.Volume.Images[u.Depth+1:] }
 
-// isProof tells whether a use knows all that is below the image: a running domain does, and a machine whose metadata note this chain. A
-// definition that somebody else has stored may leave that to the image's head.
+// isProof reports whether a use knows the whole chain below the image: a running domain does, and so does a machine with this chain in its
+// metadata. A definition that was not created by virtclaim may leave it to the image's header.
 func isProof(u guard.Use) bool {
 	return u.Live || u.Saved || len(u.Image().Hosts) > 0 || len(below(u)) > 0
 }
@@ -86,7 +86,7 @@ func containsProof(uses []guard.Use) bool {
 	return false
 }
 
-// contradiction is a use of the disk over something else than a master; nil when there is none.
+// contradiction returns a use of the disk over another chain than the master; nil when there is none.
 func contradiction(uses []guard.Use, master []volume.Image) *guard.Use {
 	for _, u := range uses {
 		if isProof(u) && !isSameChain(below(u), master, u.Host) {
@@ -96,7 +96,7 @@ func contradiction(uses []guard.Use, master []volume.Image) *guard.Use {
 	return nil
 }
 
-// isSameChain compares two chains as far as both are told. Where nobody can tell whether a server is another one, they are the same.
+// isSameChain compares two chains as far as both are known. Servers that can't be told apart are taken for the same.
 func isSameChain(a, b []volume.Image, host string) bool {
 	if (len(a) == 0) != (len(b) == 0) {
 		return false
@@ -111,7 +111,7 @@ func isSameChain(a, b []volume.Image, host string) bool {
 	return true
 }
 
-// overlayOf says over what a disk is.
+// overlayOf describes the master of a disk.
 func overlayOf(images []volume.Image) string {
 	if len(images) == 0 {
 		return "a disk without a master"
@@ -119,7 +119,7 @@ func overlayOf(images []volume.Image) string {
 	return "an overlay of " + images[0].Name
 }
 
-// checkPool refuses a usage type that is another pool than the one that an imported disk is in: it would be made there if it were made anew.
+// checkPool refuses a usage type with another pool than the imported disk's: recreated, the disk would be in that pool.
 func (r *disk) checkPool(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) {
 	if plan.UsageType.IsUnknown() {
 		return
@@ -144,7 +144,7 @@ func (r *disk) checkPool(ctx context.Context, h *host.Host, plan, state model, d
 	}
 }
 
-// checkFormat refuses to adopt an imported disk as another format, which would replace it.
+// checkFormat refuses to adopt an imported disk with another format, which would replace it.
 func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
 	same = m.Format.IsUnknown() || state.Format.IsNull() || m.Format.Equal(state.Format)
 	if !same {
@@ -155,8 +155,8 @@ func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
 	return same
 }
 
-// noteMasters has the host record the masters of an imported overlay. A running machine that already has it is not checked again. The next start
-// reports a master that differs from an existing record.
+// noteMasters records the masters of an imported overlay on the host. A running machine that already has it is not checked again. The next
+// start reports a master that differs from an existing record.
 func noteMasters(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) {
 	own, known := state.made(ctx, diags)
 	master, found := plan.master(ctx, diags)

@@ -7,8 +7,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// An imported overlay of network storage, which its head does not name, is adopted over the master that its machine knows, and over no other. A
-// pool, size or format that it has not is refused, too. Nothing is changed by that.
+// An imported overlay of network storage, which its header does not name, is adopted with the master that its machine has, and with no
+// other. Another pool, size or format than the disk's is refused, too. The disk is not changed by that.
 func TestAccDisk_ImportContradictsChain(t *testing.T) {
 	l := acctest.Lab(t)
 	_, bindings := golden(t, l, "the master")

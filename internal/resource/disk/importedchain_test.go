@@ -9,7 +9,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// What a running domain, or the metadata of a machine, has below a disk is its master; a definition that somebody else has stored may not say it.
+// The chain below a disk in a running domain, or in the metadata of a machine, is its master; a definition that was not created by
+// virtclaim may lack it.
 func TestDisk_ImportedChainContradiction(t *testing.T) {
 	lun := func(n string) volume.Image {
 		return volume.Image{Type: "network", Protocol: "iscsi", Name: "iqn.2020-01.org.example:vol/" + n}
@@ -50,7 +51,7 @@ func TestDisk_ImportedChainContradiction(t *testing.T) {
 	}
 }
 
-// An image that was copied without its master has that in a domain's chain only.
+// The master of an image that was copied without it is only in a domain's chain.
 func TestDisk_ImportedUnnamedMaster(t *testing.T) {
 	own := volume.Image{Type: "file", Name: "/pool/own"}
 	here, there := own, own

@@ -15,8 +15,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// readImported is the volume of a disk that has just been imported in the format that it is to be opened in, its identity, and the image
-// that it shares with others, if its head names one. The pool's scan is not believed: it takes what a guest wrote for a format.
+// readImported returns the volume of a newly imported disk with the format that it is to be opened in, its identity, and the shared image
+// that its header names, if any. The pool's scan is not trusted, because it takes any header that a guest wrote for the format.
 func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVolume) (is host.StorageVolume, id string, below []volume.Image, err error) {
 	shown, err := content.FormatOf(ctx, h, v)
 	if err == nil {
@@ -27,19 +27,19 @@ func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVol
 	}
 	note := v.Format
 	if shown.Refused != nil {
-		note = "" // whether it is raw is for the configuration to say
+		note = "" // whether it is raw is decided by the configuration
 	}
 	id, err = content.Adopt(ctx, h, v, note)
 	return v, id, below, err
 }
 
-// openedAs is a volume that is opened in that format.
+// openedAs is the volume opened in that format.
 func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume, format string) (host.StorageVolume, []volume.Image, error) {
 	if format == "raw" {
 		v.Format, v.Backing = "raw", ""
 		return v, nil, nil
 	}
-	if err := h.Rescan(ctx, v.Pool); err != nil { // the pool may have seen the volume before it had this head
+	if err := h.Rescan(ctx, v.Pool); err != nil { // the pool may have scanned the volume before it had this header
 		return v, nil, err
 	}
 	v, err := h.Volume(ctx, v.Pool, v.Name)
@@ -53,9 +53,9 @@ func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume,
 	return v, []volume.Image{m.shared(base)}, err
 }
 
-// adoptFormat has an imported disk take its format from the configuration, once, as far as what the host shows allows it: raw
-// always, qcow2 only where the head has been found to be of that. Without a word in the configuration, a head that is refused is
-// an error: whether a guest wrote it, or it is an image of somebody's, only the user knows.
+// adoptFormat sets the format of an imported disk from the configuration, once, as far as the host allows it: raw always, qcow2 only if the
+// header was verified. Without a configured format a refused header is an error: only the user knows whether a guest wrote it or it is a
+// foreign image.
 func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model, diags *diag.Diagnostics) {
 	if !state.isImported() || !r.backend.Ready() || asked.IsUnknown() || state.Volume.IsNull() {
 		return
@@ -97,7 +97,7 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 	}
 }
 
-// noteRaw has the host note that an imported disk is raw, when its configuration has decided that: an import believes no head.
+// noteRaw records on the host that an imported disk is raw if its configuration has decided that: an import trusts no header.
 func noteRaw(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
 	own, known := state.made(ctx, diags)
 	if !known || plan.Format.ValueString() != "raw" {

@@ -6,8 +6,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// The host's ledger says what is raw, of the file that it was noted of: a head that a guest wrote does not make that qcow2 by an import,
-// and an overlay under the name of a raw disk keeps its master.
+// The host's ledger has the format raw for the file that it was recorded for: after an import, a header that a guest wrote does not make
+// that file qcow2, and an overlay under the name of a former raw disk keeps its master.
 func TestAccDisk_LedgerOfRawDisks(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)

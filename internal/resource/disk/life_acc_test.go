@@ -172,14 +172,14 @@ func TestAccDisk_WithoutOwnerNothingIsAdopted(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
-// A usage type that only an annotation of the host's node names is a folder: the pool that is there, or a new one.
+// A usage type that only an annotation of the host's node has is a folder: an existing pool, or a new one.
 func TestAccDisk_UsageTypesOfNode(t *testing.T) {
 	l := acctest.Lab(t)
 	ssd, own := filepath.Join(l.Hosts["host-a"].Dir, "pools", "ssd"), filepath.Join(l.Hosts["host-a"].Dir, "pools", "new")
 	node(t, l, "node-a", map[string]string{
 		"kubevirt.io/storage.usage-type.fast": ssd + "/", "kubevirt.io/storage.usage-type.new": own,
 	})
-	t.Cleanup(func() { // a pool that virtclaim made stays
+	t.Cleanup(func() { // virtclaim does not remove pools that it created
 		virsh(t, l, "pool-destroy", "virtclaim-new")
 		virsh(t, l, "pool-undefine", "virtclaim-new")
 	})
@@ -187,7 +187,7 @@ func TestAccDisk_UsageTypesOfNode(t *testing.T) {
 	on := func(usageType, name string) string {
 		return strings.Replace(disk(name, blank), `usage_type = "fast"`, fmt.Sprintf("usage_type = %q", usageType), 1)
 	}
-	disks := on("fast", "fast") + on("new", "new") + on("new", "newer") // two need the new pool at the same time
+	disks := on("fast", "fast") + on("new", "new") + on("new", "newer") // two disks need the new pool at the same time
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
@@ -241,7 +241,7 @@ func TestAccDisk_CloneNeedsRoom(t *testing.T) {
 	})
 }
 
-// A claim may say less than its storage has.
+// A claim's capacity may be less than its storage has.
 func TestAccDisk_CloneIsComplete(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: acctest.LUN(t, l, false, "the master"), Size: 48 << 20})

@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A machine's log is no disk of another configuration, neither when the machine is made nor when it is changed.
+// A machine's log is not written to a disk of another configuration, neither when the machine is created nor when it is changed.
 func TestAccDisk_NoMachineLogsIntoIt(t *testing.T) {
 	l := acctest.Lab(t)
 	theirs := acctest.NewCLI(t)

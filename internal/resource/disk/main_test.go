@@ -48,7 +48,7 @@ resource "virtclaim_disk" %[1]q {
 `, name, more)
 }
 
-// over is a copy of another volume.
+// over is the source of a copy of another volume.
 func over(mode, of string) string {
 	return fmt.Sprintf("copy_mode = %q\n  source = { volume = %s.volume }", mode, of)
 }
@@ -76,7 +76,7 @@ func on(key, of, more string) string {
 	return fmt.Sprintf("%s = { volume = %s.volume%s }", key, of, more)
 }
 
-// golden makes a claim whose storage has that content, read-shared on both hosts, and gives its binding.
+// golden creates a claim whose storage has that content, and returns its read-shared binding on both hosts.
 func golden(t *testing.T, l *lab.Lab, content string) (lab.LUN, string) {
 	t.Helper()
 	lun := acctest.LUN(t, l, false, content)
@@ -84,7 +84,7 @@ func golden(t *testing.T, l *lab.Lab, content string) (lab.LUN, string) {
 	return lun, binding("golden", "read-shared", "host-a", "host-b")
 }
 
-// untouched fails the test when the file has not the same content at its end.
+// untouched fails the test unless the file has the same content at its end.
 func untouched(t *testing.T, path string) {
 	t.Helper()
 	before := read(t, path)
@@ -104,7 +104,7 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// file is a volume's on host-a.
+// file is the path of a volume on host-a.
 func file(l *lab.Lab, name string) string {
 	return filepath.Join(l.Hosts["host-a"].Dir, "pools", "ssd", name)
 }
@@ -134,7 +134,7 @@ func message(parts ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.Join(parts, `.*`))
 }
 
-// boots checks that the guest is ready after its nth boot, and no later one.
+// boots checks that the guest is ready after its nth boot, and was not booted again.
 func boots(t *testing.T, c acctest.Console, n int) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkWriters refuses an overlay of a disk that a machine of the configuration is to write to, as far as it is known.
+// checkWriters refuses an overlay of a disk that a machine of the configuration is known to write to.
 func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnostics) {
 	v, known, found := tfvalue.VolumeFrom(ctx, plan.Volume)
 	diags.Append(found...)

@@ -48,7 +48,8 @@ resource "virtclaim_virtual_machine" "writer" {
 }
 `
 
-// Any number of machines have overlays of one disk, to which no machine writes while there is one. What is refused can be destroyed.
+// Any number of machines have overlays of one disk, and no machine may write to it while there is an overlay. A refused configuration can
+// be destroyed.
 func TestAccDisk_MasterOfManyMachines(t *testing.T) {
 	l := acctest.Lab(t)
 	path := filepath.Join(t.TempDir(), "image")
@@ -82,7 +83,7 @@ func TestAccDisk_MasterOfManyMachines(t *testing.T) {
 	console.Await(t, "READY")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 
-	// Of an overlay that no machine has nobody but its pool knows.
+	// An overlay that no machine has is known to its pool only.
 	old := disk("old", over("copy-on-write", "virtclaim_disk.golden"))
 	says("Apply complete", "apply", false, old)
 	cli.Replace("terraform.tfstate", `"access_mode": "read-shared"`, `"access_mode": "write-exclusive"`) // as older versions wrote it
@@ -91,13 +92,13 @@ func TestAccDisk_MasterOfManyMachines(t *testing.T) {
 	says("it is a master, and so read-only: these volumes are overlays of", "apply", true, writer)
 	virsh(t, l, "vol-delete", "other", "ssd")
 	says("Apply complete", "apply", false, overlays(1))
-	says("Apply complete", "apply", false, writer) // the overlay goes, and the machine comes, in one apply
+	says("Apply complete", "apply", false, writer) // the overlay is destroyed, and the machine created, in one apply
 	says("Apply complete", "apply", false)
 	says("A master is read-only", "apply", true, overlays(1), writer)
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// An overlay that was made by hand may reference its master by another path of that file. It is as much a master then.
+// An overlay that was created outside of Terraform may name its master by another path of that file, which is still its master.
 func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 	l := acctest.Lab(t)
 	folder := filepath.Dir(file(l, "golden"))
@@ -129,7 +130,7 @@ func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Another file at the end of a link is none of it.
+	// A link to another file is no path of it.
 	acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-F", "qcow2", "-b",
 		filepath.Join(dir, "pool", "golden-2"), filepath.Join(folder, "theirs"), "1M").CombinedOutput())(t)
 	endRescue := acctest.Rescue(t, l.Hosts["host-a"], "qcow2", filepath.Join(dir, "latest"))

@@ -25,8 +25,8 @@ resource "virtclaim_volume_binding" "data" {
 `, path)
 }
 
-// A file that overlays are made of, as of a golden claim, is replaced by hand: no machine is started over the other content.
-// Another overlay may be created there.
+// The master file of overlays, as of a golden claim, is replaced outside of Terraform: no machine is started over the other content.
+// Another overlay of it may be created.
 func TestAccDisk_MasterReplaced(t *testing.T) {
 	l := acctest.Lab(t)
 	image := filepath.Join(t.TempDir(), "disk.img")

@@ -19,8 +19,8 @@ func qemuImg(t *testing.T, args ...string) {
 	}
 }
 
-// A golden disk keeps its identity when another file is put in its place by hand, or when something is committed into it: machines over it are
-// neither restarted nor started over another content. To grow it through Terraform changes nothing of that.
+// A golden disk keeps its identity when its file is replaced outside of Terraform, or when an overlay is committed into it: machines over
+// it are neither restarted nor started over other content. Growing it through Terraform does not affect that.
 func TestAccDisk_MasterOfOtherContent(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -74,8 +74,8 @@ func TestAccDisk_MasterOfOtherContent(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// The overlay of a snapshot that was committed is stale, and stays beside the disk until it is removed: the machine is not shut down for a start that would
-// fail, and nothing advises to commit it once more.
+// The overlay of a snapshot is stale once it was committed, and stays beside the disk until it is removed: the machine is not shut down for
+// a start that would fail, and no error advises to commit it again.
 func TestAccDisk_StaleOverlay(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -99,7 +99,7 @@ func TestAccDisk_StaleOverlay(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A disk that was copied without its master, as by an incremental migration, is not imported as one that has none.
+// A disk that was copied without its master, as by an incremental migration, is not imported as one without a master.
 func TestAccDisk_ImportWithoutItsMaster(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -128,7 +128,7 @@ func TestAccDisk_ImportWithoutItsMaster(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// An imported disk that a running guest has is known by its host's ledger only: QEMU's lock shows that another file was put in its place, before the
+// An imported disk of a running guest has its identity in the host's ledger only: QEMU's lock shows that its file was replaced, before the
 // machine is destroyed.
 func TestAccDisk_ImportedAndReplacedUnderItsGuest(t *testing.T) {
 	l := acctest.Lab(t)
@@ -161,7 +161,7 @@ func TestAccDisk_ImportedAndReplacedUnderItsGuest(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// The master of an imported overlay is recorded when the overlay is imported, and not first when a machine starts with it.
+// The master of an imported overlay is recorded when the overlay is imported, not only when a machine starts with it.
 func TestAccDisk_ImportedOverWrittenMaster(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -189,7 +189,7 @@ func TestAccDisk_ImportedOverWrittenMaster(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A disk of a running machine that is to be exchanged for one that the machine may not have, such as a master, is not unplugged.
+// A disk of a running machine is not unplugged if its replacement is one that the machine may not have, such as a master.
 func TestAccDisk_ExchangedForAMaster(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

@@ -15,17 +15,17 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// filesystemKey is where the private state has the size of the filesystem that the disk's storage pool had, in bytes. A pool whose filesystem is not
-// mounted, as after a boot of the host, shows the empty folder below the mount point: all its disks seem to be deleted.
+// filesystemKey is the key in private state of the size in bytes of the pool's filesystem. A pool whose filesystem is not mounted, as after
+// a boot of the host, shows the empty folder below the mount point: all its disks seem to be deleted.
 const filesystemKey = "filesystem"
 
-// privateState is what Terraform keeps beside the state.
+// privateState is Terraform's private state of the resource.
 type privateState interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// noteFilesystem saves that size where there is none yet.
+// noteFilesystem saves that size unless there is one already.
 func noteFilesystem(ctx context.Context, h *host.Host, m model, private privateState) diag.Diagnostics {
 	was, diags := private.GetKey(ctx, filesystemKey)
 	if was != nil || diags.HasError() {
@@ -36,12 +36,12 @@ func noteFilesystem(ctx context.Context, h *host.Host, m model, private privateS
 		tflog.Debug(ctx, "The filesystem of a disk is not known", map[string]any{"disk": m.ID.ValueString()})
 		return diags
 	}
-	text, _ := json.Marshal(bytes) // a number always can be
+	text, _ := json.Marshal(bytes) // marshalling a number can't fail
 	return private.SetKey(ctx, filesystemKey, text)
 }
 
-// otherFilesystem tells why the storage pool of a disk that is gone may not be mounted: it is on a filesystem of another size than when that was
-// noted; empty otherwise. Some filesystems have another size whenever other data is written: that the disk is lost is not proven there, either.
+// otherFilesystem explains why the storage pool of a disk that is gone may not be mounted: its filesystem has another size than recorded;
+// empty otherwise. It is no proof that the disk is lost: some filesystems change their size with other data.
 func otherFilesystem(ctx context.Context, h *host.Host, m model, private interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 }, diags *diag.Diagnostics,
@@ -61,8 +61,8 @@ func otherFilesystem(ctx context.Context, h *host.Host, m model, private interfa
 		"remove the disk from the state: terraform state rm <its address>", pool.Path, m.Pool.ValueString(), pool.Capacity, was)
 }
 
-// warnOfFilesystem keeps a disk in the state that is gone from a storage pool on another filesystem, and reports whether it does. What the guest of a
-// blank disk in its place writes would be hidden as soon as the filesystem is mounted again.
+// warnOfFilesystem keeps a disk in the state that is gone from a storage pool on another filesystem, and reports whether it does. The data
+// of a blank disk in its place would be hidden as soon as the filesystem is mounted again.
 func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, private privateState, diags *diag.Diagnostics) bool {
 	why := otherFilesystem(ctx, h, m, private, diags)
 	if why == "" {
@@ -78,8 +78,8 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 	return true
 }
 
-// refuseMissing is content.ErrBacking for a volume that is gone while others are overlays of it. Removing it from the state would also remove the
-// reason not to create it again. It is an error also for one whose filesystem may not be mounted: what the host has recorded of it would go as well.
+// refuseMissing is content.ErrBacking for a volume that is gone while it has overlays: removed from the state, it would be created again.
+// It is also an error if its filesystem may not be mounted, because the host's records of it would be deleted as well.
 func refuseMissing(ctx context.Context, h *host.Host, m model, top volume.Image, private privateState, diags *diag.Diagnostics) error {
 	if why := otherFilesystem(ctx, h, m, private, diags); why != "" {
 		return fmt.Errorf("its file is not there, and %s", why)

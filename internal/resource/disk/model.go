@@ -34,12 +34,12 @@ type model struct {
 
 func (m model) mode() volume.CopyMode { return volume.CopyMode(m.CopyMode.ValueString()) }
 
-// isOver tells whether the disk needs its master to be read.
+// isOver reports whether the disk is an overlay of its master.
 func (m model) isOver() bool {
 	return m.mode() == volume.CopyOnWrite || m.mode() == volume.CopyOnRead
 }
 
-// sourceVolume is the master as a value: null for a blank disk, unknown while it is.
+// sourceVolume is the value of the master: null for a blank disk, unknown if not known yet.
 func (m model) sourceVolume() types.Object {
 	if m.isUndecided() {
 		return tfvalue.UnknownVolume()
@@ -57,14 +57,14 @@ func (m model) master(ctx context.Context, diags *diag.Diagnostics) (v volume.Vo
 	return v, known && len(v.Images) > 0
 }
 
-// made is the disk's own volume, as state has it.
+// made is the disk's own volume in state.
 func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
 	v, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
 	diags.Append(d...)
 	return v, known && len(v.Images) > 0
 }
 
-// top is the disk's own image. A seed is for any number of machines, none of which writes to it.
+// top is the disk's own image. A seed may be used by any number of machines, because none of them writes to it.
 func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	mode := volume.WriteExclusive
 	if m.kind() == fromCloudInit {
@@ -76,8 +76,8 @@ func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	}
 }
 
-// asConfigured is a disk's own volume with what only the configuration says of it. A source that turns out to be of another kind
-// makes it another disk, so until then it stays what it is.
+// asConfigured sets the attributes of a disk's own volume that only the configuration has. While the kind of the source is undecided, the
+// access mode is kept: another kind would make it another disk.
 func (m model) asConfigured(v volume.Volume) volume.Volume {
 	v.CopyOnRead = m.mode() == volume.CopyOnRead
 	if !m.isUndecided() {
@@ -86,13 +86,13 @@ func (m model) asConfigured(v volume.Volume) volume.Volume {
 	return v
 }
 
-// shared is an image that other disks are over, too. It is known by its name: there is no other content under it.
+// shared is a shared image of this host. Its name identifies its content, so that it needs no other identity.
 func (m model) shared(i volume.Image) volume.Image {
 	i.Type, i.AccessMode, i.Hosts = "file", volume.ReadShared, []string{m.Host.ValueString()}
 	return i
 }
 
-// spec is what a wholly known plan asks for.
+// spec is the specification of a wholly known plan.
 func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) content.Spec {
 	s := content.Spec{
 		Pool: pool, Prefix: m.NamePrefix.ValueString(), Mode: m.mode(), Format: m.Format.ValueString(), // empty while that is unknown
@@ -112,7 +112,7 @@ func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) c
 	return s
 }
 
-// size is the configured size in bytes, 0 when there is none or it is not known.
+// size is the configured size in bytes, 0 when there is none or it is unknown.
 func (m model) size() int64 {
 	if m.Size.IsNull() || m.Size.IsUnknown() {
 		return 0
@@ -121,9 +121,9 @@ func (m model) size() int64 {
 	return bytes
 }
 
-// read fills the model with what the host has; of a disk that is being imported id is the identity, and below what it is over. How the disk was made stays as it
-// is, its format, too: a guest may write to a raw disk what libvirt takes for another format, and whoever believed that would
-// let the guest choose what else it opens.
+// read fills the model with the host's volume; for a disk that is being imported, id is its identity and below its chain. The attributes of
+// its creation are kept, including the format: libvirt may take what a guest wrote to a raw disk for another format, and the guest could
+// choose other files to open that way.
 func (m *model) read(ctx context.Context, v host.StorageVolume, id string, below []volume.Image, diags *diag.Diagnostics) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + v.Pool + "/" + v.Name)
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
@@ -140,8 +140,8 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, id string, below
 	m.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{})
 }
 
-// capacityAs is what a guest sees of a volume that is opened in a format, in bytes: of a raw one all of the file, whatever a head
-// that the guest may have written there says. Of what is no file libvirt may not tell that.
+// capacityAs is the size in bytes that a guest sees of a volume opened in that format: of a raw one the whole file, whatever header the
+// guest may have written. For volumes other than files libvirt may not report the physical size.
 func capacityAs(format string, v host.StorageVolume) int64 {
 	if format == "raw" {
 		return cmp.Or(v.Physical, v.Capacity)

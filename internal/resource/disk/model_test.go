@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// A guest may write any head to its raw disk, and libvirt believes it.
+// A guest may write any header to its raw disk, which libvirt then reports.
 func TestModel_RawSizeIsFileSize(t *testing.T) {
 	const file = 64 << 20
 	for name, c := range map[string]struct {
@@ -30,7 +30,7 @@ func TestModel_RawSizeIsFileSize(t *testing.T) {
 		m.Volume = types.ObjectNull(tfvalue.VolumeTypes)
 		is := c.is
 		is.Format = c.format
-		m.read(context.Background(), is, "", nil, &diags) // as it was made
+		m.read(context.Background(), is, "", nil, &diags) // as it was created
 		m.read(context.Background(), c.is, "", nil, &diags)
 		v, known := m.made(context.Background(), &diags)
 		if !known || *v.Capacity != file || v.Images[0].Format != c.format {

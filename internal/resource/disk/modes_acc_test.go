@@ -15,12 +15,12 @@ import (
 // writeAt1M writes where the guest reads nothing by itself.
 const writeAt1M = "echo from-the-guest | dd of=/dev/vda bs=1M seek=1 conv=fsync"
 
-// run has the guest run a command.
+// run is the kernel parameter that has the guest run a command.
 func run(command string) string {
 	return "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(command))
 }
 
-// In each mode a guest reads the master's content and writes to its own.
+// In each mode a guest reads the master's content and writes to its own disk.
 func TestAccDisk_CopyModesLeaveMasterUnchanged(t *testing.T) {
 	for _, mode := range []string{"copy-on-write", "copy-on-read", "clone"} {
 		t.Run(mode, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAccDisk_CopyModesLeaveMasterUnchanged(t *testing.T) {
 	}
 }
 
-// allocates tells whether a qcow2 image has the data at an offset itself.
+// allocates reports whether a qcow2 image itself has the data at an offset.
 func allocates(t *testing.T, path string, offset int64) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "qemu-img", "map", "--force-share", "--output=json", path).Output()

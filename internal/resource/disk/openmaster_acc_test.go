@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// QEMU has the only copy of a master that was deleted under a running machine: nothing that Terraform does takes the overlay from it, until the
-// machine is shut down.
+// QEMU has the only copy of a master that was deleted under a running machine: Terraform never unplugs the overlay until the machine is
+// shut down.
 func TestAccDisk_MasterOfARunningMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	for name, master := range map[string]struct{ config, address, file string }{
@@ -76,7 +76,7 @@ func TestAccDisk_MasterOfARunningMachine(t *testing.T) {
 	}
 }
 
-// A storage pool gets another folder, and its files are moved there: an overlay is not created anew because its master has another path.
+// A storage pool and its files are moved to another folder: an overlay is not recreated because its master has another path.
 func TestAccDisk_MasterMovesWithItsPool(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)

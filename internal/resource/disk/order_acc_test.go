@@ -17,7 +17,7 @@ import (
 
 const blank = `size = "64Mi"`
 
-// has checks which targets a domain has, live or stored.
+// has checks the disk targets of a domain, in its live and its persistent definition.
 func has(t *testing.T, l *lab.Lab, want ...string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
@@ -99,7 +99,7 @@ func TestAccVolumeBinding_UnpluggedAndReleasedInOneApply(t *testing.T) {
 	})
 }
 
-// openFiles are the files that the host's QEMU processes hold open, those deleted among them.
+// openFiles are the files that the host's QEMU processes have open, including deleted ones.
 func openFiles(t *testing.T, l *lab.Lab) (names []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
@@ -219,7 +219,7 @@ func TestAccDisk_BootDiskIsNotUnplugged(t *testing.T) {
 				Config: config(root, "true", ordered), PlanOnly: true,
 				Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda")),
 			},
-			// The remedies work: stop it and take the disk away, or replace both.
+			// The remedies work: stop the machine and remove the disk, or replace both.
 			{Config: config(root, "false", ordered)},
 			{Config: config("", "false"), Check: gone(file(l, "root"))},
 			{Config: config(root, "true", ordered), Check: boots(t, console, 2)},

@@ -7,19 +7,19 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 )
 
-// ownerKey is where the private state has the owner that the disk was made under: machines that are as old as the disk
-// have that one, too, whatever the provider's is by now.
+// ownerKey is the key in private state of the owner that the disk was created under: machines of the same age have that owner as well, even
+// if the provider's has changed.
 const ownerKey = "owner"
 
 func saveOwner(ctx context.Context, owner string, private interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 },
 ) diag.Diagnostics {
-	text, _ := json.Marshal(owner) // a string always can be
+	text, _ := json.Marshal(owner) // marshalling a string can't fail
 	return private.SetKey(ctx, ownerKey, text)
 }
 
-// loadOwner is the owner that a disk was made under; of an imported one, whose nobody knows, the present one.
+// loadOwner is the owner that a disk was created under, or the present one for an imported disk, whose owner is not recorded.
 func loadOwner(ctx context.Context, present string, private interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 },

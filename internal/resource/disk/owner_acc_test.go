@@ -11,7 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A changed owner concerns what is new: disks and machines of before go on, and are told from those of others.
+// A changed owner applies to new resources: existing disks and machines continue, and are still distinguished from those of other
+// configurations.
 func TestAccDisk_ChangedOwner(t *testing.T) {
 	for name, set := range map[string]string{"to another one": `owner = "renamed"`, "to none": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -45,14 +46,14 @@ func TestAccDisk_ChangedOwner(t *testing.T) {
 	}
 }
 
-// What another configuration made under the name of a disk that is gone is not that disk.
+// A volume that another configuration created under the name of a deleted disk is not that disk.
 func TestAccDisk_TakenByAnotherOwnerCountsAsGone(t *testing.T) {
 	l := acctest.Lab(t)
 	ours, theirs := acctest.NewCLI(t), acctest.NewCLI(t)
 	ours.Write("main.tf", acctest.Provider(l, "ours")+disk("root", blank))
 	theirs.Write("main.tf", acctest.Provider(l, "theirs")+disk("root", blank))
 	ours.Must("apply", "-auto-approve", "-no-color")
-	ours.Must("plan", "-no-color") // it is in state for good
+	ours.Must("plan", "-no-color") // its journal has been removed
 	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
 	theirs.Must("apply", "-auto-approve", "-no-color")
 	if plan := ours.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 1 to add") {

@@ -19,7 +19,7 @@ import (
 
 var sourcePath = path.Root("source").AtName("volume")
 
-// checkClusterSize refuses what QEMU would.
+// checkClusterSize refuses cluster sizes that QEMU does not support.
 func (m model) checkClusterSize(diags *diag.Diagnostics) {
 	if m.ClusterSize.IsNull() || m.ClusterSize.IsUnknown() {
 		return
@@ -31,8 +31,7 @@ func (m model) checkClusterSize(diags *diag.Diagnostics) {
 	}
 }
 
-// ModifyPlan plans the volume field by field. Nothing that is unknown, and no master that is reached otherwise, replaces
-// a disk.
+// ModifyPlan plans the attributes of the volume. Neither unknown values nor a master with new servers or hosts force a replacement.
 func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		warnOfLoss(ctx, req, resp, "Destroying", "")
@@ -62,7 +61,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	}
 }
 
-// checkHost refuses a host that the provider does not know, and a usage type that the host does not have.
+// checkHost refuses a host that the provider is not configured with, and a usage type that the host does not have.
 func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
 	if plan.Host.IsUnknown() {
 		return
@@ -80,7 +79,7 @@ func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostic
 	}
 }
 
-// checkMaster refuses a master that the host can't open, as far as it is known. Apply asks again.
+// checkMaster refuses a master that the host can't open, as far as it is known. Apply checks again.
 func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 	v, known := m.master(ctx, diags)
 	if m.hasNoVolume() {
@@ -104,7 +103,7 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
-// hasNoVolume tells whether a source is known to have nothing that could be copied.
+// hasNoVolume reports whether the source is known to have no volume to copy.
 func (m model) hasNoVolume() bool {
 	v := m.sourceVolume()
 	if m.Source.IsNull() || v.IsUnknown() || m.kind() != "" && m.kind() != fromVolume {
@@ -123,8 +122,8 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
-// planFormat is qcow2, unless it is left to what comes from elsewhere, or given with that. While nobody knows where the content
-// comes from, nobody knows the format.
+// planFormat defaults to qcow2, and to raw for a seed. The format of a downloaded image or a file depends on its content. While the kind of
+// source is unknown, so is the format.
 func (m *model) planFormat() {
 	if !m.Format.IsUnknown() || m.isUndecided() {
 		return
@@ -138,7 +137,7 @@ func (m *model) planFormat() {
 	}
 }
 
-// planNew is the volume of a disk that is to be made.
+// planNew plans the volume of a new disk.
 func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 	master, known := m.master(ctx, diags)
 	if m.isUndecided() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
@@ -154,8 +153,7 @@ func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 	m.Volume = m.over(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Local: true, Format: m.Format.IsUnknown()})
 }
 
-// over lays the disk's own image over what it needs below it: the images of its master, or the one that it shares with others,
-// of which nothing is known before it is there.
+// over appends the backing chain to the disk's own image: the images of its master, or a shared image, which is unknown before it exists.
 func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
 	switch {
 	case m.isOver():
@@ -168,7 +166,7 @@ func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
 	return tfvalue.VolumeObject(v, u)
 }
 
-// planChange plans what becomes of a disk that is there: whether it is replaced, and its volume if it is not.
+// planChange plans whether an existing disk is replaced, and its volume if not.
 func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, plan *model) {
 	var state model
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
@@ -202,7 +200,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if size := plan.size(); size != 0 && size < *is.Capacity {
-		// An error would keep Terraform from destroying the disk, for which it plans an apply, too.
+		// An error would prevent Terraform from destroying the disk, because it plans an apply before that, too.
 		const later = "\n\nThe apply of this plan fails; a destroy does not."
 		if state.isImported() {
 			resp.Diagnostics.AddAttributeError(path.Root("size"), cannotShrink, plan.shrinks(state, *is.Capacity))
@@ -219,12 +217,12 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	}
 	plan.Volume = plan.over(plan.asConfigured(is), tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 	if plan.Volume.Equal(tfvalue.ReadBelow(state.Volume)) {
-		plan.Volume = state.Volume // a state from before overlays said that they only read is no change
+		plan.Volume = state.Volume // a state from before overlays were described as reading only is no change
 	}
 }
 
-// otherDisk are the attributes that make it another disk. What is unknown never does. How an imported one was made nobody
-// knows: what is null in state is adopted from the first configuration.
+// otherDisk are the attributes whose change makes it another disk. Unknown values don't. The creation attributes of an imported disk are
+// null in state, and adopted from the first configuration.
 func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
 	for _, a := range []struct {
 		name    string
@@ -247,7 +245,7 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 	return append(paths, m.otherContent(ctx, state, diags)...)
 }
 
-// masterPath is where the master is in the configuration.
+// masterPath is the master's path in the configuration.
 func (m model) masterPath() path.Path {
 	if kind := m.kind(); kind != "" {
 		return childPath(kind)
@@ -255,7 +253,7 @@ func (m model) masterPath() path.Path {
 	return path.Root("source")
 }
 
-// addChanged is the error of a disk that turns out to be another one when nobody can be asked any more.
+// addChanged is the error of a disk that turns out to need a replacement during the apply, when it can't be planned any more.
 func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 	for _, p := range by {
 		diags.AddAttributeError(p, "The disk changed during the apply", fmt.Sprintf(
@@ -264,8 +262,8 @@ func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 	}
 }
 
-// otherMaster tells whether the master is known to be another one, or none. What is unknown never replaces, and how an
-// imported disk was made is adopted, once.
+// otherMaster reports whether the master is known to be another one, or none. Unknown values don't count, and the master of an imported
+// disk is adopted, once.
 func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnostics) bool {
 	if state.isImported() || m.isUndecided() {
 		return false
@@ -282,7 +280,7 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 		return false // its storage pool has another folder; an overlay whose header references the former path is not started
 	}
 	if m.CopyMode.ValueString() == string(volume.Clone) {
-		was.Images[0].Generation = is.Images[0].Generation // a clone needs nothing of a master that is created again, or deleted by hand
+		was.Images[0].Generation = is.Images[0].Generation // a clone does not depend on a master that is recreated, or deleted outside of Terraform
 	}
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {
@@ -294,8 +292,8 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	return clear && !same
 }
 
-// becauseOf explains a replacement by what is not in the configuration. If it was not in the plan, Terraform stops the apply and
-// takes it for a bug, and what is said here is all that the user learns of the cause.
+// becauseOf explains a replacement whose cause is not in the configuration. If the plan did not have it, Terraform stops the apply and
+// reports a provider bug, and this explanation is all that the user sees of the cause.
 func becauseOf(paths path.Paths) string {
 	if !paths.Contains(path.Root("digest")) {
 		return ""
@@ -304,20 +302,20 @@ func becauseOf(paths path.Paths) string {
 		"plan: the disk was not touched. Plan and apply again."
 }
 
-// warnOfLoss says what a plan loses.
+// warnOfLoss warns of the data that a plan deletes.
 func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {
 	var state model
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
 	id := state.ID.ValueString()
-	// Of warnings with one summary Terraform shows the first only.
+	// Of several warnings with one summary Terraform shows only the first.
 	resp.Diagnostics.AddWarning(fmt.Sprintf("The content of disk %s is lost", id), fmt.Sprintf(
 		"%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.%s",
 		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString(), why))
 }
 
-// warnOfNoEffect says what holds for new disks only.
+// warnOfNoEffect warns of changed attributes that apply to new disks only.
 func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 	for name, changed := range map[string]bool{
 		"cluster_size":  !plan.ClusterSize.IsUnknown() && !plan.ClusterSize.Equal(state.ClusterSize),
@@ -331,7 +329,7 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 	}
 }
 
-// warnOfPool says that a changed storage map moves no disk.
+// warnOfPool warns that a changed storage map moves no disk.
 func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
 	if !r.backend.Ready() {
 		return
@@ -351,7 +349,7 @@ func (m model) shrinks(state model, capacity int64) string {
 		state.Name.ValueString(), state.Host.ValueString(), capacity, m.Size.ValueString(), tfvalue.QuantityOfBytes(capacity).ValueString())
 }
 
-// refuseShrinking is for the apply: the plan has warned.
+// refuseShrinking is the error at apply; the plan has only warned.
 func (m model) refuseShrinking(ctx context.Context, state model, diags *diag.Diagnostics) {
 	is, known := state.made(ctx, diags)
 	if size := m.size(); known && size != 0 && size < *is.Capacity {

@@ -29,7 +29,7 @@ func stays(update bool) plancheck.PlanCheck {
 	return planned(theDisk, plancheck.ResourceActionNoop)
 }
 
-// proxy is another portal of the lab's iSCSI server.
+// portal is another portal of the lab's iSCSI server.
 func portal(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	return strings.Replace(l.Target.Portal, "127.0.0.1", "localhost", 1)
@@ -92,7 +92,7 @@ func TestAccDisk_StaysWhenClaimMovesOrGrows(t *testing.T) {
 	})
 }
 
-// remakeVolume makes a claim's PersistentVolume anew, for the same logical unit at another portal.
+// remakeVolume recreates a claim's PersistentVolume, for the same logical unit at another portal.
 func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
 	t.Helper()
 	ctx, volumes := context.Background(), l.Cluster.Client.CoreV1().PersistentVolumes()
@@ -114,7 +114,7 @@ func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
 		_, err := volumes.Create(ctx, anew, metav1.CreateOptions{})
 		return err
 	})
-	// Without its volume the claim is lost for a moment.
+	// Without its volume the claim is temporarily lost.
 	acctest.Eventually(t, "volume and claim are bound", func() error {
 		v, err := volumes.Get(ctx, spec.VolumeName(), metav1.GetOptions{})
 		if err != nil {
@@ -160,7 +160,7 @@ func TestAccDisk_OtherClaimReplacesWithWarning(t *testing.T) {
 	}
 }
 
-// A claim that is not there at plan leaves the master open; when it turns out to be another one, that is an error.
+// A claim that does not exist at plan leaves the master unknown; if it turns out to be another one, that is an error.
 func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 	l := acctest.Lab(t)
 	one, two := acctest.LUN(t, l, false, "one"), acctest.LUN(t, l, false, "two")
@@ -234,7 +234,7 @@ func TestAccDisk_GrowsAndNeverShrinks(t *testing.T) {
 			{Config: config("128Mi", "false"), Check: sized(128 << 20)},
 			{Config: config("160Mi", "false"), Check: sized(160 << 20)},
 			{
-				// Somebody grew it by hand: it is never made smaller again.
+				// It was grown outside of Terraform: it is never shrunk.
 				PreConfig:   func() { virsh(t, l, "vol-resize", "root", "192M", "--pool", "ssd") },
 				Config:      config("160Mi", "false"),
 				ExpectError: message("A disk can't shrink", "Ask for at least 192Mi"),
@@ -329,7 +329,7 @@ func TestAccDisk_InvalidConfigurations(t *testing.T) {
 				Steps: []resource.TestStep{
 					{Config: acctest.Provider(l, "disks") + source},
 					{Config: acctest.Provider(l, "disks") + source + c.config, PlanOnly: true, ExpectError: c.want},
-					{Config: acctest.Provider(l, "disks")}, // what is wrong can't be destroyed either
+					{Config: acctest.Provider(l, "disks")}, // an invalid configuration can't be destroyed either
 				},
 			})
 		})

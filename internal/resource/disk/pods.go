@@ -15,8 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkPods refuses to clone a claim that pods may write to. Which claim an image is on, its binding has noted; those of older
-// states have not.
+// checkPods refuses to clone a claim that pods may write to. The binding records the claim in the image; older states don't have it.
 func (r *disk) checkPods(ctx context.Context, images []volume.Image, diags *diag.Diagnostics) error {
 	for _, i := range images {
 		from := volume.ParseBinding(i.Binding)

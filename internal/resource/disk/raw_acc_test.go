@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// What a guest writes to a raw disk may look like a qcow2 image, even one over a file of the host; or it is encrypted.
+// A guest may write a qcow2 image to its raw disk, even one with a file of the host as backing file, or an encrypted image.
 func TestAccDisk_RawStaysRaw(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	if err := os.WriteFile(victim, nil, 0o600); err != nil {
@@ -76,7 +76,7 @@ func write(t *testing.T, l *lab.Lab, name string, image []string) {
 	}
 	create := append(append([]string{"create", "-q"}, image...), inner, "16M")
 	err := run("qemu-img", create...)
-	// Before it makes a LUKS image QEMU measures how fast the hash is, and gives up where it took no whole tick of the CPU's clock.
+	// Before it creates a LUKS image QEMU measures the speed of the hash, and fails if it took less than one tick of the CPU's clock.
 	for range 20 {
 		if err == nil {
 			break
@@ -92,7 +92,7 @@ func write(t *testing.T, l *lab.Lab, name string, image []string) {
 	virsh(t, l, "pool-refresh", "ssd")
 }
 
-// A backup that was restored as an image, and not as the raw file that the disk is, is neither grown nor given to a guest.
+// A backup that was restored as an image, and not as the raw file that the disk is, is neither grown nor attached to a guest.
 func TestAccDisk_RawRestoredAsImage(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

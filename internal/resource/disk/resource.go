@@ -1,4 +1,4 @@
-// Package disk is the resource virtclaim_disk: local content on one host, made of any volume or of nothing.
+// Package disk implements the resource virtclaim_disk: local content on one host, created from any volume or blank.
 package disk
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// The timeouts when the user sets none. A clone may be large.
+// The default timeouts. A clone may be large.
 const (
 	createTimeout = 60 * time.Minute
 	readTimeout   = 2 * time.Minute
@@ -30,7 +30,7 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+// cleanUpTime bounds the revert of a failed operation, whose own timeout may be over.
 const cleanUpTime = 30 * time.Second
 
 type disk struct{ backend *backend.Backend }
@@ -42,7 +42,7 @@ var (
 	_ resource.ResourceWithImportState    = &disk{}
 )
 
-// New makes the resource.
+// New creates the resource.
 func New() resource.Resource { return &disk{} }
 
 func (r *disk) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
@@ -53,7 +53,7 @@ func (r *disk) Configure(_ context.Context, req resource.ConfigureRequest, resp 
 	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
 }
 
-// Create makes the volume. When it fails nothing is left; when it is interrupted, the next one goes on.
+// Create creates the volume. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	r.backend.Apply()
 	var plan model
@@ -65,7 +65,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	plan.planFormat() // of a source that the plan did not know
+	plan.planFormat() // of a source that was unknown in the plan
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	plan.checkSize(ctx, &resp.Diagnostics)
@@ -97,7 +97,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// make makes the volume in the pool of its usage type, and tells which images are below it, and what its content is known by.
+// make creates the volume in the pool of its usage type, and returns the images below it and the digest of its content.
 func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
 	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel
 	return made, below, digest, err
 }
 
-// Read reports what the host has. Only a volume that its pool does not have is taken out of state; a pool that is missing
-// or not active is an error.
+// Read reads the disk from the host. Only a volume that is missing in its pool is removed from the state; a missing or inactive pool is an
+// error.
 func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	if !r.backend.Ready() {
 		return
@@ -168,7 +168,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// Update grows the disk. All else that changes in place concerns what is below it, which the machines are told of.
+// Update grows the disk. All other changes in place concern its chain, and take effect in the machines.
 func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	r.backend.Apply()
 	var plan, state model
@@ -206,7 +206,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// Delete has machines let go of the disk, and deletes the volume.
+// Delete detaches the disk from machines, and deletes the volume.
 func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -228,7 +228,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	pool, name := state.Pool.ValueString(), state.Name.ValueString()
 	err := content.Removable(ctx, h, pool, name, top.Format, top.Generation)
 	if errors.Is(err, content.ErrBacking) {
-		// To remove the overlay is no good advice when a machine writes to it.
+		// If a machine of another owner writes to the disk, that is the better error than the advice to remove the overlay.
 		err = cmp.Or(guard.External(ctx, key, h, top), err)
 	}
 	if errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) {
@@ -238,7 +238,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	if err == nil {
 		pinned, err = pinnedBase(ctx, h, state, top)
 	}
-	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // whoever has the name of one that is gone
+	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // the name of a missing volume may still be in use
 		err = r.detach(ctx, h, top, []string{r.backend.Owner, former})
 	}
 	if base := sharedBase(own); base != "" && (err == nil || errors.Is(err, content.ErrReplaced)) {
@@ -261,7 +261,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	}
 }
 
-// remove deletes the volume. If that fails, and it is still there, its deletion is not to be continued.
+// remove deletes the volume. If that fails, and the volume still exists, the record of the deletion is dropped.
 func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top volume.Image) error {
 	err := r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Format, top.Generation)
 	if err == nil {
@@ -275,7 +275,7 @@ func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top 
 	return err
 }
 
-// detach has machines let go of a disk, and refuses that of one that was migrated by hand to another host.
+// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform.
 func (r *disk) detach(ctx context.Context, h *host.Host, top volume.Image, owners []string) error {
 	users, err := guard.Users(ctx, h.Key, h, top)
 	if err == nil {
@@ -296,8 +296,8 @@ func (r *disk) detach(ctx context.Context, h *host.Host, top volume.Image, owner
 	})
 }
 
-// collect removes the image that a disk which is deleted shared with others, if none of them needs it any more. An error keeps the
-// disk in the state, so that it is tried again.
+// collect deletes the shared image of a deleted disk if no other disk needs it. An error keeps the disk in the state, so that the next
+// destroy tries again.
 func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *diag.Diagnostics) error {
 	own, known := state.made(ctx, diags)
 	base := sharedBase(own)
@@ -311,7 +311,7 @@ func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *di
 	return content.ForgetDeletion(ctx, h, pool, own.Images[0].Generation)
 }
 
-// sharedBase is the name of the image that a disk shares with others; empty if it has none.
+// sharedBase is the name of the disk's shared image; empty if it has none.
 func sharedBase(own volume.Volume) string {
 	if len(own.Images) < 2 || !content.IsBase(own.Images[1].Name) {
 		return ""
@@ -319,8 +319,8 @@ func sharedBase(own volume.Volume) string {
 	return filepath.Base(own.Images[1].Name)
 }
 
-// pinnedBase is the image that disks share which the head of a raw disk names: a guest wrote that, and while no machine had the
-// disk nobody knew, so the image was kept.
+// pinnedBase is the shared image that the header of a raw disk names: a guest wrote that header, but while no machine had the disk that
+// could not be known, and the image was kept.
 func pinnedBase(ctx context.Context, h *host.Host, state model, top volume.Image) (string, error) {
 	if top.Format != "raw" {
 		return "", nil

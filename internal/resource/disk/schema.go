@@ -17,7 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// volumeName leaves out what a file name or an import id could not carry.
+// volumeName excludes characters that a file name or an import id can't contain.
 var volumeName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 const nameRule = "must consist of letters, digits, dots, _ and -, and not start with a dot or -"

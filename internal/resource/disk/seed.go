@@ -18,15 +18,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// instances is the UUID namespace of the instance ids that are made up.
+// instances is the UUID namespace of generated instance ids.
 var instances = uuid.MustParse("6d7e8a0c-52d1-5f0e-9a3b-1c3e7b0b6f52")
 
-// part is one file of a seed, and where its content is.
+// part is one file of a seed, and the source of its content.
 type part struct {
 	inline, writeOnly types.String
 	version           types.Int64
 	secret            *tfvalue.SecretRef
-	// keys are those that the secret may have it under.
+	// keys are the keys in the secret that may have it.
 	keys []string
 }
 
@@ -36,13 +36,13 @@ func (c cloudInitModel) parts() (user, network, meta part) {
 		part{c.MetaData, c.MetaDataWO, c.MetaDataWOVersion, nil, nil}
 }
 
-// secretVersions tells the version of a Kubernetes secret without its content.
+// secretVersions reads the version of a Kubernetes secret without its content.
 type secretVersions interface {
 	SecretVersion(ctx context.Context, namespace, name string) (string, error)
 }
 
-// identity tells one seed from another without telling what is in it: of what is write-only its version, and of a secret that
-// of the object.
+// identity distinguishes seeds without revealing secrets: it has inline content, the version of write-only values, and the name and version of
+// a Kubernetes secret.
 func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
 	type known struct {
 		Inline, Object, Version string
@@ -72,7 +72,7 @@ func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVer
 	return string(text), err
 }
 
-// seed reads all that is to be in a seed.
+// seed reads the content of a seed.
 func (r *disk) seed(ctx context.Context, plan model, c cloudInitModel) (s image.Seed, err error) {
 	user, network, meta := c.parts()
 	if s.UserData, err = r.content(ctx, user); err != nil {
@@ -113,7 +113,7 @@ func (r *disk) content(ctx context.Context, p part) ([]byte, error) {
 		strings.Join(slices.Sorted(maps.Keys(found.Data)), ", "))
 }
 
-// withSecrets adds to a plan what only the configuration has. It must not be written to the state.
+// withSecrets adds the write-only values of the configuration to a plan. The result must not be written to the state.
 func (m model) withSecrets(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (s sourceModel) {
 	s = m.source(ctx, diags)
 	get := func(into *types.String, at path.Path) { diags.Append(config.GetAttribute(ctx, at, into)...) }

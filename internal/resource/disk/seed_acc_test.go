@@ -32,7 +32,7 @@ func seedHas(t *testing.T, l *lab.Lab, name string, parts ...string) resource.Te
 	}
 }
 
-// A seed is replaced by other content and by nothing else, and is the same for the same content, byte for byte.
+// A seed is replaced only if its content changes, and is the same for the same content, byte for byte.
 func TestAccDisk_SeedIsReplacedByContent(t *testing.T) {
 	l := acctest.Lab(t)
 	var first string
@@ -71,8 +71,7 @@ func TestAccDisk_SeedIsReplacedByContent(t *testing.T) {
 	})
 }
 
-// cloud-init's part is played by a guest that mounts the medium and reads it. The machine has two, and keeps running when one
-// changes.
+// A guest that mounts and reads the medium stands in for cloud-init. The machine has two media, and keeps running when one changes.
 func TestAccDisk_ChangedSeedIsInsertedLive(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -158,7 +157,7 @@ func TestAccDisk_SeedFollowsSecret(t *testing.T) {
 	})
 }
 
-// What is write-only, or in a secret, is in the seed and nowhere else.
+// Write-only values and secrets are in the seed and nowhere else.
 func TestAccDisk_SeedSecretsAreNowhere(t *testing.T) {
 	l := acctest.Lab(t)
 	userData(t, l, "hidden-in-the-cluster")

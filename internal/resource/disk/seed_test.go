@@ -21,7 +21,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// restless is a cluster whose secret is another version after each read of either its content or its version.
+// restless is a cluster whose secret changes its version after each read of its content or its version.
 func restless() *cluster.Client {
 	version := 1
 	meta := func() metav1.ObjectMeta {
@@ -47,7 +47,7 @@ func (v fixedVersion) SecretVersion(context.Context, string, string) (string, er
 	return string(v), nil
 }
 
-// With the older version, the next plan sees that the secret changed. With the newer one it would never be seen.
+// With the older version, the next plan sees that the secret changed. With the newer one it would never see that.
 func TestSeed_ContentMatchesDigest(t *testing.T) {
 	ctx := context.Background()
 	r := &disk{backend: backend.New("", nil, restless())}

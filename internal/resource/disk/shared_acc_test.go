@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// What a pull and an upload of one image ask for: a blob, and the body and the head of a volume.
+// The requests of a pull and an upload of one image: a blob, and the body and the header of a volume.
 const (
 	blobsOfAnImage   = 1
 	uploadsOfAnImage = 2
@@ -61,7 +61,7 @@ func TestAccDisk_OneImageOnePullOneUpload(t *testing.T) {
 	t.Logf("removing them took %s", time.Since(started))
 }
 
-// Two configurations that know nothing of each other need the same image at the same time.
+// Two independent configurations need the same image at the same time.
 func TestAccDisk_ConcurrentAppliesShareImage(t *testing.T) {
 	for name, owners := range map[string][2]string{"two owners": {"ours", "theirs"}, "one owner": {"disks", "disks"}} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAccDisk_ConcurrentAppliesShareImage(t *testing.T) {
 			if len(bases) != 1 || len(disks) != 2 {
 				t.Errorf("the pool has %v and %v", bases, disks)
 			}
-			// Both let go of it, and one wants it again.
+			// Both release it, and one needs it again.
 			together(t, folders, []string{"destroy", "-auto-approve", "-no-color"}, append(apply, "-replace=virtclaim_disk.root-1"))
 			sameImage(t, file(l, "root-1"), smallImage())
 			folders[1].Must("destroy", "-auto-approve", "-no-color")

@@ -52,7 +52,7 @@ func (g *gate) awaitHalf(t *testing.T) {
 	}
 }
 
-// gated is an answer that stops in the middle.
+// gated is a response that stops in the middle.
 type gated struct {
 	http.ResponseWriter
 	gate *gate
@@ -80,10 +80,10 @@ func (w *gated) Write(p []byte) (int, error) {
 	return n + more, err
 }
 
-// Unwrap is http.ResponseController's.
+// Unwrap is called by http.ResponseController.
 func (w *gated) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// gatedURL is a disk of a URL that waits in the middle.
+// gatedURL is a disk of a URL whose download stops in the middle.
 func gatedURL(t *testing.T) (g *gate, config string) {
 	t.Helper()
 	g = newGate(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func gatedURL(t *testing.T) (g *gate, config string) {
 	return g, disk("web", fmt.Sprintf("source = { url = { url = %q } }", "http://"+g.address+"/image"))
 }
 
-// gatedImage is a disk of a container image that does.
+// gatedImage is a disk of a container image whose download stops in the middle.
 func gatedImage(t *testing.T, l *lab.Lab) (g *gate, config string) {
 	t.Helper()
 	registry, image := pushed(t, l, "disks/gated", smallImage())
@@ -129,8 +129,8 @@ func TestAccDisk_InterruptEndsUpload(t *testing.T) {
 	nothingIn(t, l, "ssd")
 }
 
-// QEMU outlives libvirtd: so does what says that somebody works on a volume, and nobody does. Where the apply could not tidy up,
-// the next one takes a while to see that.
+// QEMU survives a crash of libvirtd, and so does the journal's domain, although its creator is dead. If the failed apply could not clean
+// up, the next one takes some time to detect that.
 func TestAccDisk_LibvirtdCrashDuringUpload(t *testing.T) {
 	for name, down := range map[string]bool{"back at once": false, "back after the apply": true} {
 		t.Run(name, func(t *testing.T) {

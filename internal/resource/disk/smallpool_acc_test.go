@@ -12,10 +12,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// room is how many bytes there are in the storage of the usage type tiny.
+// room is the size in bytes of the storage of the usage type tiny.
 const room = 1 << 20
 
-// tiny adds storage that is soon full, and gives what takes it away again.
+// tiny adds storage that is soon full, and returns a function that removes it.
 func tiny(t *testing.T, l *lab.Lab, bytes int64) (remove func()) {
 	t.Helper()
 	gone := acctest.Must(l.Hosts["host-a"].AddSmallPool(t.Context(), "tiny", bytes))(t)
@@ -44,7 +44,7 @@ func nothingIn(t *testing.T, l *lab.Lab, pool string) {
 	}
 }
 
-// libvirt confirms uploads whose last bytes found no room: so the image ends just before, at, and after the end of it.
+// libvirt confirms uploads whose last bytes did not fit: so the image ends just before, at, and after the end of the storage.
 func TestAccDisk_FullPoolLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	tiny(t, l, room)
@@ -74,7 +74,7 @@ func TestAccDisk_FullPoolLeavesNothing(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// There must be room for the image that disks share, and for the disk.
+// The storage needs room for the shared image, and for the disk.
 func TestAccDisk_FullPoolLeavesNoSharedImage(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)

@@ -53,7 +53,7 @@ type cloudInitModel struct {
 
 var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, UnhandledNullAsEmpty: true}
 
-// kind is the child of source that is set; empty for a blank disk, and while that is not known.
+// kind is the child of source that is set; empty for a blank disk, and while it is unknown.
 func (m model) kind() string {
 	if set := m.children(); len(set) == 1 {
 		return set[0]
@@ -61,11 +61,10 @@ func (m model) kind() string {
 	return ""
 }
 
-// isUndecided tells whether it is not known yet what kind of source the disk has. Of several children that are not null all but
-// one will turn out to be.
+// isUndecided reports whether the kind of the source is unknown. Of several children that are not null only one will have a value.
 func (m model) isUndecided() bool { return m.Source.IsUnknown() || len(m.children()) > 1 }
 
-// children are those of source that are not known to be null.
+// children are the children of source that are not known to be null.
 func (m model) children() (names []string) {
 	for name, value := range m.Source.Attributes() {
 		if !value.IsNull() {
@@ -75,7 +74,7 @@ func (m model) children() (names []string) {
 	return names
 }
 
-// source is the source; children that are not known as a whole are absent.
+// source is the source; children that are wholly unknown are absent.
 func (m model) source(ctx context.Context, diags *diag.Diagnostics) (s sourceModel) {
 	if !m.Source.IsNull() && !m.Source.IsUnknown() {
 		diags.Append(m.Source.As(ctx, &s, asOptions)...)
@@ -83,7 +82,7 @@ func (m model) source(ctx context.Context, diags *diag.Diagnostics) (s sourceMod
 	return s
 }
 
-// isSourceKnown tells whether all of the source is known. Write-only values may be missing: only the configuration has them.
+// isSourceKnown reports whether all of the source is known. Write-only values may be missing: only the configuration has them.
 func (m model) isSourceKnown(ctx context.Context) bool {
 	raw, err := m.Source.ToTerraformValue(ctx)
 	return err == nil && raw.IsFullyKnown()
@@ -91,7 +90,7 @@ func (m model) isSourceKnown(ctx context.Context) bool {
 
 func childPath(child string) path.Path { return path.Root("source").AtName(child) }
 
-// checkSource refuses what can be seen to be wrong without asking anybody.
+// checkSource refuses sources that are invalid by themselves, without access to hosts, cluster or registry.
 func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 	s := m.source(ctx, diags)
 	if c := s.Container; c != nil && !c.Image.IsUnknown() {

@@ -13,10 +13,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// unknown stands for a value that is not known yet.
+// unknown represents an unknown value.
 type unknown struct{}
 
-// value is a value of a type: strings, and objects of these; what is not named is null.
+// value is a value of that type: strings, and objects of these; attributes that are not named are null.
 func value(t *testing.T, of attr.Type, from any) attr.Value {
 	t.Helper()
 	ctx := context.Background()
@@ -54,7 +54,7 @@ func source(t *testing.T, children any) types.Object {
 	return value(t, sourceAttribute().GetType(), children).(types.Object)
 }
 
-// made is a disk in state that was made from a source.
+// made is a disk in state that was created from a source.
 func made(t *testing.T, children any) model {
 	t.Helper()
 	return model{
@@ -98,7 +98,7 @@ func TestSource_KindIsItsOnlyChild(t *testing.T) {
 	}
 }
 
-// A source of which nobody knows the kind replaces nothing, and tells nothing of what is made from it.
+// A source of an unknown kind replaces nothing, and leaves the attributes that depend on it unknown.
 func TestSource_Unknown(t *testing.T) {
 	ctx := context.Background()
 	for name, children := range map[string]any{
@@ -167,7 +167,7 @@ func TestSource_FormatWhenKnown(t *testing.T) {
 	}
 }
 
-// What is not known yet may still turn out right.
+// Unknown values may still turn out valid.
 func TestSource_PartlyKnownImage(t *testing.T) {
 	for name, image := range map[string]map[string]any{
 		"unknown image":     {"image": unknown{}, "pull_policy": pullNever},

@@ -23,7 +23,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// imageSize is what a guest sees of the tests' images.
+// imageSize is the virtual size in bytes of the tests' images.
 const imageSize = 8 << 20
 
 // rawImage is half noise and half holes.
@@ -34,7 +34,7 @@ func rawImage() []byte {
 	return b
 }
 
-// smallImage is a raw image of noise, for tests that look at it from outside.
+// smallImage is a raw image of noise, for tests that read it without a guest.
 func smallImage() []byte {
 	b := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{3}).Read(b)
@@ -61,7 +61,7 @@ func qcow2Of(t *testing.T, raw []byte) []byte {
 	return []byte(read(t, to))
 }
 
-// sameImage fails the test when what a guest would see of a disk is not that.
+// sameImage fails the test unless a guest would see that content of a disk.
 func sameImage(t *testing.T, path string, raw []byte) {
 	t.Helper()
 	master := filepath.Join(t.TempDir(), "raw")
@@ -109,10 +109,10 @@ func containerImage(reference string) string {
 	return fmt.Sprintf("source = { container_image = { image = %q } }", reference)
 }
 
-// readAll has the guest tell the checksum of the first bytes of each of its disks.
+// readAll has the guest print the checksum of the first bytes of each of its disks.
 var readAll = fmt.Sprintf("for d in a b c d; do echo SUM $d $(head -c %d /dev/vd$d | sha256sum); done", imageSize)
 
-// What a guest reads is what the registry, the web server or the file has.
+// A guest reads the content that the registry, the web server or the file has.
 func TestAccDisk_GuestReadsSource(t *testing.T) {
 	l := acctest.Lab(t)
 	registry, image := pushed(t, l, "disks/guest", qcow2Image(t))

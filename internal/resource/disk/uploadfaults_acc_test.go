@@ -10,22 +10,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// uploadScenario is one whose content travels to the host.
+// uploadScenario is a scenario whose content is uploaded to the host.
 type uploadScenario struct {
 	scenario
-	// before tells that connections are cut before calls, too, and not only after them.
+	// before is set if connections are cut before calls, too, and not only after them.
 	before bool
-	// offsets are those of the body at which it breaks off, in bytes.
+	// offsets are the offsets in the body, in bytes, at which the upload breaks off.
 	offsets []int64
 }
 
 func (s uploadScenario) faults() []lab.Fault {
-	// What a cut before a call does is much the same in all scenarios.
+	// The effect of a cut before a call is much the same in all scenarios.
 	all := slices.DeleteFunc(acctest.Points(s.calls, acctest.CutsAndKills), func(f lab.Fault) bool { return !f.After && !s.before })
 	for _, offset := range s.offsets {
 		all = append(all, inBody(offset, false), inBody(offset, true))
 	}
-	if len(s.offsets) > 0 { // the head is one packet
+	if len(s.offsets) > 0 { // the header is one packet
 		all = append(all, lab.Fault{Call: lab.CallVolumeUpload, Nth: 2, AtByte: 1}, lab.Fault{Call: lab.CallVolumeUpload, Nth: 2, AtByte: 1, Kill: true})
 	}
 	return all
@@ -65,7 +65,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 			has(sized),
 		}, true, offsets},
 		{scenario{
-			// The host's mutex twice, and the journal of the shared image; its definitions, of which that one is the second.
+			// The host's mutex twice, and the journal of the shared image; its definitions, of which that journal is the second.
 			"create a disk of a container image", "", container,
 			map[lab.Call]int{
 				lab.CallCreateXML: 3, lab.CallDefine: 3, lab.CallVolumeCreate: 2, lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1,
@@ -102,7 +102,7 @@ func seeded(l *lab.Lab, user string) func(*testing.T) {
 	}
 }
 
-// Whatever interrupts an upload, wherever: after one more apply all of the content is there, and in the end nothing is left.
+// After an interruption of an upload at any point one more apply completes the content, and in the end nothing is left.
 func TestAccDisk_UploadFaultInjection(t *testing.T) {
 	for _, s := range uploadScenarios(t, acctest.Lab(t)) {
 		for _, f := range s.faults() {

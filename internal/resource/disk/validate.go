@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 )
 
-// ValidateConfig checks what needs no host.
+// ValidateConfig checks what requires no host.
 func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
@@ -36,7 +36,7 @@ func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRe
 	}
 }
 
-// checkCopy refuses what does not go with the kind of source.
+// checkCopy refuses attributes that are incompatible with the kind of source.
 func (m model) checkCopy(diags *diag.Diagnostics) {
 	kind := m.kind()
 	refuse := func(attribute, summary, detail string) {
