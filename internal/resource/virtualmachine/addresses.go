@@ -43,15 +43,15 @@ func readAddresses(m *model, is domainxml.Machine) {
 	m.Addresses = types.MapValueMust(addressesType, all)
 }
 
-// planAddresses keeps what is known of the addresses. Nobody can tell those of an interface that is new or has become another
-// one, those that the apply waits for, and any once the machine starts or stops.
+// planAddresses keeps the known addresses. Unknown are those of an interface that is new or is changed to another device, those that the
+// apply waits for, and all of them if the machine starts or stops.
 func (m *model) planAddresses(ctx context.Context, state model, diags *diag.Diagnostics) {
 	if m.Interfaces.IsUnknown() {
 		m.Addresses = types.MapUnknown(addressesType)
 		return
 	}
 	if m.Addresses = state.Addresses; m.Addresses.IsNull() && len(m.Interfaces.Elements()) == 0 {
-		return // a state from before there were addresses
+		return // a state from before this attribute existed
 	}
 	restarts, awaits := m.startsOrStops(state), m.awaitsAt(ctx, state, diags)
 	before, known, planned := state.Interfaces.Elements(), state.Addresses.Elements(), map[string]attr.Value{}
@@ -65,19 +65,19 @@ func (m *model) planAddresses(ctx context.Context, state model, diags *diag.Diag
 	m.Addresses = types.MapValueMust(addressesType, planned)
 }
 
-// startsOrStops tells whether the machine does. Of all that it may be restarted for, only the agent's port changes who tells
-// its addresses.
+// startsOrStops reports whether the machine's addresses may change by a start or stop. Of all changes that may restart it, only the agent's
+// port changes the source of its addresses.
 func (m model) startsOrStops(state model) bool {
 	mayRestart := !m.AllowRestart.Equal(types.BoolValue(false))
 	return !m.Running.Equal(state.Running) || m.agentChanges(state) && mayRestart
 }
 
-// agentChanges tells whether the agent's port comes or goes; null and false both say that there is none.
+// agentChanges reports whether the agent's port is added or removed; null and false both mean that there is none.
 func (m model) agentChanges(state model) bool {
 	return m.GuestAgent.IsUnknown() || m.GuestAgent.ValueBool() != state.GuestAgent.ValueBool()
 }
 
-// isRewired tells whether an interface is, or may be, not what it was in anything but its place in the order to boot.
+// isRewired reports whether an interface has changed, or may have, in anything but its boot order.
 func isRewired(ctx context.Context, was, is attr.Value) bool {
 	value, err := is.ToTerraformValue(ctx)
 	before, after := interfaceOf(was), interfaceOf(is)
@@ -85,7 +85,7 @@ func isRewired(ctx context.Context, was, is attr.Value) bool {
 	return err != nil || !value.IsFullyKnown() || !before.Has(after)
 }
 
-// fillAddresses gives what was not known in the plan as it is; the rest stays as planned.
+// fillAddresses sets addresses that were unknown in the plan; the others stay as planned.
 func (m *model) fillAddresses(actual types.Map) {
 	if m.Addresses.IsUnknown() {
 		m.Addresses = actual
@@ -101,7 +101,7 @@ func (m *model) fillAddresses(actual types.Map) {
 	m.Addresses = types.MapValueMust(addressesType, elements)
 }
 
-// reach adds to a machine, which runs, the addresses of its interfaces.
+// reach adds the addresses of its interfaces to a running machine.
 func (l life) reach(ctx context.Context, uuid string, is *domainxml.Machine) {
 	is.Addresses = map[string][]string{}
 	if len(is.Interfaces) == 0 {

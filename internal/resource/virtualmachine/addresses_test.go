@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// reached is a machine that runs, with an address at a and none at b.
+// reached is a running machine with an address at a and none at b.
 func reached() model {
 	m := with(nil)
 	m.Running, m.AllowRestart, m.GuestAgent = types.BoolValue(true), types.BoolValue(false), types.BoolNull()
@@ -24,7 +24,7 @@ func reached() model {
 	return m
 }
 
-// wire gives the interface of that key an attribute, or makes one like b.
+// wire sets an attribute of the interface of that key, which it adds as a copy of b if it is missing.
 func (m *model) wire(key, name string, value attr.Value) {
 	elements := m.Interfaces.Elements()
 	values := elements["b"].(types.Object).Attributes()
@@ -134,7 +134,7 @@ func TestAddresses_KnownAtPlan(t *testing.T) {
 	}
 }
 
-// checkFilled checks that an apply gives what was planned, whatever has become of the machine meanwhile.
+// checkFilled checks that an apply returns the planned values, whatever the machine's present ones are.
 func checkFilled(t *testing.T, plan model) {
 	t.Helper()
 	var is, applied model

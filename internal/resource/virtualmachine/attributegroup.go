@@ -10,16 +10,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// attributeGroup is what a user says of one part of a machine: its attributes, what they ask for, and how they are read back.
+// attributeGroup is one part of a machine: its attributes, the domain that they describe, and how they are read back.
 type attributeGroup struct {
 	attributes func() map[string]schema.Attribute
-	// intent adds what a wholly known plan asks for.
+	// intent adds what a wholly known plan configures.
 	intent func(context.Context, model, *domainxml.Machine, *diag.Diagnostics)
-	// read fills the model with what a machine really is.
+	// read fills the model with the machine's actual values.
 	read func(*model, domainxml.Machine)
-	// check refuses what can't be had, as far as it is known, at plan time and again at apply; nil where all can.
+	// check refuses invalid values, as far as they are known, at plan and again at apply; nil if all are valid.
 	check func(context.Context, model, *diag.Diagnostics)
-	// able refuses what the host is not capable of, before anything is made; nil where all hosts are.
+	// able refuses what the host does not support, before anything is created; nil if all hosts support it.
 	able func(host.DomainCapabilities, domainxml.Machine, *diag.Diagnostics)
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Each optional attribute can be left out, set later, and taken away again, without a replacement and without a second
-// plan that differs.
+// Each optional attribute can be left out, set later, and removed again, without a replacement and with an empty second plan.
 func TestAccVirtualMachine_OptionalAttributes(t *testing.T) {
 	l := acctest.Lab(t)
 	config := func(more string) string {
@@ -29,7 +28,7 @@ resource "virtclaim_virtual_machine" "web" {
 }
 `, more)
 	}
-	// Where a drive is depends on the type of the machine, which is libvirt's choice.
+	// The place of a drive depends on the machine type, which libvirt chooses.
 	drive := `disks = { seed = { device = "cdrom", ` +
 		strings.TrimPrefix(handmade("seed", "read-shared", "ide", "", "host-b"), "seed = {\n      bus = \"ide\"") + ` }`
 	resource.Test(t, resource.TestCase{
@@ -118,7 +117,7 @@ resource "virtclaim_virtual_machine" "web" {
 	})
 }
 
-// ports checks how many PCI Express ports the machine has, of which its balloon has one.
+// ports checks the number of the machine's PCI Express ports, of which its balloon has one.
 func ports(l *lab.Lab, want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		xml, err := l.Hosts["host-b"].Virsh(context.Background(), "dumpxml", "web")
@@ -129,7 +128,7 @@ func ports(l *lab.Lab, want int) resource.TestCheckFunc {
 	}
 }
 
-// A domain that was made by hand is imported as it is; adopting it changes nothing that its guest could notice.
+// A domain that was not created by virtclaim is imported as it is; adopting it changes nothing that its guest could notice.
 func TestAccVirtualMachine_ImportOfUnmanagedDomain(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]

@@ -47,7 +47,7 @@ func bootIntent(ctx context.Context, m model, want *domainxml.Machine, diags *di
 	}
 }
 
-// readBoot leaves an empty command line as it is: it says the same as none.
+// readBoot keeps an empty command line, which means the same as none.
 func readBoot(m *model, is domainxml.Machine) {
 	before := m.Boot.Attributes()["cmdline"]
 	m.Boot = types.ObjectNull(bootTypes)

@@ -17,11 +17,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// planTime is how long a plan waits for a host that does not answer.
+// planTime is the timeout of a plan for a host that does not answer.
 const planTime = 10 * time.Second
 
-// checkCapabilities refuses what the host can't give to the machine, before anything is made or changed. Each group has its
-// rules in able.
+// checkCapabilities refuses what the host does not support, before anything is created or changed. Each group has its rules in able.
 func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine, diags *diag.Diagnostics) error {
 	caps, err := h.DomainCapabilities(ctx, host.Hardware{Arch: want.Arch, Type: want.Type, DomainType: want.DomainType})
 	var missing *host.CannotEmulateError
@@ -41,7 +40,7 @@ func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine
 	return nil
 }
 
-// hostSupports tells whether the host can give to the machine what it is to have, and says why not.
+// hostSupports reports whether the host supports the machine, and adds an error if not.
 func hostSupports(ctx context.Context, h *host.Host, m model, want domainxml.Machine, diags *diag.Diagnostics) bool {
 	if err := checkCapabilities(ctx, h, want, diags); err != nil {
 		addError(diags, m, "The host could not be asked what it is capable of", err)
@@ -49,14 +48,13 @@ func hostSupports(ctx context.Context, h *host.Host, m model, want domainxml.Mac
 	return !diags.HasError()
 }
 
-// unsupported says that the host has not what an attribute asks for, and what it has.
+// unsupported is the error of a value that the host does not support, with the values that it does.
 func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has []string) {
 	diags.AddAttributeError(at, "The host can't do this",
 		fmt.Sprintf("There is no %s %q on this host for such a machine. There is: %s.", what, asked, strings.Join(has, ", ")))
 }
 
-// planCapabilities is checkCapabilities for a plan, as far as that is known: what is unknown asks for nothing. A host that
-// does not answer is none of its business.
+// planCapabilities is checkCapabilities for a plan, as far as the machine is known. A host that does not answer is ignored.
 func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	var ignored diag.Diagnostics
@@ -76,8 +74,8 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 	}
 }
 
-// resolve asks the host what it makes of a machine as planned: it makes a choice where there is none, and knows what an alias
-// stands for. ok is false where that is not known, because something else is not or the host does not answer.
+// resolve queries the host for the hardware of a planned machine: the host chooses defaults and resolves aliases. ok is false if a value is
+// unknown or the host does not answer.
 func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineModel) (is host.Hardware, ok bool) {
 	if !r.backend.Ready() || !isSet(hostKey) || m.Type.IsUnknown() || m.Arch.IsUnknown() || m.DomainType.IsUnknown() {
 		return is, false
@@ -92,8 +90,7 @@ func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineMo
 	return caps.Hardware, err == nil
 }
 
-// resolved is a machine as planned with what its host chooses, as far as that is known. What the user has said in words that
-// are known everywhere stays in those.
+// resolved is the planned machine with its host's choices, as far as they are known. Configured names that are known on all hosts are kept.
 func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineModel) machineModel {
 	is, ok := r.resolve(ctx, hostKey, m)
 	switch {
@@ -105,9 +102,9 @@ func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineM
 	return m
 }
 
-// spelling is the planned machine type in the state's words where both mean the same: a machine is not replaced for a name. Which
-// aliases there are, and what they stand for, only hosts know, and the domain may be older than what its alias stands for now. One
-// that does not stay as it is in all else needs no answer.
+// spelling is the planned machine type, in the spelling of the state if both mean the same: an alias alone does not replace a machine.
+// Aliases are known to hosts only, and the domain may be older than the present meaning of its alias. If the machine is replaced for
+// another reason, no host is queried.
 func (r *machine) spelling(ctx context.Context, state model, was, is machineModel, stays bool, diags *diag.Diagnostics) types.String {
 	switch {
 	case !isSet(is.Type):
@@ -128,7 +125,7 @@ func (r *machine) spelling(ctx context.Context, state model, was, is machineMode
 	return is.Type
 }
 
-// isStored tells whether a machine type is, or stands for, the one that libvirt has stored.
+// isStored reports whether a machine type is, or is an alias of, the one in the persistent definition.
 func (r *machine) isStored(ctx context.Context, state model, is machineModel) (same, known bool) {
 	wanted, ok := r.resolve(ctx, state.Host, is)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// cdrom takes the volume of a resource as the medium of a drive.
+// cdrom is a drive with the volume of a resource as its medium.
 func cdrom(key, of string) string {
 	return fmt.Sprintf(`%s = { volume = %s.volume, device = "cdrom" }`, key, of)
 }
@@ -26,7 +26,7 @@ func ask(t *testing.T, l *lab.Lab, command string) string {
 	return acctest.Must(l.Hosts["host-a"].Shell(context.Background(), "web", command))(t)
 }
 
-// drives checks that the machine's drive has a medium, or none, live and stored.
+// drives checks the medium of the machine's drive, or that it has none, in the live and the persistent definition.
 func drives(t *testing.T, l *lab.Lab, target, medium string) {
 	t.Helper()
 	for _, which := range [][]string{{"domblklist", "web"}, {"domblklist", "web", "--inactive"}} {
@@ -45,8 +45,8 @@ func drives(t *testing.T, l *lab.Lab, target, medium string) {
 	}
 }
 
-// A medium changes under the running guest, from one kind of storage to another, while the binding of the old one goes;
-// and it is taken away with its drive, which stays until the machine is started anew.
+// A medium changes under the running guest, from one kind of storage to another, while the binding of the old one is destroyed; and it is
+// removed with its drive, which stays until the machine is restarted.
 func TestAccVirtualMachine_MediumChangesLive(t *testing.T) {
 	l := acctest.Lab(t)
 	file := bound(acctest.Stores["file"](t, l).Source, "read-shared", "host-a", "host-b")
@@ -103,8 +103,7 @@ func sees(t *testing.T, l *lab.Lab, console acctest.Console, content, target, me
 	}
 }
 
-// Terraform destroys the old medium before it makes the new one, here even under the same path: the drive is emptied in
-// between.
+// Terraform destroys the old medium before it creates the new one, here even under the same path: the drive is emptied in between.
 func TestAccVirtualMachine_ReplacedDiskIsNewMedium(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "media", "first", acctest.LUN(t, l, false, "the first medium"))
@@ -136,7 +135,7 @@ func TestAccVirtualMachine_ReplacedDiskIsNewMedium(t *testing.T) {
 				Check: reads("the second medium"),
 			},
 			{
-				// Whoever takes the medium out by hand is put right.
+				// A medium that was ejected manually is inserted again.
 				PreConfig: func() {
 					if out, err := l.Hosts["host-a"].Virsh(t.Context(), "change-media", "web", "sda", "--eject", "--live"); err != nil {
 						t.Fatal(err, out)
@@ -150,8 +149,8 @@ func TestAccVirtualMachine_ReplacedDiskIsNewMedium(t *testing.T) {
 	})
 }
 
-// A guest that uses its medium keeps it, and what the medium is stays, until it has let go. Where only its next start would have
-// another one, that is put right without the guest's.
+// A guest that uses its medium keeps it, and the medium is not destroyed, until the guest has unlocked the tray. If only its persistent
+// definition has another medium, that is corrected without the guest.
 func TestAccVirtualMachine_LockedTray(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -197,7 +196,7 @@ func TestAccVirtualMachine_LockedTray(t *testing.T) {
 	})
 }
 
-// An apply that is killed while it changes a medium leaves a drive that the next one gives what is wanted.
+// An apply that is killed while it changes a medium leaves a drive that the next one corrects.
 func TestAccVirtualMachine_InterruptedMediumIsInserted(t *testing.T) {
 	const callUpdateDevice lab.Call = 174
 	l := acctest.Lab(t)
@@ -230,8 +229,8 @@ func TestAccVirtualMachine_InterruptedMediumIsInserted(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
-// A medium that the machine may not have leaves its drive empty: it had to let go of the old one before, and nobody looked
-// whether that is still free.
+// A medium that the machine may not have leaves its drive empty: the old one was ejected before, and whether it is still free is not
+// checked.
 func TestAccVirtualMachine_RefusedMediumLeavesEmptyDrive(t *testing.T) {
 	l := acctest.Lab(t)
 	first, second := acctest.LUN(t, l, false, "first"), acctest.LUN(t, l, false, "second")
@@ -266,8 +265,8 @@ func TestAccVirtualMachine_RefusedMediumLeavesEmptyDrive(t *testing.T) {
 	})
 }
 
-// A drive that is taken out stays in the running guest, empty and with its target, and is in nobody's way there: neither of a
-// disk that is plugged in with it gone, nor of one under its own key, which waits for the next start.
+// A drive that is removed stays in the running guest, empty and with its target, and blocks nothing there: neither a disk that is plugged
+// in together with its removal, nor one under its own key, which is pending for the next start.
 func TestAccVirtualMachine_RemovedDriveBlocksNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -301,7 +300,7 @@ func TestAccVirtualMachine_RemovedDriveBlocksNothing(t *testing.T) {
 	})
 }
 
-// The medium that a running guest boots from stays, however willingly the guest would give it up.
+// The medium that a running guest boots from stays, even if its guest has not locked the tray.
 func TestAccVirtualMachine_BootMediumStays(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -333,7 +332,7 @@ func TestAccVirtualMachine_BootMediumStays(t *testing.T) {
 					return nil
 				},
 			},
-			{Config: config("data", first+second), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate)}, // so that all can go at once
+			{Config: config("data", first+second), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate)}, // so that all can be destroyed at once
 		},
 	})
 }

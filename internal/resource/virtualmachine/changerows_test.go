@@ -1,7 +1,7 @@
 package virtualmachine_test
 
-// changes are all attributes. In what they say of a machine, spare and other are volumes of its own, KERNEL and INITRD are
-// files of the host.
+// changes are all attributes. In their configurations spare and other are the machine's own volumes, and KERNEL and INITRD are files of the
+// host.
 var changes = []change{
 	{attribute: "host", first: `host = "host-a"`, second: `host = "host-b"`, change: replaced, removal: never},
 	{attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never},

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Each line of the table is a machine that runs, whose attribute is set, changed and taken out again.
+// Each row of the table is a running machine, whose attribute is set, changed and removed again.
 func TestAccVirtualMachine_TableOfChanges(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -65,8 +65,8 @@ func TestAccVirtualMachine_TableOfChanges(t *testing.T) {
 
 func rowName(n int) string { return fmt.Sprintf("row-%d", n) }
 
-// row is a small machine, with what the body says of it. One whose guest has to answer boots the lab's; the others have nothing
-// to boot, which costs less.
+// row is a small machine with the given body. If its guest has to answer, it boots the lab's guest; the others have nothing to boot, which
+// is cheaper.
 func row(l *lab.Lab, n int, boots bool, body string) string {
 	name := rowName(n)
 	disks := ""
@@ -101,7 +101,7 @@ resource "virtclaim_disk" "%[1]s-%[2]s" {
 	return disks + fmt.Sprintf("resource \"virtclaim_virtual_machine\" %q {\n  %s\n}\n", name, body)
 }
 
-// state is what a host has of a machine.
+// state is a host's state of a machine.
 type state struct {
 	uuid, live, stored string
 	autostart          bool
@@ -114,7 +114,7 @@ var (
 	domainID = regexp.MustCompile(`<domain [^>]*id='(\d+)'`)
 )
 
-// became tells what has happened to a machine that runs.
+// became is the effect of a change on a running machine.
 func (s state) became(t *testing.T, after state) effect {
 	t.Helper()
 	guest := func(s state) string { return metadata.ReplaceAllString(s.live, "") }
@@ -148,7 +148,7 @@ func (s state) became(t *testing.T, after state) effect {
 	return ours
 }
 
-// states are those of all machines of a configuration, by their names there.
+// states are the states of all machines of a configuration, by their names in it.
 func states(t *testing.T, l *lab.Lab, cli acctest.CLI) map[string]state {
 	t.Helper()
 	var shown struct {

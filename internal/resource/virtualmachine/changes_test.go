@@ -22,44 +22,43 @@ import (
 
 var update = flag.Bool("update", false, "write the table of the guide anew")
 
-// effect is what a change of an attribute does to a machine that runs.
+// effect is the effect of a change of an attribute on a running machine.
 type effect string
 
 const (
-	// live: the guest goes on and has it.
+	// live: the guest keeps running and has the change.
 	live effect = "live"
-	// atStart: the guest goes on without it, and has it when the machine is started the next time.
+	// atStart: the guest keeps running without the change, and has it after the machine's next start.
 	atStart effect = "at the next start"
 	// replaced: it is another machine.
 	replaced effect = "another machine"
 	// stopped and started: it is shut down, or booted.
 	stopped effect = "the machine is shut down"
 	started effect = "the machine is started"
-	// ours: nothing changes on the host; virtclaim acts upon it from then on.
+	// ours: nothing changes on the host; virtclaim uses the value from then on.
 	ours effect = "no change of the machine"
-	// never: it can't be taken out of the configuration, as it is required or computed.
+	// never: it can't be removed from the configuration, because it is required or computed.
 	never effect = "–"
 )
 
-// change is one attribute of the machine: what sets it, and what a change and its removal do. All of these hold of a machine
-// that runs; one that is off is redefined.
+// change is one attribute of the machine: what sets it, and the effects of a change and of its removal. All of these are effects on a
+// running machine; one that is off is redefined.
 type change struct {
 	// attribute is its path, with a star for the keys of a map.
 	attribute string
-	// first, second and without are what a machine's configuration says at first, when the attribute has changed, and when it
-	// has been taken out again.
+	// first, second and without are the machine's configuration at first, after the attribute has changed, and after its removal.
 	first, second, without string
 	change, removal        effect
-	// boots tells that the change needs a guest that answers.
+	// boots is set if the change needs a guest that answers.
 	boots bool
-	// proof are the tests that prove it, where a row can't: it needs a network, say, or does not show in a domain's XML.
+	// proof are the tests that prove the effect if a row can't: it needs a network, say, or is not in a domain's XML.
 	proof []string
-	// more is a word about it for the table.
+	// more is a remark for the table.
 	more string
 }
 
-// The table in the guide has every attribute of the schema, in the schema's words, and TestAccVirtualMachine_TableOfChanges
-// proves each line.
+// The table in the guide has every attribute of the schema, in the schema's words, and TestAccVirtualMachine_TableOfChanges proves each
+// row.
 func TestChanges_TableHasAllAttributes(t *testing.T) {
 	var resp resource.SchemaResponse
 	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
@@ -73,7 +72,7 @@ func TestChanges_TableHasAllAttributes(t *testing.T) {
 	}
 }
 
-// What a row can't prove, another test does.
+// Rows that TestAccVirtualMachine_TableOfChanges can't prove name an existing test.
 func TestChanges_TableHasTests(t *testing.T) {
 	var proofs []string
 	for _, c := range changes {
@@ -82,7 +81,7 @@ func TestChanges_TableHasTests(t *testing.T) {
 	acctest.HasTests(t, proofs...)
 }
 
-// Another host or name is another machine. Another kind of machine is one, too, but not by the schema: another spelling is not.
+// Another host or name requires a replacement. So does another machine type, but not by the schema, because another spelling does not.
 func TestChanges_OnlyHostAndNameReplace(t *testing.T) {
 	var resp resource.SchemaResponse
 	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
@@ -103,7 +102,7 @@ func TestChanges_OnlyHostAndNameReplace(t *testing.T) {
 	}
 }
 
-// replacing are the paths of all attributes that make another machine when they change, whatever they are.
+// replacing are the paths of all attributes with a plan modifier that requires a replacement.
 func replacing(t *testing.T, at string, attributes map[string]schema.Attribute) (all []string) {
 	t.Helper()
 	for name, a := range attributes {

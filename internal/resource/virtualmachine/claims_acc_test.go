@@ -20,11 +20,11 @@ import (
 type kind struct {
 	source     corev1.PersistentVolumeSource
 	filesystem bool
-	// options are HCL for the binding's claim; node is the only one that has the volume, if not all have it.
+	// options are HCL for the binding's claim; node is the only node with the volume, if not all have it.
 	options, node string
-	// stored reads what the storage has.
+	// stored reads the content of the storage.
 	stored func(offset int64, n int) string
-	// blank tells that there is nothing on it yet.
+	// blank is set if the storage has no content yet.
 	blank bool
 }
 
@@ -163,7 +163,7 @@ func onNode(name string) *corev1.VolumeNodeAffinity {
 	}}}}
 }
 
-// Whatever a claim is on, a guest reads what was there, and what it writes is in the storage behind the claim.
+// On each kind of PersistentVolume a guest reads the claim's content, and what it writes is in the storage behind the claim.
 func TestAccVolumeBinding_EachKindOfClaim(t *testing.T) {
 	for name, make := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func (k kind) isWritten(t *testing.T, console acctest.Console) error {
 	return nil
 }
 
-// A claim that grows under a running guest: network storage and devices are larger for it at once, in the same boot.
+// A claim grows under a running guest: network storage and devices are larger for it at once, in the same boot.
 func TestAccVolumeBinding_GrowsUnderRunningGuest(t *testing.T) {
 	const size = 2 * acctest.StorageSize
 	grown := fmt.Sprintf("until [ $(cat /sys/block/vda/size) = %d ]; do sleep 1; done && echo GREW &", size/512)

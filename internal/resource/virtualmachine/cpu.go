@@ -111,7 +111,7 @@ func (m model) cpu(ctx context.Context, diags *diag.Diagnostics) (cpu cpuModel, 
 	}
 }
 
-// checkCPU refuses processors that contradict each other.
+// checkCPU refuses contradictory processor attributes.
 func checkCPU(ctx context.Context, m model, diags *diag.Diagnostics) {
 	cpu, topology := m.cpu(ctx, diags)
 	vcpus, most := cpu.VCPUs.ValueInt64(), cpu.MaxVCPUs.ValueInt64()
@@ -146,7 +146,7 @@ func cpuIntent(ctx context.Context, m model, want *domainxml.Machine, diags *dia
 	}
 }
 
-// readCPU leaves null what says no more than what is said already.
+// readCPU keeps null for values that are implied by other attributes.
 func readCPU(m *model, is domainxml.Machine) {
 	was := m.CPU.Attributes()
 	most, mode := is.MaxVCPUs, is.CPU.Mode

@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A machine without an operating system ignores its power button and each unplug: an apply says what it waits for and how to
-// go on, what that needs is kept although the apply fails, and the next one has the machine restarted without the disk.
+// A machine without an operating system ignores its power button and each unplug: an apply reports what it waits for and the remedy, keeps
+// the attributes of the remedy although it fails, and the next one restarts the machine without the disk.
 func TestAccVirtualMachine_UnresponsiveGuest(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t, "TF_LOG=INFO", "TF_LOG_PATH=info.log")

@@ -12,9 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// settleDevices gives the disks that have no bus in the configuration the one that their device has by default, unknown
-// while the device or the machine type is, and refuses devices that the machine can't have. Terraform plans again at apply,
-// when all is known, so that an apply has nothing to settle.
+// settleDevices sets the default bus of disks without a configured one; it is unknown while the device or the machine type is. It refuses
+// devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to set.
 func (r *machine) settleDevices(ctx context.Context, plan *model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
@@ -38,7 +37,7 @@ func (r *machine) settleDevices(ctx context.Context, plan *model, config tfsdk.C
 	plan.checkFirmware(ctx, emulated, diags)
 }
 
-// emulated is the machine as planned. Of one that is to be made, what nobody has chosen is null.
+// emulated is the planned machine. Values of a new machine that are not configured are null.
 func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnostics) machineModel {
 	planned, given := m.machine(ctx, diags), config.machine(ctx, diags)
 	if config.Machine.IsUnknown() {
@@ -55,7 +54,7 @@ func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnosti
 	}
 }
 
-// fdc is the bus of floppy drives, and of nothing else.
+// fdc is the bus of floppy drives only.
 const fdc = "fdc"
 
 func defaultBus(device attr.Value, machine machineModel) types.String {
@@ -79,8 +78,8 @@ func defaultBus(device attr.Value, machine machineModel) types.String {
 	return types.StringValue("scsi")
 }
 
-// hasIDE tells whether a machine has the bus: a pc does. It is not known while the type or the architecture is not, or while the
-// host has not been asked which type it chooses.
+// hasIDE reports whether the machine has an IDE bus, as a pc does. known is false while the type or the architecture is unknown, or the
+// host has not been queried for its default type.
 func (m machineModel) hasIDE() (has, known bool) {
 	isPC := domainxml.SameMachineType("pc", m.Type.ValueString())
 	isX86 := m.Arch.IsNull() || slices.Contains([]string{"x86_64", "i686"}, m.Arch.ValueString())

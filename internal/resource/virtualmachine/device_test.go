@@ -43,8 +43,7 @@ func TestDefaultBus(t *testing.T) {
 	}
 }
 
-// having is a model with disks that are d0, d1 and so on. Each is a disk on virtio of which nothing else is known, and that is
-// then made something else of.
+// having is a model with disks d0, d1 and so on. Each is a disk on virtio without other known attributes, to which its change is applied.
 func having(t *testing.T, change ...func(*diskModel)) model {
 	t.Helper()
 	disks := map[string]diskModel{}
@@ -62,7 +61,7 @@ func having(t *testing.T, change ...func(*diskModel)) model {
 	return model{Disks: m, Host: types.StringValue("node-a")}
 }
 
-// on makes a disk one of a kind on a bus; more is changed after that.
+// on sets device and bus of a disk, and applies more changes after that.
 func on(device, bus string, more ...func(*diskModel)) func(*diskModel) {
 	return func(d *diskModel) {
 		d.Device, d.Bus = types.StringValue(device), types.StringValue(bus)
@@ -79,7 +78,7 @@ func times(n int, f func(*diskModel)) (all []func(*diskModel)) {
 	return all
 }
 
-// refusal checks that there is one error, of a disk's attribute, which says that; or none where attribute is empty.
+// refusal checks that there is one error with that text at a disk's attribute; or none where attribute is empty.
 func refusal(t *testing.T, diags diag.Diagnostics, attribute, says string) {
 	t.Helper()
 	if attribute == "" {
@@ -267,7 +266,7 @@ func TestCheckDevices_WriteSharedMedium(t *testing.T) {
 	}
 }
 
-// No configuration has a volume without images, so that there is always something to be changed.
+// A volume without images can't be configured, so that the plan always has a change.
 func TestCheckDevices_UnknownDrive(t *testing.T) {
 	volumeOf := func(d domainxml.Disk) attr.Value { return diskObject(d).(types.Object).Attributes()["volume"] }
 	if v := volumeOf(domainxml.Disk{Device: domainxml.CDROM}); !v.IsNull() {
@@ -279,7 +278,7 @@ func TestCheckDevices_UnknownDrive(t *testing.T) {
 	}
 }
 
-// What a machine type means is not guessed: hosts choose pc, q35 or what their architecture has.
+// The meaning of a machine type is not guessed: hosts choose pc, q35 or the default of their architecture.
 func TestCheckDevices_SecureBoot(t *testing.T) {
 	m := model{Firmware: types.ObjectValueMust(firmwareTypes, map[string]attr.Value{
 		"type": types.StringValue(domainxml.UEFI), "secure_boot": types.BoolValue(true),

@@ -17,10 +17,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// floppySize is what a drive takes for a floppy of 1.44 MB.
+// floppySize is the size in bytes of a floppy of 1.44 MB.
 const floppySize = 1440 << 10
 
-// onFile is a disk whose volume is a file that begins with a text, and that it makes.
+// onFile creates a file that begins with a text, and returns a disk with it as its volume.
 func onFile(t *testing.T, dir, key, text, more string) string {
 	t.Helper()
 	name := filepath.Join(dir, text+".raw")
@@ -46,13 +46,13 @@ func onUnit(l *lab.Lab, lun lab.LUN, key, more string) string {
 		`"127.0.0.1", port = 3260`, fmt.Sprintf("%q, port = %s", host, port)).Replace(disk)
 }
 
-// facts is a command that has the guest tell of each disk what it is, by the key that it begins with.
+// facts is a command that has the guest print the properties of each disk, by the key that it begins with.
 const facts = `for d in $(disks); do q=/sys/block/$d/queue; echo "FACT $(head -c 16 /dev/$d | tr -d '\0') serial=$(serial $d) ` +
 	`ro=$(cat /sys/block/$d/ro) blocks=$(cat $q/logical_block_size)/$(cat $q/physical_block_size) ` +
 	`vendor=$(cat /sys/block/$d/device/vendor)"; done`
 
-// Each kind of device on each bus is what the guest sees, with what was asked of it; and media, sticks, a disk that is another
-// one, and what needs a start change while it goes on.
+// The guest sees each kind of device on each bus as configured; media, USB disks and the replacement of a disk change live, and the rest is
+// pending while the guest runs.
 func TestAccVirtualMachine_GuestSeesEachDevice(t *testing.T) {
 	const tuned = `
 		bus                = "virtio"
@@ -126,7 +126,8 @@ func TestAccVirtualMachine_GuestSeesEachDevice(t *testing.T) {
 					},
 					imported,
 					{
-						// The guest sees the new medium and the other disk, and no longer the stick; what can't change while it runs is there at its next start.
+						// The guest sees the new medium and the other disk, and no longer the USB stick; what can't change live is there after its next
+						// start.
 						Config:           config("second", `serial = "after"`, data("new data"), onFile(t, dir, "empty", "a disc", `device = "cdrom"`)),
 						ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 						Check: resource.ComposeTestCheckFunc(sees(append(always, "FACT scsi serial=before", "FACT new data ", "MEDIUM second ro=1", "CDROM "+only.cdrom+" bytes=1474560 ro=1")...),
@@ -146,8 +147,8 @@ func TestAccVirtualMachine_GuestSeesEachDevice(t *testing.T) {
 	}
 }
 
-// bootable puts a file in place for onFile that a BIOS boots, and that says so on the first serial port: code for x86 that writes
-// the text after it, byte by byte, and halts.
+// bootable creates a file for onFile that a BIOS boots, and that reports this on the first serial port: code for x86 that writes the text
+// after it, byte by byte, and halts.
 func bootable(t *testing.T, dir, key string) {
 	t.Helper()
 	sector := make([]byte, floppySize)

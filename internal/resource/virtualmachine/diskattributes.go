@@ -15,10 +15,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// deviceKey is what libvirt keeps of a user alias; other characters it drops without a word.
+// deviceKey matches the characters that libvirt keeps in a user alias; it silently drops others.
 var deviceKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// atNextStart is what a change of a running machine's disk comes to where libvirt can't change it.
+// atNextStart describes the effect of a change of a disk that libvirt can't change live.
 const atNextStart = " Changes require a restart (see `pending`)."
 
 func disksAttributes() map[string]schema.Attribute {
@@ -79,7 +79,7 @@ func diskAttributes() map[string]schema.Attribute {
 	return all
 }
 
-// tuningAttributes are what a device works like. Absent is what a careful operator would choose, and isn't in state.
+// tuningAttributes are the performance attributes of a device. Defaults are conservative, and not in state.
 func tuningAttributes() map[string]schema.Attribute {
 	text := func(description string, values ...string) schema.Attribute {
 		return schema.StringAttribute{

@@ -42,7 +42,7 @@ var diskTypes = map[string]attr.Type{
 	"logical_block_size": types.Int64Type, "physical_block_size": types.Int64Type,
 }
 
-// diskPath is where a disk's attribute is in the configuration.
+// diskPath is the path of a disk in the configuration.
 func diskPath(key string) path.Path { return path.Root("disks").AtMapKey(key) }
 
 // disks are the disks by key; none while the map is unknown.
@@ -64,7 +64,7 @@ func disksIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
 	v, known, found := tfvalue.VolumeFrom(ctx, d.Volume)
 	diags.Append(found...)
-	// A refresh shows a drive without an image where two media are to be told apart (see diskObject), and ignore_changes may keep that.
+	// A refresh shows a drive without an image if its media in the two definitions differ (see diskObject), and ignore_changes may keep that.
 	mayBeEmpty := (d.Volume.IsNull() || known) && domainxml.IsDrive(d.Device.ValueString())
 	if !mayBeEmpty && (!known || len(v.Images) == 0) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
@@ -87,7 +87,7 @@ func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnosti
 	}
 }
 
-// readDisks leaves null and an empty map as they are: both say that there is no disk.
+// readDisks keeps null or an empty map, which both mean that there is no disk.
 func readDisks(m *model, is domainxml.Machine) {
 	if len(is.Disks) == 0 && len(m.Disks.Elements()) == 0 {
 		return
@@ -99,8 +99,8 @@ func readDisks(m *model, is domainxml.Machine) {
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 }
 
-// diskObject has null for what nobody asked for, and for the volume where there is none. One that is unsettled has a volume
-// without images, which no configuration can ask for.
+// diskObject has null for what is not configured, and for the volume of an empty drive. An unsettled disk has a volume without images,
+// which can't be configured, so that the plan has a change.
 func diskObject(d domainxml.Disk) attr.Value {
 	v := types.ObjectNull(tfvalue.VolumeTypes)
 	if len(d.Volume.Images) > 0 || d.Unsettled {

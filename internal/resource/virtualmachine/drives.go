@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// checkDevices refuses devices that the machine can't have, as far as they are known, whatever their volumes are.
+// checkDevices refuses devices that the machine can't have, as far as they are known, independent of their volumes.
 func (m model) checkDevices(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
 	disks := m.disks(ctx, diags)
 	checkCount(disks, "ide", ideDevices, diags)
@@ -25,7 +25,7 @@ func (m model) checkDevices(ctx context.Context, machine machineModel, diags *di
 	}
 }
 
-// is tells whether the device is known to be of a kind.
+// is reports whether the device is known to be of that kind.
 func (d diskModel) is(device string) bool { return d.Device.ValueString() == device }
 
 func (d diskModel) check(key string, machine machineModel, diags *diag.Diagnostics) {
@@ -47,14 +47,14 @@ func (d diskModel) check(key string, machine machineModel, diags *diag.Diagnosti
 	}
 }
 
-// canBeReadOnly leaves out QEMU's disks on SATA and IDE, which are the same, and logical units: what their guest sends them
-// is not looked at.
+// canBeReadOnly is false for disks on SATA and IDE, which are the same device in QEMU, and for logical units, because QEMU passes their
+// guest's commands through.
 func (d diskModel) canBeReadOnly() bool {
 	bus := d.Bus.ValueString()
 	return !d.is(domainxml.LUN) && (!d.is(domainxml.Fixed) || bus != "sata" && bus != "ide")
 }
 
-// checkGiven refuses a device without a volume that is no drive.
+// checkGiven refuses a device without a volume unless it is a drive.
 func (d diskModel) checkGiven(key string, diags *diag.Diagnostics) {
 	if d.Volume.IsNull() && (d.is(domainxml.Fixed) || d.is(domainxml.LUN)) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A disk without a volume",
@@ -63,7 +63,7 @@ func (d diskModel) checkGiven(key string, diags *diag.Diagnostics) {
 	}
 }
 
-// checkBus refuses the bus that a device can't be on, or that a machine doesn't have.
+// checkBus refuses a bus that is not supported for the device, or that the machine doesn't have.
 func (d diskModel) checkBus(key string, machine machineModel, diags *diag.Diagnostics) {
 	bus, onPC := d.Bus.ValueString(), map[string]string{"ide": "No IDE", fdc: "No floppy controller"}
 	refuse := func(summary, format string, args ...any) {
@@ -93,7 +93,7 @@ func (d diskModel) checkBus(key string, machine machineModel, diags *diag.Diagno
 	}
 }
 
-// How many devices an emulated pc can have: on IDE two on each of two channels.
+// The device limits of an emulated pc: on IDE two devices on each of two channels.
 const (
 	ideDevices   = 4
 	floppyDrives = 2
@@ -113,7 +113,7 @@ func checkCount(disks map[string]diskModel, bus string, limit int, diags *diag.D
 	}
 }
 
-// hasBuses refuses devices, and buses, that the host has none of on such a machine.
+// hasBuses refuses devices and buses that the host does not support for such a machine.
 func hasBuses(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.Diagnostics) {
 	lacks := func(has []string, asked string) bool {
 		return len(has) > 0 && asked != "" && !slices.Contains(has, asked)
@@ -128,7 +128,7 @@ func hasBuses(caps host.DomainCapabilities, want domainxml.Machine, diags *diag.
 	}
 }
 
-// checkTargets refuses a name that two devices want. It blames the later key, so that the message is always the same.
+// checkTargets refuses a target name of two devices. The error is at the later key, so that it is always the same.
 func checkTargets(disks map[string]diskModel, diags *diag.Diagnostics) {
 	first := map[types.String]string{}
 	for _, key := range slices.Sorted(maps.Keys(disks)) {

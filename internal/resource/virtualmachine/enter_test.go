@@ -23,7 +23,7 @@ func (h *oneDomain) Define(_ context.Context, text string) (string, error) {
 	return "", nil
 }
 
-// The drive of a domain that was made by hand was empty, and is given a medium that the machine may not have.
+// The empty drive of a domain that was not created by virtclaim gets a medium that the machine may not have.
 func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices>` +
 		`<disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk></devices></domain>`
@@ -50,7 +50,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 	}
 }
 
-// What is below an overlay counts as well: a machine that was migrated by hand may write to it.
+// Images below an overlay count as well: a machine that was migrated outside of Terraform may write to them.
 func TestExclusive_BelowAnOverlay(t *testing.T) {
 	v := volume.Volume{Images: []volume.Image{
 		{Type: "file", Name: "/ssd/over", AccessMode: volume.WriteExclusive, Generation: firstID},

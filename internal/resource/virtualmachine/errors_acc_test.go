@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// message makes a regular expression of words that Terraform may have wrapped.
+// message builds a regular expression of words that Terraform may have wrapped.
 func message(parts ...string) *regexp.Regexp {
 	for i, p := range parts {
 		parts[i] = strings.ReplaceAll(regexp.QuoteMeta(p), " ", `[\s│]+`)
@@ -19,7 +19,7 @@ func message(parts ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.Join(parts, ".*"))
 }
 
-// handmade is a volume that no binding made, for the hosts given.
+// handmade is a volume without a binding, for the given hosts.
 func handmade(key, mode, bus, more string, hosts ...string) string {
 	return fmt.Sprintf(`%s = {
       bus = %q
@@ -36,7 +36,7 @@ func handmade(key, mode, bus, more string, hosts ...string) string {
     }`, key, bus, more, mode, strings.Join(hosts, `", "`))
 }
 
-// What is wrong with the configuration is said at plan time, at the attribute, and nothing is changed.
+// Errors in the configuration are reported at plan, at the attribute, and nothing is changed.
 func TestAccVirtualMachine_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, c := range []struct {
@@ -181,7 +181,7 @@ func TestAccVirtualMachine_SameStorageTwice(t *testing.T) {
 	})
 }
 
-// A machine that can't be started leaves nothing: the leak checker looks at the host afterwards.
+// A machine that can't be started leaves nothing: the leak checker checks the host afterwards.
 func TestAccVirtualMachine_FailedStartIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, c := range []struct {
@@ -214,7 +214,7 @@ func TestAccVirtualMachine_FailedStartIsReverted(t *testing.T) {
 	}
 }
 
-// What only an apply finds out is refused before anything is made: the leak checker looks at the host afterwards.
+// Errors that only an apply can find are reported before anything is created: the leak checker checks the host afterwards.
 func TestAccVirtualMachine_UnsupportedByHost(t *testing.T) {
 	l := acctest.Lab(t)
 	config := strings.Replace(acctest.Provider(l, "bad")+machine{log: "/nowhere/guest.log", more: "running = false"}.hcl(l),
@@ -228,7 +228,7 @@ func TestAccVirtualMachine_UnsupportedByHost(t *testing.T) {
 	})
 }
 
-// What is wrong with the provider's configuration is said at its attribute.
+// Errors in the provider's configuration are reported at the attribute.
 func TestAccProvider_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	for _, c := range []struct {

@@ -19,18 +19,18 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// errExternal is the error of a machine whose disks somebody else has changed, or is changing.
+// errExternal is the error of a machine whose disks were changed, or are being changed, outside of Terraform.
 var errExternal = errors.New("nothing was changed, because somebody else works with its disks")
 
-// chains are what a host tells of disks' chains beside domains' XML.
+// chains are a host's calls for the chains of disks beside the XML of domains.
 type chains interface {
 	BlockJob(ctx context.Context, uuid, target string) (string, error)
 	Snapshots(ctx context.Context, uuid string) ([]string, error)
 	Overlays(ctx context.Context) ([]host.StorageVolume, error)
 }
 
-// completeExternal adds what only the host can tell of disks whose chain somebody else has changed: the names of snapshots, and what is below
-// an overlay that was made while the domain was off, which its stored definition does not say.
+// completeExternal adds what the host has about disks whose chain was changed outside of Terraform: the names of snapshots, and the chain
+// below an overlay that was created while the domain was off, which its persistent definition lacks.
 func (l life) completeExternal(ctx context.Context, uuid string, all map[string]domainxml.External) {
 	if len(all) == 0 {
 		return
@@ -47,12 +47,12 @@ func (l life) completeExternal(ctx context.Context, uuid string, all map[string]
 	}
 }
 
-// completeChain follows what the heads of volumes name below an overlay, as far as the host's pools have them.
+// completeChain follows the backing files in the headers of volumes below an overlay, as far as they are in the host's pools.
 func (l life) completeChain(ctx context.Context, e *domainxml.External) {
 	below := map[string]string{}
 	overlays, err := l.host.Overlays(ctx)
 	if err != nil {
-		return // what was there before stays untouched in any case
+		return // the previous chain stays untouched in any case
 	}
 	for _, v := range overlays {
 		below[v.Path] = v.Backing
@@ -67,9 +67,8 @@ func (l life) completeChain(ctx context.Context, e *domainxml.External) {
 	}
 }
 
-// checkChains refuses to touch a domain when want would not leave a disk as somebody else has made it, or while a block job runs. It is
-// asked before anything changes.
-// Of a QEMU that does not answer and is to be killed nobody needs to know the jobs.
+// checkChains refuses to change a domain if want would revert a disk that was changed outside of Terraform, or while a block job runs. It
+// is called before anything changes. The jobs of a QEMU that does not answer and is to be killed are ignored.
 func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machine, kills bool) error {
 	is, live, err := l.chains(ctx, uuid, want)
 	if err != nil {
@@ -89,9 +88,9 @@ func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machi
 	return l.checkBacking(ctx, want)
 }
 
-// checkEnd refuses to end a domain when that would lose what somebody else has made of a disk, or while a block job runs. Of a QEMU that
-// does not answer nobody knows the jobs: it can be ended all the same. So can a domain that is gone, and one whose disks were only pulled from
-// what the heads of overlays name: nothing of those is elsewhere. was is the machine in state.
+// checkEnd refuses to end a domain if that would lose changes made to a disk outside of Terraform, or while a block job runs. The jobs of a
+// QEMU that does not answer are unknown, which doesn't block the end. A domain that is gone can be ended as well, and so can one whose
+// disks were only pulled from the masters in the headers of overlays, because nothing of those is elsewhere. was is the machine in state.
 func (l life) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) error {
 	is, live, err := l.chains(ctx, uuid, domainxml.Machine{})
 	if errors.Is(err, host.ErrNotFound) {
@@ -108,7 +107,7 @@ func (l life) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) 
 	return refuseExternal(is, domainxml.Machine{})
 }
 
-// chains is the stored machine with the disks that somebody else has changed, and the live XML.
+// chains is the persistent definition with the disks that were changed outside of Terraform, and the live XML.
 func (l life) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live string, err error) {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -140,7 +139,7 @@ func (l life) chains(ctx context.Context, uuid string, want domainxml.Machine) (
 	return is, live, nil
 }
 
-// addJobs adds the disks on which a block job runs that no XML shows.
+// addJobs adds the disks with a running block job that is not in the XML.
 func (l life) addJobs(ctx context.Context, uuid, live string, is *domainxml.Machine) error {
 	if live == "" {
 		return nil
@@ -168,7 +167,7 @@ func (l life) addJobs(ctx context.Context, uuid, live string, is *domainxml.Mach
 	return nil
 }
 
-// refuseExternal is errExternal when defining want would not leave disks as somebody else has made them.
+// refuseExternal returns errExternal if defining want would revert changes of disks.
 func refuseExternal(is, want domainxml.Machine) error {
 	var why []string
 	for _, key := range is.Replaced(want) {
@@ -180,28 +179,28 @@ func refuseExternal(is, want domainxml.Machine) error {
 	return fmt.Errorf("%w: %s. The guide \"Backups and snapshots\" has more", errExternal, strings.Join(why, ".\n\n"))
 }
 
-// warnOfExternal says with every plan what somebody else has done to the disks.
+// warnOfExternal warns in every plan of changes made to the disks outside of Terraform.
 func (m model) warnOfExternal(ctx context.Context, is domainxml.Machine, diags *diag.Diagnostics) {
 	if len(is.External) == 0 {
 		return
 	}
 	was := m.was(ctx)
 	for _, key := range slices.Sorted(maps.Keys(is.External)) {
-		// Of warnings with one summary Terraform shows the first only.
+		// Of several warnings with one summary Terraform shows only the first.
 		diags.AddAttributeWarning(diskPath(key), fmt.Sprintf("Disk %s of machine %s is not only virtclaim's", key, m.Name.ValueString()),
 			fmt.Sprintf("On host %s, %s. Until then the machine can't be updated%s.", m.Host.ValueString(),
 				guard.ExplainExternal(is.Name, key, is.External[key]), orDestroyed(is.External[key], was.Disks[key].Volume)))
 	}
 }
 
-// isForgotten tells whether a domain may go without what it shows of a pulled disk. The head of an overlay says it, too, unless its master was
-// network storage: then nobody would know any more that the volume in state is another one.
+// isForgotten reports whether a domain with a pulled disk may be removed. The overlay's header shows the pull as well, unless its master
+// was network storage: then only the domain shows that the volume in state is outdated.
 func isForgotten(e domainxml.External, v volume.Volume) bool {
 	n := len(e.Chain)
 	return e.Cut && (n >= len(v.Images) || !v.Images[n].IsRemote())
 }
 
-// orDestroyed is empty for what a machine can be destroyed with.
+// orDestroyed is empty if the machine can be destroyed.
 func orDestroyed(e domainxml.External, v volume.Volume) string {
 	if isForgotten(e, v) {
 		return ""
@@ -209,8 +208,8 @@ func orDestroyed(e domainxml.External, v volume.Volume) string {
 	return " or destroyed"
 }
 
-// withKeptVolume is a disk as the host has it, but for its volume when somebody else has changed its chain: that stays the one in state, which
-// is still there and is to be had again.
+// withKeptVolume is a disk as read from the host, but with the volume in state if its chain was changed outside of Terraform: that volume
+// still exists and is to be restored.
 func (m model) withKeptVolume(key string, is domainxml.Machine) attr.Value {
 	now := diskObject(is.Disks[key])
 	was, had := m.Disks.Elements()[key].(types.Object)

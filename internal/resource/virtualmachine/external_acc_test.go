@@ -22,8 +22,8 @@ resource "virtclaim_disk" %[1]q {
 `, name, more)
 }
 
-// A snapshot, copy or backup that somebody else makes of a running or stopped machine is shown and never undone; what would lose it is refused,
-// and says what to do; what it says works.
+// A snapshot, copy or backup of a running or stopped machine that is made outside of Terraform is reported and never reverted; operations
+// that would lose it are refused with a remedy, and the remedy works.
 func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	l := acctest.Lab(t)
 	host := l.Hosts["host-a"]
@@ -89,7 +89,7 @@ func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	}
 	unchanged()
 
-	// Block jobs: a copy, and a backup, which no XML shows.
+	// Block jobs: a copy, and a backup, which is not in the XML.
 	virsh("blockcopy", "web", "vda", "--dest", filepath.Join(folder, "root.copy"), "--transient-job", "--wait")
 	unchanged("Disk root of machine web", "block job (copy)")
 	write("b", "", "root", "")
@@ -108,7 +108,7 @@ func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	cli.Must("apply", "-auto-approve")
 	unchanged()
 
-	// A snapshot of a domain that is off, whose definition does not say what is below.
+	// A snapshot of a domain that is off, whose definition lacks the chain below.
 	virsh("destroy", "web")
 	virsh("snapshot-create-as", "web", "cold", "--disk-only")
 	top = filepath.Join(folder, "root.cold")
@@ -125,7 +125,7 @@ func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	}
 	unchanged()
 
-	// One of a running domain that is adopted.
+	// A snapshot of a running domain that is adopted.
 	virsh("snapshot-create-as", "web", "warm", "--disk-only")
 	write("b", "", "warm", externalDisk("warm", over))
 	cli.Replace("main.tf", `name       = "warm"`, `name       = "root.warm"`)
@@ -143,7 +143,7 @@ func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	virsh("snapshot-delete", "web", "warm", "--metadata")
 	unchanged()
 
-	// One that is given up: then all can be destroyed.
+	// A snapshot that is discarded: then all can be destroyed.
 	virsh("snapshot-create-as", "web", "unwanted", "--disk-only")
 	virsh("destroy", "web")
 	virsh("detach-disk", "web", "vda", "--config")

@@ -10,11 +10,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// ways are how each call fails. Killed before a call is killed after the one before it.
+// ways are how each call fails. A kill before a call is the same as a kill after the one before it.
 var ways = []lab.Fault{{Refuse: true}, {}, {After: true}, {After: true, Kill: true}}
 
-// Whatever interrupts an apply that makes, changes or ends a machine, wherever: after one more everything is as configured, the
-// machine runs as it is stored, and in the end nothing is left.
+// After an interruption at any point of an apply that creates, changes or destroys a machine, one more apply leads to the configured state,
+// the machine runs as it is stored, and in the end nothing is left.
 func TestAccVirtualMachine_FaultInjection(t *testing.T) {
 	w := newWired(t)
 	for name, test := range map[string]func(*testing.T, faulty){"live": testLiveFaults, "power": testPowerFaults, "life": testLifeFaults} {
@@ -25,7 +25,7 @@ func TestAccVirtualMachine_FaultInjection(t *testing.T) {
 	}
 }
 
-// faulty is a machine and its disks, in a folder whose provider talks to the host with networks through a tap.
+// faulty is a machine and its disks, in a folder whose provider is connected to the host with networks through a tap.
 type faulty struct {
 	wired
 	acctest.CLI
@@ -46,7 +46,7 @@ provider "virtclaim" {
 	return f
 }
 
-// disks are blank ones, of the machine's name and those.
+// disks are blank disks, with the machine's name and the given ones.
 func (f faulty) disks(names ...string) (text string) {
 	for _, name := range names {
 		text += fmt.Sprintf(`
@@ -71,7 +71,7 @@ func (f faulty) machine(m machine) string {
 func (f faulty) interrupt(t *testing.T, config string, fault lab.Fault, check func(*testing.T)) {
 	t.Helper()
 	f.Write("main.tf", config)
-	_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault) // a cut may be survived
+	_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault) // the apply may survive a cut
 	acctest.PutRight(t, f.CLI, check)
 }
 
@@ -82,7 +82,7 @@ func (f faulty) apply(config string) {
 
 func (f faulty) destroy() { f.Must("destroy", "-auto-approve", "-no-color") }
 
-// runs fails the test when the machine is not as it is stored, or off.
+// runs fails the test when the machine is off, or differs from its persistent definition.
 func (f faulty) runs(t *testing.T) {
 	t.Helper()
 	acctest.RunsAsStored(t, f.Host, f.name)
@@ -96,7 +96,7 @@ func (f faulty) is(t *testing.T, state string) {
 	}
 }
 
-// twin is one of two configurations: a running machine can become the other, and back, by all that it can be given or can lose.
+// twin is one of two configurations: a running machine can be changed from one to the other and back, with all live changes.
 func (f faulty) twin(n, vcpus int) string {
 	name := []string{"one", "two"}[n]
 	return f.disks("one", "two", "medium-one", "medium-two") + f.machine(machine{
@@ -113,7 +113,7 @@ func (f faulty) twin(n, vcpus int) string {
 	})
 }
 
-// testLiveFaults changes one guest all the time, which never goes.
+// testLiveFaults changes one guest that runs throughout.
 func testLiveFaults(t *testing.T, f faulty) {
 	t.Helper()
 	f.apply(f.twin(0, 1))
@@ -127,12 +127,12 @@ func testLiveFaults(t *testing.T, f faulty) {
 		t.Run(fault.String(), func(t *testing.T) {
 			n = 1 - n
 			if fault.Call == lab.CallSetVCPUs {
-				vcpus++ // an emulated guest never gives them back
+				vcpus++ // an emulated guest can't release a processor
 			}
 			f.Write("main.tf", f.twin(n, vcpus))
 			_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault)
 			if fault.Refuse && fault.Call != lab.CallDetach && fault.Call != lab.CallDefine {
-				f.runs(t) // both have changed, or neither has; what a guest has let go of by then it does not get back
+				f.runs(t) // both or neither have changed; an acknowledged unplug is not reverted
 			}
 			acctest.PutRight(t, f.CLI, f.runs)
 		})
@@ -143,7 +143,7 @@ func testLiveFaults(t *testing.T, f faulty) {
 	}
 }
 
-// testPowerFaults shuts one guest down and starts it, as it is told to, and for what a guest can only be given so.
+// testPowerFaults shuts one guest down and starts it, by configuration and for changes that need a restart.
 func testPowerFaults(t *testing.T, f faulty) {
 	t.Helper()
 	cmdline, boots := "change-0", 0
@@ -173,17 +173,17 @@ func testPowerFaults(t *testing.T, f faulty) {
 		cmdline = fmt.Sprintf("change-%d", boots)
 		t.Run("restart/"+way.String(), func(t *testing.T) { f.interrupt(t, config(true), way, booted) })
 	}
-	// What is stored waits for a start that has not come, so that the next apply has something to do.
+	// The persistent definition is newer than the running domain, so that the next apply has a change.
 	for _, fault := range []lab.Fault{{Call: lab.CallDefine, After: true, Kill: true}, {Call: lab.CallShutdown, Refuse: true}} {
 		fault.Nth, cmdline = 1, "stored-by-"+fault.String()
 		t.Run("restart/"+fault.String(), func(t *testing.T) { f.interrupt(t, config(true), fault, booted) })
 	}
 }
 
-// testLifeFaults makes machines and ends them, with what hosts keep of them beside their disks.
+// testLifeFaults creates and destroys machines, with the state that hosts keep of them beside their disks.
 func testLifeFaults(t *testing.T, f faulty) {
 	t.Helper()
-	// Marked as wholly made, and not in the state: nobody takes it over after that, but it can be imported.
+	// Marked as finished, and not in the state: no apply adopts it after that, but it can be imported.
 	unknown := lab.Fault{Call: lab.CallDefine, Nth: 2, After: true, Kill: true}
 	ends := acctest.Points(map[lab.Call]int{lab.CallDestroy: 1, lab.CallUndefine: 1}, ways)
 	without := f.disks("data")
@@ -210,7 +210,7 @@ func testLifeFaults(t *testing.T, f faulty) {
 				f.Must("import", "virtclaim_virtual_machine."+f.name, f.Name+"/"+f.name)
 			}
 			acctest.PutRight(t, f.CLI, f.runs)
-			acctest.Must(f.Virsh(t.Context(), "suspend", f.name))(t) // its firmware would not obey its power button
+			acctest.Must(f.Virsh(t.Context(), "suspend", f.name))(t) // its firmware would ignore its power button
 			f.interrupt(t, without, end, nil)
 			if left := acctest.Must(f.Virsh(t.Context(), "list", "--all", "--name"))(t); strings.Contains(left, f.name) {
 				t.Errorf("the machine is still there: %s", left)

@@ -63,7 +63,7 @@ func filesystemsAttributes() map[string]schema.Attribute {
 	}}
 }
 
-// filesystems are those by key; none while the map is unknown.
+// filesystems are the filesystems by key; none while the map is unknown.
 func (m model) filesystems(ctx context.Context, diags *diag.Diagnostics) map[string]filesystemModel {
 	all := map[string]filesystemModel{}
 	for key, element := range m.Filesystems.Elements() {
@@ -76,7 +76,7 @@ func (m model) filesystems(ctx context.Context, diags *diag.Diagnostics) map[str
 	return all
 }
 
-// tag is what the guest mounts.
+// tag is the name that the guest mounts.
 func (f filesystemModel) tag(key string) string {
 	if f.Target.IsNull() {
 		return key
@@ -95,7 +95,7 @@ func filesystemsIntent(ctx context.Context, m model, want *domainxml.Machine, di
 	}
 }
 
-// readFilesystems leaves null and an empty map as they are, and a tag that is the key as it is given.
+// readFilesystems keeps null or an empty map, and a tag that is configured although it equals the key.
 func readFilesystems(m *model, is domainxml.Machine) {
 	if len(is.Filesystems) == 0 && len(m.Filesystems.Elements()) == 0 {
 		return
@@ -115,7 +115,7 @@ func readFilesystems(m *model, is domainxml.Machine) {
 	m.Filesystems = types.MapValueMust(types.ObjectType{AttrTypes: filesystemTypes}, all)
 }
 
-// checkFilesystems refuses a tag that the guest could not tell from another one.
+// checkFilesystems refuses duplicate tags.
 func checkFilesystems(ctx context.Context, m model, diags *diag.Diagnostics) {
 	all, first := m.filesystems(ctx, diags), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

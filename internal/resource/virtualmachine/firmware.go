@@ -68,8 +68,8 @@ func readFirmware(m *model, is domainxml.Machine) {
 	}
 }
 
-// checkFirmware refuses secure boot where it can't be: it protects its variables with system management mode, which of the
-// x86 machines only a q35 has.
+// checkFirmware refuses secure boot on other machines than q35: it protects its variables with system management mode, which of the x86
+// machines only a q35 has.
 func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
 	f := m.firmware(ctx, diags)
 	if !f.SecureBoot.ValueBool() {

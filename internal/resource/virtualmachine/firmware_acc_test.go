@@ -13,9 +13,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// remember tells what an earlier boot has left in a variable of the firmware and in the TPM, and then leaves it. The commands
-// to the TPM are TPM2_NV_ReadPublic and TPM2_NV_DefineSpace of an index; what it answers begins with a tag, a length and a
-// code, of which 0 is success.
+// remember prints what an earlier boot has left in a variable of the firmware and in the TPM, and then writes both. The commands to the TPM
+// are TPM2_NV_ReadPublic and TPM2_NV_DefineSpace of an index; its response begins with a tag, a length and a code, of which 0 is success.
 const remember = `
 load efivarfs; load tpm_crb; load tpm_tis
 mount -t efivarfs none /sys/firmware/efi/efivars
@@ -32,8 +31,8 @@ echo "TPM read=$(tpm 80010000000e0000016901500001) define=$(tpm 80020000002d0000
 	`000e01500001000b0206000600000008)"
 `
 
-// What a machine's firmware and its TPM keep is there after a change, a stop and a start. Both go with the machine, also when
-// it has lost them before.
+// The state of a machine's firmware and TPM survives a change, a stop and a start. Both are deleted with the machine, also if they were
+// removed from its definition before.
 func TestAccVirtualMachine_FirmwareAndTPMKeepState(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
@@ -60,7 +59,7 @@ resource "virtclaim_virtual_machine" "secure" {
 }`
 	says := func(n int, lines ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			console.AwaitN(t, "BOOT ", n) // the firmware takes its time
+			console.AwaitN(t, "BOOT ", n) // the firmware takes some time
 			console.AwaitN(t, "READY", n)
 			for _, line := range lines {
 				console.Await(t, line)
@@ -95,7 +94,7 @@ resource "virtclaim_virtual_machine" "secure" {
 				Check:            says(2, "VARIABLE hello", "TPM read=00000000 define=0000014c"),
 			},
 			{
-				// BIOS is what it has without UEFI, so that there is nothing to read but what was asked for.
+				// BIOS is the default, so that only the configured value is read back.
 				Config:           config("288Mi", `firmware = { type = "bios" }`),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(

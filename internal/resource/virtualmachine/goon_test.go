@@ -24,7 +24,7 @@ func (h *leftOver) IsPersistent(context.Context, string) (bool, error) { return 
 
 func (h *leftOver) Autostart(context.Context, string) (bool, error) { return false, nil }
 
-// Who can't be gone on with is taken back, unless its guest runs: it may have run for long.
+// define reports that the guest of a resumed creation runs: then it is not removed after a failure, since it may have run for long.
 func TestVirtualMachine_ResumedCreateReportsRunning(t *testing.T) {
 	want := domainxml.Machine{
 		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},

@@ -33,7 +33,7 @@ var graphicsTypes = map[string]attr.Type{
 	"password_wo": types.StringType, "password_wo_version": types.Int64Type,
 }
 
-// firstPort is that of VNC's display 0: there are none below.
+// firstPort is the port of VNC's display 0, the lowest one.
 const firstPort = 5900
 
 func graphicsAttributes() map[string]schema.Attribute {
@@ -75,10 +75,10 @@ func graphicsAttributes() map[string]schema.Attribute {
 	}}
 }
 
-// vncLength is how much of a password VNC looks at. libvirt refuses a longer one.
+// vncLength is the number of characters of a password that VNC uses. libvirt refuses a longer one.
 const vncLength = 8
 
-// vncPassword refuses a password that is too long, which only the configuration has.
+// vncPassword refuses a password that is too long. The value is write-only: plan and state don't have it.
 type vncPassword struct{}
 
 func (vncPassword) Description(context.Context) string {
@@ -111,7 +111,7 @@ func graphicsIntent(ctx context.Context, m model, want *domainxml.Machine, diags
 	}
 }
 
-// readPassword adds the display's password, which only the configuration has.
+// readPassword adds the display's password from the configuration, since plan and state don't have it.
 func readPassword(ctx context.Context, config tfsdk.Config, want *domainxml.Machine, diags *diag.Diagnostics) {
 	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// unit binds a logical unit of the lab directly: no claim, and so no reservation, stands between two configurations.
+// unit binds a logical unit of the lab directly: without a claim, no reservation separates two configurations.
 func unit(l *lab.Lab, lun lab.LUN, mode string) string {
 	return fmt.Sprintf(`
 resource "virtclaim_volume_binding" "data" {
@@ -44,7 +44,7 @@ func TestAccGuard_TwoMachinesOfOneConfiguration(t *testing.T) {
 	})
 }
 
-// byHand is a domain that virtclaim did not make.
+// byHand is a domain that virtclaim did not create.
 func byHand(l *lab.Lab, lun lab.LUN, more string) string {
 	return fmt.Sprintf(`<domain type='qemu'>
   <name>theirs</name><memory unit='MiB'>64</memory><os><type>hvm</type></os>
@@ -58,7 +58,7 @@ func byHand(l *lab.Lab, lun lab.LUN, more string) string {
 </domain>`, strings.ToUpper(lun.IQN), lun.Number, strings.Split(l.Target.Portal, ":")[0], strings.Split(l.Target.Portal, ":")[1], more)
 }
 
-// A domain that somebody made by hand counts, whether it runs or not, on whichever of the binding's hosts.
+// A domain that virtclaim did not create counts, whether it runs or not, on any of the binding's hosts.
 func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "theirs")
@@ -100,8 +100,8 @@ func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 	})
 }
 
-// Applies of different owners, each a process of its own, want the same storage, which no claim guards: never do two
-// machines run with it, and one does in the end.
+// Applies of different owners, each in its own process, need the same storage, which no claim protects: two machines never run with it at
+// once, and one does in the end.
 func TestAccGuard_ConcurrentAppliesHaveOneWinner(t *testing.T) {
 	const many = 6
 	l := acctest.Lab(t)
@@ -136,7 +136,7 @@ func TestAccGuard_ConcurrentAppliesHaveOneWinner(t *testing.T) {
 	}
 }
 
-// Terraform destroys the one machine while it creates the other: the new one waits.
+// Terraform destroys one machine while it creates the other: the new one waits.
 func TestAccGuard_VolumeMovesBetweenHosts(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "moves")
@@ -162,8 +162,8 @@ func TestAccGuard_VolumeMovesBetweenHosts(t *testing.T) {
 	})
 }
 
-// A guest that was saved with its memory goes on where it was, with the disks that it had: nobody else gets those
-// meanwhile, also when its stored definition has them no more, and it can't be given others.
+// A guest that was saved with its memory resumes with the disks that it had: no other machine gets those in between, even if its persistent
+// definition no longer has them, and its disks can't be changed.
 func TestAccGuard_SavedGuestKeepsDisks(t *testing.T) {
 	l := acctest.Lab(t)
 	lun, more := acctest.LUN(t, l, false, "saved"), acctest.LUN(t, l, false, "more")
@@ -218,8 +218,8 @@ func TestAccGuard_SavedGuestKeepsDisks(t *testing.T) {
 	})
 }
 
-// A configuration without an owner knows its machines by the bindings and disks that they note: what goes in one apply is
-// unplugged from the running machine first.
+// A configuration without an owner identifies its machines by the bindings and disks in their metadata: a disk that is destroyed in an
+// apply is unplugged from the running machine first.
 func TestAccGuard_WithoutOwner(t *testing.T) {
 	l := acctest.Lab(t)
 	store := acctest.Stores["nbd"](t, l)
@@ -248,8 +248,8 @@ func TestAccGuard_WithoutOwner(t *testing.T) {
 	})
 }
 
-// A running machine is to have another volume, which it may not. It had to let go of the first one before: nobody looked
-// whether that is still free, so it stays out until an apply that is allowed.
+// A running machine gets another volume in its configuration that it may not have. The first one was unplugged before, and whether it is
+// still free is not checked: so the machine runs without a disk until an apply that is allowed.
 func TestAccGuard_RefusedVolumeLeavesNone(t *testing.T) {
 	l := acctest.Lab(t)
 	first, second := acctest.LUN(t, l, false, "first"), acctest.LUN(t, l, false, "second")
@@ -296,8 +296,8 @@ func TestAccGuard_RefusedVolumeLeavesNone(t *testing.T) {
 	})
 }
 
-// An apply that is killed before it has found out whether a machine may have a disk leaves that in the stored definition, for
-// others to see. The next apply asks again: somebody else may have the disk by now.
+// An apply that is killed before the guard's check leaves the disk in the persistent definition, visible to other machines. The next apply
+// repeats the check, because another machine may have the disk by now.
 func TestAccGuard_InterruptedAttachIsRetried(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "wanted")

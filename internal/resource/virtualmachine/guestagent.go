@@ -24,7 +24,7 @@ func guestAgentIntent(_ context.Context, m model, want *domainxml.Machine, _ *di
 	want.GuestAgent = m.GuestAgent.ValueBool()
 }
 
-// readGuestAgent leaves null and false as they are: both say that there is none.
+// readGuestAgent keeps null or false, which both mean that there is none.
 func readGuestAgent(m *model, is domainxml.Machine) {
 	if m.GuestAgent.ValueBool() != is.GuestAgent {
 		m.GuestAgent = types.BoolNull()

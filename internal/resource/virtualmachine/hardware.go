@@ -73,7 +73,7 @@ func (m model) machine(ctx context.Context, diags *diag.Diagnostics) machineMode
 	return mm
 }
 
-// hardware is what the machine asks a host for.
+// hardware is the hardware to query a host for.
 func (m machineModel) hardware() host.Hardware {
 	return host.Hardware{Arch: m.Arch.ValueString(), Type: m.Type.ValueString(), DomainType: cmp.Or(m.DomainType.ValueString(), "kvm")}
 }
@@ -99,7 +99,7 @@ func readHardware(m *model, is domainxml.Machine) {
 	})
 }
 
-// checkPorts refuses hot-plug ports of a machine that is known not to have any. What is emulated is as in checkDevices.
+// checkPorts refuses hot-plug ports of a machine that is known to have none. emulated is the same as in checkDevices.
 func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *diag.Diagnostics) {
 	if m.machine(ctx, diags).HotplugPorts.IsNull() || emulated.Type.IsUnknown() || domainxml.IsQ35(emulated.Type.ValueString()) {
 		return
@@ -108,12 +108,12 @@ func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *dia
 		"Only a machine of type q35 has them. Devices are plugged into a pc as it is. Leave hotplug_ports out, or set the type.")
 }
 
-// otherMachine tells whether what is emulated is known to differ; an alias is what it resolves to.
+// otherMachine reports whether the emulated hardware is known to differ; an alias equals the type that it resolves to.
 func otherMachine(was, is machineModel) bool {
 	return isSet(is.Type) && !domainxml.SameMachineType(was.Type.ValueString(), is.Type.ValueString()) || otherPlatform(was, is)
 }
 
-// otherPlatform is otherMachine for all but the type.
+// otherPlatform is otherMachine without the type.
 func otherPlatform(was, is machineModel) bool {
 	differs := func(a, b types.String) bool { return isSet(b) && !a.Equal(b) }
 	return differs(was.Arch, is.Arch) || differs(was.DomainType, is.DomainType)

@@ -14,14 +14,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// transient is what the state of a machine without a stored definition ends with, so that a plan has something to change.
+// transient is the suffix of the state of a machine without a persistent definition, so that a plan has a change.
 const transient = " (transient)"
 
-// health is what a host shows of a machine that a definition and a power state do not.
+// health is the state of a machine on a host beyond definition and power state.
 type health struct {
 	host.State
 	isPersistent bool
-	// halted says which disk an I/O error has halted, and of what storage; empty without one.
+	// halted describes the disk, and its storage, that an I/O error has halted; empty without one.
 	halted string
 }
 
@@ -38,7 +38,7 @@ func (l life) health(ctx context.Context, uuid string) (is health, err error) {
 	return is, nil
 }
 
-// halted names the disk that an I/O error has halted as the configuration does.
+// halted returns the disk that an I/O error has halted, under its key in the configuration.
 func (l life) halted(ctx context.Context, uuid string) (string, error) {
 	target, noSpace, err := l.host.DiskError(ctx, uuid)
 	if err != nil || target == "" {
@@ -61,7 +61,7 @@ func (l life) halted(ctx context.Context, uuid string) (string, error) {
 	return fmt.Sprintf("Disk %s %s. ", target, what), err
 }
 
-// cures are what to do, by libvirt's words for the state and its reason.
+// cures are the remedies, by libvirt's description of the state and its reason.
 var cures = map[string]string{
 	"paused (I/O error)": "Give it space, or repair its storage, and then go on with it: virsh resume %s. QEMU repeats what has failed, " +
 		"so that nothing is lost.",
@@ -71,8 +71,8 @@ var cures = map[string]string{
 	"pmsuspended":        "Its guest has put itself to sleep. Wake it: virsh dompmwakeup %s.",
 }
 
-// warn says of what a plan would otherwise call unchanged that it is not well. Of warnings with one summary Terraform shows the
-// first only.
+// warn warns of an unhealthy machine that would otherwise be unchanged in a plan. Of several warnings with one summary Terraform shows only
+// the first.
 func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
 	name, where := m.Name.ValueString(), fmt.Sprintf("Machine %s on host %s", m.Name.ValueString(), m.Host.ValueString())
 	switch {
@@ -100,11 +100,11 @@ func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
 	}
 }
 
-// examine reads a machine's health into the model, and warns where it is not well.
+// examine reads a machine's health into the model, and warns if it is unhealthy.
 func (m *model) examine(ctx context.Context, l life, ran bool, diags *diag.Diagnostics) error {
 	is, err := l.health(ctx, m.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
-		return nil // it has just gone: the next read says so
+		return nil // it was removed just now: the next read reports that
 	}
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (m *model) examine(ctx context.Context, l life, ran bool, diags *diag.Diagn
 	return nil
 }
 
-// persist gives a transient domain its definition back: what it was started with, which libvirt still has. Its guest goes on.
+// persist defines a transient domain with the definition that it was started with, which libvirt still has. Its guest keeps running.
 func (l life) persist(ctx context.Context, uuid string) error {
 	is, err := l.host.IsPersistent(ctx, uuid)
 	if err != nil || is {
@@ -129,7 +129,7 @@ func (l life) persist(ctx context.Context, uuid string) error {
 	return err
 }
 
-// standsStill is the error of a machine that is not worth waiting for: what it is to do, it can't before somebody goes on with it.
+// standsStill is the error of a machine that is not worth waiting for, because its guest is paused until it is resumed.
 func (l life) standsStill(ctx context.Context, uuid string) error {
 	state, err := l.host.State(ctx, uuid)
 	if err != nil || !state.Active || state.Responsive {

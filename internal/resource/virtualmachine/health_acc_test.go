@@ -14,8 +14,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// One guest runs into a full pool, is suspended, and loses its stored definition: each plan says so, with libvirt's reason and
-// what to do, and an apply makes it persistent again without a restart.
+// One guest runs into a full pool, is suspended, and loses its persistent definition: each plan warns, with libvirt's reason and a remedy,
+// and an apply makes it persistent again without a restart.
 func TestAccVirtualMachine_WarnsOfUnhealthyState(t *testing.T) {
 	l := acctest.Lab(t)
 	a, console := l.Hosts["host-a"], acctest.NewConsole(t)
@@ -54,7 +54,7 @@ resource "virtclaim_disk" "data" {
 	acctest.Contains(t, plan(t, cli), "No changes", "Machine web is paused", "paused (I/O error)", "Disk data (vda", "no space left",
 		"running = false", "force_stop = true", "virsh resume web")
 
-	// A paused guest never acknowledges an unplug: that is said at once, not at the end of the timeout.
+	// A paused guest never acknowledges an unplug: the error comes at once, not at the timeout.
 	cli.Replace("main.tf", "interfaces = { lan = { user = true } }", "interfaces = {}")
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
@@ -74,7 +74,7 @@ resource "virtclaim_disk" "data" {
 	acctest.Contains(t, plan(t, cli), "No changes", "paused (user)")
 	virsh("resume", "web")
 
-	// libvirt has the definition that it was started with only until it is restarted itself.
+	// libvirt has the definition that it was started with only until libvirtd is restarted.
 	virsh("undefine", "web")
 	if err := errors.Join(a.Kill(t.Context()), a.Start(t.Context())); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func plan(t *testing.T, cli acctest.CLI) string {
 	return joined(cli.Must("plan", "-no-color"))
 }
 
-// joined is what Terraform printed without its line breaks and frames.
+// joined is Terraform's output without its line breaks and frames.
 func joined(out string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(out)), " ")
 }

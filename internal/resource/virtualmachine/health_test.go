@@ -14,14 +14,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// suspended is a host with a domain whose guest stands still.
+// suspended is a host with a domain whose guest is paused.
 type suspended struct{ busy }
 
 func (h *suspended) State(context.Context, string) (host.State, error) {
 	return host.State{Active: true, Reason: "user"}, nil
 }
 
-// What a suspended guest is waited for never comes: the apply says so at once.
+// A suspended guest can't reach what wait_for names: the apply reports that at once.
 func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 	text, err := domainxml.Build(domainxml.Machine{
 		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
@@ -42,7 +42,7 @@ func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A machine that went off is only said to have crashed when it has, and had run: what somebody turned off shows in the plan.
+// A machine that is off is only reported as crashed if it has crashed, and had run: one that was turned off shows in the plan.
 func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 	m := model{Host: types.StringValue("host-a"), Name: types.StringValue("web")}
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 	}
 }
 
-// Where a machine may be restarted for what its guest does not acknowledge, an unplug does not use all of the time.
+// If a machine may be restarted when its guest does not acknowledge an unplug, the unplug does not use up the timeout.
 func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
 	for mayRestart, most := range map[bool]time.Duration{false: 10 * time.Minute, true: 2 * time.Minute} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

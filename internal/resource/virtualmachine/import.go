@@ -13,8 +13,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// ImportState takes <host>/<name>, of any domain, also one that was made by hand. What has no attribute here is named in a
-// warning.
+// ImportState takes <host>/<name> of any domain, also of one that was not created by virtclaim. A warning names devices without an
+// attribute.
 func (r *machine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
 	if err != nil {
@@ -59,5 +59,5 @@ func warnUnsupported(diags *diag.Diagnostics, id, stored string) {
 	}
 }
 
-// isImport tells whether the model is filled for the first time, by an import: otherwise force_stop has a value.
+// isImport reports whether the model is filled for the first time, by an import: otherwise force_stop has a value.
 func (m model) isImport() bool { return m.ForceStop.IsNull() }

@@ -7,8 +7,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A domain that was made by hand is imported while it runs, with a warning of what has no attribute; where the configuration says
-// what is in state, there is nothing to change.
+// A domain that was not created by virtclaim is imported while it runs, with a warning of devices without an attribute; a configuration
+// that equals the state has no changes.
 func TestAccVirtualMachine_ImportWarnsOfUnsupported(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
@@ -38,8 +38,9 @@ resource "virtclaim_virtual_machine" "web" {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// What a guest has open is noted when its domain is imported while it runs: a file that is deleted then is not replaced below it. A file that
-// was deleted before is not taken for the one that was made in its place. So it is with a disk that names its storage pool and volume.
+// The files that a guest has open are recorded when its domain is imported while it runs: a file that is deleted later is not replaced. A
+// file that was deleted before the import is not confused with its replacement. The same holds for a disk that names its storage pool and
+// volume.
 func TestAccVirtualMachine_ImportedWhileItRuns(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
@@ -52,7 +53,7 @@ func TestAccVirtualMachine_ImportedWhileItRuns(t *testing.T) {
 				t.Helper()
 				return strings.TrimSpace(acctest.Must(b.Virsh(t.Context(), args...))(t))
 			}
-			virsh("vol-create-as", "ssd", name, "1MiB", "--format", "raw", "--allocation", "0") // as much as one that is made anew
+			virsh("vol-create-as", "ssd", name, "1MiB", "--format", "raw", "--allocation", "0") // as large as one that is recreated
 			source := strings.ReplaceAll(source, "%s", virsh("vol-path", name, "--pool", "ssd"))
 			if err := b.DefineXML(t.Context(), "<domain type='qemu'><name>"+name+`</name><memory unit='MiB'>32</memory>
 				<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><devices><serial type='pty'/>
@@ -86,7 +87,7 @@ func TestAccVirtualMachine_ImportedWhileItRuns(t *testing.T) {
 	}
 }
 
-// importedWhileItRuns is a machine that may be ended without its guest, which has nothing to boot.
+// importedWhileItRuns is a machine that may be forced off, because it has nothing to boot.
 const importedWhileItRuns = `
 resource "virtclaim_disk" "data" {
   host       = "host-b"

@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// interfacePath is where an interface's attribute is in the configuration.
+// interfacePath is the path of an interface in the configuration.
 func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapKey(key) }
 
 // interfaces are the interfaces by key, as far as they are known.
@@ -71,7 +71,7 @@ func interfacesIntent(_ context.Context, m model, want *domainxml.Machine, _ *di
 	}
 }
 
-// interfaceOf is what an interface's value asks for.
+// interfaceOf converts an interface's value.
 func interfaceOf(element attr.Value) domainxml.Interface {
 	i := fieldsOf(element)
 	want := domainxml.Interface{
@@ -98,7 +98,7 @@ func interfaceOf(element attr.Value) domainxml.Interface {
 	return want
 }
 
-// fields are those of an object's value; what is null or unknown is empty.
+// fields are the attributes of an object's value; null and unknown ones read as empty.
 type fields map[string]attr.Value
 
 func fieldsOf(v attr.Value) fields {
@@ -121,11 +121,10 @@ func (f fields) number(name string) uint {
 	return uint(n.ValueInt64())
 }
 
-// isSet is false for what is not there, too: an element that is unknown has no fields.
+// isSet reports whether a value is neither null nor unknown. It is false for nil, too: an unknown element has no attributes.
 func isSet(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
 
-// readInterfaces leaves null and an empty map as they are: both say that there is no interface. One that is as the model
-// says it keeps its words.
+// readInterfaces keeps null or an empty map, which both mean that there is no interface. An unchanged interface keeps the model's spelling.
 func readInterfaces(m *model, is domainxml.Machine) {
 	if len(is.Interfaces) == 0 && len(m.Interfaces.Elements()) == 0 {
 		return
@@ -141,7 +140,7 @@ func readInterfaces(m *model, is domainxml.Machine) {
 	m.Interfaces = types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, interfaces)
 }
 
-// withMAC is an interface's value with an address where it has none.
+// withMAC adds an address to an interface's value without one.
 func withMAC(element attr.Value, mac string) attr.Value {
 	o, ok := element.(types.Object)
 	if !ok || o.IsUnknown() || o.IsNull() || isSet(o.Attributes()["mac"]) {
@@ -152,7 +151,7 @@ func withMAC(element attr.Value, mac string) attr.Value {
 	return types.ObjectValueMust(interfaceTypes, values)
 }
 
-// fillMACs gives the planned interfaces that have no address in the configuration the one that they got.
+// fillMACs sets the generated addresses of planned interfaces that have none in the configuration.
 func (m *model) fillMACs(is domainxml.Machine) {
 	elements := m.Interfaces.Elements()
 	if len(elements) == 0 {
@@ -164,7 +163,7 @@ func (m *model) fillMACs(is domainxml.Machine) {
 	m.Interfaces = types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, elements)
 }
 
-// spellInterfaces keeps the state's spelling of addresses that are the same in the plan.
+// spellInterfaces keeps the state's spelling of addresses that are equal in the plan.
 func (m *model) spellInterfaces(ctx context.Context, state model, diags *diag.Diagnostics) {
 	before, elements := state.interfaces(ctx, diags), m.Interfaces.Elements()
 	for key, i := range m.interfaces(ctx, diags) {

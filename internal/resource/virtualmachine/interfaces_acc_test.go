@@ -42,7 +42,7 @@ func (w wired) config(m machine, interfaces ...string) string {
 	return fmt.Sprintf("provider \"virtclaim\" {\n  owner = \"wired\"\n  hosts = { %s = { uri = %q } }\n}\n", w.Name, w.URI) + m.hcl(w.lab)
 }
 
-// guest has the guest run a command and checks that its answer has those parts. It must be the one that booted at first.
+// guest has the guest run a command and checks that its answer has those parts. The guest must not have been restarted.
 func (w wired) guest(t *testing.T, command string, parts ...string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
@@ -55,7 +55,7 @@ func (w wired) guest(t *testing.T, command string, parts ...string) resource.Tes
 	}
 }
 
-// device is the element of the machine's interface with that address in its stored definition.
+// device is the element of the machine's interface with that address in its persistent definition.
 func (w wired) device(mac string) (string, error) {
 	xml, err := w.Virsh(context.Background(), "dumpxml", "--inactive", "web")
 	if err != nil {
@@ -69,12 +69,12 @@ func (w wired) device(mac string) (string, error) {
 	return "", fmt.Errorf("there is no interface with the address %s in %s", mac, xml)
 }
 
-// address is one that a network gives.
+// address matches the addresses that a network's DHCP server assigns.
 func address(network string) *regexp.Regexp {
 	return regexp.MustCompile("^" + regexp.QuoteMeta(lab.Networks[network]) + `\.1[0-9][0-9]$`)
 }
 
-// One running guest sees all that happens to its interfaces, and what stays keeps its address and its place.
+// One running guest sees all changes of its interfaces, and an unchanged interface keeps its address and its place on the bus.
 func TestAccVirtualMachine_InterfacesChangeLive(t *testing.T) {
 	for _, machineType := range []string{"pc", "q35"} {
 		t.Run(machineType, func(t *testing.T) { testInterfacesChange(t, machineType) })
@@ -92,7 +92,7 @@ func testInterfacesChange(t *testing.T, machineType string) {
 	}
 	mac, place := "", ""
 	place1 := regexp.MustCompile(`<address type='pci'.*/>`)
-	// stays checks that lan has the address and the place that it had at first.
+	// stays checks that lan has the MAC address and the place on the bus that it had at first.
 	stays := func(s *terraform.State) error {
 		now := s.RootModule().Resources[web].Primary.Attributes["interfaces.lan.mac"]
 		element, err := w.device(now)
@@ -129,7 +129,7 @@ func testInterfacesChange(t *testing.T, machineType string) {
 					w.guest(t, "report_nic eth0; report_nic eth1", "link=0", "FAILED eth1 no such network interface")),
 			},
 			{
-				// What was done by hand to the running machine is put right.
+				// Manual changes of the running machine are reverted.
 				PreConfig: func() {
 					virsh("attach-interface", "web", "bridge", lab.Bridge, "--model", "virtio", "--live")
 				},
@@ -139,7 +139,7 @@ func testInterfacesChange(t *testing.T, machineType string) {
 					w.guest(t, "dhcp eth0; report_nic eth1", "link=1 address="+lab.Networks["red"], "FAILED eth1 no such network interface")),
 			},
 			{
-				// What can't be had changes nothing.
+				// A change that fails changes nothing.
 				Config:      config(`lan = { network = "red" }`, `more = { network = "nowhere" }`),
 				ExpectError: message("interface more could not be plugged into the running machine", "nowhere"),
 			},
@@ -158,7 +158,7 @@ func testInterfacesChange(t *testing.T, machineType string) {
 	})
 }
 
-// The agent tells addresses that no DHCP server has given, and a machine is waited for until it does.
+// The agent reports addresses that no DHCP server has assigned, and wait_for waits for them.
 func TestAccVirtualMachine_AgentAddresses(t *testing.T) {
 	w := newWired(t)
 	config := func(more string, others ...string) string {
@@ -175,7 +175,7 @@ func TestAccVirtualMachine_AgentAddresses(t *testing.T) {
 			{ResourceName: web, ImportState: true, ImportStateId: w.Name + "/web", ImportStateVerify: true, ImportStateVerifyIgnore: []string{"wait_for"}},
 			{Config: config(`wait_for = { agent = true }`), PlanOnly: true, ExpectError: message("No agent to wait for", "Set guest_agent = true")},
 			{
-				// The guest keeps the port until its next start, and what uses an address goes on with it.
+				// The guest keeps the port until its next start, and so do the users of its address.
 				Config: config("", `more = { user = true }`),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction(web, plancheck.ResourceActionUpdate),

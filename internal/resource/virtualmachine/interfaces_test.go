@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// with is a model with the interfaces a and b, which are well but for what is set of b.
+// with is a model with the interfaces a and b, which are valid except for what is set of b.
 func with(set map[string]attr.Value) model {
 	lan := domainxml.Interface{Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", BootOrder: 1}
 	b := lan
@@ -109,7 +109,7 @@ func (h *refusing) Attach(context.Context, string, string) error {
 
 func (h *refusing) ChangeInterface(context.Context, string, string) error { return nil }
 
-// Both the running machine and its stored definition have an interface, or neither does.
+// Both the running machine and its persistent definition have an interface, or neither does.
 func TestInterfaces_RefusedIsNotStored(t *testing.T) {
 	red := domainxml.Interface{Network: "red", Model: "virtio", MAC: "52:54:00:00:00:01"}
 	was := domainxml.Machine{Name: "web", DomainType: "qemu", Interfaces: map[string]domainxml.Interface{"a": red}}

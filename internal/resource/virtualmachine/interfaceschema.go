@@ -24,7 +24,7 @@ import (
 
 var (
 	macAddress = regexp.MustCompile(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
-	// unicast is an address of one device: the lowest bit of its first byte is not set.
+	// unicast matches the address of one device: the lowest bit of its first byte is not set.
 	unicast     = regexp.MustCompile(`^.[02468aceACE]`)
 	deviceModel = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 	uuidShape   = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
@@ -134,7 +134,7 @@ func virtualPortAttribute() schema.Attribute {
 	}
 }
 
-// checkInterfaces refuses what libvirt would refuse or, as with addresses that are there twice, would not.
+// checkInterfaces refuses invalid interfaces, also such as libvirt would accept, like duplicate addresses.
 func checkInterfaces(ctx context.Context, m model, diags *diag.Diagnostics) {
 	interfaces, macs := m.interfaces(ctx, diags), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(interfaces)) {

@@ -66,12 +66,12 @@ type life struct {
 	hosts func(key string) (guard.Waiter, error)
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
 	all guard.Hosts
-	// mayRestart tells whether a guest that does not acknowledge an unplug may be restarted without the device.
+	// mayRestart allows the restart, without the device, of a guest that does not acknowledge an unplug.
 	mayRestart bool
 }
 
 // define defines the domain, marked as being created. An existing domain of that name is used only if an interrupted creation of
-// the same owner has left it; runs tells that it was running.
+// the same owner has left it; runs reports that it was running.
 func (l life) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating}
 	if err := l.checkBacking(ctx, want); err != nil {
@@ -185,7 +185,7 @@ func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) e
 }
 
 // change updates an existing domain to want. Devices are unplugged first, then the new ones are plugged in. pending are the changes
-// that the running guest gets at its next start; started tells that it was booted.
+// that the running guest gets at its next start; started reports that it was booted.
 func (l life) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
 	l.mayRestart = power.on && power.restart
 	if err := l.checkChains(ctx, uuid, want, !power.on && power.force); err != nil {

@@ -56,7 +56,7 @@ func TestAccVirtualMachine_LifeCycle(t *testing.T) {
 			{Config: config(machine{}), ConfigPlanChecks: planned(plancheck.ResourceActionCreate), Check: boots(1)},
 			{ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true},
 			{
-				// Processors, memory and boot need no more than a definition; the guest goes on.
+				// Processors, memory and boot require only a new definition; the guest keeps running.
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(boots(1),
@@ -64,12 +64,12 @@ func TestAccVirtualMachine_LifeCycle(t *testing.T) {
 					resource.TestCheckResourceAttr(web, "cpu.vcpus", "2")),
 			},
 			{
-				// Another spelling of the same is no change.
+				// Another spelling of the same value is no change.
 				Config:   config(machine{memory: "163840Ki", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
 				PlanOnly: true,
 			},
 			{
-				// Drift of memory is seen and put right.
+				// Drift of memory is detected and corrected.
 				PreConfig:        virsh("setmaxmem", "web", "200M", "--config"),
 				Config:           config(machine{memory: "160Mi", more: "cpu = { vcpus = 2 }", cmdline: "changed"}),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
@@ -97,7 +97,7 @@ func TestAccVirtualMachine_LifeCycle(t *testing.T) {
 				Check:            boots(3),
 			},
 			{
-				// Gone behind our back.
+				// Removed outside of Terraform.
 				PreConfig:        func() { virsh("destroy", "web")(); virsh("undefine", "web")() },
 				Config:           config(machine{}),
 				ConfigPlanChecks: planned(plancheck.ResourceActionCreate),
@@ -112,7 +112,7 @@ func TestAccVirtualMachine_LifeCycle(t *testing.T) {
 	})
 }
 
-// devices is a disk of the machine web, running and stored.
+// devices is a disk of the machine web, in its live and its persistent definition.
 func devices(t *testing.T, l *lab.Lab, key string) (found string) {
 	t.Helper()
 	for _, args := range [][]string{{"dumpxml", "web"}, {"dumpxml", "web", "--inactive"}} {
@@ -161,7 +161,7 @@ func TestAccVirtualMachine_DiskTargetsStableOnInsert(t *testing.T) {
 				}),
 			},
 			{
-				// A disk that sorts before the other one leaves it where it is, down to its place on the bus.
+				// A disk that sorts before the other one does not move that one, not even on the bus.
 				Config:           config(disk("a", "a", "virtio"), disk("b", "b", "virtio")),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(target("b", "vda"), target("a", "vdb"), func(*terraform.State) error {
@@ -177,12 +177,12 @@ func TestAccVirtualMachine_DiskTargetsStableOnInsert(t *testing.T) {
 				Check:            resource.ComposeTestCheckFunc(target("a", "vdb"), resource.TestCheckResourceAttr(web, "disks.%", "1")),
 			},
 			{
-				// What the running machine refuses is in its stored definition neither.
+				// What the running machine refuses is not in its persistent definition either.
 				Config:      config(disk("a", "a", "virtio"), handmade("c", "write-exclusive", "virtio", "", "host-a")),
 				ExpectError: message("disk c could not be plugged into the running machine", "iSCSI"),
 			},
 			{
-				// A disk that somebody attached by hand is drift.
+				// A disk that was attached manually is drift.
 				PreConfig: func() {
 					if xml, err := l.Hosts["host-a"].Virsh(context.Background(), "dumpxml", "--inactive", "web"); err != nil || strings.Contains(xml, "ua-disk-c") {
 						t.Fatal("the disk that was refused is stored:", err, xml)
@@ -197,7 +197,7 @@ func TestAccVirtualMachine_DiskTargetsStableOnInsert(t *testing.T) {
 				Check:            resource.TestCheckResourceAttr(web, "disks.%", "1"),
 			},
 			{
-				// So is one that only the running machine has.
+				// So is a disk that only the running machine has.
 				PreConfig: func() {
 					scratch := filepath.Join(l.Hosts["host-a"].Dir, "scratch.img")
 					if err := os.WriteFile(scratch, make([]byte, 1<<20), 0o600); err != nil {
@@ -222,7 +222,7 @@ func TestAccVirtualMachine_DiskTargetsStableOnInsert(t *testing.T) {
 	})
 }
 
-// An apply that was killed after the domain was defined goes on with it, and only with its own.
+// The next apply resumes an apply that was killed after the domain was defined, and only for its own domain.
 func TestAccVirtualMachine_InterruptedCreateResumes(t *testing.T) {
 	l := acctest.Lab(t)
 	a := l.Hosts["host-a"]
@@ -263,7 +263,7 @@ func TestAccVirtualMachine_InterruptedCreateResumes(t *testing.T) {
 	})
 }
 
-// What can be neither started nor taken back is in state: the next command finds it. The leak checker looks at the host afterwards.
+// A machine that can be neither started nor removed is in state: the next command finds it. The leak checker checks the host afterwards.
 func TestAccVirtualMachine_FailedRevertKeepsDomain(t *testing.T) {
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "")
@@ -276,7 +276,7 @@ func TestAccVirtualMachine_FailedRevertKeepsDomain(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
-// A host that defines the domain and never says so: it is taken back, also when no owner would find it again.
+// A host defines the domain and never answers: the domain is removed, also if no owner would find it again.
 func TestAccVirtualMachine_CreateOnUnresponsiveHostIsReverted(t *testing.T) {
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "")

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// busy is a host with a domain whose guest goes on: there is no call to undefine it, and none to stop it while it runs.
+// busy is a host with a domain whose guest keeps running: it has no call to undefine it, and none to stop it while it runs.
 type busy struct{ leftOver }
 
 func (h *busy) Stop(context.Context, string, bool) error {
@@ -39,7 +39,7 @@ func (h *busy) SetMemory(context.Context, string, uint, func(string) (bool, erro
 
 func (h *busy) Addresses(context.Context, string, bool) map[string][]string { return nil }
 
-// Whatever changes, no machine is undefined for it, and none is stopped that runs.
+// No change undefines a machine, or stops a running one.
 func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	was := domainxml.Machine{
 		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, MaxMemory: 131072,
@@ -66,7 +66,7 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	}
 }
 
-// A machine that is not reached in time is there all the same: an error would have Terraform destroy it.
+// A machine that does not reach wait_for in time exists all the same: after an error Terraform would destroy it.
 func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 	text, err := domainxml.Build(domainxml.Machine{
 		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
@@ -92,7 +92,7 @@ func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 	}
 }
 
-// What a running machine has been given or has lost by hand is in state, and so in the next plan.
+// Devices that were attached to or detached from a running machine manually are in state, and so in the next plan.
 func TestVirtualMachine_ReadShowsLiveDevices(t *testing.T) {
 	is := domainxml.Machine{
 		Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", State: "paused", Mark: domainxml.Mark{Phase: domainxml.Ready},
@@ -107,7 +107,7 @@ func TestVirtualMachine_ReadShowsLiveDevices(t *testing.T) {
 	}
 }
 
-// Whoever was given another title, the running machine or its definition, a refresh shows that one.
+// If the title of the running machine or of its definition was changed, a refresh shows the changed one.
 func TestVirtualMachine_ReadShowsLiveTitle(t *testing.T) {
 	live, other := "web", "theirs"
 	for name, c := range map[string]struct {

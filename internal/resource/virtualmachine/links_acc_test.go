@@ -19,8 +19,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// tenant is a folder of a host with unprivileged QEMU that pods write to, and a file of the host that is none of theirs. libvirt
-// gives what a machine opens to QEMU's user, so an owner that has changed shows that the file was opened.
+// tenant is a folder of a host with unprivileged QEMU that pods write to, and a file of the host that is not the tenant's. libvirt changes
+// the owner of the files that a machine opens to QEMU's user, so a changed owner shows that the file was opened.
 type tenant struct {
 	host *lab.Host
 	// folder and secret are paths of this machine, image and target those of disk.img and the secret on the host.
@@ -60,7 +60,7 @@ func linkTo(target string) func(string) error {
 	return func(path string) error { return os.Symlink(target, path) }
 }
 
-// qcow2 makes an empty image, and split one that has its data in another file.
+// qcow2 creates an empty image, and split one that has its data in another file.
 func qcow2(path string) error {
 	return exec.CommandContext(context.Background(), "qemu-img", "create", "-q", "-f", "qcow2", path, "4M").Run()
 }
@@ -69,7 +69,7 @@ func split(path string) error {
 	return exec.CommandContext(context.Background(), "qemu-img", "create", "-q", "-f", "qcow2", "-o", "data_file="+path+".data", path, "4M").Run()
 }
 
-// isUntouched checks that the secret is as it was, to whom it belongs, too.
+// isUntouched checks that the secret and its owner are unchanged.
 func (x tenant) isUntouched(t *testing.T) {
 	t.Helper()
 	info, err := os.Stat(x.secret)
@@ -82,8 +82,8 @@ func (x tenant) isUntouched(t *testing.T) {
 	}
 }
 
-// A claim whose disk.img is a link, a FIFO or missing is not bound, and a machine does not start with one that has become a link;
-// what the link leads to is neither opened nor changed.
+// A claim whose disk.img is a link, a FIFO or missing is not bound, and a machine does not start with a disk.img that has become a link;
+// the link's target is neither opened nor changed.
 func TestAccVolumeBinding_NeverFollowsLinksInClaims(t *testing.T) {
 	l := acctest.Lab(t)
 	x := newTenant(t, l)
@@ -129,7 +129,7 @@ func TestAccVolumeBinding_NeverFollowsLinksInClaims(t *testing.T) {
 				Config:    of("host", "") + off, Check: untouched,
 			},
 			{PreConfig: link, Config: of("host", "") + strings.Replace(off, "running = false", "", 1), ExpectError: refused},
-			// So is the head of what is opened as qcow2: it can name any file of the host, too.
+			// So is the header of an image that is opened as qcow2: it can name any file of the host, too.
 			{PreConfig: x.put(t, qcow2), Config: direct + off, Check: untouched},
 			{
 				PreConfig:   x.put(t, split),

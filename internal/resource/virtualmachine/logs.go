@@ -14,8 +14,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkLogs refuses a log that would be written into storage: libvirt appends to a file that is there, whatever it is. One that the
-// machine has already stays: a storage pool over its folder lists it as a volume by now.
+// checkLogs refuses a log file that is storage: libvirt appends to any existing file. A log that the machine already has is accepted,
+// because a storage pool over its folder may list it as a volume by now.
 func (l life) checkLogs(ctx context.Context, was, want domainxml.Machine) error {
 	has := slices.Collect(maps.Values(logs(was)))
 	asked := logs(want)
@@ -48,7 +48,7 @@ func logs(m domainxml.Machine) map[string]string {
 	return all
 }
 
-// storageAt says what storage a file of the machine's host is; nothing of one that is none.
+// storageAt describes the storage that a file of the machine's host is; empty if it is none.
 func (l life) storageAt(ctx context.Context, file string, want domainxml.Machine) (string, error) {
 	image := volume.Image{Type: "file", Name: file, Hosts: []string{l.key}}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {

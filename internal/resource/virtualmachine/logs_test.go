@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// stocked is a host with a storage pool, and with the domain of somebody else beside its own.
+// stocked is a host with a storage pool, and with a foreign domain beside its own.
 type stocked struct {
 	leftOver
 	absent bool
@@ -45,8 +45,8 @@ func (h *stocked) Domains(context.Context) ([]host.Domain, error) {
 		`<source file='/mnt//theirs.img'/><target dev='vda' bus='virtio'/></disk></devices></domain>`}}, nil
 }
 
-// What a guest says is written into no disk: a log is no volume of a storage pool, and no disk of any domain. One that the machine has
-// already is left alone.
+// A guest's output is not written to a disk: a log is no volume of a storage pool, and no disk of any domain. A log that the machine
+// already has is accepted.
 func TestCheckLogs_NoStorage(t *testing.T) {
 	machine := func(serial, console string) domainxml.Machine {
 		return domainxml.Machine{

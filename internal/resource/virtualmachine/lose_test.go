@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// holding is a host with a running domain whose guest lets go of all but the device with that alias.
+// holding is a host with a running domain whose guest acknowledges each unplug except that of the device with that alias.
 type holding struct {
 	oneDomain
 	live, alias string
@@ -31,7 +31,8 @@ func (h *holding) Detach(_ context.Context, _, device string, _ func(string) (bo
 
 func (h *holding) ChangeMedium(context.Context, string, string) error { return nil }
 
-// What a guest has let go of is stored no more, also when it holds on to the next thing: both change, or neither does.
+// A device whose unplug was acknowledged is removed from the persistent definition, even if the next unplug fails: both change, or neither
+// does.
 func TestLose_RemovesFromDefinition(t *testing.T) {
 	disk := func(device, bus, name string) domainxml.Disk {
 		return domainxml.Disk{Device: device, Bus: bus, Volume: volume.Volume{Images: []volume.Image{{
@@ -56,7 +57,7 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 	for name, c := range map[string]struct {
 		alias string
 		err   error
-		// disks are those that are stored in the end; medium tells whether the drive has one.
+		// disks are the disks in the persistent definition in the end; medium is set if the drive has one.
 		disks  string
 		medium bool
 	}{
@@ -79,7 +80,7 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 	}
 }
 
-// The volume that replaces a disk is checked before the disk is unplugged, but not one that only moves to another key of the machine.
+// The volume that replaces a disk is checked before the disk is unplugged, unless it only moves to another key of the machine.
 func TestReplacements(t *testing.T) {
 	disk := func(file string) domainxml.Disk {
 		return domainxml.Disk{Device: domainxml.Fixed, Bus: "virtio", Volume: volume.Volume{

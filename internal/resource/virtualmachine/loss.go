@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// warnOfLoss says what goes with a machine that is in no disk of its: keys that nobody can make again.
+// warnOfLoss warns of data that is deleted with a machine and is on none of its disks: keys that can't be recreated.
 func (m model) warnOfLoss(how string, diags *diag.Diagnostics) {
 	var lost []string
 	if isSet(m.TPM) {
@@ -22,7 +22,7 @@ func (m model) warnOfLoss(how string, diags *diag.Diagnostics) {
 	if len(lost) == 0 {
 		return
 	}
-	// Of warnings with one summary Terraform shows the first only.
+	// Of several warnings with one summary Terraform shows only the first.
 	diags.AddWarning(fmt.Sprintf("State of machine %s is lost", m.ID.ValueString()),
 		fmt.Sprintf("%s machine %s deletes %s.", how, m.ID.ValueString(), strings.Join(lost, ", and ")))
 }

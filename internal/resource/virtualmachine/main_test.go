@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// machine is a virtual machine's configuration in HCL, with what most tests want of it.
+// machine is a virtual machine's configuration in HCL, with the defaults of most tests.
 type machine struct {
 	name, host, memory, machineType, cmdline, log string
 	// disks are HCL: key = { … }
@@ -68,7 +68,7 @@ resource "virtclaim_volume_binding" %[2]q {
 `, namespace, claim, strings.Join(hosts, `", "`), mode)
 }
 
-// disk takes the volume of a binding.
+// disk is a disk with the volume of a binding.
 func disk(key, binding, bus string) string {
 	return fmt.Sprintf("%s = { volume = virtclaim_volume_binding.%s.volume, bus = %q }", key, binding, bus)
 }

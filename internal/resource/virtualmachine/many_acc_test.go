@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Thirty machines, each with a disk of its own, come and go at the same time on two hosts.
+// Thirty machines, each with its own disk, are created and destroyed at the same time on two hosts.
 func TestAccVirtualMachine_ManyAtOnce(t *testing.T) {
 	const n = 30
 	l := acctest.Lab(t)

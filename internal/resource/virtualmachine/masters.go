@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// overlayTime is how long a machine waits for overlays of its disk to go, which the same apply may be removing.
+// overlayTime is how long a machine waits for the removal of its disk's overlays, which the same apply may be doing.
 const overlayTime = 5 * time.Second
 
 // checkMasters refuses disks that the machine would write to while they are masters.
@@ -27,8 +27,8 @@ func (l life) checkMasters(ctx context.Context, uuid string, want domainxml.Mach
 	return nil
 }
 
-// writes tells whether a guest writes to what may be a master: a disk of a storage pool, or a file or device that is bound write-exclusive. No
-// header names network storage, and nothing that is bound write-shared is a master.
+// writes reports whether the guest writes to an image that may be a master: a disk of a storage pool, or a file or device that is bound
+// write-exclusive. Headers never name network storage, and a write-shared image is never a master.
 func writes(d domainxml.Disk) bool {
 	if len(d.Volume.Images) == 0 || d.ReadOnly || d.Ephemeral || domainxml.IsDrive(d.Device) {
 		return false
@@ -37,7 +37,7 @@ func writes(d domainxml.Disk) bool {
 	return top.IsDisk() && top.AccessMode != volume.ReadShared || top.Binding != "" && top.Type != "network" && top.AccessMode == volume.WriteExclusive
 }
 
-// awaitNoOverlay returns when no volume is an overlay of a file, or else says which are.
+// awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays.
 func (l life) awaitNoOverlay(ctx context.Context, uuid, path string) error {
 	found := content.CheckWriter(ctx, l.host, path)
 	if !errors.Is(found, content.ErrMaster) {

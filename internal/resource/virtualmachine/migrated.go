@@ -15,13 +15,13 @@ import (
 // errMigrated is the error of a machine that another host has.
 var errMigrated = errors.New("it was migrated")
 
-// errUnanswered is the error of a machine that its host does not have any more, and perhaps another one does.
+// errUnanswered is the error of a machine that its host does not have any more, and another host may have.
 var errUnanswered = errors.New("a host that may have it, because it was migrated, does not answer")
 
-// checkMigrated is errMigrated for a machine that its host has shut off, or has not at all, while another host of the provider runs
-// it: its disks are in use there, and a second machine must not be made of them. For a machine that its host does not have, it is
-// enough that another one has its definition. errUnanswered tells that a host may run it: its own has it no more, or says that it is off
-// because it was migrated. If no host shows where it has ended, a host that is not in the configuration may run it.
+// checkMigrated returns errMigrated for a machine that is off on its host, or missing there, while another host of the provider runs it:
+// its disks are in use there, and it must not be started a second time. For a machine that its host does not have, another host's
+// definition is enough. It returns errUnanswered if a host that does not answer may run it, because its own host does not have it any more,
+// or reports that it is off due to a migration. If no host shows where it has ended, it may run on a host that is not configured.
 func (l life) checkMigrated(ctx context.Context, uuid string, is host.State, isGone bool) error {
 	to, ended, err := guard.MigratedTo(ctx, l.all, l.key, uuid, isGone)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l life) checkHere(ctx context.Context, uuid string) error {
 	return l.checkMigrated(ctx, uuid, is, err != nil)
 }
 
-// checkStopped is checkHere for a machine that has just gone off. Where its host says that it was shut down, no other one is asked; a
+// checkStopped is checkHere for a machine that has just gone off. If its host reports that it was shut down, no other host is queried; a
 // transient one is gone then.
 func (l life) checkStopped(ctx context.Context, uuid string, isPersistent bool) error {
 	is, err := l.host.State(ctx, uuid)
@@ -69,7 +69,7 @@ func (l life) checkStopped(ctx context.Context, uuid string, isPersistent bool) 
 	return err
 }
 
-// warnOfMigrated tells whether a machine was migrated, which is said then.
+// warnOfMigrated reports whether a machine was migrated, and warns of that.
 func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, isGone bool, diags *diag.Diagnostics) bool {
 	err := l.checkMigrated(ctx, state.UUID.ValueString(), is, isGone)
 	if err != nil {
@@ -83,9 +83,9 @@ func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, is
 	return err != nil
 }
 
-// refuseMigrated refuses a plan that changes the disks of a machine which was migrated, or may be on a host that does not answer. Terraform
-// destroys or replaces a disk before it updates the machine: the binding of the storage would take it from the guest on the other host, and of a
-// disk nothing tells any more then that it was this machine's.
+// refuseMigrated refuses a plan that changes the disks of a machine that was migrated, or may be on a host that does not answer. Terraform
+// destroys or replaces a disk before it updates the machine: the storage's binding would be detached from the guest on the other host, and
+// for a disk nothing would show any more that it was this machine's.
 func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	if r.backend.IsApplying() || plan.Disks.IsUnknown() {
 		return

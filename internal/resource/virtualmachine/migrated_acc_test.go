@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A machine that was migrated by hand is neither made again on its host, nor are its disks deleted: where hosts share the folder of a pool, the
-// guest still uses them.
+// A machine that was migrated outside of Terraform is not recreated on its host, and its disks are not deleted: where hosts share the
+// folder of a pool, the guest still uses them.
 func TestAccVirtualMachine_Migrated(t *testing.T) {
 	l := acctest.Lab(t)
 	move := func(from, to *lab.Host) {
@@ -46,7 +46,7 @@ resource "virtclaim_disk" "root" {
 	move(l.Hosts["host-b"], l.Hosts["host-a"])
 	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "undefine", "web"))(t)
 
-	// A host that does not answer may have it. What is nowhere is gone.
+	// A host that does not answer may have it. If no host has it, it is gone.
 	if err := l.Hosts["host-b"].Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ resource "virtclaim_disk" "root" {
 	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-refresh=false"); err == nil || !message("that may have it").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	// Nothing may have been deleted before that is said.
+	// Nothing may have been deleted before that error.
 	if out, err := cli.Run("plan", "-no-color", "-replace=virtclaim_disk.root"); err == nil || !message("Error: Disks of a missing machine can't be changed").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -66,8 +66,8 @@ resource "virtclaim_disk" "root" {
 	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false")
 }
 
-// virsh migrate leaves the definition on the source unless it is told otherwise: a machine that runs on another host is neither started a second
-// time, nor changed or removed with its disks.
+// virsh migrate leaves the definition on the source by default: a machine that runs on another host is neither started a second time, nor
+// changed or removed with its disks.
 func TestAccVirtualMachine_MigratedWithDefinitionLeft(t *testing.T) {
 	l := acctest.Lab(t)
 	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
@@ -115,14 +115,14 @@ resource "virtclaim_virtual_machine" "web" {
 	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data", "-target=virtclaim_disk.data")
 	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_disk.data")
 
-	// With --undefinesource nothing on its own host tells that it uses the disk.
+	// With --undefinesource nothing on its own host shows that it uses the disk.
 	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
 	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data", "-target=virtclaim_disk.data")
 	write("lifecycle { ignore_changes = all }")
 	cli.Replace("main.tf", `size       = "1Mi"`, `size       = "2Mi"`)
 	refused("was migrated: host host-b runs it")
 
-	// Nor may a machine that takes its place in the state have its disk.
+	// Nor may a machine that replaces it in the state have its disk.
 	cli.Must("state", "rm", "virtclaim_virtual_machine.web")
 	write("")
 	refused("was migrated: host host-b runs it")
@@ -131,7 +131,7 @@ resource "virtclaim_virtual_machine" "web" {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A binding may cover both hosts of a migration: replacing or removing it would take the storage from the guest on the other host.
+// A binding may have both hosts of a migration: replacing or removing it would detach the storage from the guest on the other host.
 func TestAccVirtualMachine_MigratedWithBinding(t *testing.T) {
 	l := acctest.Lab(t)
 	a, b := l.Hosts["host-a"], l.Hosts["host-b"]
@@ -177,7 +177,7 @@ resource "virtclaim_virtual_machine" "web" {
 	write(disk, ignored)
 	refused("was migrated: host host-b runs it, and host host-a has its definition", "-replace=virtclaim_volume_binding.data")
 
-	// With --undefinesource only the machine's state tells which host it was on.
+	// With --undefinesource only the machine's state shows which host it was on.
 	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
 	write(disk, "")
 	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// shown is a host that tells of one domain how it is.
+// shown is a host with the state of one domain.
 type shown struct {
 	domains
 	is  host.State
@@ -24,7 +24,7 @@ func others(b *shown) guard.Hosts {
 	return guard.Hosts{Keys: []string{"a", "b"}, Host: func(string) (guard.Peer, error) { return b, nil }}
 }
 
-// What runs, or may run, on another host is not made a second time, nor removed.
+// A machine that runs, or may run, on another host is neither started a second time nor removed.
 func TestCheckHere(t *testing.T) {
 	off, on, away := host.State{Reason: "shutdown"}, host.State{Active: true}, host.State{Reason: host.ReasonMigrated}
 	down := errors.New("no route to host b")
@@ -57,7 +57,7 @@ func TestCheckHere(t *testing.T) {
 	}
 }
 
-// leaving is a host whose domain is migrated away while it is to be stopped.
+// leaving is a host whose domain is migrated away while it is being stopped.
 type leaving struct {
 	shown
 	isPersistent bool

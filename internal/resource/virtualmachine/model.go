@@ -51,7 +51,7 @@ type model struct {
 
 var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, UnhandledNullAsEmpty: true}
 
-// intent is the machine that a wholly known plan asks for.
+// intent is the machine that a wholly known plan describes.
 func (m model) intent(ctx context.Context, diags *diag.Diagnostics) domainxml.Machine {
 	want := domainxml.Machine{Name: m.Name.ValueString(), UUID: m.UUID.ValueString()}
 	for _, g := range groups {
@@ -60,13 +60,13 @@ func (m model) intent(ctx context.Context, diags *diag.Diagnostics) domainxml.Ma
 	return want
 }
 
-// was is the machine of a state, in which something may be missing.
+// was is the machine of a state, which may be incomplete.
 func (m model) was(ctx context.Context) domainxml.Machine {
 	var missing diag.Diagnostics
 	return m.intent(ctx, &missing)
 }
 
-// read fills the model with what a machine really is. What is not in libvirt stays: host, timeouts, force_stop.
+// read fills the model with the machine's actual values. Attributes that are not in libvirt are kept: host, timeouts, force_stop.
 func (m *model) read(is domainxml.Machine, active bool) {
 	m.ID = types.StringValue(m.Host.ValueString() + "/" + is.Name)
 	m.UUID, m.Name = types.StringValue(is.UUID), types.StringValue(is.Name)
@@ -75,6 +75,6 @@ func (m *model) read(is domainxml.Machine, active bool) {
 	}
 	m.Running = types.BoolValue(active)
 	if m.ForceStop.IsNull() {
-		m.ForceStop = types.BoolValue(false) // an import: no host knows of it
+		m.ForceStop = types.BoolValue(false) // an import: no host has this attribute
 	}
 }

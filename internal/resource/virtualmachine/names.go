@@ -16,7 +16,7 @@ import (
 
 var namesGroup = attributeGroup{attributes: namesAttributes, intent: namesIntent, read: readNames}
 
-// oneLine is what libvirt takes for a title.
+// oneLine matches the titles that libvirt accepts.
 var oneLine = regexp.MustCompile(`^[^\n]+$`)
 
 func namesAttributes() map[string]schema.Attribute {
@@ -38,8 +38,8 @@ func namesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Di
 	want.Title, want.Description = m.Title.ValueString(), m.Description.ValueString()
 }
 
-// readNames shows which of the running machine and its stored definition has not what the state says, where they differ: both are to
-// become what is wanted.
+// readNames shows the title and description that differ from the state, of the running machine or of its persistent definition, so that an
+// update sets both.
 func readNames(m *model, is domainxml.Machine) {
 	name := func(said types.String, stored string, live *string) types.String {
 		if live != nil && said.Equal(tfvalue.OrNull(stored)) {
@@ -50,7 +50,7 @@ func readNames(m *model, is domainxml.Machine) {
 	m.Title, m.Description = name(m.Title, is.Title, is.Drift.Title), name(m.Description, is.Description, is.Drift.Description)
 }
 
-// rename gives the running domain its title and description, and gives the live XML after that.
+// rename sets the title and description of the running domain, and returns its live XML after that.
 func (l life) rename(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
 	is, err := domainxml.Parse(live)
 	if err != nil || is.Title == want.Title && is.Description == want.Description {

@@ -19,24 +19,24 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A running guest goes on with the files that it was started with, whatever becomes of their names. What it has written is in no other file:
-// none is taken from it for a copy of it, or, when it was deleted, for a new one. See decision 0018.
+// A running guest keeps the files that it was started with open, even if they are renamed or deleted. What it has written is in no other
+// file, so such a file is never exchanged for a copy or, if it was deleted, for a new one. See decision 0018.
 
 // errOpen is the error of a machine whose guest would lose what it has written.
 var errOpen = errors.New("nothing was changed, because the running guest would lose what it has written")
 
-// openFile is a disk whose guest writes to another file than the state names, or to one that is gone.
+// openFile is a disk whose guest writes to another file than the one in state, or to a deleted one.
 type openFile struct {
 	domainxml.Attached
-	// wanted is what the state has at that disk; without a name when that is to be made, or nothing.
+	// wanted is the image of that disk in the plan; without a name if it is to be created, or if there is none.
 	wanted volume.Image
-	// moved tells that both are the same, or copies of the same; otherwise the file is gone.
+	// moved is set if both are the same file, or copies of it; otherwise the file is gone.
 	moved bool
-	// hidden tells that only QEMU's lock shows that it is gone, which no plan has asked for.
+	// hidden is set if only QEMU's lock shows that it is gone, which no plan has shown.
 	hidden bool
 }
 
-// openFiles are such disks of a running domain, of those that isGone, which takes its time, is asked of.
+// openFiles are such disks of a running domain. isGone, which may be slow, is called for each candidate.
 func openFiles(live string, wanted func(key string) volume.Image, isGone func(*openFile) (bool, error)) (all []openFile, err error) {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
@@ -61,21 +61,21 @@ func openFiles(live string, wanted func(key string) volume.Image, isGone func(*o
 	return all, nil
 }
 
-// isUnnoted tells whether nothing says which file of that name the guest has open: it was started, or given that disk, without virtclaim. The
-// name may be another file's by now, also that of one which was made a moment ago.
+// isUnnoted reports whether the metadata doesn't have which file of that name the guest has open: it was started, or the disk attached,
+// without virtclaim. The name may belong to another file by now, also to one that was just created.
 func (f openFile) isUnnoted() bool {
 	is := f.Volume.Images[0]
 	return is.IsDisk() && is.Generation == "" && is.Name == f.wanted.Name && f.wanted.Generation != ""
 }
 
-// isOfClaim tells whether it is a file that pods may replace. It has no identity.
+// isOfClaim reports whether it is a file that pods may replace. It has no identity.
 func (f openFile) isOfClaim() bool { return f.Volume.Images[0].Binding != "" }
 
-// isTaken tells whether the machine loses the file, now or with its next start.
+// isTaken reports whether the machine loses the file, now or at its next start.
 func (f openFile) isTaken() bool { return f.wanted.Name != f.Volume.Images[0].Name }
 
-// isGone asks the host about an open file. One that is still there under its name may be a copy: QEMU's lock proves that it is the guest's. Nothing
-// is known of what was attached by hand.
+// isGone queries the host about an open file. A file that still exists under its name may be a copy: QEMU's lock proves that it is the
+// guest's. Nothing is known of a disk that was attached manually.
 func (l life) isGone(ctx context.Context, uuid string, f *openFile) (bool, error) {
 	if !f.isOfClaim() && !f.isUnnoted() {
 		if gone, err := content.IsGone(ctx, l.host, f.Volume.Images[0]); gone || err != nil || f.Volume.Images[0].Generation == "" {
@@ -85,7 +85,7 @@ func (l life) isGone(ctx context.Context, uuid string, f *openFile) (bool, error
 	return l.isExchanged(ctx, uuid, f)
 }
 
-// isExchanged reports whether the guest has another file open than the one that has the name now. A domain is started for that.
+// isExchanged reports whether the guest has another file open than the present one of that name. It starts a domain to test that.
 func (l life) isExchanged(ctx context.Context, uuid string, f *openFile) (bool, error) {
 	top := f.Volume.Images[0]
 	if err := guard.CheckSoleWriter(ctx, l.key, l.host, top, uuid); err != nil {
@@ -96,8 +96,8 @@ func (l life) isExchanged(ctx context.Context, uuid string, f *openFile) (bool, 
 	return !is, err
 }
 
-// checkOpenFiles refuses to take files from the running guest that have what nothing else has. One that is gone, as the plan has said, may go with
-// restarts, unless the machine is to have that very one. It is asked before anything changes.
+// checkOpenFiles refuses to unplug files from the running guest that have data which no other file has. With restarts, a deleted file may
+// be discarded, as the plan has warned, unless the machine is to have that very file. It is called before anything changes.
 func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Machine, restarts bool) error {
 	state, err := l.host.State(ctx, uuid)
 	if err != nil || !state.Active {
@@ -134,9 +134,9 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 	}), want.Name)
 }
 
-// checkExchanged refuses to end a running guest that has the file of a claim open which was deleted or replaced, or a disk without an identity of its
-// own, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk stays, and its user expects there what the guest has
-// written. Each plan warns of other disks that are gone. To shut the machine down is consent.
+// checkExchanged refuses to end a running guest with a claim's file that was deleted or replaced, or with a disk without an identity in its
+// header, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk remains, and its user expects the guest's
+// data there. Other deleted disks are in the warnings of each plan. Shutting the machine down is consent.
 func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	state, err := l.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
@@ -167,12 +167,12 @@ func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	}
 	state, err = l.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
-		return nil // it has shut down meanwhile
+		return nil // it has shut down since
 	}
 	return refuseOpen(all, name)
 }
 
-// refuseOpen is errOpen for files of a machine.
+// refuseOpen returns errOpen for files of a machine.
 func refuseOpen(files []openFile, machine string) error {
 	if len(files) == 0 {
 		return nil
@@ -184,8 +184,8 @@ func refuseOpen(files []openFile, machine string) error {
 	return fmt.Errorf("%w: %s", errOpen, strings.Join(why, "\n\n"))
 }
 
-// isThereByLedger reports whether a disk is still there as far as only its host's ledger knows, such as a raw one: the file itself does not show
-// which disk it is. A disk that can't be looked up does not prevent the end of its machine.
+// isThereByLedger reports whether a disk still exists as far as its host's ledger knows, such as a raw one, whose file has no identity. A
+// disk that can't be looked up does not block the end of its machine.
 func (l life) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	if disk.Generation == "" {
 		return false
@@ -201,7 +201,7 @@ func (l life) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	return err == nil && !gone && !proven
 }
 
-// checkSharers refuses a file of a claim that another running machine shares, if that writes to one that had the name before.
+// checkSharers refuses a claim's file that another running machine shares if that machine writes to a former file of the name.
 func (l life) checkSharers(ctx context.Context, uuid string, i volume.Image) error {
 	if i.Type != "file" || i.Binding == "" || i.AccessMode != volume.WriteShared {
 		return nil
@@ -221,14 +221,14 @@ func (l life) checkSharers(ctx context.Context, uuid string, i volume.Image) err
 		return err
 	}
 	if state, err := l.host.State(ctx, users[n].UUID); err != nil || !state.Active {
-		return nil //nolint:nilerr // it has shut down meanwhile
+		return nil //nolint:nilerr // it has shut down since
 	}
 	return fmt.Errorf("%w: domain %s has %s, too, and writes to a file that had that name and was deleted or replaced, by hand or by a pod. To save what its "+
 		"guest has written: %s. To go on without that, shut it down first", guard.ErrInUse, users[n].Domain, i.Name,
 		guard.Rescue(users[n].Domain, users[n].Device.Target))
 }
 
-// explain says what the guest goes on with, and what to do.
+// explain describes the file that the guest has open, and the remedy.
 func (f openFile) explain(machine string) string {
 	is := fmt.Sprintf("the guest of %s has %s open as disk %s (%s), ", machine, f.Volume.Images[0].Name, f.Key, f.Target)
 	if f.moved {
@@ -254,8 +254,8 @@ func topOf(v volume.Volume) volume.Image {
 	return v.Images[0]
 }
 
-// warnOfOpenFiles says with each plan that changes a disk whose file the guest alone still has what the apply does about that. The host is
-// asked only then. When it does not answer, the apply asks again.
+// warnOfOpenFiles warns in each plan that changes a disk whose file only the guest still has, and describes what the apply does. The host
+// is queried only in this case. If it does not answer, the apply checks again.
 func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
 	if r.backend.IsApplying() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
 		return
@@ -270,7 +270,7 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	if err == nil {
 		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f *openFile) (bool, error) {
 			if !slices.Contains(changed, f.Key) || f.isUnnoted() || f.isOfClaim() {
-				return false, nil // a plan starts nothing on a host to prove it: the apply does
+				return false, nil // a plan starts no domain on a host to prove it: the apply does
 			}
 			return content.IsGone(ctx, h, f.Volume.Images[0])
 		})
@@ -285,7 +285,7 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	}
 }
 
-// changedDisks are the keys of disks that are to be others, or that wait for the next start, and the top images of those that are known.
+// changedDisks are the keys of disks that are changed, or pending for the next start, and the known top images by key.
 func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagnostics) (wanted map[string]volume.Image, changed []string) {
 	wanted = map[string]volume.Image{}
 	disks, pending := m.disks(ctx, diags), state.pending(ctx, diags)
@@ -301,8 +301,8 @@ func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagno
 	return wanted, changed
 }
 
-// warnOfOpenFile says what an apply does about a file that the guest alone still has. Of warnings with one summary Terraform shows the first
-// only.
+// warnOfOpenFile warns of what an apply does about a file that only the guest still has. Of several warnings with one summary Terraform
+// shows only the first.
 func (m model) warnOfOpenFile(f openFile, ends bool, diags *diag.Diagnostics) {
 	name := m.Name.ValueString()
 	how := fmt.Sprintf("Machine %s has a file of disk %s open that is gone", name, f.Key)

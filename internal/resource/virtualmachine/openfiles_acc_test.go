@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// openFiles is a running machine on host-a whose disks are files of the pool ssd, and what is done to it.
+// openFiles is a running machine on host-a whose disks are files of the pool ssd, with the operations on it.
 type openFiles struct {
 	*testing.T
 	cli     acctest.CLI
@@ -57,7 +57,7 @@ func (o *openFiles) warned(parts ...string) {
 	}
 }
 
-// refused applies and expects an error with those parts, and that the domain is as it was.
+// refused applies and expects an error with those parts, and an unchanged domain.
 func (o *openFiles) refused(args []string, parts ...string) {
 	o.Helper()
 	before := o.virsh("dumpxml", "web") + o.virsh("dumpxml", "web", "--inactive")
@@ -70,7 +70,7 @@ func (o *openFiles) refused(args []string, parts ...string) {
 	}
 }
 
-// restarts shuts the machine down with an apply, does something, and starts it with another one.
+// restarts shuts the machine down with an apply, calls meanwhile, and starts it with another apply.
 func (o *openFiles) restarts(meanwhile func()) {
 	o.Helper()
 	o.write("running = false")
@@ -83,7 +83,7 @@ func (o *openFiles) restarts(meanwhile func()) {
 	}
 }
 
-// movePool gives the pool ssd another folder.
+// movePool moves the pool ssd to another folder.
 func (o *openFiles) movePool(folder string) {
 	o.Helper()
 	o.virsh("pool-destroy", "ssd")
@@ -100,7 +100,7 @@ func (o *openFiles) copyFiles(to string) {
 	}
 }
 
-// otherFolder is an empty folder for the pool, which is given its own again in the end.
+// otherFolder is an empty folder for the pool, which is reset to its own in the end.
 func (o *openFiles) otherFolder() string {
 	o.Helper()
 	folder := o.folder + "-moved"
@@ -124,8 +124,8 @@ func openDisks() string {
 	return externalDisk("data", size) + externalDisk("more", size+"\n  format = \"raw\"") + externalDisk("held", size)
 }
 
-// A pool is moved by copying while the machine runs: the copies have the identities of the files, but not what is written since. The guest
-// keeps its files, also one that could be restarted, and gets the others when it was shut down.
+// A pool is moved by copying while the machine runs: the copies have the identities of the files, but lack later writes. The guest keeps
+// its files, even if it may be restarted, and gets the copies after it was shut down.
 func TestAccVirtualMachine_MovedFilesAreNotSwappedIn(t *testing.T) {
 	o := newOpenFiles(t, openDisks(), onVirtio, onSCSI, onSATA)
 	moved := o.otherFolder()
@@ -137,13 +137,13 @@ func TestAccVirtualMachine_MovedFilesAreNotSwappedIn(t *testing.T) {
 		o.refused(nil, "machine could not be updated", filepath.Join(o.folder, "data")+" open", "names "+filepath.Join(moved, "data"))
 	}
 	o.restarts(func() { o.copyFiles(moved) })
-	if text := o.virsh("dumpxml", "web"); strings.Contains(text, o.folder+"/") || strings.Count(text, moved+"/") != 6 { // three are noted
+	if text := o.virsh("dumpxml", "web"); strings.Contains(text, o.folder+"/") || strings.Count(text, moved+"/") != 6 { // three are in the metadata
 		t.Errorf("it was not started with the copies:\n%s", text)
 	}
 	o.cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A pool gets an empty folder while the machine runs: its files are still there, and are not exchanged for blank ones.
+// A pool gets an empty folder while the machine runs: its files still exist, and are not exchanged for blank ones.
 func TestAccVirtualMachine_EmptyPoolTakesNoDisk(t *testing.T) {
 	o := newOpenFiles(t, openDisks(), onVirtio, onSCSI)
 	o.movePool(o.otherFolder())
@@ -158,8 +158,8 @@ func TestAccVirtualMachine_EmptyPoolTakesNoDisk(t *testing.T) {
 	o.cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// The files of a running machine's disks are deleted by hand. An apply leaves them to the guest, until somebody has saved them with the
-// command that is printed, or gives them up.
+// The files of a running machine's disks are deleted outside of Terraform. An apply leaves them to the guest, until they are saved with the
+// command in the error, or given up.
 func TestAccVirtualMachine_DeletedFilesStayWithTheirGuest(t *testing.T) {
 	o := newOpenFiles(t, externalDisk("data", `size = "1Mi"`+"\n  format = \"raw\"")+externalDisk("more", `size = "1Mi"`), onVirtio, onSCSI)
 	o.console.Await(t, "WROTE vda ")
@@ -196,7 +196,7 @@ func TestAccVirtualMachine_DeletedFilesStayWithTheirGuest(t *testing.T) {
 	if out := o.cli.Must("plan", "-no-color"); !strings.Contains(out, "No changes.") || strings.Contains(out, "Warning: Machine") {
 		t.Errorf("after the consent:\n%s", out)
 	}
-	remove("more") // the ledger keeps what a raw one is known by
+	remove("more") // the ledger keeps the identity of a raw disk
 	data := filepath.Join(o.folder, "data")
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", "cp "+data+" "+data+".new && mv "+data+".new "+data).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -21,7 +21,7 @@ type withFiles struct {
 	leftOver
 	files map[string]string
 	err   error
-	// locked tells that a QEMU writes to the file that has the name now.
+	// locked is set if a QEMU writes to the present file of that name.
 	locked bool
 }
 
@@ -53,7 +53,7 @@ func (h *withFiles) SecretOfVolume(_ context.Context, usage string) (string, err
 	return h.files[path], nil
 }
 
-// What a guest has written since its file was copied or deleted is in no other file: none is taken from it for those.
+// What a guest has written since its file was copied or deleted is in no other file: the file is not exchanged for the copy or a new one.
 func TestCheckOpenFiles(t *testing.T) {
 	file := func(path, id string) volume.Volume {
 		return volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path, Generation: id, AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}}}

@@ -13,11 +13,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 )
 
-// A running guest also goes on with the masters that it was started with. If one was deleted or replaced, QEMU may have the only copy, which all
-// overlays of it need.
+// A running guest also keeps the masters open that it was started with. If one was deleted or replaced, QEMU may have the only copy, which
+// all its overlays need.
 
-// checkLiveMasters is content.ErrMasterChanged if the running guest, which is to lose a disk, is the only one that still has the former master of
-// that open.
+// checkLiveMasters returns content.ErrMasterChanged if the running guest is about to lose a disk and is the only one that still has its
+// former master open.
 func (l life) checkLiveMasters(ctx context.Context, live, name string, isLost func(key string) bool) error {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
@@ -39,8 +39,8 @@ func explainMaster(machine string, disk domainxml.Attached, err error) error {
 	return err
 }
 
-// warnOfMasters says with a plan that stops a running machine which of its masters only its guest may still have. All else that would take a disk from the
-// guest is refused by the apply. If the host does not answer, the machine is stopped nevertheless, as its configuration says.
+// warnOfMasters warns in a plan that stops a running machine of masters that only its guest may still have. Other changes that would unplug
+// such a disk are refused by the apply. If the host does not answer, the machine is stopped nevertheless, as configured.
 func (r *machine) warnOfMasters(ctx context.Context, state model, diags *diag.Diagnostics) {
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	if err != nil || r.backend.IsApplying() || !state.Running.ValueBool() {

@@ -6,8 +6,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// unlock has the display of the running domain ask for another password. That comes before the stored definition has it, so
-// that an apply that breaks off in between is made up for by the next one.
+// unlock changes the password of the running domain's display. It does so before the persistent definition is written, so that the next
+// apply repeats it after an interruption in between.
 func (l life) unlock(ctx context.Context, uuid string, want domainxml.Machine) error {
 	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
 		return nil

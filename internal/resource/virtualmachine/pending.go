@@ -36,14 +36,14 @@ func readPending(m *model, is domainxml.Machine) {
 	m.Pending = types.ListValueMust(types.StringType, all)
 }
 
-// pending are the words of what waits for the next start.
+// pending are the names of the changes that are pending for the next start.
 func (m model) pending(ctx context.Context, diags *diag.Diagnostics) (all []string) {
 	diags.Append(m.Pending.ElementsAs(ctx, &all, false)...)
 	return all
 }
 
-// planRunning plans what is told of the running guest alone. When nothing else changes it stays, and what still waits for the next
-// start is said again, or done: an apply that failed or was killed may have said nothing, and somebody may have missed it.
+// planRunning plans the attributes of the running guest. If nothing else changes, they stay, and pending changes are reported again, or
+// applied if a restart is allowed: a failed or killed apply may not have reported them.
 func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -63,12 +63,12 @@ func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, 
 	}
 }
 
-// warnOfPending says what a running guest goes on without.
+// warnOfPending warns of the changes that the running guest does not have yet.
 func (m model) warnOfPending(pending []string, diags *diag.Diagnostics) {
 	if len(pending) == 0 {
 		return
 	}
-	// Of warnings with one summary Terraform shows the first only.
+	// Of several warnings with one summary Terraform shows only the first.
 	diags.AddWarning(fmt.Sprintf("What changes on machine %s takes effect at its next start", m.Name.ValueString()),
 		fmt.Sprintf("Machine %s on host %s runs and can't be given this while it does: %s. It is in its stored definition, and takes "+
 			"effect when the machine is shut down and started again. A reboot from inside the guest is not enough.",

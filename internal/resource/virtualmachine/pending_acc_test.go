@@ -8,8 +8,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// libvirt completes what a running domain has, such as its processor, its ports and its places on the bus: none of that is said to wait
-// for the next start, or allow_restart would restart a machine at each apply.
+// libvirt completes the definition of a running domain, such as its processor, its ports and its places on the bus: none of that is
+// reported as pending, or allow_restart would restart a machine at each apply.
 func TestAccVirtualMachine_NothingPendingAfterStart(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// inventory tells what a guest finds of the devices that a machine can have, and writes to its virtio console.
+// inventory prints the optional devices that a guest finds, and writes to its virtio console.
 const inventory = `
 for module in virtio_rng 9pnet_virtio 9p virtiofs i6300esb; do load $module; done
 echo "RNG $(cat /sys/class/misc/hw_random/rng_current)"
@@ -31,8 +31,8 @@ echo "PCI $(cat /sys/bus/pci/devices/*/device | tr '\n' ' ')"
 [ -e /dev/hvc0 ] && echo "from the virtio console" >/dev/hvc0
 `
 
-// Devices that a running guest can't be given are in its stored definition, with a warning, and the guest has them after its
-// next start; so it is when they go. The password of a display is changed at once, and is nowhere but in that definition.
+// Devices that can't be plugged into a running guest are added to its persistent definition, with a warning, and the guest has them after
+// its next start; the same holds for their removal. The password of a display is changed at once, and is only in that definition.
 func TestAccVirtualMachine_Devices(t *testing.T) {
 	l := acctest.Lab(t)
 	console, virtio := acctest.NewConsole(t), acctest.NewConsole(t)
@@ -70,7 +70,7 @@ output "endpoints" {
 		out := cli.Must("apply", "-auto-approve", "-no-color")
 		acctest.Contains(t, strings.Join(strings.Fields(out), " "), parts...)
 		everything[what] = out
-		everything["a plan after "+what] = cli.Must("plan", "-no-color", "-detailed-exitcode") // an error when there are changes
+		everything["a plan after "+what] = cli.Must("plan", "-no-color", "-detailed-exitcode") // an error if there are changes
 	}
 	restart := func(n int) {
 		t.Helper()
@@ -126,7 +126,7 @@ output "endpoints" {
 	}
 	asks(passwords[1], passwords[0])
 
-	// One of the devices that were given as XML is drift when it is gone, and is put back.
+	// A device that was configured as XML is drift if it is missing, and is added again.
 	if _, err := l.Hosts["host-a"].Virsh(t.Context(), "detach-device-alias", "web", "ua-xml-1", "--config"); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ output "endpoints" {
 	}
 }
 
-// letIn does a VNC client's part of the protocol (RFC 6143) up to where the server says whether the password is right.
+// letIn runs a VNC client's handshake (RFC 6143) up to the server's result of the authentication.
 func letIn(t *testing.T, display, password string) (bool, error) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(display, "vnc://"))

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// ValidateConfig checks what needs no host.
+// ValidateConfig checks what requires no host.
 func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
@@ -27,7 +27,7 @@ func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	checkWaitFor(ctx, config, &resp.Diagnostics)
 }
 
-// checkBootOrder refuses a place that two devices want. It blames the later one, so that the message is always the same.
+// checkBootOrder refuses a boot order of two devices. The error is at the later one, so that it is always the same.
 func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 	first := map[int64]string{}
 	check := func(order types.Int64, name string, at path.Path) {
@@ -50,8 +50,8 @@ func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
-// ModifyPlan checks the machine against what is known of its host and volumes. An unknown volume never replaces, and
-// no known one either: RequiresReplace is never put on a volume.
+// ModifyPlan checks the machine against what is known of its host and volumes. A volume never forces a replacement, whether it is known or
+// unknown: RequiresReplace never has one.
 func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		var state model
@@ -95,7 +95,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
 	r.planReplacement(state, plan.replacedBy(state, was, is), &resp.Diagnostics)
-	// Another spelling is no change: q35 and what it stands for, 2Gi and 2048Mi.
+	// Another spelling is no change: an alias like q35 and its type, or 2Gi and 2048Mi.
 	if !is.Type.Equal(planned) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), is.Type)...)
 	}
@@ -103,7 +103,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if !plan.MaxMemory.IsNull() {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("max_memory"), state.MaxMemory.OrSame(plan.MaxMemory))...)
 	}
-	// So is another spelling of the same interface, such as a MAC address in capitals.
+	// Nor is another spelling of the same interface, such as a MAC address in capitals.
 	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("interfaces"), plan.Interfaces)...)
 	plan.planAddresses(ctx, state, &resp.Diagnostics)
@@ -116,7 +116,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
 }
 
-// checkOthers refuses storage that another machine of the configuration is to have, too, when only one of the two can.
+// checkOthers refuses storage that another machine of the configuration uses in a conflicting way.
 func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagnostics) {
 	if plan.Name.IsUnknown() || diags.HasError() {
 		return
@@ -129,7 +129,7 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 		d := disks[key]
 		wish := backend.Wish{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
 		for wish.Depth, wish.Image = range v.Uses() {
-			if wish.Image.Name != "" && !r.backend.Wish(wish, diskPath(key).AtName("volume"), diags) { // else it is to be made
+			if wish.Image.Name != "" && !r.backend.Wish(wish, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
 				return
 			}
 		}

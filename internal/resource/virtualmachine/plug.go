@@ -11,9 +11,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// gain plugs into the running domain, and puts into its drives, what want has and it has not. What it opens is noted in the
-// running domain first: otherwise, after an interruption here, a disk that was made anew under the same name could be taken
-// for the old one. So is what somebody else has had it open, who noted nothing.
+// gain plugs in the devices, and inserts the media, that want has and the running domain does not. It first records them in the running
+// domain's metadata: otherwise, after an interruption here, a disk that is recreated under the same name could be mistaken for the old one.
+// It also records disks that were attached outside of Terraform.
 func (l life) gain(ctx context.Context, uuid string, was, want domainxml.Machine) (pending []string, err error) {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l life) gain(ctx context.Context, uuid string, was, want domainxml.Machine
 	return domainxml.Pending(live, want)
 }
 
-// plug plugs one disk in and gives the live XML after that.
+// plug plugs one disk in and returns the live XML after that.
 func (l life) plug(ctx context.Context, uuid, stored, live, key string) (string, error) {
 	device, err := domainxml.Plug(stored, live, key)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l life) plug(ctx context.Context, uuid, stored, live, key string) (string,
 	return l.host.LiveXML(ctx, uuid)
 }
 
-// insert puts a medium into an empty drive and gives the live XML after that.
+// insert inserts a medium into an empty drive and returns the live XML after that.
 func (l life) insert(ctx context.Context, uuid, live, key string, medium volume.Volume) (string, error) {
 	drive, _, err := domainxml.Drive(live, key, medium)
 	if err != nil {
@@ -92,8 +92,8 @@ func (l life) insert(ctx context.Context, uuid, live, key string, medium volume.
 	return l.host.LiveXML(ctx, uuid)
 }
 
-// grow tells the guest of storage that has grown. Local disks, which are files, are grown by their own resource. Storage that is
-// smaller than its claim says is no reason to fail: the guest goes on with what there is.
+// grow announces grown storage to the guest. Local disks in files are grown by their own resource. Storage that is smaller than its claim's
+// capacity is no error: the guest keeps the present size.
 func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) error {
 	all, err := domainxml.Grows(live, want)
 	for target, bytes := range all {

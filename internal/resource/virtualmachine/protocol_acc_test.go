@@ -38,8 +38,8 @@ resource "virtclaim_disk" %[1]q {
 `, mode)
 }
 
-// Through each protocol a guest reads what the storage had; what it writes is in the storage where it may write; and over
-// each go an overlay and a clone, which leave it as it was.
+// Through each protocol a guest reads the content of the storage; what it writes is in the storage if it may write; and an overlay and a
+// clone of each leave it unchanged.
 func TestAccVirtualMachine_EachProtocol(t *testing.T) {
 	for name, store := range acctest.Stores {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAccVirtualMachine_EachProtocol(t *testing.T) {
 	}
 }
 
-// mode is one under which the storage can be had alone.
+// mode is the exclusive mode of the storage, or read-shared if it can't be written.
 func mode(s acctest.Storage) string {
 	if s.Stored == nil {
 		return "read-shared"
@@ -84,7 +84,7 @@ func mode(s acctest.Storage) string {
 	return "write-exclusive"
 }
 
-// writes checks that the guest read what the storage had, and that the storage has what the guest wrote, if it may.
+// writes checks that the guest read the content of the storage, and that the storage has what the guest wrote, if it may write.
 func writes(t *testing.T, s acctest.Storage, console acctest.Console) error {
 	t.Helper()
 	console.Await(t, "READY")
@@ -101,7 +101,7 @@ func writes(t *testing.T, s acctest.Storage, console acctest.Console) error {
 	return nil
 }
 
-// unchanged fails when a guest wrote to the master of its copy: all that is there is what the first one wrote.
+// unchanged fails if a guest wrote to the master of its copy: the storage has only what the first guest wrote.
 func unchanged(s acctest.Storage) error {
 	if s.Stored == nil {
 		return nil

@@ -9,9 +9,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// putBack is for a running domain that has refused what its stored definition has already: that goes back to what it was
-// as far as the refusal goes, so that both change or neither does. An interruption is no refusal: what it kept from being
-// done shows as drift, and the next apply does it.
+// putBack reverts the persistent definition after the running domain has refused a change, as far as the refusal goes, so that both change
+// or neither does. An interruption is no refusal: the rest of the change shows as drift, and the next apply makes it.
 func (l life) putBack(ctx context.Context, uuid string, was, want domainxml.Machine, cause error) error {
 	var away *host.UnreachableError
 	if ctx.Err() != nil || errors.As(cause, &away) || errors.Is(cause, host.ErrNotFound) {

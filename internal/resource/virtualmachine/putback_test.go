@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// stubborn is a host with one running domain that takes no memory and no disk, and only a name that is fit for it.
+// stubborn is a host with one running domain that accepts neither memory nor a disk, and only valid names.
 type stubborn struct {
 	oneDomain
 	live string

@@ -17,11 +17,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// maxReadAllocation is what one read of a machine may allocate, in bytes: planning a thousand machines reads each of
-// them. Nine tenths are the framework's, which walks the schema for each attribute; XML must not get the better of that.
+// maxReadAllocation is the limit in bytes of what one read of a machine allocates: planning a thousand machines reads each of them. Nine
+// tenths are the framework's, which walks the schema for each attribute; XML must not exceed that.
 const maxReadAllocation = 4_000_000
 
-// benchmarkDisks is how many disks the measured machine has.
+// benchmarkDisks is the number of disks of the measured machine.
 const benchmarkDisks = 1
 
 func TestAccVirtualMachine_ReadAllocations(t *testing.T) {
@@ -38,8 +38,8 @@ func TestAccVirtualMachine_ReadAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkReadMachine measures one read of a machine: Terraform's protocol, libvirt's answer, the XML, the state.
-// cpu-ms/op is the processor time of this process.
+// BenchmarkReadMachine measures one read of a machine: Terraform's protocol, libvirt's answer, the XML, the state. cpu-ms/op is the
+// processor time of this process.
 func BenchmarkReadMachine(b *testing.B) {
 	read := reader(b, acctest.Lab(b))
 	b.ReportAllocs()
@@ -59,7 +59,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// reader defines a machine and imports it into a provider of its own; what it gives reads that machine once.
+// reader defines a machine and imports it into its own provider; the function that it returns reads that machine once.
 func reader(t testing.TB, l *lab.Lab) func(testing.TB) {
 	t.Helper()
 	defineMachine(t, l)
@@ -123,7 +123,7 @@ func defineMachine(t testing.TB, l *lab.Lab) {
 	})
 }
 
-// providerConfig has one host and is null in all else.
+// providerConfig has one host and is null otherwise.
 func providerConfig(t testing.TB, kind tftypes.Type, uri string) *tfprotov6.DynamicValue {
 	t.Helper()
 	object := kind.(tftypes.Object)

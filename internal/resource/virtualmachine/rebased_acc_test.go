@@ -9,10 +9,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// twoDisks are masters that an overlay may be over.
+// twoDisks are masters that an overlay may have.
 var twoDisks = externalDisk("lower", `size = "1Mi"`) + externalDisk("beside", `size = "1Mi"`)
 
-// rebased is a machine over a disk that is an overlay, which somebody else pulls or rebases.
+// rebased is a machine with an overlay that is pulled or rebased outside of Terraform.
 type rebased struct {
 	*testing.T
 	cli          acctest.CLI
@@ -21,7 +21,7 @@ type rebased struct {
 	write        func(title, overlay string)
 }
 
-// rebasedMachine applies one, whose guest does nothing. lower is the volume of its master, which more makes.
+// rebasedMachine applies a rebased, whose guest does nothing. lower is the volume of its master, which is configured in more.
 func rebasedMachine(t *testing.T, lower, more string) rebased {
 	t.Helper()
 	l := acctest.Lab(t)
@@ -44,7 +44,7 @@ func rebasedMachine(t *testing.T, lower, more string) rebased {
 	return r
 }
 
-// refused fails the test when an update, or a start, is not refused for those reasons before anything has changed, or no plan warns of it.
+// refused fails the test unless an update, or a start, is refused for those reasons before anything has changed, and a plan warns of it.
 func (r rebased) refused(parts ...string) {
 	r.Helper()
 	r.write("b", r.overlay)
@@ -61,7 +61,7 @@ func (r rebased) refused(parts ...string) {
 	}
 }
 
-// adopted fails the test when what the error advises does not lead to a machine that has the image alone.
+// adopted fails the test unless the remedy in the error leads to a machine that has the image without its master.
 func (r rebased) adopted(size string) {
 	r.Helper()
 	r.cli.Must("state", "rm", "virtclaim_disk.root")
@@ -85,8 +85,8 @@ func (r rebased) rebase(args ...string) {
 	}
 }
 
-// Who pulls an overlay from its master has all of the guest's data in the one image, and the master may change. It is never put over the
-// master again, while the guest goes on with it.
+// After the pull of an overlay from its master all of the guest's data is in the one image, and the master may change. The image is never
+// defined as an overlay of the master again while the guest uses it.
 func TestAccVirtualMachine_PulledOverlay(t *testing.T) {
 	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("blockpull", "web", "vda", "--wait")
@@ -102,7 +102,7 @@ func TestAccVirtualMachine_PulledOverlay(t *testing.T) {
 	r.cli.Must("destroy", "-auto-approve")
 }
 
-// Of a machine that is off the image's head alone tells.
+// For a machine that is off only the image's header shows that it was rebased.
 func TestAccVirtualMachine_RebasedOverlay(t *testing.T) {
 	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("destroy", "web")
@@ -121,7 +121,7 @@ func TestAccVirtualMachine_RebasedOverlay(t *testing.T) {
 	r.cli.Must("destroy", "-auto-approve")
 }
 
-// What was pulled or rebased can be destroyed as it is: nothing of it is elsewhere. Nothing is made over it as it is configured.
+// A pulled or rebased disk can be destroyed as it is, because nothing of it is elsewhere. Nothing is created over it as it is configured.
 func TestAccVirtualMachine_RebasedOverlayIsDestroyed(t *testing.T) {
 	r := rebasedMachine(t, "virtclaim_disk.lower", twoDisks)
 	r.virsh("blockpull", "web", "vda", "--wait")
@@ -138,8 +138,8 @@ func TestAccVirtualMachine_RebasedOverlayIsDestroyed(t *testing.T) {
 	r.cli.Must("destroy", "-auto-approve")
 }
 
-// The head of an overlay never names network storage: the domain's chain alone tells that it was pulled, so that the domain stays until the
-// image is adopted.
+// The header of an overlay never names network storage: only the domain's chain shows that it was pulled, so that the domain is kept until
+// the image is adopted.
 func TestAccVirtualMachine_PulledOverlayOfNetworkStorage(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "rebased", "golden", acctest.LUN(t, l, false, "golden"))

@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// recognize refuses local images that are not the ones that the configuration names: another file may have their path by now, or an overlay
-// may be over something else.
+// recognize refuses local images that are not the configured ones: another file may have the path by now, or an overlay may have another
+// backing file.
 func (l life) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		if err := content.RecognizeChain(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
@@ -22,7 +22,7 @@ func (l life) recognize(ctx context.Context, want domainxml.Machine, keys []stri
 	return nil
 }
 
-// checkBacking refuses to define chains that the heads of their overlays contradict. It is asked before anything changes.
+// checkBacking refuses to define chains that contradict the headers of their overlays. It is called before anything changes.
 func (l life) checkBacking(ctx context.Context, want domainxml.Machine) error {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		if err := content.CheckBacking(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
@@ -32,7 +32,7 @@ func (l life) checkBacking(ctx context.Context, want domainxml.Machine) error {
 	return nil
 }
 
-// engrave is for imported disks, of which only the host's ledger knows the identity: nobody else has them now.
+// engrave writes the identity of imported disks, which only the host's ledger has, into their headers. No other machine has them open now.
 func (l life) engrave(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		top := topOf(want.Disks[key].Volume)

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// replacesWhenKnown replaces a machine for another value, and not for one that may turn out to be the same.
+// replacesWhenKnown requires a replacement for a known other value only, because an unknown one may turn out to be the same.
 func replacesWhenKnown() planmodifier.String {
 	const description = "If the value of this attribute is known to change, Terraform will destroy and recreate the resource."
 	return stringplanmodifier.RequiresReplaceIf(
@@ -20,8 +20,8 @@ func replacesWhenKnown() planmodifier.String {
 		}, description, description)
 }
 
-// asStays is the plan of a machine that is there, under the host and name that it has while those are unknown: it is an error if
-// they turn out to be others.
+// asStays is the plan of an existing machine with the host and name of the state while those are unknown. If they turn out to be different,
+// that is an error.
 func (m model) asStays(state model) model {
 	orState := func(is, was types.String) types.String {
 		if is.IsUnknown() {
@@ -33,7 +33,7 @@ func (m model) asStays(state model) model {
 	return m
 }
 
-// replacedBy are the attributes that are known to make it another machine; was and is are what is emulated.
+// replacedBy are the attributes that are known to require a replacement; was and is are the emulated machines.
 func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) {
 	if !m.Host.Equal(state.Host) {
 		paths = append(paths, path.Root("host"))
@@ -47,7 +47,7 @@ func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) 
 	return paths
 }
 
-// planReplacement says what is lost with a machine that is replaced. Where nobody can be asked any more, that is an error.
+// planReplacement warns of what is lost with a replaced machine. During an apply a replacement can't be planned any more, and is an error.
 func (r *machine) planReplacement(state model, by path.Paths, diags *diag.Diagnostics) {
 	switch {
 	case len(by) == 0:
@@ -62,7 +62,7 @@ func (r *machine) planReplacement(state model, by path.Paths, diags *diag.Diagno
 	}
 }
 
-// addChanged is the error of a machine that turns out to be another one during the apply.
+// addChanged is the error of a machine that turns out to need a replacement during the apply.
 func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 	for _, p := range by {
 		diags.AddAttributeError(p, "The machine changed during the apply", fmt.Sprintf(

@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A host, name or type that only the apply tells replaces no machine, and is an error if it turns out to be another one.
+// A host, name or type that is unknown until the apply replaces no machine, and is an error if it turns out to be another one.
 func TestAccVirtualMachine_UnknownNeverReplaces(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)

@@ -1,4 +1,4 @@
-// Package virtualmachine is the resource virtclaim_virtual_machine: a libvirt domain on one host.
+// Package virtualmachine implements the resource virtclaim_virtual_machine: a libvirt domain on one host.
 package virtualmachine
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// The timeouts when the user sets none.
+// The default timeouts.
 const (
 	createTimeout = 10 * time.Minute
 	readTimeout   = 2 * time.Minute
@@ -39,7 +39,7 @@ var (
 	_ resource.ResourceWithImportState    = &machine{}
 )
 
-// New makes the resource.
+// New creates the resource.
 func New() resource.Resource { return &machine{} }
 
 func (r *machine) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
@@ -50,8 +50,8 @@ func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, re
 	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
 }
 
-// Create defines the domain, or goes on with one that an interrupted apply of the same owner left, and starts it. The
-// state is written as soon as the domain exists; when it can't be started it is taken back.
+// Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
+// as the domain exists; if the domain can't be started, it is undefined again.
 func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	r.backend.Apply()
 	var plan model
@@ -113,7 +113,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	switch {
 	case err != nil && runs:
-		// Its guest may have run for long, and have something to lose.
+		// Its guest may have run for long, and have data to lose.
 		resp.State.RemoveResource(ctx)
 		r.backend.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
@@ -129,11 +129,11 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 }
 
-// settle fills in what shows only once a machine is as it was wanted, and then marks it so: what is interrupted before, the next
-// apply goes on with. Nothing here is an error: Terraform would destroy what is there.
+// settle sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
+// Nothing here is an error, because Terraform would destroy the machine.
 func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, diags *diag.Diagnostics) {
 	m.await(ctx, life, diags)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // all of it may have gone by waiting
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // the waiting may have used up the timeout
 	defer cancel()
 	if is, _, err := life.look(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)
@@ -148,7 +148,7 @@ func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, d
 	}
 }
 
-// life is that of a machine on a host.
+// life manages a machine on a host.
 func (r *machine) life(h *host.Host, key string) life {
 	return life{
 		host: located{h}, key: key, owner: r.backend.Owner, all: guard.HostsOf(r.backend.Hosts),
@@ -156,8 +156,8 @@ func (r *machine) life(h *host.Host, key string) life {
 	}
 }
 
-// Read reports what the host says. Only libvirt's own not-found takes the machine out of state; a domain of its name
-// with another UUID is not ours.
+// Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
+// UUID is a different machine.
 func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	if !r.backend.Ready() {
 		return
@@ -209,8 +209,8 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// Update plugs and unplugs disks, writes the stored definition, and starts or stops the machine. What a running guest does
-// not see before its next start is said in a warning; nothing is ever undefined to be changed.
+// Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
+// running guest gets only at its next start; a domain is never undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	r.backend.Apply()
 	var plan, state model
@@ -259,7 +259,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// Delete shuts the machine down and removes its definition. A domain that is gone already is what was wanted.
+// Delete shuts the machine down and undefines it. A domain that is already gone is no error.
 func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -292,7 +292,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 }
 
-// complete fills in what was computed; all that was planned stays as planned.
+// complete sets the computed attributes; known values of the plan stay.
 func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	actual := *m
 	actual.read(is, m.Running.ValueBool())

@@ -21,7 +21,7 @@ type rngModel struct {
 	Source types.String `tfsdk:"source"`
 }
 
-// randomDevice is no device with blocks, of which the guest would read what is stored there.
+// randomDevice excludes block devices, whose content the guest would read.
 var randomDevice = regexp.MustCompile(`^/dev/[a-z0-9_-]*(random|rng)[a-z0-9_-]*$`)
 
 var rngTypes = map[string]attr.Type{"source": types.StringType}

@@ -8,8 +8,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// scale gives the running domain the processors and the memory that want has, as far as its own maximum allows, and gives
-// the live XML after that.
+// scale sets the processors and the memory of the running domain to those of want, up to the running domain's maximum, and returns its live
+// XML after that.
 func (l life) scale(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
 	s, err := domainxml.Scales(live, want)
 	if err != nil || s == (domainxml.Scale{}) {
@@ -28,10 +28,9 @@ func (l life) scale(ctx context.Context, uuid, live string, want domainxml.Machi
 	return l.host.LiveXML(ctx, uuid)
 }
 
-// scaled is what a refresh shows of a size that the state has as said, the stored definition as stored, and the running machine
-// as drift, which is 0 where that is the same: what runs, where the stored definition says what the state does. Where it does
-// not, an update was interrupted, or somebody has changed it: then it is none of them, so that both become what is wanted,
-// whatever that is.
+// scaled is the size that a refresh shows: said is the one in state, stored the one in the persistent definition, and drift the running
+// machine's, which is 0 if it equals stored. It is the running one if stored equals said. Otherwise an update was interrupted, or the
+// definition was changed outside of Terraform: then the size is unknown, so that any plan updates both.
 func (m model) scaled(said, stored, drift uint) (now uint, known bool) {
 	switch {
 	case drift == 0 || m.isImport():

@@ -16,8 +16,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// guestHas waits until the guest of the machine web, which has booted so often, has put so many processors online and has so
-// much memory, of which the kernel keeps some for itself.
+// guestHas waits until the guest of the machine web, which has booted that often, has that many processors online and that much memory, of
+// which the kernel keeps some for itself.
 func guestHas(t *testing.T, l *lab.Lab, console acctest.Console, boots, vcpus, mebibytes int) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
@@ -43,7 +43,7 @@ func guestHas(t *testing.T, l *lab.Lab, console acctest.Console, boots, vcpus, m
 	}
 }
 
-// settled waits until libvirt has heard of the balloon.
+// settled waits until libvirt has the balloon's size.
 func settled(t *testing.T, l *lab.Lab, mebibytes int) {
 	t.Helper()
 	acctest.Eventually(t, fmt.Sprintf("a balloon that leaves %d MiB", mebibytes), func() error {
@@ -55,7 +55,7 @@ func settled(t *testing.T, l *lab.Lab, mebibytes int) {
 	})
 }
 
-// drifted expects what a refresh has found before the machine is put right.
+// drifted expects the drift that a refresh has found before the machine is corrected.
 func drifted(want map[string]any) resource.ConfigPlanChecks {
 	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 		plancheck.ExpectResourceAction(web, plancheck.ResourceActionUpdate), before(want),
@@ -75,7 +75,7 @@ func (want before) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, 
 	}
 }
 
-// waits checks what a machine's guest goes on without.
+// waits checks the pending changes of a machine.
 func waits(words ...string) resource.TestCheckFunc {
 	checks := []resource.TestCheckFunc{resource.TestCheckResourceAttr(web, "pending.#", strconv.Itoa(len(words)))}
 	for n, word := range words {
@@ -84,8 +84,8 @@ func waits(words ...string) resource.TestCheckFunc {
 	return resource.ComposeTestCheckFunc(checks...)
 }
 
-// One running guest is given processors and memory and loses memory, within its maximum, sees its disk grow, and is renamed;
-// what it can't be given while it runs waits for its next start, which an update makes only where it may.
+// One running guest gets processors and memory, and returns memory, within its maximum; it sees its disk grow, and is renamed. Changes that
+// need a restart are pending for its next start, and an update restarts it only if it may.
 func TestAccVirtualMachine_ScalesLive(t *testing.T) {
 	for _, machineType := range []string{"pc", "q35"} {
 		t.Run(machineType, func(t *testing.T) {
@@ -116,7 +116,7 @@ resource "virtclaim_disk" "data" {
 				}
 				return strings.TrimSpace(out)
 			}
-			// says checks what the guest says of its disk's sectors, its processors and their sockets.
+			// says checks what the guest reports of its disk's sectors, its processors and their sockets.
 			says := func(parts ...string) resource.TestCheckFunc {
 				return func(*terraform.State) error {
 					acctest.Contains(t, ask(t, l, "echo size=$(cat /sys/block/vda/size); grep -m 1 'model name' /proc/cpuinfo; "+
@@ -148,7 +148,7 @@ resource "virtclaim_disk" "data" {
 						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), says("size=196608", "sockets=2"), named),
 					},
 					{
-						// What is the same in other words is not imported in the words of the configuration.
+						// An import does not use the configuration's spelling of equal values.
 						ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true,
 						ImportStateVerifyIgnore: []string{"max_memory", "cpu.mode"},
 					},
@@ -167,7 +167,7 @@ resource "virtclaim_disk" "data" {
 						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 192), named),
 					},
 					{
-						// Fewer processors and another command line wait. They are no drift while they do.
+						// Fewer processors and another command line are pending. That is no drift.
 						Config: config(2, "128Mi", "later", ""), ConfigPlanChecks: update,
 						Check: resource.ComposeTestCheckFunc(guestHas(t, l, console, 1, 3, 128), waits("cpu", "boot")),
 					},
@@ -180,7 +180,7 @@ resource "virtclaim_disk" "data" {
 						}, waits()),
 					},
 					{
-						// What is stored when an update fails is done by the next one, though the configuration has it already.
+						// What a failed update has stored is applied by the next one, though the configuration is unchanged.
 						PreConfig: func() { virsh("suspend", "web") },
 						Config:    config(2, "128Mi", "last", "allow_restart = true"), ExpectError: message("it could not be shut down"),
 					},
@@ -195,8 +195,8 @@ resource "virtclaim_disk" "data" {
 	}
 }
 
-// What a host keeps for a machine goes with it: it would keep the machine from being removed, or be found by the next one
-// of its name.
+// What a host keeps for a machine is deleted with it: it would block the undefine of the machine, or be adopted by the next one of its
+// name.
 func TestAccVirtualMachine_DeletedWithItsSnapshots(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)

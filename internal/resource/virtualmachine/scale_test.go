@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// What a refresh shows of a machine that was interrupted between its stored definition and its guest is neither of both, so that
-// going on and going back are both an update.
+// After an interruption between the persistent definition and the guest, a refresh shows neither of both values, so that going forward and
+// back are both an update.
 func TestScale_InterruptedIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		said, stored, runs uint

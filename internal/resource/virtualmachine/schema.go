@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	// domainName leaves out what libvirt refuses in names (a slash) and what an import id could not carry.
+	// domainName excludes what libvirt refuses in names (a slash) and what an import id can't contain.
 	domainName = regexp.MustCompile(`^[^/\s]+$`)
 	notEmpty   = []validator.String{stringvalidator.LengthAtLeast(1)}
 )

@@ -41,7 +41,7 @@ resource "virtclaim_volume_binding" "direct" {
 		t.Fatal(err)
 	}
 	everything["domain XML"] = xml
-	// A password that the target refuses makes an error; it must not be in there either.
+	// A password that the target refuses leads to an error, which must not contain it either.
 	wrong := cli.With("TF_VAR_password=wrong-" + l.Target.Password)
 	wrong.Replace("main.tf", "password_wo_version = 1", "password_wo_version = 2")
 	everything["output with a wrong password"], _ = wrong.Run("apply", "-auto-approve", "-no-color")
@@ -50,7 +50,7 @@ resource "virtclaim_volume_binding" "direct" {
 	nowhere(t, cli, l.Target.Password, everything)
 }
 
-// nowhere looks for a secret in what was printed and in all files of a configuration, of which one is a log of everything.
+// nowhere searches for a secret in the output and in all files of a configuration, one of which is a log at trace level.
 func nowhere(t *testing.T, cli acctest.CLI, secret string, printed map[string]string) {
 	t.Helper()
 	everything := maps.Clone(printed)

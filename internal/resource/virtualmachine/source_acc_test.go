@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Credentials that are given directly let a guest read what the storage had and write to it.
+// With credentials in the configuration a guest reads the content of the storage and writes to it.
 func TestAccVirtualMachine_DirectCredentials(t *testing.T) {
 	direct := func(l *lab.Lab, lun lab.LUN, credentials string) string {
 		return fmt.Sprintf(`

@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Whatever happens to the claim, the machine that uses it goes on: same domain, same boot.
+// Whatever happens to the claim, the machine that uses it keeps running: same domain, same boot.
 func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "stays", "data", acctest.LUN(t, l, true, "stays"))
@@ -65,7 +65,7 @@ func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 				Check:            sameBoot,
 			},
 			{
-				// A claim that is being deleted holds up no destroy either.
+				// A claim that is being deleted does not block a destroy either.
 				Config:  config("host-a", "host-b"),
 				Destroy: true,
 				Check: func(*terraform.State) error {
@@ -77,7 +77,7 @@ func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 	})
 }
 
-// A host or an API server that does not answer is an error, and nothing is forgotten.
+// A host or an API server that does not answer is an error, and nothing is removed from the state.
 func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 	l := acctest.Lab(t)
 	a := l.Hosts["host-a"]
@@ -120,8 +120,8 @@ func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 	})
 }
 
-// A host that is down fails its own machines. Those of other hosts go on, unless a volume is theirs alone: then it has to say that
-// nobody there has it.
+// A host that is down fails its own machines. Those of other hosts are not affected, unless their volume is write-exclusive: then all hosts
+// must answer that they don't have it.
 func TestAccGuard_UnreachableHostBlocksOnlyWriteExclusive(t *testing.T) {
 	l := acctest.Lab(t)
 	a, b := l.Hosts["host-a"], l.Hosts["host-b"]

@@ -15,13 +15,12 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Ceph does not refuse a wrong key, it does not answer: that is said while the binding is made, and nobody waits for it
-// longer than half a minute.
+// Ceph does not refuse a wrong key, it does not answer: the creation of the binding fails after half a minute at most.
 func TestAccVirtualMachine_WrongCephKey(t *testing.T) {
 	l := acctest.Lab(t)
 	ceph, image := acctest.Ceph(t, l)
-	wrong := ceph.Key[:20] + strings.Repeat("A", 8) + ceph.Key[28:] // it is of the right form
-	// As on most hosts, nothing bounds how long Ceph's clients ask.
+	wrong := ceph.Key[:20] + strings.Repeat("A", 8) + ceph.Key[28:] // it has the right form
+	// As on most hosts, Ceph's clients have no timeout.
 	impatient := filepath.Join(l.Hosts["host-a"].Dir, "ceph", "ceph.conf")
 	if err := os.Rename(impatient, impatient+".off"); err != nil {
 		t.Fatal(err)
@@ -60,7 +59,7 @@ func TestAccVirtualMachine_UntrustedCertificate(t *testing.T) {
 	})
 }
 
-// Machines on two hosts write to the same storage, and each sees what the other one wrote.
+// Machines on two hosts write to the same storage, and each sees the other's writes.
 func TestAccVirtualMachine_WriteShared(t *testing.T) {
 	l := acctest.Lab(t)
 	store := acctest.Stores["nbd"](t, l)
@@ -93,7 +92,7 @@ func TestAccVirtualMachine_WriteShared(t *testing.T) {
 	})
 }
 
-// A host as Debian has it: QEMU is no root there, and libvirt makes it the owner of what it opens.
+// A host as Debian configures it: QEMU is not root, and libvirt makes it the owner of the files that it opens.
 func TestAccVirtualMachine_UnprivilegedQEMU(t *testing.T) {
 	l := acctest.Lab(t)
 	host := acctest.Must(l.StockHost(t.Context()))(t)
@@ -143,7 +142,7 @@ func TestAccVirtualMachine_UnprivilegedQEMU(t *testing.T) {
 	}
 }
 
-// GlusterFS has a test of its own, for one protocol of all: each time it lets go of an image it takes ten seconds.
+// GlusterFS has its own test, for one protocol of all: each close of an image takes ten seconds.
 func TestAccVirtualMachine_GlusterFS(t *testing.T) {
 	l := acctest.Lab(t)
 	server := acctest.Must(l.Gluster(t.Context()))(t)

@@ -12,18 +12,18 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// What libvirt and QEMU take.
+// The values that libvirt and QEMU accept.
 var (
 	targetName = regexp.MustCompile(`^[vshf]d[a-z]{1,2}$`)
-	// libvirt 9.0 takes a space, too, and its guest sees a backslash before it.
+	// libvirt 9.0 accepts a space, too, but its guest sees a backslash before it.
 	diskSerial = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 	blockSizes = []int64{512, 1024, 2048, 4096, 8192, 16384, 32768}
 )
 
-// smallestBlock is the only size of blocks that IDE and SATA have.
+// smallestBlock is the only block size of IDE and SATA.
 const smallestBlock = 512
 
-// maxIOThreads is a bound to what is a slip of the pen: a machine has as many threads as the highest number says.
+// maxIOThreads excludes typing errors: a machine has as many threads as the highest number.
 const maxIOThreads = 256
 
 const (
@@ -31,8 +31,8 @@ const (
 	directSync = "directsync"
 )
 
-// checkTarget refuses a name that is not of the device's bus. The controllers of IDE devices and floppy drives count on from
-// the name.
+// checkTarget refuses a name that does not fit the device's bus. libvirt derives the controllers of IDE devices and floppy drives from the
+// name.
 func (d diskModel) checkTarget(key string, diags *diag.Diagnostics) {
 	target, bus := d.Target.ValueString(), d.Bus.ValueString()
 	if target == "" || bus == "" {
@@ -51,7 +51,7 @@ func (d diskModel) checkTarget(key string, diags *diag.Diagnostics) {
 		fmt.Sprintf("Disk %s is on %s, where the names of targets %s, and is to be %s. Choose another name, or leave it out.", key, bus, names, target))
 }
 
-// serialLengths are what QEMU passes on, by bus; the rest it cuts off, or refuses.
+// serialLengths are the maximal lengths that QEMU passes on, by bus; it cuts longer ones off, or refuses them.
 var serialLengths = map[string]int{"virtio": 20, "sata": 20, "ide": 20, "scsi": 36, "usb": 36}
 
 func (d diskModel) checkSerial(key string, diags *diag.Diagnostics) {
@@ -69,7 +69,7 @@ func (d diskModel) checkSerial(key string, diags *diag.Diagnostics) {
 	}
 }
 
-// checkBlockSizes refuses other sizes where the device has its own, and a physical block that is smaller than a logical one.
+// checkBlockSizes refuses block sizes of devices with a fixed one, and a physical block that is smaller than a logical one.
 func (d diskModel) checkBlockSizes(key string, diags *diag.Diagnostics) {
 	logical, physical := d.LogicalBlockSize, d.PhysicalBlockSize
 	for name, size := range map[string]types.Int64{"logical_block_size": logical, "physical_block_size": physical} {
@@ -90,7 +90,7 @@ func (d diskModel) checkBlockSizes(key string, diags *diag.Diagnostics) {
 	}
 }
 
-// checkErrorPolicy refuses one where QEMU has none.
+// checkErrorPolicy refuses a policy for devices for which QEMU has none.
 func (d diskModel) checkErrorPolicy(key string, diags *diag.Diagnostics) {
 	if d.is(domainxml.Floppy) && !d.ErrorPolicy.IsNull() {
 		diags.AddAttributeError(diskPath(key).AtName("error_policy"), "No error policy of a floppy drive",
@@ -98,7 +98,7 @@ func (d diskModel) checkErrorPolicy(key string, diags *diag.Diagnostics) {
 	}
 }
 
-// checkIOThread refuses the thread where libvirt has none. On virtio-scsi it would be the controller's, not the disk's.
+// checkIOThread refuses a thread where libvirt has none. On virtio-scsi it would be the controller's, not the disk's.
 func (d diskModel) checkIOThread(key string, diags *diag.Diagnostics) {
 	if bus := d.Bus.ValueString(); !d.IOThread.IsNull() && bus != "" && bus != "virtio" {
 		diags.AddAttributeError(diskPath(key).AtName("iothread"), "An I/O thread is for virtio",

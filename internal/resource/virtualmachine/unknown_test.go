@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// What is given by a variable is unknown to terraform validate, as a whole.
+// The value of a variable is wholly unknown to terraform validate.
 func TestUnknown_ElementIsAccepted(t *testing.T) {
 	m := model{
 		Interfaces:  types.MapValueMust(types.ObjectType{AttrTypes: interfaceTypes}, map[string]attr.Value{"lan": types.ObjectUnknown(interfaceTypes)}),
@@ -52,7 +52,7 @@ func TestMachineType_AliasIsNoChange(t *testing.T) {
 	}
 }
 
-// A machine is replaced for another type only where the host says that it is one.
+// A machine is replaced for another type only if the host resolves it to another one.
 func TestMachineType_UnknownAliasReplacesNothing(t *testing.T) {
 	of := func(s string) machineModel { return machineModel{Type: types.StringValue(s)} }
 	for _, c := range []struct {

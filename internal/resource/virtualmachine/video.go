@@ -39,7 +39,7 @@ func videoAttributes() map[string]schema.Attribute {
 			},
 			"vram": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Video memory in KiB, a power of two. Defaults to libvirt's choice for the model.",
-				Validators: []validator.Int64{powerOfTwo{}}, // libvirt rounds others up
+				Validators: []validator.Int64{powerOfTwo{}}, // libvirt rounds other sizes up
 			},
 			"heads": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Number of screens. Defaults to libvirt's choice for the model.", Validators: positive,
@@ -66,7 +66,7 @@ func readVideo(m *model, is domainxml.Machine) {
 	}
 }
 
-// countOrNull is null for the 0 of what nobody has chosen.
+// countOrNull is null for 0, which means that it is not configured.
 func countOrNull(n uint) types.Int64 {
 	if n == 0 {
 		return types.Int64Null()

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkDisks refuses volumes that can't be used as asked, as far as they are known. Apply asks again.
+// checkDisks refuses volumes that can't be used as configured, as far as they are known. Apply checks again.
 func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
 	disks := m.disks(ctx, diags)
 	known := map[string]volume.Volume{}
@@ -59,8 +59,8 @@ func checkHost(key, host string, v volume.Volume, diags *diag.Diagnostics) {
 	}
 }
 
-// checkShared refuses what many machines write where their writes would not go together: below an overlay, whose content
-// would be torn, and in an image with a header, which each would keep a copy of.
+// checkShared refuses write-shared images where the writes of several machines would corrupt the content: below an overlay, and in an image
+// with a header, of which each machine would cache a copy.
 func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
 	for depth, i := range v.Images {
 		if i.AccessMode == volume.WriteShared && (depth > 0 || i.Format != "raw") {
@@ -71,7 +71,7 @@ func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
 	}
 }
 
-// checkReadOnly refuses devices that can't be read-only where the volume asks for it.
+// checkReadOnly refuses devices that can't be read-only if the volume is.
 func checkReadOnly(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if !d.Bus.IsUnknown() && !d.canBeReadOnly() && v.Images[0].AccessMode == volume.ReadShared {
 		at := diskPath(key).AtName("bus")
@@ -84,7 +84,7 @@ func checkReadOnly(key string, d diskModel, v volume.Volume, diags *diag.Diagnos
 	}
 }
 
-// checkMedium refuses a medium that others write to: a guest takes for granted that what it has read of one stays true.
+// checkMedium refuses a medium that other machines write to: a guest assumes that a medium does not change.
 func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if domainxml.IsDrive(d.Device.ValueString()) && v.Images[0].AccessMode == volume.WriteShared {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A medium that others write to",
@@ -93,7 +93,7 @@ func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnosti
 	}
 }
 
-// checkEphemeral refuses what libvirt can't discard the writes of: its <transient/> is for files only.
+// checkEphemeral refuses volumes whose writes libvirt can't discard: its <transient/> is for files only.
 func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Diagnostics) {
 	if ephemeral && v.Images[0].Type != "file" {
 		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "Only a local disk can be ephemeral",
@@ -118,7 +118,7 @@ func writtenElsewhere(a, b volume.Volume) *volume.Image {
 	for n, x := range a.Images {
 		for m, y := range b.Images {
 			writes := n == 0 && x.AccessMode != volume.ReadShared || m == 0 && y.AccessMode != volume.ReadShared
-			// One that is to be made is not that of anybody else.
+			// An image without a name is yet to be created, so that no other disk has it.
 			if writes && x.Name != "" && y.Name != "" && volume.Overlap(x, y) {
 				return &x
 			}
@@ -127,7 +127,7 @@ func writtenElsewhere(a, b volume.Volume) *volume.Image {
 	return nil
 }
 
-// checkMode refuses an image that says under no access mode that it may be used: nobody could guard it.
+// checkMode refuses an image without an access mode: the guard could not protect it.
 func checkMode(key string, v volume.Volume, diags *diag.Diagnostics) {
 	for _, i := range v.Images {
 		switch i.AccessMode {

@@ -9,10 +9,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// isDirect tells whether the host caches nothing in a cache mode.
+// isDirect reports whether a cache mode bypasses the host's cache.
 func isDirect(cache string) bool { return cache == domainxml.DirectCache || cache == directSync }
 
-// checkIO refuses to pass by the host's cache where there is one, as libvirt does.
+// checkIO refuses native I/O with a cache mode that uses the host's cache, as libvirt does.
 func checkIO(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	cache := d.Cache.ValueString()
 	if d.Cache.IsNull() {
@@ -24,7 +24,7 @@ func checkIO(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) 
 	}
 }
 
-// checkCache refuses what a host would cache of a volume that machines on other hosts write to.
+// checkCache refuses a host cache for a volume that machines on other hosts write to.
 func checkCache(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if cache := d.Cache.ValueString(); cache != "" && !isDirect(cache) && v.Images[0].AccessMode == volume.WriteShared {
 		diags.AddAttributeError(diskPath(key).AtName("cache"), "A cache of what others write",
@@ -33,7 +33,7 @@ func checkCache(key string, d diskModel, v volume.Volume, diags *diag.Diagnostic
 	}
 }
 
-// checkLUN refuses what has no SCSI commands of its own to be sent, or is not QEMU's to send them to.
+// checkLUN refuses volumes that accept no SCSI commands, or to which QEMU can't pass them.
 func checkLUN(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	top := v.Images[0]
 	isUnit := top.Type == "block" || top.Type == "network" && top.Protocol == "iscsi"
@@ -43,7 +43,7 @@ func checkLUN(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics)
 	}
 }
 
-// checkCopyOnRead refuses to keep what is read where nothing may be written, as libvirt does.
+// checkCopyOnRead refuses copy-on-read for a read-only disk, as libvirt does.
 func checkCopyOnRead(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if v.CopyOnRead && d.ReadOnly.ValueBool() && !domainxml.IsDrive(d.Device.ValueString()) {
 		diags.AddAttributeError(diskPath(key).AtName("read_only"), "Copy-on-read writes",

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// waitTime is how long a machine is waited for when the user says nothing of it.
+	// waitTime is the default timeout of wait_for.
 	waitTime = 2 * time.Minute
-	// leasesAgain is how often leases are looked at: libvirt has no event for them. A guest takes seconds to boot.
+	// leasesAgain is the interval for polling leases: libvirt has no event for them. A guest takes seconds to boot.
 	leasesAgain = 2 * time.Second
 )
 
@@ -57,7 +57,7 @@ func waitForAttribute() schema.Attribute {
 	}
 }
 
-// waitFor is what the machine is waited for; nothing when that is not set.
+// waitFor is what the apply waits for; empty if it is not set.
 func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForModel, keys []types.String) {
 	if isSet(m.WaitFor) {
 		diags.Append(m.WaitFor.As(ctx, &w, asOptions)...)
@@ -68,7 +68,7 @@ func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForM
 	return w, keys
 }
 
-// checkWaitFor refuses to wait for what can't come.
+// checkWaitFor refuses to wait for what can never be reached.
 func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
 	noAgent := !m.GuestAgent.IsUnknown() && !m.GuestAgent.ValueBool()
@@ -92,12 +92,12 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 }
 
-// waits tells whether an update waits for what the machine is waited for.
+// waits reports whether an update waits for what wait_for names.
 func (m model) waits(state model) bool {
 	return !m.Running.Equal(state.Running) || !m.Interfaces.Equal(state.Interfaces) || m.agentChanges(state) || !m.WaitFor.Equal(state.WaitFor)
 }
 
-// awaitsAt tells of interfaces, by key, whether an update waits, or may wait, for an address there.
+// awaitsAt reports for interfaces, by key, whether an update waits, or may wait, for an address there.
 func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostics) func(key string) bool {
 	w, keys := m.waitFor(ctx, diags)
 	interfaces, waits := m.Interfaces.Elements(), m.waits(state) && !m.Running.Equal(types.BoolValue(false))
@@ -107,8 +107,8 @@ func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostic
 	}
 }
 
-// await waits until the machine has what it is waited for, if it is to run. What does not come is a warning: an error would have
-// Terraform destroy a machine that is there.
+// await waits until the machine has what wait_for names, if it is to run. A timeout is only a warning, because after an error Terraform
+// would destroy the machine.
 func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
 	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
@@ -151,12 +151,12 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 	}
 }
 
-// missing is what a running machine has not of what it is waited for, and may get while it runs.
+// missing is what a running machine lacks of wait_for, and may get while it runs.
 func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String) (missing []string) {
 	interfaces := m.Interfaces.Elements()
 	for _, key := range keys {
 		i := interfaceOf(interfaces[key.ValueString()])
-		canCome := !i.Down && (!i.User || is.AgentPort) // on QEMU's own network only the agent tells addresses
+		canCome := !i.Down && (!i.User || is.AgentPort) // on QEMU's user network only the agent reports addresses
 		if canCome && len(is.Addresses[key.ValueString()]) == 0 {
 			missing = append(missing, "address at interface "+key.ValueString())
 		}

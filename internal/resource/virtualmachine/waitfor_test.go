@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// waitAt has the machine waited for until it has addresses at those interfaces.
+// waitAt configures wait_for with addresses at those interfaces.
 func (m *model) waitAt(t *testing.T, addresses types.Set) {
 	t.Helper()
 	m.WaitFor = types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
@@ -32,7 +32,7 @@ func keySet(keys ...string) types.Set {
 	return types.SetValueMust(types.StringType, values)
 }
 
-// inVain is a host whose machine never gets anything.
+// inVain is a host whose machine never gets an address or an agent.
 type inVain struct{ leftOver }
 
 func (h *inVain) Addresses(context.Context, string, bool) map[string][]string { return nil }

@@ -11,14 +11,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// newMAC is one of the addresses that are QEMU's to give away.
+// newMAC generates an address of QEMU's range.
 func newMAC() string {
 	var b [3]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// gainInterfaces gives the running domain the interfaces that want has.
+// gainInterfaces plugs the interfaces of want into the running domain.
 func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 	return nil
 }
 
-// wiredAs is want with the interfaces of was where the running domain, for which this is still to be done, has not what is wanted.
+// wiredAs is want with the interfaces of was where the running domain does not have the wanted ones yet, according to todo.
 func wiredAs(was, want domainxml.Machine, todo domainxml.InterfaceDiff) domainxml.Machine {
 	want.Interfaces = maps.Clone(want.Interfaces)
 	for _, w := range todo.Change {
