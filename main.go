@@ -1,5 +1,5 @@
-// Command terraform-provider-virtclaim gives virtual machines on plain libvirt hosts the storage of a Kubernetes
-// cluster. Terraform starts it; it is not run by hand.
+// Command terraform-provider-virtclaim provides virtual machines on plain libvirt hosts with the storage of a Kubernetes cluster. It is
+// started by Terraform, and not run manually.
 package main
 
 import (

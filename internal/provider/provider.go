@@ -1,4 +1,4 @@
-// Package provider configures virtclaim and registers what it offers.
+// Package provider configures virtclaim and registers its resources and data sources.
 package provider
 
 import (
@@ -23,7 +23,7 @@ import (
 
 type virtclaim struct{ version string }
 
-// New makes the provider; version is shown to Terraform.
+// New returns the constructor of the provider; version is shown to Terraform.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &virtclaim{version: version} }
 }
@@ -45,7 +45,7 @@ func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource 
 	return []func() datasource.DataSource{persistentvolumeclaim.New, hostsource.New}
 }
 
-// Configure checks all that can be checked without dialling anything.
+// Configure checks all that can be checked without connecting to a host or cluster.
 func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	if !req.Config.Raw.IsFullyKnown() {
 		resp.ResourceData, resp.DataSourceData = &backend.Backend{}, &backend.Backend{}
@@ -66,7 +66,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 	resp.ResourceData, resp.DataSourceData = b, b
 }
 
-// hosts are those of the configuration. A URI at which libvirt can't be reached is an error of its attribute.
+// hosts are the hosts of the configuration. A URI that libvirt can't connect to is an error of its attribute.
 func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registry {
 	var hosts map[string]hostModel
 	diags.Append(m.Hosts.ElementsAs(ctx, &hosts, false)...)
@@ -85,7 +85,7 @@ func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registr
 	return host.NewRegistry(configs)
 }
 
-// cluster makes the Kubernetes client, nil when none is configured, and tells whether claims are to be reserved.
+// cluster creates the Kubernetes client, nil when none is configured, and reports whether claims are to be reserved.
 func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cluster.Client, reserves bool) {
 	if m.Kubernetes.IsNull() {
 		return nil, false

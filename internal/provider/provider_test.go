@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// maxAttributes bounds a resource's schema, nested attributes counted: one that mirrors all of libvirt's XML costs
-// every plan dearly.
+// maxAttributes limits the attributes of a resource's schema, including nested ones: a schema that mirrors all of libvirt's XML would slow
+// down each plan.
 const maxAttributes = 150
 
 func TestProvider_SchemasAreValid(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// values are attributes by name; of what is not named the value is null.
+// values are attributes by name; an attribute that is not named is null.
 type values map[string]any
 
-// The host "known" is at an address where somebody listens and hangs up. While a part of the provider's configuration is unknown, nobody
-// calls there: reads give what was in state, and plans go. Once all is known, a read that fails takes nothing out of state.
+// The host "known" has the address of a listener that closes each connection. While a part of the provider's configuration is unknown, no
+// connection is opened: reads return the prior state, and plans succeed. Once all is known, a failed read removes nothing from state.
 func TestProvider_UnknownConfigDialsNoHost(t *testing.T) {
 	address, calls := listener(t)
 	server := NewServer("test")
@@ -71,7 +71,7 @@ func TestProvider_UnknownConfigDialsNoHost(t *testing.T) {
 	}
 }
 
-// listener counts who calls, and hangs up.
+// listener counts connections, and closes them.
 func listener(t *testing.T) (address string, calls *atomic.Int32) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func dynamic(t *testing.T, kind tftypes.Type, of values) *tfprotov6.DynamicValue
 	return &d
 }
 
-// valueOf makes a value of Terraform's of one of Go's.
+// valueOf converts a value of Go to one of Terraform.
 func valueOf(kind tftypes.Type, of any) tftypes.Value {
 	object, isObject := kind.(tftypes.Object)
 	named, isMap := of.(values)

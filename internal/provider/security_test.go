@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Each trust boundary of the guide on security names tests, which exist.
+// Each trust boundary of the guide on security names existing tests.
 func TestSecurityGuide_BoundariesHaveTests(t *testing.T) {
 	root, err := lab.Root()
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// server is what Terraform talks to. All that it answers goes through visible: an error may repeat what a host, a cluster, a
-// registry or a guest said, and a terminal does what control characters tell it. It embeds nothing, so that a method that the
-// protocol gains is not forgotten.
+// server is the server that Terraform calls. All of its responses pass visible: an error may repeat text of a host, a cluster, a registry
+// or a guest, and a terminal executes its control characters. server embeds nothing, so that a new method of the protocol can't bypass
+// visible unnoticed.
 type server struct {
 	next    tfprotov6.ProviderServer
 	schemas func(context.Context) *tfprotov6.GetProviderSchemaResponse
@@ -17,7 +17,7 @@ type server struct {
 
 var _ tfprotov6.ProviderServer = server{}
 
-// NewServer makes what main serves, and what tests run.
+// NewServer creates the server for main and for tests.
 func NewServer(version string) tfprotov6.ProviderServer {
 	next := providerserver.NewProtocol6(New(version)())()
 	return server{next, schemas(next)}

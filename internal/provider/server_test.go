@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// Whichever question Terraform asks, what it hears has no escape sequence in it: each answer repeats a type that the test makes up.
+// No response of the server to any request has an escape sequence: each response repeats a type name from the test.
 func TestServer_EveryAnswerIsVisible(t *testing.T) {
 	const hostile = "a\x1b]0;owned\x07\u202e\u200b"
 	server := reflect.ValueOf(NewServer("test"))
@@ -43,7 +43,7 @@ func TestServer_EveryAnswerIsVisible(t *testing.T) {
 	}
 }
 
-// The server hands on what the provider offers. What it can't hand on yet must be added to it first.
+// The server passes all interfaces of the provider on. An interface that it does not support yet must be added to it first.
 func TestServer_HandsAllOn(t *testing.T) {
 	p := New("test")()
 	if _, has := p.(provider.ProviderWithListResources); has {
@@ -57,7 +57,7 @@ func TestServer_HandsAllOn(t *testing.T) {
 	}
 }
 
-// What goes wrong without an answer is visible, too.
+// Errors without a response are visible, too.
 func TestServer_ErrorsAreVisible(t *testing.T) {
 	if _, err := visible[tfprotov6.ReadResourceResponse](nil, errors.New("\x1b")); err == nil || err.Error() != `\x1b` {
 		t.Errorf("the error is %q", err)

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// byText are the places where there is nothing but a text to tell errors apart by, and why.
+// byText are the files that have to distinguish errors by their text, and why.
 var byText = map[string]string{
 	"host/overlays.go": "libvirt has no code for a pool that is busy",
 	"image/redact.go":  "it looks whether a text has changed, not which error it is",
 }
 
-// An error is told apart by its type or its code. A text that another version words otherwise would have a virtual machine
-// forgotten, or made twice.
+// Errors are distinguished by type or code. A text that another version words differently could remove a virtual machine from state, or
+// create it twice.
 func TestSource_ErrorsAreNotMatchedByText(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -51,7 +51,7 @@ func TestSource_ErrorsAreNotMatchedByText(t *testing.T) {
 	}
 }
 
-// comparesText tells whether a comparison, or a call that finds something in a text, is of an error's.
+// comparesText reports whether a comparison, or a call that searches a text, is of an error's text.
 func comparesText(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -72,7 +72,7 @@ func comparesText(n ast.Node) bool {
 	return false
 }
 
-// isErrorText tells whether an expression is what an error says, or the message in an error of libvirt's.
+// isErrorText reports whether an expression is an error's text, or the message in an error of libvirt's.
 func isErrorText(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:

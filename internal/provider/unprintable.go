@@ -13,19 +13,19 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// texts are the attributes that may have several lines, and whatever people write: for guests, or for people. XML's rules for
-// description and devices_xml are in their own validators.
+// texts are the attributes with several lines and any characters: for guests, or for people. XML's rules for description and devices_xml
+// are in their own validators.
 var texts = []string{
 	"description", "devices_xml", "user_data", "network_data", "meta_data",
 	"cluster_ca_certificate", "client_certificate", "args", "env",
 }
 
-// isSecret is true of what must not be in an error. What it may be is for those to say who ask for it.
+// isSecret reports whether the attribute's value must not be in an error. Its characters are checked by the system that receives it.
 func isSecret(attribute string) bool {
 	return strings.HasSuffix(attribute, "_wo") || slices.Contains([]string{"password", "token", "client_key"}, attribute)
 }
 
-// schemas are asked for once, as the types of configurations are known by them only.
+// schemas reads the schemas once. They have the types of configurations.
 func schemas(next tfprotov6.ProviderServer) func(context.Context) *tfprotov6.GetProviderSchemaResponse {
 	var once sync.Once
 	answer := &tfprotov6.GetProviderSchemaResponse{}
@@ -39,8 +39,9 @@ func schemas(next tfprotov6.ProviderServer) func(context.Context) *tfprotov6.Get
 	}
 }
 
-// unprintable refuses, in a configuration, names and all other attributes of one line that nobody sees as they are: what turns the
-// direction of writing, has no width or controls a terminal makes one name look like another. Nothing of this is asked of what exists.
+// unprintable refuses, in names and all other one-line attributes of a configuration, characters that are not displayed as themselves:
+// characters that change the direction of writing, have no width or control a terminal make one name look like another. Existing objects
+// are not checked.
 func unprintable(schema *tfprotov6.Schema, config *tfprotov6.DynamicValue) (found []*tfprotov6.Diagnostic) {
 	if schema == nil || config == nil {
 		return nil
@@ -74,12 +75,12 @@ func unprintable(schema *tfprotov6.Schema, config *tfprotov6.DynamicValue) (foun
 		if v.Type().Is(tftypes.String) && v.As(&text) == nil {
 			refuse(at, "value of "+attribute, text)
 		}
-		return attribute != "volume" || v.Type().Is(tftypes.String), nil // volumes come from storage that is there
+		return attribute != "volume" || v.Type().Is(tftypes.String), nil // volumes describe existing storage
 	})
 	return found
 }
 
-// attributeOf is the name of the attribute that a path leads to or below.
+// attributeOf is the name of the last attribute in a path.
 func attributeOf(at *tftypes.AttributePath) string {
 	steps := at.Steps()
 	for i := range steps {

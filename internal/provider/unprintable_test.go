@@ -9,11 +9,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// One character turns the direction of what follows, one has no width, one controls a terminal.
+// hostile has a character that changes the direction of writing, one without width, and one that controls a terminal.
 const hostile = "web\u202e\u200b\x1b"
 
-// Of every attribute of every resource, data source and the provider itself, a text with invisible characters is refused at its
-// path; but for texts that may have anything in them, and secrets, of which no error tells.
+// In every attribute of every resource, data source and the provider itself, a text with invisible characters is refused at its path;
+// except for texts with any content, and secrets, which no error may have.
 func TestUnprintable_EveryAttributeIsChecked(t *testing.T) {
 	server := NewServer("test")
 	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
@@ -64,7 +64,7 @@ type hostileValue struct {
 	at    *tftypes.AttributePath
 }
 
-// hostileValues are values of a type with one text in each that is hostile, and nothing else.
+// hostileValues are values of a type each of which has one hostile text and is otherwise null.
 func hostileValues(typ tftypes.Type, at *tftypes.AttributePath) (all []hostileValue) {
 	wrap := func(t, element tftypes.Type, at *tftypes.AttributePath, in func(tftypes.Value) any) {
 		for _, v := range hostileValues(element, at) {
@@ -103,7 +103,7 @@ func hostileValues(typ tftypes.Type, at *tftypes.AttributePath) (all []hostileVa
 	return all
 }
 
-// What is written for people and guests may have lines, and a name may have any letters.
+// Texts for people and guests may have several lines, and a name may have any letters.
 func TestUnprintable_LeavesTextsAlone(t *testing.T) {
 	all := schemas(NewServer("test"))(t.Context())
 	schema := all.ResourceSchemas["virtclaim_virtual_machine"]
@@ -124,7 +124,7 @@ func TestUnprintable_LeavesTextsAlone(t *testing.T) {
 	}
 }
 
-// A kernel's command line is one line: what XML has no character for would be stored as another one.
+// A kernel's command line is one line: a character that XML does not support would be stored as another one.
 func TestUnprintable_CommandLine(t *testing.T) {
 	schema := schemas(NewServer("test"))(t.Context()).ResourceSchemas["virtclaim_virtual_machine"]
 	typ := schema.ValueType().(tftypes.Object)
@@ -153,8 +153,8 @@ func TestUnprintable_CommandLine(t *testing.T) {
 	}
 }
 
-// A machine or disk is not made, nor renamed, under a name by which others know what virtclaim makes for itself. One that exists stays
-// and can be destroyed.
+// A machine or disk is neither created nor renamed with a name that is reserved for virtclaim's own objects. An existing one is kept and
+// can be destroyed.
 func TestReservedNames_OnlyForWhatIsMade(t *testing.T) {
 	server := NewServer("test")
 	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})

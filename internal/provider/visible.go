@@ -9,7 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// visible makes an answer's diagnostics fit for a terminal.
+// visible escapes the diagnostics of a response for a terminal.
 func visible[R any](answer *R, err error) (*R, error) {
 	if err != nil {
 		err = errors.New(tfvalue.Visible(err.Error()))

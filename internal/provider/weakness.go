@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// weaknesses are the words for each, in the order of their warnings.
+// weaknesses are the texts for each weakness, in the order of their warnings.
 var weaknesses = []struct {
 	of              host.Weakness
 	summary, detail string
@@ -39,7 +39,7 @@ func warnOfHosts(hosts map[string]hostModel, diags *diag.Diagnostics) {
 	}
 }
 
-// warnOfCluster warns of an API server that proves nothing.
+// warnOfCluster warns of an API server whose identity is not verified.
 func warnOfCluster(diags *diag.Diagnostics) {
 	diags.AddAttributeWarning(path.Root("kubernetes"), "The Kubernetes API server is not verified",
 		"Its certificate is not checked (insecure, or the kubeconfig's insecure-skip-tls-verify), or it is reached without encryption (http). Anybody on "+

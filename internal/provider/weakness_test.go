@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// configure gives what the provider says of a configuration, of which all that is not given is null.
+// configure returns the diagnostics of a provider configuration, whose other attributes are null.
 func configure(t *testing.T, uris map[string]string, kubernetes any) (texts []string) {
 	t.Helper()
 	server := NewServer("test")
@@ -30,7 +30,7 @@ func configure(t *testing.T, uris map[string]string, kubernetes any) (texts []st
 	return texts
 }
 
-// Whatever does without encryption, or without a look at who answers, is warned of once, with all hosts that do.
+// Connections without encryption, or without verification of the server, are warned of once, with all hosts that have them.
 func TestConfigure_WarnsOfWeaknessesOnce(t *testing.T) {
 	good := map[string]string{
 		"a": "qemu:///system", "b": "qemu+ssh://h/system?known_hosts_verify=auto", "c": "qemu+tls://h/system?no_verify=0", "d": "qemu://h/system",
@@ -57,7 +57,7 @@ func TestConfigure_WarnsOfWeaknessesOnce(t *testing.T) {
 	}
 }
 
-// No error of a configuration has the password that is in it.
+// No error of a configuration has its password.
 func TestConfigure_TellsNoPassword(t *testing.T) {
 	const password = "hunter2"
 	for name, got := range map[string][]string{

@@ -1,4 +1,4 @@
-// Package host is the data source virtclaim_host: what a libvirt host is, and what room its storage has.
+// Package host implements the data source virtclaim_host: the properties of a libvirt host, and the free space of its storage.
 package host
 
 import (
@@ -17,7 +17,7 @@ import (
 	libvirthost "github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// readTimeout is the timeout when the user sets none.
+// readTimeout is the default timeout.
 const readTimeout = 2 * time.Minute
 
 // unreadable is the summary of errors.
@@ -27,7 +27,7 @@ type host struct{ backend *backend.Backend }
 
 var _ datasource.DataSourceWithConfigure = &host{}
 
-// New makes the data source.
+// New creates the data source.
 func New() datasource.DataSource { return &host{} }
 
 func (d *host) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
@@ -38,7 +38,7 @@ func (d *host) Configure(_ context.Context, req datasource.ConfigureRequest, res
 	d.backend = backend.From(req.ProviderData, &resp.Diagnostics)
 }
 
-// Read asks the host.
+// Read queries the host.
 func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	if !d.backend.Ready() {
 		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so no host can be "+
@@ -71,13 +71,13 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 	}
 }
 
-// pools is what is looked at on a host.
+// pools are the calls to a host that usageTypes needs.
 type pools interface {
 	Pool(ctx context.Context, name string) (libvirthost.Pool, error)
 	PoolOfTarget(ctx context.Context, path string) (string, error)
 }
 
-// usageTypes looks at the pools of a host's usage types, and makes none. It is nil when nobody can tell the usage types.
+// usageTypes reads the pools of a host's usage types, and creates none. It is nil when the usage types are unknown.
 func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.Diagnostics) map[string]usageModel {
 	places, err := u.Places(ctx)
 	if err != nil {
@@ -99,14 +99,14 @@ func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.
 	return found
 }
 
-// lookAt shows a place. Where only a folder is named, the pool that a disk would be made in, or the folder alone.
+// lookAt describes a place. If only a folder is configured, it is the pool that a disk would be created in, or the folder alone.
 func lookAt(ctx context.Context, h pools, place content.Place) (usageModel, error) {
 	name := place.Pool
 	if name == "" {
 		var err error
 		if name, err = h.PoolOfTarget(ctx, place.Folder); err != nil {
 			if errors.Is(err, libvirthost.ErrNotFound) {
-				err = nil // the first disk of this usage type makes it
+				err = nil // the first disk of this usage type creates it
 			}
 			return usageModel{Path: types.StringValue(place.Folder)}, err
 		}

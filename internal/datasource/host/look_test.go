@@ -23,7 +23,7 @@ func TestSchema_IsValid(t *testing.T) {
 	}
 }
 
-// there is a host with the pool ssd, whose target is /ssd, and err instead of all answers where that is set.
+// there is a host with the pool ssd, whose target is /ssd; if err is set, all calls return it.
 type there struct{ err error }
 
 func (h there) Pool(_ context.Context, name string) (libvirthost.Pool, error) {

@@ -38,7 +38,7 @@ type usageModel struct {
 	Available types.Int64  `tfsdk:"available"`
 }
 
-// show fills in what the host is.
+// show sets the host's attributes.
 func (m *model) show(a libvirthost.About) {
 	m.Hostname, m.UUID = types.StringValue(a.Name), types.StringValue(a.UUID)
 	m.Architecture, m.CPUModel = tfvalue.OrNull(a.Architecture), tfvalue.OrNull(a.CPUModel)
@@ -50,7 +50,7 @@ func (m *model) show(a libvirthost.About) {
 	}
 }
 
-// showPool has no sizes of a pool that does not tell them: 0 would be a full one.
+// showPool leaves the sizes of an inactive pool null: 0 would mean a full one.
 func showPool(name string, p libvirthost.Pool) usageModel {
 	seen := usageModel{Pool: types.StringValue(name), Type: tfvalue.OrNull(p.Type), Path: tfvalue.OrNull(p.Path), Active: types.BoolValue(p.Active)}
 	if p.Active {

@@ -60,7 +60,7 @@ func TestAccHost_MatchesVirsh(t *testing.T) {
 	})
 }
 
-// virsh is what virsh prints, by what stands before the colon.
+// virsh is the output of virsh, by the text before the colon.
 func virsh(t *testing.T, h *lab.Host, args ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

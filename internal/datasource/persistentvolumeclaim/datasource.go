@@ -1,5 +1,5 @@
-// Package persistentvolumeclaim is the data source virtclaim_persistent_volume_claim: what a claim is, who uses it, and
-// what a binding of it would lead to.
+// Package persistentvolumeclaim implements the data source virtclaim_persistent_volume_claim: the properties of a claim, its users, and the
+// volume that a binding of it would have.
 package persistentvolumeclaim
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
-// readTimeout is the timeout when the user sets none.
+// readTimeout is the default timeout.
 const readTimeout = 2 * time.Minute
 
 // unreadable is the summary of all errors.
@@ -27,7 +27,7 @@ type persistentVolumeClaim struct{ backend *backend.Backend }
 
 var _ datasource.DataSourceWithConfigure = &persistentVolumeClaim{}
 
-// New makes the data source.
+// New creates the data source.
 func New() datasource.DataSource { return &persistentVolumeClaim{} }
 
 func (d *persistentVolumeClaim) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
@@ -38,7 +38,7 @@ func (d *persistentVolumeClaim) Configure(_ context.Context, req datasource.Conf
 	d.backend = backend.From(req.ProviderData, &resp.Diagnostics)
 }
 
-// Read asks the API server each time: what was made in the same apply must be seen.
+// Read queries the API server without a cache: objects that were created in the same apply must be seen.
 func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	if !d.backend.Ready() {
 		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so the cluster can't be "+

@@ -57,7 +57,7 @@ func objects() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	return claim, pv
 }
 
-// lookAt reads the claim vms/data of a cluster that has these objects, and answers as react says.
+// lookAt reads the claim vms/data of a cluster with these objects, whose reactions react sets.
 func lookAt(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) (model, diag.Diagnostics) {
 	t.Helper()
 	f := fake.NewClientset(there...)
@@ -130,7 +130,7 @@ func TestRead_UnreadableRecordIsShownByID(t *testing.T) {
 	}
 }
 
-// Who may edit a claim writes what he likes into records and annotations: no terminal is to do what they say.
+// An editor of a claim can write any text into records and annotations: a terminal must not execute it.
 func TestLook_TextsAreVisible(t *testing.T) {
 	const raw, seen = "a\x1b[2J\u202e\nb", "a\\x1b[2J\\u202e\nb"
 	c, pv := objects()

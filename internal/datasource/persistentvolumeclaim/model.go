@@ -55,7 +55,7 @@ type secretRefModel struct {
 	Name      string `tfsdk:"name"`
 }
 
-// show fills in what was seen of the claim and its volume.
+// show sets the attributes of the claim and its volume.
 func (m *model) show(seen claim.Previewed) error {
 	m.showClaim(seen.Claim)
 	m.VolumeError = reason(seen.Wrong)
@@ -77,7 +77,7 @@ func (m *model) show(seen claim.Previewed) error {
 
 func (m *model) showClaim(c *corev1.PersistentVolumeClaim) {
 	m.UID = text(string(c.UID))
-	m.Phase = types.StringValue(string(corev1.ClaimPending)) // until a controller has seen it
+	m.Phase = types.StringValue(string(corev1.ClaimPending)) // until a controller has processed it
 	if c.Status.Phase != "" {
 		m.Phase = text(string(c.Status.Phase))
 	}
@@ -112,7 +112,7 @@ func (m *model) showPods(uses []cluster.PodUse) {
 	}
 }
 
-// reason names the attribute that is to blame, where there is one, and can stand after a colon; null without an error.
+// reason names the invalid attribute, if there is one, in a form that fits after a colon; null without an error.
 func reason(err error) types.String {
 	var blamed *source.Error
 	switch {
@@ -124,6 +124,6 @@ func reason(err error) types.String {
 	return text(err.Error())
 }
 
-// text is what the cluster says, fit for a terminal as diagnostics are: who may edit a claim writes annotations at will, and Terraform
+// text is a text of the cluster, escaped for a terminal like diagnostics: an editor of a claim can write any annotation, and Terraform
 // prints a text of several lines as it is. Null when it is empty.
 func text(s string) types.String { return tfvalue.OrNull(tfvalue.Visible(s)) }

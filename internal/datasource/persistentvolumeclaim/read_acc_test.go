@@ -16,7 +16,7 @@ import (
 
 const claim = "data.virtclaim_persistent_volume_claim.claim"
 
-// looking is the configuration that looks at a claim.
+// looking is a configuration that reads a claim.
 func looking(name, more string) string {
 	return fmt.Sprintf(`
 data "virtclaim_persistent_volume_claim" "claim" {
@@ -63,7 +63,7 @@ resource "virtclaim_volume_binding" "reader" {
 				),
 			},
 			{
-				// A binding's record is on the claim once it is made; the password is not read for it.
+				// A binding's record is on the claim once the binding is created; the password is not read for it.
 				Config: here + binding + looking("chap", "depends_on = [virtclaim_volume_binding.reader]"),
 				Check: resource.ComposeTestCheckFunc(
 					is("bindings.#", "1"), is("bindings.0.owner", "looking"), is("bindings.0.name", "reader"), is("bindings.0.access_mode", "read-shared"),
@@ -95,7 +95,7 @@ resource "virtclaim_volume_binding" "reader" {
 	})
 }
 
-// addPending makes a claim that nothing binds.
+// addPending creates a claim that no controller binds.
 func addPending(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	spec := lab.ClaimSpec{Namespace: "looking", Name: "pending", Class: "nobody-provisions", LUN: lab.LUN{Size: 1 << 20}}
@@ -111,7 +111,7 @@ func addPending(t *testing.T, l *lab.Lab) {
 	})
 }
 
-// addPod makes a pod that reads a claim. The cluster has no nodes: that it runs is only said.
+// addPod creates a pod that reads a claim. The cluster has no nodes: only its status says that it runs.
 func addPod(t *testing.T, l *lab.Lab, claimName string) {
 	t.Helper()
 	no, now := false, int64(0)

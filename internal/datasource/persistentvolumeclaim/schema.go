@@ -26,7 +26,7 @@ func (d *persistentVolumeClaim) Schema(ctx context.Context, _ datasource.SchemaR
 	}
 }
 
-// arguments are those of a binding's source, but for what it makes.
+// arguments are the attributes of a binding's source, except for create_disk_image and format.
 func arguments() map[string]schema.Attribute {
 	name := tfvalue.ObjectName()
 	return map[string]schema.Attribute{
