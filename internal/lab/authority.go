@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// trusted is the file of the authorities that Debian's programs trust.
+// trusted is the file of the certificate authorities that Debian's programs trust.
 const trusted = "/etc/ssl/certs/ca-certificates.crt"
 
-// authority signs certificates.
+// authority is a certificate authority.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -37,7 +37,7 @@ func newAuthority(name string) (*authority, error) {
 	return a, err
 }
 
-// sign makes a key and a certificate for it. An authority that has no key yet signs itself.
+// sign creates a key and a certificate for it. An authority that has no key yet signs itself.
 func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *authority) forServer() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}, nil
 }
 
-// trustIn makes a folder that a host has over /etc/ssl/certs: what the machine trusts, and this authority.
+// trustIn creates a folder that a host mounts over /etc/ssl/certs: with the machine's trusted authorities, and this one.
 func (a *authority) trustIn(dir string) error {
 	all, err := os.ReadFile(trusted)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// settleTime is what Kubernetes' controllers get.
+// settleTime is the timeout for Kubernetes' controllers.
 const settleTime = 30 * time.Second
 
 // AwaitBound waits until a claim is bound.
@@ -50,7 +50,7 @@ func (l *Lab) awaitGone(ctx context.Context, o object) error {
 	return nil
 }
 
-// await watches an object until done is true of an event. The precondition, if any, ends it early.
+// await watches an object until done is true for an event. It ends early if the precondition, if any, is true.
 func (l *Lab) await(ctx context.Context, o object, precondition watchtools.PreconditionFunc, done func(watch.Event) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleTime, fmt.Errorf("nothing happened for %s", settleTime))
 	defer cancel()

@@ -13,10 +13,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// cephConfiguration is that of a cluster of one monitor and one OSD, which keeps its objects in memory. Its arguments
-// are the cluster's id, the monitor's address and the folder. The monitor speaks the first version of its protocol only:
-// a client that is given an address without a version tries both. The last three lines save five seconds at the start;
-// the defaults are made for monitors that have others to agree with.
+// cephConfiguration is the configuration of a cluster of one monitor and one OSD, which keeps its objects in memory. Its arguments are the
+// cluster's id, the monitor's address and the folder. The monitor supports only version 1 of its protocol: a client with an address without
+// a version tries both. The last three lines save five seconds at the start; the defaults are for several monitors that have to agree.
 const cephConfiguration = `[global]
 fsid = %[1]s
 mon host = [v1:%[2]s]
@@ -46,8 +45,8 @@ osd tick interval = 0.2
 paxos propose interval = 0.05
 `
 
-// cephKeyring has the keys that the cluster is made with. The daemons read theirs there; so do the lab's own commands,
-// as client.admin.
+// cephKeyring has the keys that the cluster is created with. The daemons read theirs there, and so do the lab's own commands, as
+// client.admin.
 const cephKeyring = `[mon.]
 	key = %s
 	caps mon = "allow *"
@@ -65,14 +64,14 @@ const cephKeyring = `[mon.]
 	caps osd = "profile rbd pool=%s"
 `
 
-// cephClientConfiguration is what the lab's hosts have in /etc/ceph. Without it a wrong key is an error after five
-// minutes only, in which libvirt can do nothing with the domain.
+// cephClientConfiguration is in /etc/ceph of the lab's hosts. Without it a wrong key is an error only after five minutes, in which libvirt
+// can't operate on the domain.
 const cephClientConfiguration = `[global]
 client mount timeout = 5
 rados mon op timeout = 5
 `
 
-// startCeph makes and starts the cluster, and waits until its pool can be used.
+// startCeph creates and starts the cluster, and waits until its pool can be used.
 func (r *RBD) startCeph(ctx context.Context) error {
 	cluster, osdID := uuid.NewString(), uuid.NewString()
 	if err := r.writeCephFiles(cluster); err != nil {
@@ -123,7 +122,7 @@ func (r *RBD) writeCephFiles(cluster string) error {
 	return nil
 }
 
-// withConfiguration is a shell command that is one of the cluster's.
+// withConfiguration is a shell command with the cluster's configuration.
 func (r *RBD) withConfiguration(command string) string {
 	return "env CEPH_CONF=" + quote(filepath.Join(r.dir, "ceph.conf")) + " " + command
 }
@@ -137,7 +136,7 @@ func (r *RBD) run(ctx context.Context, commands ...string) error {
 	return nil
 }
 
-// cephKey makes a key as Ceph writes it: its type, the time, its length and 16 random bytes.
+// cephKey generates a key in Ceph's format: its type, the time, its length and 16 random bytes.
 func cephKey() string {
 	key := binary.LittleEndian.AppendUint16(nil, 1)
 	key = binary.LittleEndian.AppendUint32(key, uint32(time.Now().Unix()))

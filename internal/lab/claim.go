@@ -13,20 +13,20 @@ import (
 // ClaimSpec describes a claim and the volume that it is bound to.
 type ClaimSpec struct {
 	Namespace, Name string
-	// LUN is what the volume is, unless Source tells of another storage.
+	// LUN is the volume's storage, unless Source has another one.
 	LUN    LUN
 	Source *corev1.PersistentVolumeSource
 	// Size is in bytes; 0 means the LUN's.
 	Size int64
-	// NodeAffinity tells which nodes reach the volume; nil means all.
+	// NodeAffinity limits the nodes that reach the volume; nil means all.
 	NodeAffinity *corev1.VolumeNodeAffinity
-	// Filesystem makes it volumeMode Filesystem instead of Block.
+	// Filesystem selects volumeMode Filesystem instead of Block.
 	Filesystem bool
 	// AccessModes are both the volume's and the claim's; none means ReadWriteMany and ReadOnlyMany.
 	AccessModes []corev1.PersistentVolumeAccessMode
 	// Class is the name of a storage class; empty means none.
 	Class string
-	// Initiator is the name that initiators must give; empty means any.
+	// Initiator is the initiator name that the target requires; empty means any.
 	Initiator string
 }
 
@@ -36,8 +36,8 @@ func (s ClaimSpec) VolumeName() string { return s.Namespace + "-" + s.Name }
 // SecretName is the name of the secret with the credentials for CHAP, in the claim's namespace.
 func (s ClaimSpec) SecretName() string { return s.Name + "-chap" }
 
-// AddClaim makes a claim with its namespace, volume and, for CHAP, secret, and waits until it is bound. To have one of
-// them otherwise, create the object that Volume or Claim gives with the cluster's client.
+// AddClaim creates a claim with its namespace, volume and, for CHAP, secret, and waits until it is bound. For other attributes, change the
+// object that Volume or Claim returns and create it with the cluster's client.
 func (l *Lab) AddClaim(ctx context.Context, spec ClaimSpec) error {
 	if err := l.AddNamespace(ctx, spec.Namespace); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (l *Lab) AddClaim(ctx context.Context, spec ClaimSpec) error {
 	return l.AwaitBound(ctx, spec.Namespace, spec.Name)
 }
 
-// RemoveClaim removes what AddClaim made, but for the namespace, and waits until it is gone. What is gone already is no
-// error.
+// RemoveClaim removes the objects that AddClaim created, except for the namespace, and waits until they are gone. Objects that are already
+// gone are no error.
 func (l *Lab) RemoveClaim(ctx context.Context, spec ClaimSpec) error {
 	core := l.Cluster.Client.CoreV1()
 	// A volume waits for its claim.
@@ -72,7 +72,7 @@ func (l *Lab) RemoveClaim(ctx context.Context, spec ClaimSpec) error {
 	return l.remove(ctx, objects...)
 }
 
-// Volume is the PersistentVolume for a claim: it lets no other claim be bound to it.
+// Volume is the PersistentVolume for a claim: no other claim can be bound to it.
 func (l *Lab) Volume(spec ClaimSpec) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: spec.VolumeName()},
@@ -137,7 +137,7 @@ func (s ClaimSpec) volumeMode() *corev1.PersistentVolumeMode {
 	return &mode
 }
 
-// Storage is so many bytes, as Kubernetes has them.
+// Storage is a number of bytes as Kubernetes' resource list.
 func Storage(bytes int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
 }

@@ -80,7 +80,7 @@ func TestCluster_SecretsAndConfigMaps(t *testing.T) {
 	if err := l.AddConfigMap(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": "value"}}); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // what is gone already is no error
+	for range 2 { // a secret that is already gone is no error
 		if err := l.RemoveSecret(t.Context(), meta.Namespace, meta.Name); err != nil {
 			t.Error(err)
 		}

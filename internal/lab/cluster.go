@@ -19,7 +19,7 @@ import (
 
 // Cluster is a Kubernetes API server with the controllers of persistent volumes.
 type Cluster struct {
-	// Kubeconfig is the path of the file for clients; its user may do everything.
+	// Kubeconfig is the path of the clients' file, whose user has all rights.
 	Kubeconfig string
 	Client     kubernetes.Interface
 
@@ -54,11 +54,11 @@ func startCluster(ctx context.Context, lab *os.File, dir, program string) (*Clus
 	return c, err
 }
 
-// startAttempts is how often the API server is started that ends at once: while it was stopped somebody else may have had
-// its port for a moment.
+// startAttempts is the number of starts of an API server that ends immediately: while it was stopped another program may temporarily have
+// used its port.
 const startAttempts = 3
 
-// Start starts the API server, at first or after Stop, on the same port and data, and waits until it can be used.
+// Start starts the API server, the first time or after Stop, on the same port and data, and waits until it can be used.
 func (c *Cluster) Start(ctx context.Context) (err error) {
 	for range startAttempts {
 		if err = c.start(ctx); !errors.Is(err, errEnded) {
@@ -75,7 +75,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.program, "-dir", c.dir, "-port", c.port)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for us: we stop things in order
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is handled by this process, which stops everything in order
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{c.lab} // the folder is in use as long as the control plane lives
 	stdout, err := cmd.StdoutPipe()
@@ -93,12 +93,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		watchOutput(stdout, ready)
-		_ = cmd.Wait() // its log tells why it ended
+		_ = cmd.Wait() // its log has the reason
 	}()
 	return c.await(ctx, ready)
 }
 
-// watchOutput closes ready when the control plane says that it is, and reads on until its end.
+// watchOutput closes ready when the control plane reports that it is ready, and keeps reading until its end.
 func watchOutput(stdout io.Reader, ready chan<- struct{}) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ownMarks start the names of finalizers and annotations that Kubernetes' own controllers put.
+// ownMarks are the prefixes of finalizers and annotations of Kubernetes' own controllers.
 var ownMarks = []string{
 	"kubernetes.io/pv-protection", "kubernetes.io/pvc-protection",
 	"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/",
 }
 
-// look lists what exists in the cluster.
+// look lists the objects in the cluster.
 func (c *Cluster) look(ctx context.Context) (lines []string, err error) {
 	core := c.Client.CoreV1()
 	claims, err := core.PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
@@ -42,7 +42,7 @@ func (c *Cluster) look(ctx context.Context) (lines []string, err error) {
 	return lines, nil
 }
 
-// marks is an object's line, and one for each finalizer and annotation that somebody put on it.
+// marks is an object's line, and one for each of its finalizers and annotations that are not Kubernetes' own.
 func marks(kind string, o metav1.Object) []string {
 	name := "cluster: " + kind + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 	lines := []string{name}

@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// errCut is what a handler gets that writes to a connection which is to be cut.
+// errCut is the error of a handler's write to a connection that is to be cut.
 var errCut = errors.New("the lab cuts this connection")
 
-// cuts are the offsets, in bytes of the body, at which the connections of the next answers are cut: one each, in order.
+// cuts are the offsets, in bytes of the body, at which the connections of the next responses are cut: one each, in order.
 type cuts struct {
 	mu      sync.Mutex
 	offsets []int64
 }
 
-// set replaces what is left of the offsets.
+// set replaces the remaining offsets.
 func (c *cuts) set(offsets []int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offsets = offsets
 }
 
-// next takes an offset for an answer of so many bytes; -1 means that it is not to be cut. An answer that ends before
-// the offset leaves it to the next one: so small things which clients get besides use none up.
+// next takes an offset for a response of that length in bytes; -1 means that it is not to be cut. A response that ends before the offset
+// leaves it to the next one, so that small additional requests use none up.
 func (c *cuts) next(length int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,27 +36,27 @@ func (c *cuts) next(length int64) int64 {
 	return offset
 }
 
-// serve has a handler answer a request, and cuts the connection in the middle of the answer if there is an offset for
-// it. Only what succeeds is cut.
+// serve has a handler serve a request, and cuts the connection in the middle of the response if there is an offset for it. Only successful
+// responses are cut.
 func (c *cuts) serve(handler http.Handler, w http.ResponseWriter, r *http.Request) {
 	answer := &cutAnswer{ResponseWriter: w, cuts: c, left: -1}
 	handler.ServeHTTP(answer, r)
 	if answer.left == 0 {
-		panic(http.ErrAbortHandler) // this is how net/http is told to close a connection
+		panic(http.ErrAbortHandler) // this makes net/http close the connection
 	}
 }
 
-// cutAnswer is an answer that may be cut.
+// cutAnswer is a response that may be cut.
 type cutAnswer struct {
 	http.ResponseWriter
 
 	cuts *cuts
-	// left is how many bytes of the body may still pass; -1 means all.
+	// left is the number of bytes of the body that may still pass; -1 means all.
 	left int64
 	told bool
 }
 
-// WriteHeader is net/http's. The length is known here, as all that is cut has one.
+// WriteHeader implements http.ResponseWriter. The length is known here, because all responses that are cut have one.
 func (a *cutAnswer) WriteHeader(status int) {
 	length, err := strconv.ParseInt(a.Header().Get("Content-Length"), 10, 64)
 	if err == nil && !a.told && (status == http.StatusOK || status == http.StatusPartialContent) {
@@ -66,7 +66,8 @@ func (a *cutAnswer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write is net/http's. What may pass is sent off before the connection is cut, so that the client gets all of it.
+// Write implements http.ResponseWriter. The bytes that may pass are flushed before the connection is cut, so that the client gets all of
+// them.
 func (a *cutAnswer) Write(p []byte) (int, error) {
 	if !a.told {
 		a.WriteHeader(http.StatusOK)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// readyTime is what a server gets until it must answer.
+	// readyTime is the timeout for a server's start.
 	readyTime = 90 * time.Second
-	// askAgain is how often it is asked.
+	// askAgain is the interval for polling it.
 	askAgain = 20 * time.Millisecond
 )
 
@@ -52,7 +52,7 @@ func (d *daemon) await(ctx context.Context, ready func(context.Context) error) e
 	}
 }
 
-// end sends a signal, such as TERM, and waits until the daemon has ended. One that has ended is left alone.
+// end sends a signal, such as TERM, and waits until the daemon has ended. A daemon that has already ended is no error.
 func (d *daemon) end(ctx context.Context, signal string) error {
 	select {
 	case <-d.done:
@@ -70,7 +70,7 @@ func (d *daemon) end(ctx context.Context, signal string) error {
 	}
 }
 
-// send sends a signal to a daemon that runs.
+// send sends a signal to a running daemon.
 func (d *daemon) send(ctx context.Context, signal string) error {
 	return d.sandbox.run(ctx, fmt.Sprintf("kill -%s $(cat %s)", signal, quote(d.pid)))
 }

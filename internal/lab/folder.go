@@ -30,13 +30,13 @@ func Root() (string, error) {
 	}
 }
 
-// newRunFolder makes a private folder below state for one lab, and gives it open and locked: as long as a process has
-// it so, the folder is in use. Folders of labs that were killed are removed.
+// newRunFolder creates a private folder below state for one lab, and returns it open and locked: as long as a process has it open, the
+// folder is in use. Folders of labs that were killed are removed.
 func newRunFolder(ctx context.Context, state string) (*os.File, error) {
 	if err := os.MkdirAll(state, 0o755); err != nil { //nolint:gosec // the folders in it are private
 		return nil, err
 	}
-	// A folder that is not locked yet must not be taken for one whose lab is dead.
+	// A folder that is not locked yet must not be mistaken for one whose lab is dead.
 	all, err := os.Open(state)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func removeDead(state string) error {
 	return nil
 }
 
-// lockExclusive waits until nobody else has the lock.
+// lockExclusive waits until it has the exclusive lock.
 func lockExclusive(ctx context.Context, file *os.File) error {
 	tick := time.NewTicker(askAgain)
 	defer tick.Stop()
@@ -97,7 +97,7 @@ func lockExclusive(ctx context.Context, file *os.File) error {
 	}
 }
 
-// lock takes a lock or fails at once. It ends when no process has the file open any more.
+// lock acquires a lock or fails at once. It is released when no process has the file open any more.
 func lock(file *os.File, how int) error {
 	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Gluster is a GlusterFS server with a volume of one brick. Its clients spend ten seconds on closing an image.
+// Gluster is a GlusterFS server with a volume of one brick. Its clients need ten seconds to close an image.
 type Gluster struct {
 	// Server is host:port.
 	Server string
@@ -25,7 +25,7 @@ type Gluster struct {
 
 // GlusterImage is a disk in the volume.
 type GlusterImage struct {
-	// Volume and Image are the names; libvirt and QEMU take both with a slash between them.
+	// Volume and Image are the names; libvirt and QEMU expect both with a slash between them.
 	Volume, Image string
 	// Path is the file in the brick.
 	Path string
@@ -33,7 +33,7 @@ type GlusterImage struct {
 	Size int64
 }
 
-// Gluster gives the lab's GlusterFS server, which the first call starts.
+// Gluster returns the lab's GlusterFS server, which the first call starts.
 func (l *Lab) Gluster(ctx context.Context) (*Gluster, error) {
 	return l.gluster.get(ctx, func(ctx context.Context) (*Gluster, error) {
 		dir, err := l.serverFolder("gluster")
@@ -86,7 +86,7 @@ func (g *Gluster) command(ctx context.Context, args string) error {
 
 func (g *Gluster) brick() string { return filepath.Join(g.dir, "brick") }
 
-// AddImage makes an image. It puts the file into the brick, where the server finds it, and spares a client's seconds.
+// AddImage creates an image. It writes the file into the brick, where the server finds it, which is faster than a client.
 func (g *Gluster) AddImage(size int64, content []byte) (GlusterImage, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

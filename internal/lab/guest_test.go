@@ -34,7 +34,7 @@ func (g guest) xml(h *Host) string {
 </domain>`, g.name, h.Guest.Kernel, h.Guest.Initrd, h.Guest.Parameters, g.cmdline, g.disk, cmp.Or(g.serial, "null"), filepath.Join(h.Consoles, filepath.Base(g.log)))
 }
 
-// guestLog makes the test's console on a host, and gives its path on this machine.
+// guestLog creates the test's console on a host, and returns its path on this machine.
 func guestLog(t *testing.T, h *Host) string {
 	t.Helper()
 	_, here, err := h.AddConsole(strings.ReplaceAll(t.Name(), "/", "-"))
@@ -44,7 +44,7 @@ func guestLog(t *testing.T, h *Host) string {
 	return here
 }
 
-// writeFile makes a file that goes with the test.
+// writeFile creates a file that is removed with the test.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -72,7 +72,7 @@ func virsh(t *testing.T, h *Host, args ...string) string {
 	return out
 }
 
-// defineSecret gives a host the credentials of the iSCSI server, and returns the element that names them.
+// defineSecret defines a secret with the credentials of the iSCSI server on a host, and returns the element that names it.
 func defineSecret(t *testing.T, l *Lab, h *Host) (id, auth string) {
 	t.Helper()
 	password := base64.StdEncoding.EncodeToString([]byte(l.Target.Password))
@@ -80,7 +80,7 @@ func defineSecret(t *testing.T, l *Lab, h *Host) (id, auth string) {
 	return id, fmt.Sprintf(`<auth username='%s'><secret type='iscsi' uuid='%s'/></auth>`, l.Target.Username, id)
 }
 
-// setSecret makes a secret on a host; the value is in Base64.
+// setSecret creates a secret on a host; the value is in Base64.
 func setSecret(t *testing.T, h *Host, usage, value string) (id string) {
 	t.Helper()
 	id = uuid.NewString()
@@ -98,7 +98,7 @@ func addLUN(t *testing.T, l *Lab, spec LUNSpec) LUN {
 	return lun
 }
 
-// boot starts a guest and waits until it has said that it is ready.
+// boot starts a guest and waits until it has reported that it is ready.
 func boot(t *testing.T, h *Host, g guest) {
 	t.Helper()
 	if err := h.DefineXML(t.Context(), g.xml(h)); err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
 
-// connectTimeout is the longest that libvirtd may take to accept a connection.
+// connectTimeout is the timeout for libvirtd to accept a connection.
 const connectTimeout = 10 * time.Second
 
-// Host is a libvirtd of its own, and the guests that it runs.
+// Host is a separate libvirtd with its guests.
 type Host struct {
 	// Name is the host's name, also to itself.
 	Name string
@@ -29,21 +29,20 @@ type Host struct {
 	Dir string
 	// Pools and Consoles are the paths of these folders on the host.
 	Pools, Consoles string
-	// Guest is what machines can boot, by its paths on the host.
+	// Guest is an image that machines can boot, by its paths on the host.
 	Guest artefact.Image
 
-	// libvirtd and qemu are what the host's libvirtd.conf and qemu.conf have besides what all have; prepare goes before
-	// libvirtd.
+	// libvirtd and qemu are additions to the common libvirtd.conf and qemu.conf; prepare runs before libvirtd.
 	libvirtd, qemu string
 	prepare        func(context.Context) error
-	// within goes before libvirtd's command, and options behind it; an empty within leaves it where the machine is.
+	// within is the prefix of libvirtd's command, and options are appended to it; with an empty within libvirtd runs in the machine's network namespace.
 	within, options string
 	socket          string
 	sandbox         *sandbox
 	daemon          *daemon
 }
 
-// newHost is one that runs QEMU as root and sees the paths of this machine.
+// newHost is a host that runs QEMU as root and sees the paths of this machine.
 func newHost(dir, name string, guest artefact.Image) *Host {
 	h := &Host{Name: name, Dir: dir, Guest: guest, qemu: asRootQEMU, socket: filepath.Join(dir, "sock", "libvirt-sock")}
 	h.Pools, h.Consoles = filepath.Join(dir, "pools"), filepath.Join(dir, "consoles")
@@ -79,7 +78,7 @@ func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	return h.definePools(ctx)
 }
 
-// Start starts libvirtd, at first or after Stop or Kill, and waits until it answers. Guests that run are taken over.
+// Start starts libvirtd, the first time or after Stop or Kill, and waits until it answers. Running guests are kept.
 func (h *Host) Start(ctx context.Context) error {
 	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd",
 		h.within+"libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid"+h.options)
@@ -96,10 +95,10 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends libvirtd in good order. Guests go on running.
+// Stop ends libvirtd gracefully. Guests keep running.
 func (h *Host) Stop(ctx context.Context) error { return h.end(ctx, "TERM") }
 
-// Kill ends libvirtd as a crash would. Guests go on running.
+// Kill ends libvirtd as a crash would. Guests keep running.
 func (h *Host) Kill(ctx context.Context) error { return h.end(ctx, "KILL") }
 
 func (h *Host) end(ctx context.Context, signal string) error {
@@ -109,13 +108,13 @@ func (h *Host) end(ctx context.Context, signal string) error {
 	return nil
 }
 
-// Freeze has libvirtd answer nobody, as if the network swallowed all packets. Guests go on running.
+// Freeze stops libvirtd from answering, as if the network dropped all packets. Guests keep running.
 func (h *Host) Freeze(ctx context.Context) error { return h.daemon.send(ctx, "STOP") }
 
-// Thaw undoes Freeze.
+// Thaw reverts Freeze.
 func (h *Host) Thaw(ctx context.Context) error { return h.daemon.send(ctx, "CONT") }
 
-// Virsh runs virsh on the host and gives what it printed, also with an error.
+// Virsh runs virsh on the host and returns its output, also with an error.
 func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "virsh", append([]string{"-c", h.URI}, args...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
@@ -126,7 +125,7 @@ func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// DefineXML makes a domain, or changes the stored definition of one.
+// DefineXML defines a domain, or changes the persistent definition of one.
 func (h *Host) DefineXML(ctx context.Context, xml string) error {
 	l, hangUp, err := h.connect(ctx)
 	if err != nil {
@@ -139,8 +138,8 @@ func (h *Host) DefineXML(ctx context.Context, xml string) error {
 	return nil
 }
 
-// connect opens a connection that breaks when ctx ends, for libvirt's calls take no context. While it connects a
-// deadline does that, as go-libvirt has a data race when somebody hangs up before it is through.
+// connect opens a connection that breaks when ctx ends, because libvirt's calls take no context. While it connects, a deadline is used
+// instead, because go-libvirt has a data race if the connection is closed before connecting has finished.
 func (h *Host) connect(ctx context.Context) (l *libvirt.Libvirt, hangUp func(), err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
 	if err != nil {
@@ -165,10 +164,10 @@ func (h *Host) connect(ctx context.Context) (l *libvirt.Libvirt, hangUp func(), 
 	}, nil
 }
 
-// dialled is go-libvirt's dialer of a connection that is open already.
+// dialled is go-libvirt's dialer of a connection that is already open.
 type dialled struct{ net.Conn }
 
-// Dial is go-libvirt's.
+// Dial implements go-libvirt's dialer.
 func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
 
 func (h *Host) close(ctx context.Context) error {

@@ -17,14 +17,14 @@ var pools = []string{"ssd", "rust"}
 const maxSocketPath = 107
 
 const (
-	// inSandboxQEMU has libvirt run QEMU without cgroups, namespaces and helpers: the sandbox is all of that. A security
-	// driver would have to load its profiles into the machine's kernel, and without virtlogd QEMU writes its logs itself.
+	// inSandboxQEMU has libvirt run QEMU without cgroups, namespaces and helpers, because the sandbox has all of that. A security driver would
+	// have to load its profiles into the machine's kernel, and without virtlogd QEMU writes its logs itself.
 	inSandboxQEMU = `security_driver = "none"
 namespaces = []
 cgroup_controllers = []
 stdio_handler = "file"
 `
-	// asRootQEMU has libvirt leave the owners of files alone.
+	// asRootQEMU has libvirt leave the owners of files unchanged.
 	asRootQEMU = `user = "root"
 group = "root"
 dynamic_ownership = 0
@@ -64,17 +64,16 @@ host_uuid = %q
 	return nil
 }
 
-// makeFolder makes a folder that all users of a host may pass. Those of the machine do not get there: the lab's own
-// folder is private.
+// makeFolder creates a folder that all users of a host may enter. Users of the machine can't, because the lab's own folder is private.
 func makeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o755) //nolint:gosec // as it says
+	return os.Chmod(path, 0o755) //nolint:gosec // intended
 }
 
-// AddConsole makes a file that the serial port of a guest can log to, and gives its path on the host and on this
-// machine. One that libvirt makes can be read by root only.
+// AddConsole creates a file that the serial port of a guest can log to, and returns its path on the host and on this machine. One that
+// libvirt creates can be read by root only.
 func (h *Host) AddConsole(name string) (onHost, here string, err error) {
 	here = filepath.Join(h.Dir, "consoles", name)
 	if err := os.WriteFile(here, nil, 0o600); err != nil {

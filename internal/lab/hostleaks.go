@@ -10,7 +10,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// look lists what exists on the host.
+// look lists the objects on the host.
 func (h *Host) look(ctx context.Context) ([]string, error) {
 	l, hangUp, err := h.connect(ctx)
 	if err != nil {
@@ -31,11 +31,11 @@ func (h *Host) look(ctx context.Context) ([]string, error) {
 	return append(lines, files...), err
 }
 
-// guestFiles are libvirt's folders of what guests keep beside their disks: the variables of their firmware, and the state of
-// their TPMs, in a folder for each domain; and that of what virtclaim mounts.
+// guestFiles are libvirt's folders of the state of guests beside their disks: the variables of their firmware, and the state of their TPMs,
+// in a folder for each domain; and the folder of virtclaim's mounts.
 const guestFiles = "/var/lib/libvirt/qemu/nvram /var/lib/libvirt/swtpm /run/libvirt/virtclaim"
 
-// lookAtGuestFiles sees them as root does. What stays behind is short enough for one answer.
+// lookAtGuestFiles lists them as root. The list of leftovers is short enough for one response of the sandbox.
 func (h *Host) lookAtGuestFiles(ctx context.Context) (lines []string, err error) {
 	found, err := h.sandbox.output(ctx, "find "+guestFiles+" -mindepth 1 -maxdepth 1 2>/dev/null || true")
 	for path := range strings.Lines(found) {
@@ -44,14 +44,14 @@ func (h *Host) lookAtGuestFiles(ctx context.Context) (lines []string, err error)
 	return lines, err
 }
 
-// looker is a server that exists on demand and has hosts' things.
+// looker is a server that starts on demand and has objects of hosts.
 type looker interface {
 	closer
 	look(ctx context.Context) ([]string, error)
 }
 
-// lookAtLate is a look at a host that starts on demand. Before it is there it counts as untouched, so that a test that is
-// the first to ask for it does not seem to leave something.
+// lookAtLate lists the objects of a host that starts on demand. Before its start the list is that of an unused host, so that the first test
+// that starts it does not seem to leave something.
 func lookAtLate[T looker](name string, h *onDemand[T]) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (lines []string, err error) {
 		h.mu.Lock()
@@ -111,7 +111,7 @@ func lookAtJobs(l *libvirt.Libvirt, d libvirt.Domain) (lines []string, err error
 	}
 	for _, disk := range xml.Devices.Disks {
 		if disk.Source == nil || disk.Target == nil {
-			continue // an empty drive has no job, and libvirt refuses to look for one
+			continue // an empty drive has no job, and libvirt's query for one fails
 		}
 		found, _, _, _, _, err := l.DomainGetBlockJobInfo(d, disk.Target.Dev, 0)
 		if err != nil {
@@ -149,7 +149,7 @@ func lookAtPools(l *libvirt.Libvirt) (lines []string, err error) {
 	return lines, nil
 }
 
-// listVolumes sees files that libvirt did not make, too.
+// listVolumes also lists files that libvirt did not create.
 func listVolumes(l *libvirt.Libvirt, pool libvirt.StoragePool) ([]libvirt.StorageVol, error) {
 	if err := l.StoragePoolRefresh(pool, 0); err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package lab
 
 import "os"
 
-// makeImage makes a sparse file of a raw disk that starts with content.
+// makeImage creates a sparse file of a raw disk that starts with content.
 func makeImage(path string, size int64, content []byte) error {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// killMe tells this test's program that it is the one to be killed.
+// killMe is the environment variable that marks this test's program as the process to be killed.
 const killMe = "VIRTCLAIM_LAB_TEST_KILL_ME"
 
-// startToBeKilled starts a lab, tells its folder, and does not end.
+// startToBeKilled starts a lab, prints its folder, and does not end.
 func startToBeKilled() {
 	l, err := Start(context.Background(), Options{})
 	if err == nil {
@@ -28,7 +28,7 @@ func startToBeKilled() {
 	select {}
 }
 
-// startAndKill has another process start a lab, kills it with SIGKILL, and gives the lab's folder.
+// startAndKill has another process start a lab, kills it with SIGKILL, and returns the lab's folder.
 func startAndKill(t *testing.T) (dir string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -53,7 +53,7 @@ func startAndKill(t *testing.T) (dir string) {
 	return dir
 }
 
-// inUse tells whether a process has a lab's folder open.
+// inUse reports whether a process has a lab's folder open.
 func inUse(t *testing.T, dir string) bool {
 	t.Helper()
 	folder, err := os.Open(dir)
@@ -64,7 +64,7 @@ func inUse(t *testing.T, dir string) bool {
 	return lock(folder, syscall.LOCK_EX) != nil
 }
 
-// await waits at most a minute: guests boot slowly where much else runs.
+// await waits at most a minute, because guests boot slowly on a busy machine.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(askAgain)

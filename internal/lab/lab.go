@@ -1,6 +1,6 @@
-// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server, an iSCSI
-// server, and other storage servers for those who ask for them. They run in sandboxes that end with the process that
-// started them, however it ends, and touch neither the machine's own libvirt nor its user's Kubernetes configuration.
+// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server, an iSCSI server, and other
+// storage servers on demand. They run in sandboxes that end with the process that started them, however it ends, and touch neither the
+// machine's own libvirt nor its user's Kubernetes configuration.
 package lab
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
 
-// stopTime bounds the undo of a start that failed.
+// stopTime limits the revert of a failed start.
 const stopTime = time.Minute
 
 // Options of a lab.
 type Options struct {
-	// State is the folder that the lab's own folder is made in; empty means .lab in the checkout.
+	// State is the folder that the lab's own folder is created in; empty means .lab in the checkout.
 	State string
-	// Log is told what takes more than two seconds, at its start; nil means nobody is.
+	// Log is called at the start of each step that takes more than two seconds; nil means no log.
 	Log func(format string, args ...any)
 }
 
-// Lab is what runs.
+// Lab is a running lab.
 type Lab struct {
-	// Dir is the lab's own folder, which goes with it.
+	// Dir is the lab's own folder, which is removed with it.
 	Dir string
 	// Hosts are host-a and host-b, by name.
 	Hosts   map[string]*Host
 	Target  *Target
 	Cluster *Cluster
-	// Guest is what machines on these hosts can boot; see package artefact for what it does.
+	// Guest is an image that machines on these hosts can boot; see package artefact for its features.
 	Guest artefact.Image
 
 	folder    *os.File
@@ -53,8 +53,8 @@ type Lab struct {
 	remote   onDemand[*Remote]
 }
 
-// Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four
-// seconds. When it fails, nothing is left.
+// Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four seconds. When it fails,
+// nothing is left.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
@@ -82,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// Prepare builds what a lab needs and does not build anew each time.
+// Prepare builds the cached parts of a lab.
 func Prepare(ctx context.Context, log func(format string, args ...any)) error {
 	root, err := Root()
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any))
 	return group.Wait()
 }
 
-// Stop ends everything that runs in the lab, guests too, and removes its folder.
+// Stop ends everything that runs in the lab, including guests, and removes its folder.
 func (l *Lab) Stop(ctx context.Context) error {
 	var group errgroup.Group
 	for _, h := range l.Hosts {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shared is the lab of those tests that do not start their own. It is started by the first of them.
+// shared is the lab of the tests that do not start their own. It is started by the first of them.
 var shared *Lab
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sharedLab gives a lab, and fails the test if it leaves something there.
+// sharedLab returns the shared lab, and fails the test if it leaves something there.
 func sharedLab(t *testing.T) *Lab {
 	t.Helper()
 	needsRealSystems(t)
@@ -110,7 +110,7 @@ func TestLab_TwoAtOnceLeaveNothing(t *testing.T) {
 	}
 }
 
-// isOfOthers tells whether a folder for mounts is there because the labs of other packages run, which the last of them removes.
+// isOfOthers reports whether a folder for mounts exists because the labs of other packages run, the last of which removes it.
 func isOfOthers(path string) bool {
 	made, err := os.ReadFile("/run/virtclaim-lab.made")
 	if err != nil || !slices.Contains(strings.Fields(string(made)), path) {
@@ -124,7 +124,7 @@ func isOfOthers(path string) bool {
 	return errors.Is(unix.Flock(int(run.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// startServers starts those that a lab has on demand.
+// startServers starts the servers that a lab has on demand.
 func startServers(ctx context.Context, l *Lab) error {
 	_, nbd := l.NBD(ctx)
 	_, rbd := l.RBD(ctx)
@@ -159,7 +159,7 @@ func nothingLeft(t *testing.T, dir string) {
 	}
 }
 
-// processes lists those that name a lab's folder or live in one of its sandboxes, where it is mounted.
+// processes lists the processes that name a lab's folder or run in one of its sandboxes, where it is mounted.
 func processes(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
@@ -167,7 +167,7 @@ func processes(t *testing.T, dir string) (found []string) {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		line, _ := os.ReadFile(filepath.Join(p, "cmdline")) // it may have ended meanwhile
+		line, _ := os.ReadFile(filepath.Join(p, "cmdline")) // it may have ended since
 		mounts, _ := os.ReadFile(filepath.Join(p, "mountinfo"))
 		if strings.Contains(string(line)+string(mounts), filepath.Base(dir)) {
 			name, _ := os.ReadFile(filepath.Join(p, "comm"))
@@ -177,8 +177,7 @@ func processes(t *testing.T, dir string) (found []string) {
 	return found
 }
 
-// mountPoints tells which of the paths are there that sandboxes mount over, or that servers make where nothing is
-// mounted over.
+// mountPoints lists the existing paths among those that sandboxes mount over, or that servers create where nothing is mounted over.
 func mountPoints() (there []string) {
 	for _, path := range []string{
 		"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd",

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Snapshot is all that exists on the hosts and in the cluster, in sorted lines: domains and their jobs, pools, volumes,
-// secrets, and what guests keep beside their disks; claims, PersistentVolumes and Kubernetes' secrets, with finalizers and annotations.
+// Snapshot lists the objects on the hosts and in the cluster, in sorted lines: domains and their jobs, pools, volumes, secrets, and the
+// state of guests beside their disks; claims, PersistentVolumes and Kubernetes' secrets, with finalizers and annotations.
 type Snapshot []string
 
-// Snapshot looks at every host and at the cluster. One that does not answer is an error.
+// Snapshot lists the objects of every host and of the cluster. It is an error if one of them does not answer.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
 	looks := make([]func(context.Context) ([]string, error), 0, 3+len(l.Hosts))
 	looks = append(looks, l.Cluster.look, lookAtLate(stockHost, &l.stock), lookAtLate(wiredHost, &l.wired), lookAtLate(remoteHost, &l.remote))
@@ -35,7 +35,7 @@ func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
 	return all, nil
 }
 
-// Diff says what was made and what was removed between s and after; nothing when they are the same.
+// Diff lists the objects that were created and removed between s and after; empty when they are the same.
 func (s Snapshot) Diff(after Snapshot) []string {
 	var lines []string
 	for _, thing := range after {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// holdLoop makes a loop device and holds it open. To detach a device that is open means to have the kernel do it at the
-// last close: so it goes when this process ends, and when QEMU has let go of it, also when nobody is left to tidy up.
-// Its arguments are the backing file and the file that tells the device's path.
+// holdLoop creates a loop device and holds it open. Detaching an open device makes the kernel detach it at the last close: so it is removed
+// when this process has ended and QEMU has closed it, even if no process is left for a cleanup. Its arguments are the backing file and the
+// file for the device's path.
 const holdLoop = `bash -c 'set -eu
 device=$(losetup --find --show "$1")
 exec <"$device"
@@ -53,7 +53,7 @@ func (l *Lab) startLoops(ctx context.Context) (*loops, error) {
 	return s, err
 }
 
-// AddBlockDevice makes a block device that starts with content; the rest is zeros.
+// AddBlockDevice creates a block device that starts with content; the rest is zeros.
 func (l *Lab) AddBlockDevice(ctx context.Context, size int64, content []byte) (BlockDevice, error) {
 	s, err := l.loops.get(ctx, l.startLoops)
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *Lab) AddBlockDevice(ctx context.Context, size int64, content []byte) (B
 	return device, nil
 }
 
-// GrowBlockDevice makes a device larger, to a size in bytes, as extending a logical volume does.
+// GrowBlockDevice enlarges a device to a size in bytes, as extending a logical volume does.
 func (l *Lab) GrowBlockDevice(ctx context.Context, device BlockDevice, size int64) error {
 	s, err := l.loops.get(ctx, l.startLoops)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Lab) RemoveBlockDevice(ctx context.Context, device BlockDevice) error {
 	return os.Remove(device.Backing)
 }
 
-// awaitDetached waits until the kernel has done it, which it does after the holder's end.
+// awaitDetached waits until the kernel has detached the device, which happens after the holder's end.
 func (d BlockDevice) awaitDetached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, closeTime, errors.New("a process has it open"))
 	defer cancel()
@@ -126,7 +126,7 @@ func (d BlockDevice) awaitDetached(ctx context.Context) error {
 	return nil
 }
 
-// attached tells whether the device has its backing file.
+// attached reports whether the device has its backing file.
 func (d BlockDevice) attached() bool {
 	text, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(d.Path), "loop", "backing_file"))
 	return err == nil && strings.TrimSpace(string(text)) == d.Backing

@@ -40,7 +40,7 @@ func TestLoop_GuestUsesBlockDevice(t *testing.T) {
 	}
 }
 
-// loopDevices tells which loop devices have a file of a lab.
+// loopDevices lists the loop devices that have a file of a lab.
 func loopDevices(t *testing.T, dir string) string {
 	t.Helper()
 	out, err := run(t, "losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE")

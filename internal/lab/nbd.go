@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// nbdGreeting is what an NBD server says first.
+// nbdGreeting is the first message of an NBD server.
 const nbdGreeting = "NBDMAGIC"
 
-// NBD is a server of network block devices. Each export has a process of its own.
+// NBD is a server of network block devices. Each export has its own process.
 type NBD struct {
 	dir     string
 	sandbox *sandbox
@@ -24,17 +24,17 @@ type NBD struct {
 	daemons map[string]*daemon // by NBDExport.Server
 }
 
-// NBDSpec describes an export to make.
+// NBDSpec describes an export to create.
 type NBDSpec struct {
 	// Name is the export's; empty means the default export.
 	Name string
 	// Size is in bytes.
 	Size int64
-	// Content is what is at the start; the rest is zeros.
+	// Content is the beginning of the disk; the rest is zeros.
 	Content []byte
 	// ReadOnly refuses writes.
 	ReadOnly bool
-	// Unix has it on a unix socket instead of a port.
+	// Unix uses a unix socket instead of a port.
 	Unix bool
 }
 
@@ -49,7 +49,7 @@ type NBDExport struct {
 	Size int64
 }
 
-// URL is where the export is, as QEMU's tools take it.
+// URL is the URL of the export for QEMU's tools.
 func (e NBDExport) URL() string {
 	if e.network() == "unix" {
 		return "nbd+unix:///" + e.Name + "?socket=" + e.Server
@@ -57,7 +57,7 @@ func (e NBDExport) URL() string {
 	return "nbd://" + e.Server + "/" + e.Name
 }
 
-// network is that of the server, as net.Dial takes it.
+// network is the server's network for net.Dial.
 func (e NBDExport) network() string {
 	if filepath.IsAbs(e.Server) {
 		return "unix"
@@ -65,7 +65,7 @@ func (e NBDExport) network() string {
 	return "tcp"
 }
 
-// NBD gives the lab's NBD server, which the first call starts.
+// NBD returns the lab's NBD server, which the first call starts.
 func (l *Lab) NBD(ctx context.Context) (*NBD, error) {
 	return l.nbd.get(ctx, func(ctx context.Context) (*NBD, error) {
 		dir, err := l.serverFolder("nbd")
@@ -78,7 +78,7 @@ func (l *Lab) NBD(ctx context.Context) (*NBD, error) {
 	})
 }
 
-// AddExport makes an export with a sparse backing file, and waits until it is served.
+// AddExport creates an export with a sparse backing file, and waits until it is served.
 func (n *NBD) AddExport(ctx context.Context, spec NBDSpec) (NBDExport, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,7 +103,7 @@ func (n *NBD) AddExport(ctx context.Context, spec NBDSpec) (NBDExport, error) {
 	return e, nil
 }
 
-// serveNBD is the command that serves an export. By default it would serve one client, and end with it.
+// serveNBD is the command that serves an export. By default qemu-nbd would serve one client, and end with it.
 func serveNBD(e NBDExport, readOnly bool) string {
 	at := "--socket " + quote(e.Server)
 	if host, port, err := net.SplitHostPort(e.Server); err == nil {
@@ -116,7 +116,7 @@ func serveNBD(e NBDExport, readOnly bool) string {
 	return command + " " + quote(e.Path)
 }
 
-// greets asks for the server's first words.
+// greets checks that the server sends its greeting.
 func (e NBDExport) greets(ctx context.Context) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, e.network(), e.Server)
 	if err != nil {

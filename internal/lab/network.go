@@ -10,11 +10,10 @@ import (
 	"path/filepath"
 )
 
-// network is for servers whose clients know no other port than the standard one. It has an address of its own, which
-// only this machine reaches: so several labs can have such servers at once, and the machine, too. It goes with the
-// sandbox.
+// network is for servers whose clients support only the standard port. It has its own address, which only this machine reaches: so several
+// labs and the machine itself can have such servers at once. It is removed with the sandbox.
 type network struct {
-	// Address is that of the servers.
+	// Address is the address of the servers.
 	Address string
 
 	sandbox *sandbox
@@ -22,10 +21,10 @@ type network struct {
 	file, run string
 }
 
-// networks is where their addresses are from. It is reserved for tests of networks (RFC 2544), so nobody is there.
+// networks is the range of the addresses. It is reserved for tests of networks (RFC 2544), so that no other machine uses it.
 var networks = netip.MustParseAddr("198.18.0.0")
 
-// newNetwork makes a network in a sandbox whose files are in home.
+// newNetwork creates a network in a sandbox whose files are in home.
 func newNetwork(ctx context.Context, s *sandbox, home string) (*network, error) {
 	n := &network{sandbox: s, file: filepath.Join(home, "network"), run: filepath.Join(home, "run")}
 	if err := os.Mkdir(n.run, 0o700); err != nil {
@@ -40,7 +39,7 @@ func newNetwork(ctx context.Context, s *sandbox, home string) (*network, error) 
 		var random [2]byte
 		_, _ = rand.Read(random[:]) // it never fails
 		number := binary.BigEndian.Uint16(random[:]) >> 1
-		// The kernel refuses a name that another lab's network has: then this number is taken.
+		// The kernel refuses a name that another lab's network has: then this number is in use.
 		link := fmt.Sprintf("vclab%d", number)
 		if err = s.run(ctx, fmt.Sprintf("ip link add %s type veth peer name eth0 netns %s", link, file)); err == nil {
 			return n, n.connect(ctx, link, number)
@@ -49,8 +48,8 @@ func newNetwork(ctx context.Context, s *sandbox, home string) (*network, error) 
 	return nil, fmt.Errorf("connect a network: %w", err)
 }
 
-// connect gives both ends of a link their addresses. Each number has four: those of the network, of the machine and of
-// the servers, and the broadcast.
+// connect assigns the addresses to both ends of a link. Each number has four: those of the network, of the machine and of the servers, and
+// the broadcast.
 func (n *network) connect(ctx context.Context, link string, number uint16) error {
 	base := networks.As4()
 	first := binary.BigEndian.Uint32(base[:]) + 4*uint32(number)
@@ -78,8 +77,8 @@ func (n *network) enter(command string) string {
 	return "nsenter --net=" + quote(n.file) + " " + command
 }
 
-// in is a shell command that runs in the network, with a folder of its own over /run: there, too, servers and their
-// tools know no other place than the standard one. The sandbox itself must see the machine's.
+// in is a shell command that runs in the network, with its own folder over /run, because servers and their tools support only the standard
+// place. The sandbox itself needs the machine's /run.
 func (n *network) in(command string) string {
 	text := "mount --bind " + quote(n.run) + " /run && exec " + command
 	return n.enter("unshare --mount bash -c " + quote(text))

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// ganeshaConfiguration exports a folder, its first argument, as the second. Whoever says to be root is root. The server
-// believes nothing that it has seen before, as tests change files behind its back.
+// ganeshaConfiguration exports a folder, its first argument, as the second. Clients' root is root (no squash). The server caches no
+// attributes, because tests change files directly.
 const ganeshaConfiguration = `NFS_CORE_PARAM { Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; mount_path_pseudo = true; }
 NFS_KRB5 { Active_krb5 = false; }
 EXPORT_DEFAULTS { Attr_Expiration_Time = 0; }
@@ -17,10 +17,10 @@ NFSv4 { Graceless = true; RecoveryBackend = fs; }
 EXPORT { Export_Id = 1; Path = %q; Pseudo = %q; Access_Type = RW; Squash = No_Root_Squash; SecType = sys; FSAL { Name = VFS; } }
 `
 
-// nfsRoot is the path of what the server exports.
+// nfsRoot is the path of the export.
 const nfsRoot = "/export"
 
-// NFS is a server of NFS 3 and 4 on the standard ports: libvirt has no place for another one.
+// NFS is a server of NFS 3 and 4 on the standard ports: libvirt does not support other ports.
 type NFS struct {
 	// Server is the address.
 	Server string
@@ -33,18 +33,18 @@ type NFS struct {
 // NFSDir is a folder that NFS serves.
 type NFSDir struct {
 	Server string
-	// Export is the path for clients, which see all that is in the folder.
+	// Export is the path for clients, which see the whole folder.
 	Export string
 	// Path is the folder.
 	Path string
 }
 
-// URL is where a file of the folder is, as QEMU's tools take it. The server takes its user for root.
+// URL is the URL of a file of the folder for QEMU's tools. The server takes its user for root.
 func (d NFSDir) URL(file string) string {
 	return "nfs://" + d.Server + path.Join(d.Export, file) + "?uid=0&gid=0"
 }
 
-// NFS gives the lab's NFS server, which the first call starts.
+// NFS returns the lab's NFS server, which the first call starts.
 func (l *Lab) NFS(ctx context.Context) (*NFS, error) {
 	return l.nfs.get(ctx, func(ctx context.Context) (*NFS, error) {
 		dir, err := l.serverFolder("nfs")
@@ -63,7 +63,7 @@ func (l *Lab) NFS(ctx context.Context) (*NFS, error) {
 	})
 }
 
-// start starts rpcbind, which tells clients the ports, and the server, which tells it to rpcbind.
+// start starts rpcbind, which clients query for ports, and the server, which registers its ports there.
 func (n *NFS) start(ctx context.Context) error {
 	for _, folder := range []string{filepath.Join(n.dir, "exports"), filepath.Join(n.network.run, "ganesha")} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -89,12 +89,12 @@ func (n *NFS) start(ctx context.Context) error {
 	return nil
 }
 
-// answers asks rpcbind, or a service that it knows.
+// answers queries rpcbind, or a service that is registered there.
 func (n *NFS) answers(question string) func(context.Context) error {
 	return func(ctx context.Context) error { return n.sandbox.run(ctx, "rpcinfo "+fmt.Sprintf(question, n.Server)) }
 }
 
-// AddDir makes a folder and exports it.
+// AddDir creates a folder and exports it.
 func (n *NFS) AddDir(name string) (NFSDir, error) {
 	dir := NFSDir{Server: n.Server, Export: path.Join(nfsRoot, name), Path: filepath.Join(n.dir, "exports", name)}
 	if err := os.Mkdir(dir.Path, 0o700); err != nil {
@@ -103,7 +103,7 @@ func (n *NFS) AddDir(name string) (NFSDir, error) {
 	return dir, nil
 }
 
-// RemoveDir removes a folder with all that is in it.
+// RemoveDir removes a folder with its content.
 func (n *NFS) RemoveDir(dir NFSDir) error { return os.RemoveAll(dir.Path) }
 
 func (n *NFS) close(ctx context.Context) error {

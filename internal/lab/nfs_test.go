@@ -21,7 +21,7 @@ func TestNFS_GuestUsesIt(t *testing.T) {
 	if err := makeImage(file, lunSize, []byte("content")); err != nil {
 		t.Fatal(err)
 	}
-	// It has no place for a port, and root is who may do all on the server.
+	// The disk has no place for a port, and is opened as root, which has all rights on the server.
 	disk := fmt.Sprintf(`<disk type='network' device='disk'>
   <driver name='qemu' type='raw' cache='none'/>
   <source protocol='nfs' name='%s/disk.img'><host name='%s'/><identity user='+0' group='+0'/></source>

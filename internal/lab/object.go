@@ -10,19 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// object is what can be deleted.
+// object is an object that can be deleted.
 type object struct {
 	resource, namespace, name string
 	delete                    func(context.Context, string, metav1.DeleteOptions) error
 }
 
-// String is as kubectl writes it.
+// String is the object in kubectl's notation.
 func (o object) String() string {
 	return o.resource + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
 }
 
-// remove removes objects and waits until they are gone. All are told to go first, as one may wait for another. What is
-// gone already is no error.
+// remove deletes objects and waits until they are gone. All are deleted before the wait, because one may wait for another. Objects that are
+// already gone are no error.
 func (l *Lab) remove(ctx context.Context, objects ...object) error {
 	for _, o := range objects {
 		if err := o.delete(ctx, o.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -37,7 +37,7 @@ func (l *Lab) remove(ctx context.Context, objects ...object) error {
 	return nil
 }
 
-// AddNamespace makes a namespace if it is missing. No controller would remove its content: it stays.
+// AddNamespace creates a namespace if it is missing. It is not removed, because no controller would remove its content.
 func (l *Lab) AddNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := l.Cluster.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
@@ -47,7 +47,7 @@ func (l *Lab) AddNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// AddSecret makes a secret, and its namespace if that is missing.
+// AddSecret creates a secret, and its namespace if that is missing.
 func (l *Lab) AddSecret(ctx context.Context, secret *corev1.Secret) error {
 	if err := l.AddNamespace(ctx, secret.Namespace); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (l *Lab) AddSecret(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// AddCHAPSecret makes a secret with the credentials of the iSCSI server, as Kubernetes' own iSCSI volumes take it.
+// AddCHAPSecret creates a secret with the credentials of the iSCSI server, in the format of Kubernetes' own iSCSI volumes.
 func (l *Lab) AddCHAPSecret(ctx context.Context, namespace, name string) error {
 	return l.AddSecret(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -70,12 +70,12 @@ func (l *Lab) AddCHAPSecret(ctx context.Context, namespace, name string) error {
 	})
 }
 
-// RemoveSecret removes a secret. One that is gone already is no error.
+// RemoveSecret removes a secret. One that is already gone is no error.
 func (l *Lab) RemoveSecret(ctx context.Context, namespace, name string) error {
 	return l.remove(ctx, object{"secrets", namespace, name, l.Cluster.Client.CoreV1().Secrets(namespace).Delete})
 }
 
-// AddConfigMap makes a ConfigMap, and its namespace if that is missing.
+// AddConfigMap creates a ConfigMap, and its namespace if that is missing.
 func (l *Lab) AddConfigMap(ctx context.Context, config *corev1.ConfigMap) error {
 	if err := l.AddNamespace(ctx, config.Namespace); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (l *Lab) AddConfigMap(ctx context.Context, config *corev1.ConfigMap) error 
 	return nil
 }
 
-// RemoveConfigMap removes a ConfigMap. One that is gone already is no error.
+// RemoveConfigMap removes a ConfigMap. One that is already gone is no error.
 func (l *Lab) RemoveConfigMap(ctx context.Context, namespace, name string) error {
 	return l.remove(ctx, object{"configmaps", namespace, name, l.Cluster.Client.CoreV1().ConfigMaps(namespace).Delete})
 }

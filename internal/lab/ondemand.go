@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// closer is what a lab has started and ends. To end nothing, a nil pointer, succeeds.
+// closer is a part of a lab that is closed with it. Closing a nil pointer succeeds.
 type closer interface {
 	close(ctx context.Context) error
 }
 
-// onDemand is a server that starts when it is asked for at first: most tests need few of those that a lab can have.
+// onDemand is a server that starts on first use: most tests need few of those that a lab can have.
 type onDemand[T closer] struct {
 	mu      sync.Mutex
 	running bool
 	server  T
 }
 
-// get gives the server, and starts it if it does not run. A start that failed is tried again by the next who asks.
+// get returns the server, and starts it if it does not run. A start that failed is tried again by the next call.
 func (o *onDemand[T]) get(ctx context.Context, start func(context.Context) (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +48,7 @@ func (o *onDemand[T]) close(ctx context.Context) error {
 	return o.server.close(ctx)
 }
 
-// serverFolder makes the folder of a server that starts, anew if an earlier start has failed.
+// serverFolder creates the folder of a server, and recreates it if an earlier start has failed.
 func (l *Lab) serverFolder(name string) (string, error) {
 	dir := filepath.Join(l.Dir, name)
 	if err := os.RemoveAll(dir); err != nil {

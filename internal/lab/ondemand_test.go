@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// counted counts how often it is closed.
+// counted counts its calls of close.
 type counted struct{ closed atomic.Int32 }
 
 func (c *counted) close(context.Context) error {

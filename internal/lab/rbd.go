@@ -16,7 +16,7 @@ type RBD struct {
 	// Monitors are host:port each.
 	Monitors []string
 	Pool     string
-	// User may use the pool, namespaces included. It is without "client.", and Key is as in a keyring.
+	// User may use the pool, including its namespaces. It is without "client.", and Key is as in a keyring.
 	User, Key string
 
 	dir     string
@@ -27,13 +27,13 @@ type RBD struct {
 	namespaces map[string]bool
 }
 
-// RBDSpec describes an image to make.
+// RBDSpec describes an image to create.
 type RBDSpec struct {
-	// Namespace is that of RADOS, which is made if it is missing; empty means none.
+	// Namespace is the RADOS namespace, which is created if it is missing; empty means none.
 	Namespace string
 	// Size is in bytes.
 	Size int64
-	// Content is what is at the start; the rest is zeros.
+	// Content is the beginning of the image; the rest is zeros.
 	Content []byte
 }
 
@@ -44,11 +44,11 @@ type RBDImage struct {
 	Size int64
 }
 
-// Path is the image's name with its pool and namespace, as Ceph's and QEMU's tools have it. libvirt 9 takes it as well,
-// but knows no namespaces: the second part is one of the image's name to it.
+// Path is the image's name with its pool and namespace, as Ceph's and QEMU's tools have it. libvirt 9 accepts it as well, but does not
+// support namespaces: the second part belongs to the image's name there.
 func (i RBDImage) Path() string { return path.Join(i.Pool, i.Namespace, i.Image) }
 
-// RBD gives the lab's Ceph cluster, which the first call starts.
+// RBD returns the lab's Ceph cluster, which the first call starts.
 func (l *Lab) RBD(ctx context.Context) (*RBD, error) {
 	return l.rbd.get(ctx, func(ctx context.Context) (*RBD, error) {
 		dir, err := l.serverFolder("rbd")
@@ -70,12 +70,12 @@ func (l *Lab) RBD(ctx context.Context) (*RBD, error) {
 	})
 }
 
-// URL is where an image is, with the credentials, as QEMU's tools take it.
+// URL is the URL of an image, with the credentials, for QEMU's tools.
 func (r *RBD) URL(image RBDImage) string {
 	return fmt.Sprintf("rbd:%s:id=%s:key=%s:mon_host=%s", image.Path(), r.User, r.Key, strings.ReplaceAll(r.Monitors[0], ":", `\:`))
 }
 
-// AddImage makes an image.
+// AddImage creates an image.
 func (r *RBD) AddImage(ctx context.Context, spec RBDSpec) (RBDImage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func (r *RBD) AddImage(ctx context.Context, spec RBDSpec) (RBDImage, error) {
 	return image, r.run(ctx, "rbd import --no-progress "+quote(content)+" "+quote(image.Path()))
 }
 
-// Read gives n bytes of an image.
+// Read returns n bytes of an image.
 func (r *RBD) Read(ctx context.Context, image RBDImage, offset int64, n int) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *RBD) Read(ctx context.Context, image RBDImage, offset int64, n int) ([]
 	return read, nil
 }
 
-// GrowImage makes an image larger, to a size in bytes.
+// GrowImage enlarges an image to a size in bytes.
 func (r *RBD) GrowImage(ctx context.Context, image RBDImage, size int64) error {
 	return r.run(ctx, fmt.Sprintf("rbd resize --no-progress --size %dB %s", size, quote(image.Path())))
 }

@@ -20,7 +20,7 @@ func addRBD(t *testing.T, l *Lab, spec RBDSpec) (*RBD, RBDImage) {
 	return rbd, image
 }
 
-// defineKey gives a host a key of the Ceph cluster's user, and returns the element that names it.
+// defineKey defines a secret with a key of the Ceph cluster's user on a host, and returns the element that names it.
 func defineKey(t *testing.T, h *Host, rbd *RBD, key string) (id, auth string) {
 	t.Helper()
 	id = setSecret(t, h, "<usage type='ceph'><name>lab</name></usage>", key)

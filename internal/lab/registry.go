@@ -10,26 +10,26 @@ import (
 	"sync"
 )
 
-// registryConfiguration keeps what is pushed in a folder, its first argument, and listens on the second. It would ask
-// the network for nothing, but for names in its log.
+// registryConfiguration stores pushed images in a folder, its first argument, and listens on the second. It accesses the network only for
+// names in its log.
 const registryConfiguration = `version: 0.1
 log: {level: warn, accesslog: {disabled: true}}
 storage: {filesystem: {rootdirectory: %q}, delete: {enabled: true}}
 http: {addr: %q, relativeurls: true}
 `
 
-// Registry is a registry of container images. It is spoken to over plain HTTP, which clients do with 127.0.0.1 unasked,
-// and through this process, which counts and fails requests.
+// Registry is a registry of container images. It uses plain HTTP, which clients do with 127.0.0.1 by default, and this process is a proxy
+// that counts requests and makes them fail.
 type Registry struct {
 	// Address is its host:port.
 	Address string
-	// Private is the host:port of the same images for those who know Username and Password.
+	// Private is the host:port of the same images with authentication by Username and Password.
 	Private            string
 	Username, Password string
 
 	dir     string
 	sandbox *sandbox
-	// server is the registry itself: what a lab pushes counts nowhere.
+	// server is the registry itself: the lab's own pushes are not counted.
 	server  string
 	proxies []*http.Server
 	cuts    cuts
@@ -38,10 +38,10 @@ type Registry struct {
 	seen map[registryRequest]int
 }
 
-// registryRequest is what requests are counted by.
+// registryRequest is the key that requests are counted by.
 type registryRequest struct{ method, kind string }
 
-// Registry gives the lab's registry, which the first call starts.
+// Registry returns the lab's registry, which the first call starts.
 func (l *Lab) Registry(ctx context.Context) (*Registry, error) {
 	return l.registry.get(ctx, func(ctx context.Context) (*Registry, error) {
 		dir, err := l.serverFolder("registry")
@@ -76,7 +76,7 @@ func (r *Registry) start(ctx context.Context) (err error) {
 	return err
 }
 
-// answers asks whether it speaks the protocol.
+// answers checks that it supports the protocol.
 func (r *Registry) answers(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.server+"/v2/", http.NoBody)
 	if err != nil {

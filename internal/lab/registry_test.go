@@ -40,7 +40,7 @@ func pull(t *testing.T, reference string, options ...remote.Option) (v1.Image, e
 	return remote.Image(parsed, append(options, remote.WithContext(t.Context()))...)
 }
 
-// layersOf gives the files of an image's layers: paths, and contents of the files among them.
+// layersOf returns the files of an image's layers: paths, and the contents of the files among them.
 func layersOf(t *testing.T, image v1.Image) (paths [][]string, contents map[string]string) {
 	t.Helper()
 	layers, err := image.Layers()
@@ -108,7 +108,7 @@ func TestRegistry_PulledIsPushed(t *testing.T) {
 				t.Errorf("%s: the layers are %v (%v)", compression, manifest.Layers, err)
 			}
 		}
-		// Each pull has two layers, and the configuration, which tells their uncompressed digests.
+		// Each pull has two layers, and the configuration with their uncompressed digests.
 		if got := registry.Pulls() - blobs; got < 4 || got > 6 {
 			t.Errorf("%s: it counts %d GETs of blobs, want 4 to 6", compression, got)
 		}

@@ -25,36 +25,35 @@ import (
 
 // ImageSpec describes a container image to push.
 type ImageSpec struct {
-	// Repository and Tag are its name on the registry. A tag that another image has is moved.
+	// Repository and Tag are its name on the registry. A tag of another image is moved.
 	Repository, Tag string
 	// Layers are its content, the lowest first.
 	Layers []ImageLayer
-	// Platforms, such as linux/arm64, have an image each, with layers of its own; the tag is that of their index. Then
-	// Layers are not used.
+	// Platforms, such as linux/arm64, have an image each, with their own layers; the tag is that of their index. Then Layers are not used.
 	Platforms map[string][]ImageLayer
 	// Compression of the layers is gzip, zstd or none; empty means gzip.
 	Compression string
 }
 
-// ImageLayer is a layer of an image. It has the folders of its files, too.
+// ImageLayer is a layer of an image. It contains the folders of its files, too.
 type ImageLayer struct {
 	// Files are their contents by path, such as disk/disk.img.
 	Files map[string][]byte
-	// Whiteouts are the paths that it hides in the layers below. One with a slash at its end hides all that is in that
-	// folder, and not the folder.
+	// Whiteouts are the paths that it hides in the layers below. One with a slash at its end hides the content of that folder, and not the
+	// folder.
 	Whiteouts []string
 }
 
 // RegistryImage is an image that was pushed.
 type RegistryImage struct {
-	// Reference names it by its tag, on Registry.Address; Private does, on Registry.Private; ByDigest names it by its
-	// digest, on Registry.Address.
+	// Reference names it by its tag, on Registry.Address; Private does, on Registry.Private; ByDigest names it by its digest, on
+	// Registry.Address.
 	Reference, Private, ByDigest string
-	// Digest is that of its manifest, or of its index.
+	// Digest is the digest of its manifest, or of its index.
 	Digest string
 }
 
-// AddImage pushes an image. It goes with the registry.
+// AddImage pushes an image. It is removed with the registry.
 func (r *Registry) AddImage(ctx context.Context, spec ImageSpec) (RegistryImage, error) {
 	named := spec.Repository + ":" + spec.Tag
 	fail := func(err error) (RegistryImage, error) {
@@ -77,7 +76,7 @@ func (r *Registry) AddImage(ctx context.Context, spec ImageSpec) (RegistryImage,
 	}, nil
 }
 
-// build makes the image, or the index with the images of all platforms.
+// build creates the image, or the index with the images of all platforms.
 func (s ImageSpec) build() (remote.Taggable, v1.Hash, error) {
 	if s.Platforms == nil {
 		image, err := s.image(v1.Platform{OS: "linux", Architecture: "amd64"}, s.Layers)

@@ -12,38 +12,37 @@ import (
 	"time"
 )
 
-// The kinds of things that a registry is asked for.
+// The kinds of objects that a registry serves.
 const (
 	kindManifests = "manifests"
 	kindBlobs     = "blobs"
 )
 
-// Requests is how many requests of a method, such as GET, there were since the start for "manifests" or "blobs". A push
-// of the lab's own does not count, nor does a request that was refused for want of a password.
+// Requests is the number of requests with a method, such as GET, for "manifests" or "blobs" since the start. The lab's own pushes are not
+// counted, nor are requests that were refused without a password.
 func (r *Registry) Requests(method, kind string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen[registryRequest{method, kind}]
 }
 
-// Pulls is how many GETs of blobs there were since the start. An image has one blob for each layer and a small one, its
-// configuration.
+// Pulls is the number of GETs of blobs since the start. An image has one blob for each layer and a small one, its configuration.
 func (r *Registry) Pulls() int { return r.Requests(http.MethodGet, kindBlobs) }
 
-// Manifests is how many GETs of manifests and indexes there were since the start.
+// Manifests is the number of GETs of manifests and indexes since the start.
 func (r *Registry) Manifests() int { return r.Requests(http.MethodGet, kindManifests) }
 
-// Cut has the connections of the next GETs of blobs break after so many bytes of the body: one offset each, in order. A
-// blob with no more bytes than that leaves the offset to the next one, so an offset of more than some hundred bytes
-// spares configurations. Another call replaces what is left of the offsets.
+// Cut breaks the connections of the next GETs of blobs after that many bytes of the body: one offset each, in order. A blob with no more
+// bytes than that leaves the offset to the next one, so an offset of more than some hundred bytes does not affect configurations. Another
+// call replaces the remaining offsets.
 func (r *Registry) Cut(offsets ...int64) { r.cuts.set(offsets) }
 
-// proxy passes requests on to the registry, counts them and cuts connections.
+// proxy forwards requests to the registry, counts them and cuts connections.
 func (r *Registry) proxy() http.Handler {
 	to := &url.URL{Scheme: "http", Host: r.server}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:  func(p *httputil.ProxyRequest) { p.SetURL(to) },
-		ErrorLog: log.New(io.Discard, "", 0), // it tells of clients that hang up
+		ErrorLog: log.New(io.Discard, "", 0), // it reports clients that close the connection
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		// /v2/<repository>/blobs/<digest>
@@ -59,7 +58,7 @@ func (r *Registry) proxy() http.Handler {
 	})
 }
 
-// asksWho lets those through who know the password.
+// asksWho requires the username and the password.
 func (r *Registry) asksWho(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		username, password, _ := request.BasicAuth()
@@ -72,7 +71,7 @@ func (r *Registry) asksWho(next http.Handler) http.Handler {
 	})
 }
 
-// listen starts a server, and gives its host:port.
+// listen starts a server, and returns its host:port.
 func (r *Registry) listen(ctx context.Context, handler http.Handler) (address string, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

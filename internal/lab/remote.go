@@ -15,8 +15,8 @@ import (
 // remoteHost is the name of the lab's host behind a network.
 const remoteHost = "host-d"
 
-// listening has libvirtd listen at the standard ports, for whoever reaches the host (tcp) and for those whose certificate is
-// of the right authority (tls). Its files are in a folder.
+// listening has libvirtd listen at the standard ports, for any client that reaches the host (tcp) and for clients with a certificate of the
+// right authority (tls). Its files are in a folder.
 const listening = `listen_tcp = 1
 auth_tcp = "none"
 listen_tls = 1
@@ -25,14 +25,14 @@ cert_file = "%[1]s/servercert.pem"
 key_file = "%[1]s/serverkey.pem"
 `
 
-// Remote is a host that is reached over a network, which only this machine is on: by libvirtd's own ports, and by ssh. Its
-// URI is that of its socket, as for the other hosts.
+// Remote is a host that is reached over a network, which only this machine is on: by libvirtd's own ports, and by ssh. Its URI is that of
+// its socket, like the other hosts'.
 type Remote struct {
 	*Host
-	// Address is that of libvirtd's ports, 16509 for tcp and 16514 for tls.
+	// Address is the address of libvirtd's ports, 16509 for tcp and 16514 for tls.
 	Address string
-	// PKI has the files of a client for tls, as libvirt's pkipath has them; Stranger those of one that another authority
-	// vouches for.
+	// PKI has the files of a client for tls, in the layout of libvirt's pkipath; Stranger those of a client with a certificate of another
+	// authority.
 	PKI, Stranger string
 	// SSH is for clients of ssh.
 	SSH SSH
@@ -40,7 +40,7 @@ type Remote struct {
 	network *network
 }
 
-// Remote gives host-d, which the first call starts.
+// Remote returns host-d, which the first call starts.
 func (l *Lab) Remote(ctx context.Context) (*Remote, error) {
 	return l.remote.get(ctx, func(ctx context.Context) (*Remote, error) {
 		dir, err := l.serverFolder(remoteHost)
@@ -70,7 +70,7 @@ func (r *Remote) connectNetwork(ctx context.Context) (err error) {
 	return errors.Join(r.writePKI(r.PKI), r.writePKI(r.Stranger))
 }
 
-// writePKI makes an authority, and certificates for the server and for a client.
+// writePKI creates an authority, and certificates for the server and for a client.
 func (r *Remote) writePKI(dir string) error {
 	ca, err := newAuthority("the authority of host-d")
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Remote) writePKI(dir string) error {
 		}))
 }
 
-// issue writes a certificate and its key into files that are named as libvirt's are.
+// issue writes a certificate and its key into files with libvirt's names.
 func (a *authority) issue(dir, name string, template *x509.Certificate) error {
 	certificate, key, err := a.sign(template)
 	if err != nil {

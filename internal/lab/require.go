@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// programs are what the lab runs, and what builds its parts.
+// programs are the programs that the lab runs, and those that build its parts.
 var programs = []string{
 	"bash", "flock", "mount", "umount", "losetup", "unshare", "nsenter", "ip",
 	"virsh", "libvirtd", "qemu-system-x86_64", "qemu-img", "qemu-nbd", "tgtd", "tgtadm",

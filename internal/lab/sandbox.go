@@ -18,18 +18,18 @@ import (
 	"time"
 )
 
-// closeTime is what a sandbox gets to end by itself.
+// closeTime is the time that a sandbox has to end by itself.
 const closeTime = 10 * time.Second
 
 //go:embed sandbox.sh
 var sandboxScript string
 
-// bind puts a folder over a path of the machine. If that is missing, it is there as long as a sandbox needs it.
+// bind mounts a folder over a path of the machine. A missing path is created as long as a sandbox needs it.
 type bind struct{ folder, over string }
 
-// sandbox is a tree of processes with mounts, process ids and a host name of its own, as root. All of it ends with this
-// process, however that ends: the first process of the tree reads commands from a pipe that only we hold, and takes
-// everything with it at the pipe's end.
+// sandbox is a tree of processes with its own mounts, process ids and host name, as root. All of it ends with this process, however that
+// ends: the first process of the tree reads commands from a pipe whose other end only this process has, and kills the tree at the pipe's
+// end.
 type sandbox struct {
 	cmd      *exec.Cmd
 	commands io.WriteCloser
@@ -41,7 +41,7 @@ type sandbox struct {
 	pending map[string]*command
 }
 
-// command runs in a sandbox; code and output are there once done is closed.
+// command runs in a sandbox; code and output are set once done is closed.
 type command struct {
 	done   chan struct{}
 	code   int
@@ -49,7 +49,7 @@ type command struct {
 	err    error
 }
 
-// startSandbox makes a sandbox whose files are in the folder home, which exists. It keeps the folder of the lab in use.
+// startSandbox creates a sandbox whose files are in the folder home, which exists. It keeps the folder of the lab in use.
 func startSandbox(ctx context.Context, lab, name, home string, binds ...bind) (*sandbox, error) {
 	script := filepath.Join(home, "sandbox.sh")
 	if err := os.WriteFile(script, []byte(sandboxScript), 0o600); err != nil {
@@ -65,7 +65,7 @@ func startSandbox(ctx context.Context, lab, name, home string, binds ...bind) (*
 	}
 	s := &sandbox{ended: make(chan struct{}), pending: map[string]*command{}}
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for us: we stop things in order
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is handled by this process, which stops everything in order
 	s.cmd.Stderr = &s.stderr
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -86,7 +86,7 @@ func startSandbox(ctx context.Context, lab, name, home string, binds ...bind) (*
 	return s, nil
 }
 
-// asRoot is what goes before a command that only root may run.
+// asRoot is the prefix of a command that requires root.
 func asRoot() []string {
 	if os.Geteuid() == 0 {
 		return nil
@@ -109,14 +109,14 @@ func (s *sandbox) start(text string) *command {
 	return c
 }
 
-// run runs a shell command; its error has the end of the command's output. When ctx ends first the command goes on, but not longer
+// run runs a shell command; its error has the end of the command's output. When ctx ends first the command keeps running, but not longer
 // than the sandbox.
 func (s *sandbox) run(ctx context.Context, text string) error {
 	_, err := s.output(ctx, text)
 	return err
 }
 
-// output is run for what the command prints, as far as that fits into an answer.
+// output is run for the command's output, as far as that fits into a response.
 func (s *sandbox) output(ctx context.Context, text string) (string, error) {
 	c := s.start(text)
 	select {
@@ -133,7 +133,7 @@ func (s *sandbox) output(ctx context.Context, text string) (string, error) {
 	return c.output, nil
 }
 
-// listen hands answers to those who wait for them, until the sandbox ends.
+// listen passes responses to the waiting callers, until the sandbox ends.
 func (s *sandbox) listen(answers *bufio.Reader) {
 	defer close(s.ended)
 	for {
@@ -148,7 +148,7 @@ func (s *sandbox) listen(answers *bufio.Reader) {
 		c.code, c.output = code, output
 		close(c.done)
 	}
-	_ = s.cmd.Wait() // what it printed tells more than its exit status
+	_ = s.cmd.Wait() // what it printed is more useful than its exit status
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, c := range s.pending {
@@ -192,5 +192,5 @@ func (s *sandbox) close(ctx context.Context) error {
 	return nil
 }
 
-// quote makes one word of s for the shell.
+// quote quotes s as one word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -10,9 +10,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// typeIn types a line, its second argument, at a pseudo-terminal, its first one, and keeps what comes back in a file, its
-// third one, up to the line that tells the exit status. QEMU looks once a second whether somebody has opened the
-// terminal, so it must stay open until then.
+// typeIn types a line, its second argument, at a pseudo-terminal, its first one, and stores the output in a file, its third one, up to the
+// line with the exit status. QEMU polls once a second whether the terminal is open, so it must stay open until then.
 const typeIn = `exec 3<>%s
 printf '%%s\n' %s >&3
 while IFS= read -r -t 60 line <&3; do
@@ -22,9 +21,9 @@ done >%s
 echo "no answer within a minute"
 exit 1`
 
-// Shell has a guest of the lab's that is READY run a command, of at most 4,095 bytes and in one line, and gives what it
-// prints, also with the error of an exit status that is not 0. The domain's first serial port must be a pty, as
-// libvirt's is by default; what it says goes to the port's log file, too. It takes up to a second.
+// Shell has a lab guest that is READY run a command, of at most 4,095 bytes and in one line, and returns its output, also with the error of
+// an exit status that is not 0. The domain's first serial port must be a pty, which is libvirt's default; its output goes to the port's log
+// file, too. It takes up to a second.
 func (h *Host) Shell(ctx context.Context, domain, command string) (string, error) {
 	terminal, err := h.terminal(ctx, domain)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// putISO makes an ISO image in a pool, and gives its path on the host.
+// putISO creates an ISO image in a pool, and returns its path on the host.
 func putISO(t *testing.T, h *Host, name, label, content string) string {
 	t.Helper()
 	iso, err := image.ISO(label, image.ISOFile{Name: "user-data", Content: []byte(content)})

@@ -10,11 +10,10 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// AddSmallPool makes an active pool of files on a filesystem of its own, which has room for so many bytes, in whole
-// pages of 4,096: what would take more fails with "no space left". Files can have holes, which take no room. It is a
-// tmpfs that the host alone has mounted, at the pool's name in Host.Pools: this machine sees an empty folder there, so
-// ask Host.ReadFile for what a file has. remove takes the pool away with all that is in it, and fails while QEMU or
-// libvirt have a file of it open.
+// AddSmallPool creates an active pool of files on its own filesystem, which has room for that many bytes, in whole pages of 4,096: writes
+// beyond that fail with "no space left". Files can have holes, which take no room. It is a tmpfs that only the host has mounted, at the
+// pool's name in Host.Pools: this machine sees an empty folder there, so use Host.ReadFile for the content of a file. remove removes the
+// pool with its content, and fails while QEMU or libvirt have a file of it open.
 func (h *Host) AddSmallPool(ctx context.Context, name string, bytes int64) (remove func(context.Context) error, err error) {
 	remove = func(ctx context.Context) error {
 		if err := h.removeSmallPool(ctx, name); err != nil {
@@ -22,7 +21,7 @@ func (h *Host) AddSmallPool(ctx context.Context, name string, bytes int64) (remo
 		}
 		return nil
 	}
-	// Another pool's folder must not go with this one.
+	// Another pool's folder must not be removed with this one.
 	if err := os.Mkdir(filepath.Join(h.Dir, "pools", name), 0o700); err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func (h *Host) makeSmallPool(ctx context.Context, name string, bytes int64) erro
 	return definePool(l, name, target)
 }
 
-// removeSmallPool removes as much as there is of it.
+// removeSmallPool removes the parts of it that exist.
 func (h *Host) removeSmallPool(ctx context.Context, name string) error {
 	l, hangUp, err := h.connect(ctx)
 	if err != nil {
@@ -87,14 +86,14 @@ func removePool(l *libvirt.Libvirt, pool libvirt.StoragePool) error {
 	return l.StoragePoolUndefine(pool)
 }
 
-// ReadFile gives the content of a file by its path on the host, also of one that this machine does not see.
+// ReadFile returns the content of a file by its path on the host, also of a file that this machine does not see.
 func (h *Host) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	copied, err := os.CreateTemp(h.Dir, "read-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = errors.Join(copied.Close(), os.Remove(copied.Name())) }()
-	// It is written into the file that is there, which stays that of who reads it.
+	// The command writes into an existing file, whose owner stays the caller.
 	if err := h.sandbox.run(ctx, "cat "+quote(path)+" >"+quote(copied.Name())); err != nil {
 		return nil, fmt.Errorf("read a file of %s: %w", h.Name, err)
 	}

@@ -25,7 +25,7 @@ func testSmallPool(t *testing.T, h *Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What it takes of the file it keeps, as any disk does.
+	// Data that fits into the pool is stored, as on any disk.
 	virsh(t, h, "vol-create-as", "small", "some", "64M", "--allocation", "0")
 	virsh(t, h, "vol-upload", "--pool", "small", "some", writeFile(t, "some", "content"))
 	got, err := h.ReadFile(t.Context(), filepath.Join(h.Pools, "small", "some"))
@@ -34,7 +34,7 @@ func testSmallPool(t *testing.T, h *Host) {
 	}
 
 	virsh(t, h, "vol-create-as", "small", "much", "4M", "--allocation", "0")
-	// The end of an upload does not always tell, so the file does.
+	// The end of an upload does not always return an error, so the file is checked.
 	_, failed := h.Virsh(t.Context(), "vol-upload", "--pool", "small", "much", writeFile(t, "much", strings.Repeat("x", 4<<20)))
 	got, err = h.ReadFile(t.Context(), filepath.Join(h.Pools, "small", "much"))
 	if n := bytes.Count(got, []byte("x")); err != nil || n > 1<<20 {

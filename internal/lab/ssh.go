@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// sshdConfiguration is that of both servers. They let root in by its key, and know no passwords.
+// sshdConfiguration is the configuration of both servers. They accept root by its key, and no passwords.
 const sshdConfiguration = `ListenAddress %[2]s:22
 HostKey %[1]s/%[3]s
 AuthorizedKeysFile %[1]s/key.pub
@@ -36,11 +36,11 @@ Host *
   StrictHostKeyChecking yes
 `
 
-// SSH is what a client of ssh needs to get to host-d, which is behind a jump host.
+// SSH is a client's access to host-d, which is behind a jump host.
 type SSH struct {
-	// Config is a file of configuration, which names no key, and KnownHosts that of both servers' keys.
+	// Config is a configuration file, which names no key, and KnownHosts the file of both servers' keys.
 	Config, KnownHosts string
-	// Key is the file of the key that both servers take; it has a passphrase.
+	// Key is the file of the key that both servers accept; it has a passphrase.
 	Key, Passphrase string
 
 	dir string
@@ -51,9 +51,9 @@ func newSSH(dir string) SSH {
 	return SSH{Config: in("config"), KnownHosts: in("known_hosts"), Key: in("key"), Passphrase: "correct horse", dir: dir}
 }
 
-// startSSH starts the host's server, and that of the jump host, which lets clients through to it and nothing else.
+// startSSH starts the host's server, and the jump host's, which only forwards clients to it.
 func (r *Remote) startSSH(ctx context.Context) error {
-	// libvirt's own programs know no other socket, and the server wants root to have a password that is not locked.
+	// libvirt's own programs use no other socket, and sshd requires that root's password is not locked.
 	err := errors.Join(os.Mkdir(r.SSH.dir, 0o700), os.Symlink(r.socket, filepath.Join(r.Dir, "run", "libvirt-sock")))
 	if err == nil {
 		err = r.SSH.writeFiles(ctx, r.Address)
@@ -82,7 +82,7 @@ func (r *Remote) startSSH(ctx context.Context) error {
 	return nil
 }
 
-// writeFiles makes the keys, and what clients are told of them.
+// writeFiles creates the keys, and the clients' configuration and known hosts.
 func (s SSH) writeFiles(ctx context.Context, jump string) error {
 	var known strings.Builder
 	for _, server := range []struct{ name, knownAs string }{{"jump", jump}, {remoteHost, remoteHost}} {
@@ -99,7 +99,7 @@ func (s SSH) writeFiles(ctx context.Context, jump string) error {
 		os.WriteFile(filepath.Join(s.dir, "shadow"), []byte("root:*:19000:0:99999:7:::\n"), 0o600))
 }
 
-// makeSSHKey makes a key, and gives its public half.
+// makeSSHKey creates a key, and returns its public half.
 func makeSSHKey(ctx context.Context, file, passphrase string) (public string, err error) {
 	out, err := exec.CommandContext(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "", "-f", file).CombinedOutput()
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 // stockHost is the name of the lab's third host.
 const stockHost = "host-c"
 
-// stockState is libvirt's folder on hosts. Whatever the lab's own folder lies in, all users get there on host-c.
+// stockState is libvirt's folder on hosts. All users can enter it on host-c, wherever the lab's own folder is.
 const stockState = "/var/lib/libvirt"
 
-// hideKVM puts a file of root's, its argument, over /dev/kvm. Where root may use KVM and QEMU's user may not, libvirt
-// takes what it knows of QEMU for outdated, and asks QEMU again ten times for each definition: seven seconds.
+// hideKVM mounts a file of root's, its argument, over /dev/kvm. Where root may use KVM and QEMU's user may not, libvirt takes its cached
+// capabilities of QEMU for outdated, and probes QEMU ten times for each definition: seven seconds.
 const hideKVM = "[ ! -e /dev/kvm ] || { touch %[1]s && chmod 600 %[1]s && mount --bind %[1]s /dev/kvm; }"
 
-// StockHost gives host-c, which the first call starts. It leaves to libvirt's defaults who runs QEMU, an unprivileged
-// user, and that this user is made the owner of what a machine has as long as it runs. So what QEMU opens must be where
-// that user gets: in the pools, which are at /var/lib/libvirt/images, or at the host's Guest and Consoles.
+// StockHost returns host-c, which the first call starts. It has libvirt's defaults: QEMU runs as an unprivileged user, which libvirt makes
+// the owner of a machine's files as long as the machine runs. So files that QEMU opens must be where that user can access them: in the
+// pools, which are at /var/lib/libvirt/images, or at the host's Guest and Consoles.
 func (l *Lab) StockHost(ctx context.Context) (*Host, error) {
 	return l.stock.get(ctx, func(ctx context.Context) (*Host, error) {
 		dir, err := l.serverFolder(stockHost)
@@ -49,7 +49,7 @@ func (l *Lab) StockHost(ctx context.Context) (*Host, error) {
 	})
 }
 
-// copyGuest gives a host a guest of its own: libvirt changes the owner of the files, and labs share them.
+// copyGuest copies the guest for a host: libvirt changes the owner of the files, and labs share them.
 func copyGuest(guest artefact.Image, dir string) (artefact.Image, error) {
 	for _, from := range []string{guest.Kernel, guest.Compressed, guest.Initrd} {
 		if err := copyFile(from, filepath.Join(dir, "lib", "guest", filepath.Base(from))); err != nil {

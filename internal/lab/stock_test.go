@@ -18,7 +18,7 @@ func TestStockHost_QEMUOwnsRunningDisks(t *testing.T) {
 	if err := makeImage(file, lunSize, []byte("content")); err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() == 0 { // libvirt takes root for the owner of what it knows no owner of
+	if os.Geteuid() == 0 { // libvirt restores root as the owner of files whose owner it did not record
 		if err := os.Chown(file, 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func qemu(t *testing.T, h *Host) string {
 		t.Fatal(err)
 	}
 	for _, file := range all {
-		line, _ := os.ReadFile(file) // it may have ended meanwhile
+		line, _ := os.ReadFile(file) // it may have ended since
 		mounts, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "mountinfo"))
 		if strings.Contains(string(line), "qemu-system") && strings.Contains(string(mounts), filepath.Base(filepath.Dir(h.Dir))+"/"+h.Name+"/") {
 			return filepath.Dir(file)

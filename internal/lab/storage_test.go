@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// fromGuest is what guests write, 4,096 bytes from the start.
+// fromGuest is the text that guests write, 4,096 bytes from the start.
 const fromGuest = "from-the-guest"
 
-// networkDisk is a domain's first disk. Its source is given without the host, which is one of a server host:port.
+// networkDisk is a domain's first disk. Its source is given without the host, which is set from the server's host:port.
 func networkDisk(t *testing.T, source, server, more string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(server)
@@ -26,8 +26,8 @@ func networkDisk(t *testing.T, source, server, more string) string {
 </disk>`, source, host, port, more)
 }
 
-// guestUses boots a guest with a disk on a host. It checks that the guest reads the content, and has it write unless
-// the disk is read-only. Then it calls meanwhile, and ends the guest.
+// guestUses boots a guest with a disk on a host. It checks that the guest reads the content, and has it write unless the disk is read-only.
+// Then it calls meanwhile, and ends the guest.
 func guestUses(t *testing.T, h *Host, disk, content string, meanwhile func()) {
 	t.Helper()
 	readOnly, write := strings.Contains(disk, "<readonly/>"), "virtclaim.write=vda:"+fromGuest
@@ -51,7 +51,7 @@ func guestUses(t *testing.T, h *Host, disk, content string, meanwhile func()) {
 	virsh(t, h, "undefine", g.name)
 }
 
-// run runs a program and gives what it printed, also with an error.
+// run runs a program and returns its output, also with an error.
 func run(t *testing.T, program string, args ...string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()

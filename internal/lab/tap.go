@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Tap stands between clients and a host's libvirtd, and has one of the clients' calls fail.
+// Tap is a proxy between clients and a host's libvirtd that makes one of the clients' calls fail.
 type Tap struct {
 	// URI is libvirt's, through the tap.
 	URI string
@@ -28,7 +28,7 @@ type Tap struct {
 	uploaded int64
 }
 
-// NewTap makes a tap before a host. dir is a folder for its socket.
+// NewTap creates a tap in front of a host. dir is a folder for its socket.
 func NewTap(ctx context.Context, h *Host, dir string) (*Tap, error) {
 	path := filepath.Join(dir, "tap")
 	if len(path) > maxSocketPath {
@@ -44,36 +44,36 @@ func NewTap(ctx context.Context, h *Host, dir string) (*Tap, error) {
 	return t, nil
 }
 
-// Arm has a fault happen once, from now on.
+// Arm schedules a fault, which happens once.
 func (t *Tap) Arm(f Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fault, t.seen, t.fired = &f, 0, false
 }
 
-// Fired tells whether the fault has happened since Arm.
+// Fired reports whether the fault has happened since Arm.
 func (t *Tap) Fired() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.fired
 }
 
-// Calls is how many calls of a procedure have gone on to libvirt since the tap was made, whatever came of them.
+// Calls is the number of calls of a procedure that were forwarded to libvirt since the tap was created, whatever their results.
 func (t *Tap) Calls(c Call) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.calls[c]
 }
 
-// Uploaded is how many bytes of the data of uploads have gone on to libvirt since the tap was made: on the wire, so with
-// the packets' heads of 28 bytes, and with holes, of 40 each.
+// Uploaded is the number of bytes of uploads' data that were forwarded to libvirt since the tap was created: on the wire, so with the
+// packets' headers of 28 bytes, and with holes, of 40 each.
 func (t *Tap) Uploaded() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.uploaded
 }
 
-// Close ends the tap and all that goes through it.
+// Close ends the tap and all connections through it.
 func (t *Tap) Close() error {
 	err := t.listener.Close()
 	t.cut()
@@ -103,7 +103,7 @@ func (t *Tap) serve(ctx context.Context) {
 	}
 }
 
-// pass lets packets through in both directions until one of them ends.
+// pass forwards packets in both directions until one of them ends.
 func (t *Tap) pass(client *net.UnixConn, server net.Conn) {
 	t.mu.Lock()
 	t.open[client], t.open[server] = true, true
@@ -134,13 +134,13 @@ type tapped struct {
 	upload  *upload
 }
 
-// awaited is a call whose answer is to be kept back, or to be changed.
+// awaited is a call whose reply is to be dropped or changed.
 type awaited struct {
 	fault  *Fault
 	serial uint32
 }
 
-// upload is one that is to fail in the middle.
+// upload is an upload that is to fail in the middle.
 type upload struct {
 	fault  *Fault
 	serial uint32

@@ -23,8 +23,7 @@ func message(call Call, kind, serial uint32, body []byte) []byte {
 	return append(m, body...)
 }
 
-// tapBefore makes a tap before a server that keeps what it gets: in got, when the connection has ended. conn is the
-// client's.
+// tapBefore creates a tap in front of a server that sends the received data to got when the connection has ended. conn is the client's.
 func tapBefore(t *testing.T) (tap *Tap, conn net.Conn, got <-chan []byte) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tap")

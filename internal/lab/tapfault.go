@@ -12,7 +12,7 @@ import (
 // Call is the number of a procedure in libvirt's protocol (src/remote/remote_protocol.x).
 type Call uint32
 
-// The calls that change something on a host, and the one that reads a volume.
+// The calls that change a host, and the one that reads a volume.
 const (
 	CallDomainCreate      Call = 9
 	CallCreateXML         Call = 10
@@ -48,23 +48,23 @@ var callNames = map[Call]string{
 	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml",
 }
 
-// callUnknown is a procedure that libvirt does not have: its answer is an error, and the connection goes on.
+// callUnknown is a procedure that libvirt does not have: its reply is an error, and the connection stays open.
 const callUnknown = 0x7fffffff
 
-// Fault is what goes wrong, and when.
+// Fault is a failure, and the time when it happens.
 type Fault struct {
-	// Call and Nth say at which call of which procedure, counted from 1.
+	// Call and Nth are the procedure and the number of the call, counted from 1.
 	Call Call
 	Nth  int
-	// After lets libvirt do it, and keeps its answer back; without, libvirt never hears of it.
+	// After forwards the call to libvirt, and drops its reply; otherwise libvirt never gets the call.
 	After bool
-	// AtByte is for CallVolumeUpload: it happens in the middle of the data. Once so many bytes of it, or more as packets
-	// are whole, have gone on to libvirt, the upload's next packet does not, be it data, a hole or the end. What libvirt
-	// has made of the bytes by then is open. 0 means at the call itself; After has no meaning here.
+	// AtByte is for CallVolumeUpload: the fault happens in the middle of the data. Once that many bytes, rounded up to whole packets, were
+	// forwarded to libvirt, the upload's next packet is not, be it data, a hole or the end. How many of the bytes libvirt has written by then
+	// is undefined. 0 means at the call itself; After has no meaning here.
 	AtByte int64
-	// Kill kills the client as kill -9 does; without, all its connections are cut.
+	// Kill kills the client as kill -9 does; otherwise all its connections are cut.
 	Kill bool
-	// Refuse has libvirt answer the call with an error instead, and all connections stay; After and Kill have no meaning here.
+	// Refuse has libvirt reply to the call with an error instead, and all connections stay; After and Kill have no meaning here.
 	Refuse bool
 }
 
@@ -86,8 +86,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s-%s-%s-%d", what, when, callNames[f.Call], f.Nth)
 }
 
-// isBefore tells whether a packet of a client must not reach libvirt. It makes a call that is to be refused one that libvirt
-// does not know.
+// isBefore reports whether a packet of a client must not reach libvirt. It changes a call that is to be refused to one that libvirt does
+// not have.
 func (t *Tap) isBefore(p *packet, c *tapped) bool {
 	if p.program() != remoteProgram {
 		return false
@@ -108,7 +108,7 @@ func (t *Tap) isBefore(p *packet, c *tapped) bool {
 	return hit
 }
 
-// isFaultyCall tells whether a call must not pass, and otherwise notes what is to happen later on. t.mu is held.
+// isFaultyCall reports whether a call must not pass, and otherwise records what is to happen later. t.mu is held.
 func (t *Tap) isFaultyCall(p *packet, c *tapped) bool {
 	f := t.fault
 	if f != nil && !t.fired && p.call() == f.Call {
@@ -132,7 +132,7 @@ func (t *Tap) isFaultyCall(p *packet, c *tapped) bool {
 	return false
 }
 
-// isFaultyData tells whether a packet of an upload must not pass. t.mu is held.
+// isFaultyData reports whether a packet of an upload must not pass. t.mu is held.
 func (t *Tap) isFaultyData(p packet, c *tapped) bool {
 	if p.call() != CallVolumeUpload {
 		return false
@@ -150,7 +150,7 @@ func (t *Tap) isFaultyData(p packet, c *tapped) bool {
 	return false
 }
 
-// isAfter tells whether an answer must not reach the client. That of a call that was made another one looks like the call's.
+// isAfter reports whether a reply must not reach the client. It restores the procedure in the reply to a call that was changed.
 func (t *Tap) isAfter(p *packet, c *tapped) bool {
 	t.mu.Lock()
 	a := c.awaited

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// packet is the head of one of libvirt's protocol: seven numbers, the first of which is the length of all of it.
+// packet is the header of a packet of libvirt's protocol: seven numbers, the first of which is the length of the whole packet.
 type packet [headerSize]byte
 
 const (
 	headerSize = 28
-	// maxPacket is above what libvirt sends and takes, 32 MiB and a bit.
+	// maxPacket is above libvirt's limit of slightly more than 32 MiB.
 	maxPacket = 64 << 20
 
 	remoteProgram = 0x20008086
@@ -28,10 +28,10 @@ func (p packet) call() Call        { return Call(p.word(3)) }
 func (p packet) kind() uint32      { return p.word(4) }
 func (p packet) serial() uint32    { return p.word(5) }
 
-// recall makes a call one of another procedure.
+// recall changes a call to one of another procedure.
 func (p *packet) recall(c Call) { binary.BigEndian.PutUint32(p[4*3:], uint32(c)) }
 
-// copyPackets passes packets on until faulty, which may change their heads, says that one is not to be. Their bodies are not held in memory.
+// copyPackets forwards packets until faulty, which may change their headers, rejects one. Their bodies are not held in memory.
 func copyPackets(to io.Writer, from io.Reader, faulty func(*packet) bool) error {
 	for {
 		var p packet

@@ -18,7 +18,7 @@ const (
 	chapTarget = 2
 )
 
-// Target is an iSCSI server with two targets, one of which asks for CHAP credentials.
+// Target is an iSCSI server with two targets, one of which requires CHAP credentials.
 type Target struct {
 	// Portal is host:port.
 	Portal string
@@ -34,13 +34,13 @@ type Target struct {
 	luns []LUN
 }
 
-// LUNSpec describes a LUN to make.
+// LUNSpec describes a LUN to create.
 type LUNSpec struct {
 	// Size is in bytes.
 	Size int64
-	// Content is what is at the start; the rest is zeros.
+	// Content is the beginning of the LUN; the rest is zeros.
 	Content []byte
-	// CHAP asks for the target that wants credentials.
+	// CHAP selects the target that requires credentials.
 	CHAP bool
 }
 
@@ -48,15 +48,15 @@ type LUNSpec struct {
 type LUN struct {
 	IQN    string
 	Number int
-	// Path is the backing file, which has what the initiators wrote as soon as they did.
+	// Path is the backing file, which has the initiators' writes immediately.
 	Path string
 	// Size is in bytes.
 	Size int64
-	// CHAP tells that its target wants credentials.
+	// CHAP is set if its target requires credentials.
 	CHAP bool
 }
 
-// startTarget starts tgtd with its files in dir and makes the targets.
+// startTarget starts tgtd with its files in dir and creates the targets.
 func startTarget(ctx context.Context, lab, dir string) (*Target, error) {
 	t := &Target{dir: dir, Username: "lab", Password: rand.Text()[:16]}
 	var err error
@@ -72,7 +72,7 @@ func startTarget(ctx context.Context, lab, dir string) (*Target, error) {
 	return t, t.Start(ctx)
 }
 
-// Start starts the server, at first or after Stop, with the LUNs that it had.
+// Start starts the server, the first time or after Stop, with the LUNs that it had.
 func (t *Target) Start(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,13 +94,13 @@ func (t *Target) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the server as a crash would: it ignores SIGTERM. What initiators wrote is in the files.
+// Stop ends the server as a crash would, because it ignores SIGTERM. The initiators' writes are in the files.
 func (t *Target) Stop(ctx context.Context) error { return t.daemon.end(ctx, "KILL") }
 
-// Freeze has the server answer nobody, until Thaw.
+// Freeze stops the server from answering, until Thaw.
 func (t *Target) Freeze(ctx context.Context) error { return t.daemon.send(ctx, "STOP") }
 
-// Thaw undoes Freeze.
+// Thaw reverts Freeze.
 func (t *Target) Thaw(ctx context.Context) error { return t.daemon.send(ctx, "CONT") }
 
 func (t *Target) makeTargets(ctx context.Context) error {
@@ -127,7 +127,7 @@ func iqn(number int) string {
 	return "iqn.2025-01.io.virtclaim.lab:" + map[int]string{openTarget: "open", chapTarget: "chap"}[number]
 }
 
-// AddLUN makes a LUN with a sparse backing file.
+// AddLUN creates a LUN with a sparse backing file.
 func (t *Target) AddLUN(ctx context.Context, spec LUNSpec) (LUN, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +156,7 @@ func (l LUN) target() int {
 	return openTarget
 }
 
-// URL is where a LUN without CHAP is, as QEMU's tools take it.
+// URL is the URL of a LUN without CHAP for QEMU's tools.
 func (t *Target) URL(lun LUN) string {
 	return fmt.Sprintf("iscsi://%s/%s/%d", t.Portal, lun.IQN, lun.Number)
 }
@@ -186,8 +186,8 @@ func (t *Target) close(ctx context.Context) error {
 	return t.sandbox.close(ctx)
 }
 
-// freePort finds an address on loopback that nothing listens on. Its port is none of those that the kernel gives to
-// outgoing connections, so that it stays free while a server restarts.
+// freePort finds an address on loopback without a listener. Its port is outside of the kernel's range for outgoing connections, so that it
+// stays free while a server restarts.
 func freePort(ctx context.Context) (string, error) {
 	var listen net.ListenConfig
 	for range 100 {

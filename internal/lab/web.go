@@ -17,11 +17,10 @@ import (
 	"time"
 )
 
-// Web is a web server, which serves parts of files to those who ask for ranges. It runs in this process: there is
-// nothing that a sandbox would have to end.
+// Web is a web server with support for range requests. It runs in this process, because there is nothing that a sandbox would have to end.
 type Web struct {
-	// HTTP, HTTPS and Untrusted are the host:port of three servers of the same files. The lab's hosts trust the
-	// certificate of HTTPS; nobody trusts that of Untrusted.
+	// HTTP, HTTPS and Untrusted are the host:port of three servers of the same files. The lab's hosts trust the certificate of HTTPS; they
+	// don't trust that of Untrusted.
 	HTTP, HTTPS, Untrusted string
 	// CA is the path of the certificate of the authority that has signed the one of HTTPS.
 	CA string
@@ -44,10 +43,10 @@ type WebFile struct {
 	Size int64
 }
 
-// URL is where the file is on one of the servers, as QEMU's tools take it.
+// URL is the URL of the file on one of the servers, for QEMU's tools.
 func (f WebFile) URL(scheme, server string) string { return scheme + "://" + server + "/" + f.Name }
 
-// Web gives the lab's web server, which the first call starts.
+// Web returns the lab's web server, which the first call starts.
 func (l *Lab) Web(ctx context.Context) (*Web, error) {
 	return l.web.get(ctx, func(ctx context.Context) (*Web, error) {
 		dir, err := l.serverFolder("web")
@@ -81,7 +80,7 @@ func (w *Web) start(ctx context.Context, known *authority) error {
 	return err
 }
 
-// serve starts a server, for HTTPS if somebody signs its certificate.
+// serve starts a server, for HTTPS if there is a signer for its certificate.
 func (w *Web) serve(ctx context.Context, signer *authority) (address string, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,14 +97,14 @@ func (w *Web) serve(ctx context.Context, signer *authority) (address string, err
 	server := &http.Server{
 		Handler:           w.faulty(http.FileServer(http.Dir(filepath.Join(w.dir, "files")))),
 		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(io.Discard, "", 0), // it tells of clients that do not trust it
+		ErrorLog:          log.New(io.Discard, "", 0), // it reports clients that do not trust it
 	}
 	w.servers = append(w.servers, server)
 	go func() { _ = server.Serve(listener) }() // it ends when the server is closed
 	return address, nil
 }
 
-// AddFile makes a sparse file that starts with content. Its URL ends with the name.
+// AddFile creates a sparse file that starts with content. Its URL ends with the name.
 func (w *Web) AddFile(name string, size int64, content []byte) (WebFile, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +120,7 @@ func (w *Web) AddFile(name string, size int64, content []byte) (WebFile, error) 
 	return file, nil
 }
 
-// AddContent makes a file of exactly this content. Its URL ends with the name.
+// AddContent creates a file with exactly this content. Its URL ends with the name.
 func (w *Web) AddContent(name string, content []byte) (WebFile, error) {
 	return w.AddFile(name, int64(len(content)), content)
 }

@@ -36,7 +36,7 @@ func TestWeb_GuestReadsFromIt(t *testing.T) {
 	guestUses(t, l.Hosts["host-a"], webDisk(t, "https", web.HTTPS, file.Name, ""), "content", func() {})
 }
 
-// TestWeb_HostsTrustOneServer has paused guests open the file, which tells as much and takes no time.
+// TestWeb_HostsTrustOneServer has paused guests open the file, which is sufficient and faster than a boot.
 func TestWeb_HostsTrustOneServer(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// webFault is what goes wrong with one of the files of Web, and how often it was asked for.
+// webFault has the faults of one of Web's files, and the number of its requests.
 type webFault struct {
 	cuts          cuts
 	gets          int
 	withoutRanges bool
 }
 
-// Cut has the connections of the next GETs of a file break after so many bytes of the body: one offset each, in order.
-// A GET that is answered with no more bytes than its offset, for it asks for a small range, leaves the offset to the
-// next one. Another call replaces what is left of the offsets.
+// Cut breaks the connections of the next GETs of a file after that many bytes of the body: one offset each, in order. A GET whose response
+// has no more bytes than its offset, because it requests a small range, leaves the offset to the next one. Another call replaces the
+// remaining offsets.
 func (w *Web) Cut(file WebFile, offsets ...int64) { w.fault(file.Name).cuts.set(offsets) }
 
-// WithoutRanges has the servers ignore that a client asks for a range of a file: they send all of it, with status 200.
+// WithoutRanges has the servers ignore the ranges in requests for a file: they send all of it, with status 200.
 func (w *Web) WithoutRanges(file WebFile) {
 	f := w.fault(file.Name)
 	w.mu.Lock()
@@ -25,8 +25,7 @@ func (w *Web) WithoutRanges(file WebFile) {
 	f.withoutRanges = true
 }
 
-// Gets is how often a file was asked for with GET, on all servers and in vain, too. A client that asks for ranges does
-// it once for each.
+// Gets is the number of GETs of a file, on all servers, including failed ones. A client that requests ranges sends one for each.
 func (w *Web) Gets(file WebFile) int {
 	f := w.fault(file.Name)
 	w.mu.Lock()
@@ -34,7 +33,7 @@ func (w *Web) Gets(file WebFile) int {
 	return f.gets
 }
 
-// fault gives a file's, and makes it.
+// fault returns a file's faults, and creates them if missing.
 func (w *Web) fault(name string) *webFault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,14 +65,14 @@ func (w *Web) faulty(files http.Handler) http.Handler {
 	})
 }
 
-// noRanges is an answer that does not tell of ranges.
+// noRanges is a response that does not announce ranges.
 type noRanges struct{ http.ResponseWriter }
 
-// WriteHeader is net/http's.
+// WriteHeader implements http.ResponseWriter.
 func (a noRanges) WriteHeader(status int) {
 	a.Header().Del("Accept-Ranges")
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is http.ResponseController's.
+// Unwrap is called by http.ResponseController.
 func (a noRanges) Unwrap() http.ResponseWriter { return a.ResponseWriter }

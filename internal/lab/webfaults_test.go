@@ -32,7 +32,7 @@ func someWeb(t *testing.T, content []byte) (*Web, WebFile) {
 	return web, file
 }
 
-// sent is what a server sends until the connection ends; err is that of the body.
+// sent is the server's response until the connection ends; err is that of the body.
 type sent struct {
 	status int
 	header http.Header

@@ -9,17 +9,17 @@ import (
 // wiredHost is the name of the lab's host with networks.
 const wiredHost = "host-e"
 
-// Bridge is a bridge of host-e that leads nowhere.
+// Bridge is a bridge of host-e without an uplink.
 const Bridge = "lab0"
 
-// Networks are libvirt's networks of host-e, each with the first three bytes of the addresses that it gives by DHCP.
+// Networks are libvirt's networks of host-e, each with the first three bytes of the addresses that its DHCP server assigns.
 var Networks = map[string]string{"red": "192.168.71", "blue": "192.168.72"}
 
-// networkXML is a network without a way out.
+// networkXML is an isolated network.
 const networkXML = `<network><name>%[1]s</name><bridge name='%[1]s0' stp='off' delay='0'/>
 	<ip address='%[2]s.1' netmask='255.255.255.0'><dhcp><range start='%[2]s.100' end='%[2]s.199'/></dhcp></ip></network>`
 
-// WiredHost gives host-e, which the first call starts. What it has of networks is in a namespace that goes with it.
+// WiredHost returns host-e, which the first call starts. Its networks are in a network namespace that is removed with it.
 func (l *Lab) WiredHost(ctx context.Context) (*Host, error) {
 	return l.wired.get(ctx, func(ctx context.Context) (*Host, error) {
 		dir, err := l.serverFolder(wiredHost)

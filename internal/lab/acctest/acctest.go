@@ -1,5 +1,5 @@
-// Package acctest is what acceptance tests share: one lab per test binary, the provider inside the test, and the check
-// that nothing is left.
+// Package acctest is shared by acceptance tests: one lab per test binary, the provider inside the test process, and the check that nothing
+// is left.
 package acctest
 
 import (
@@ -23,8 +23,7 @@ import (
 
 var theLab *lab.Lab
 
-// Main is a package's TestMain: it starts the lab when acceptance tests are to run (TF_ACC is set), and stops it after
-// them, also on Ctrl-C.
+// Main is a package's TestMain: it starts the lab if acceptance tests are enabled (TF_ACC is set), and stops it after them, also on Ctrl-C.
 func Main(m *testing.M) {
 	if os.Getenv("TF_ACC") == "" {
 		os.Exit(m.Run())
@@ -53,8 +52,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Lab is the package's lab. As Terraform's acceptance tests do, the test is skipped when TF_ACC is not set; make test
-// sets it. At the end of the test nothing may be left that was not there before, and nothing may be gone.
+// Lab is the package's lab. Like Terraform's acceptance tests, the test is skipped unless TF_ACC is set; make test sets it. At the end of
+// the test the objects on hosts and cluster must be the same as before.
 func Lab(t testing.TB) *lab.Lab {
 	t.Helper()
 	if theLab == nil {
@@ -77,7 +76,7 @@ func Lab(t testing.TB) *lab.Lab {
 	return theLab
 }
 
-// Factories runs the provider inside the test.
+// Factories runs the provider inside the test process.
 func Factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"virtclaim": func() (tfprotov6.ProviderServer, error) { return provider.NewServer("test"), nil },
@@ -102,11 +101,10 @@ provider "virtclaim" {
 `, name, l.Cluster.Kubeconfig, l.Hosts["host-a"].URI, l.Hosts["host-b"].URI)
 }
 
-// Console reads what a guest writes to its serial port.
+// Console reads the output of a guest's serial port.
 type Console struct{ path string }
 
-// NewConsole is the console that logs to a file of its own. The file is made here: one that libvirt makes can be read by
-// root only.
+// NewConsole is a console that logs to its own file. The file is created here, because one that libvirt creates can be read by root only.
 func NewConsole(t *testing.T) Console {
 	t.Helper()
 	c := Console{filepath.Join(t.TempDir(), "console.log")}
@@ -116,20 +114,20 @@ func NewConsole(t *testing.T) Console {
 	return c
 }
 
-// ConsoleAt is the console that logs to a file that is there.
+// ConsoleAt is a console that logs to an existing file.
 func ConsoleAt(path string) Console { return Console{path} }
 
 // Path is the log's path, which is the same on the lab's hosts.
 func (c Console) Path() string { return c.path }
 
-// Await waits until a whole line of the log has a part in it and gives that line. A guest that is not there after a
-// minute fails the test with all that it said.
+// Await waits until a complete line of the log contains part, and returns that line. After a minute it fails the test with the guest's
+// output.
 func (c Console) Await(t *testing.T, part string) string {
 	t.Helper()
 	return c.AwaitN(t, part, 1)
 }
 
-// AwaitN waits for the nth line that has a part in it.
+// AwaitN waits for the nth line that contains part.
 func (c Console) AwaitN(t *testing.T, part string, n int) string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -148,7 +146,7 @@ func (c Console) AwaitN(t *testing.T, part string, n int) string {
 	}
 }
 
-// Boots is how often a guest has booted.
+// Boots is the number of a guest's boots.
 func (c Console) Boots() int { return len(c.lines("BOOT ")) }
 
 func (c Console) lines(part string) (found []string) {
@@ -177,7 +175,7 @@ func StoredAt(t *testing.T, path string, offset int64, n int) string {
 	return string(b)
 }
 
-// Text is all that the guest has said so far.
+// Text is the guest's output so far.
 func (c Console) Text(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(c.path)
@@ -197,7 +195,7 @@ func Contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// LUN makes a logical unit of 64 MiB for the test, behind CHAP or not.
+// LUN creates a logical unit of 64 MiB for the test, with or without CHAP.
 func LUN(t *testing.T, l *lab.Lab, chap bool, content string) lab.LUN {
 	t.Helper()
 	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 64 << 20, Content: []byte(content), CHAP: chap})
@@ -212,13 +210,13 @@ func LUN(t *testing.T, l *lab.Lab, chap bool, content string) lab.LUN {
 	return lun
 }
 
-// Claim makes a bound claim on a logical unit for the test.
+// Claim creates a bound claim on a logical unit for the test.
 func Claim(t *testing.T, l *lab.Lab, namespace, name string, lun lab.LUN) {
 	t.Helper()
 	AddClaim(t, l, lab.ClaimSpec{Namespace: namespace, Name: name, LUN: lun})
 }
 
-// AddClaim makes a bound claim for the test.
+// AddClaim creates a bound claim for the test.
 func AddClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -231,7 +229,7 @@ func AddClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 	}
 }
 
-// GrowClaim says that a claim has so many bytes, as a resizer would.
+// GrowClaim sets the capacity of a claim in bytes, as a resizer would.
 func GrowClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, bytes int64) {
 	t.Helper()
 	claims := l.Cluster.Client.CoreV1().PersistentVolumeClaims(spec.Namespace)
@@ -246,7 +244,7 @@ func GrowClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, bytes int64) {
 	})
 }
 
-// CHAPSecret makes a secret with the target's credentials for the test.
+// CHAPSecret creates a secret with the target's credentials for the test.
 func CHAPSecret(t *testing.T, l *lab.Lab, namespace, name string) {
 	t.Helper()
 	if err := l.AddNamespace(t.Context(), namespace); err != nil {
@@ -262,7 +260,7 @@ func CHAPSecret(t *testing.T, l *lab.Lab, namespace, name string) {
 	})
 }
 
-// Eventually tries until it succeeds, for half a minute.
+// Eventually retries until try succeeds, for half a minute.
 func Eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)

@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// CLI runs terraform (or tofu) itself in a folder of its own, with the provider as built, for what the framework of
-// acceptance tests does not show: warnings, logs, the files that are left.
+// CLI runs terraform (or tofu) itself in its own folder, with the provider as built, for tests of what the acceptance testing framework
+// does not show: warnings, logs, and the files that are left.
 type CLI struct {
 	Dir string
 
@@ -21,7 +21,7 @@ type CLI struct {
 	env []string
 }
 
-// NewCLI makes the folder. The environment is added to the test's own.
+// NewCLI creates the folder. The environment is added to the test's own.
 func NewCLI(t *testing.T, env ...string) CLI {
 	t.Helper()
 	root, err := lab.Root()
@@ -48,7 +48,7 @@ func NewCLI(t *testing.T, env ...string) CLI {
 	return c
 }
 
-// Tapped is a folder for a configuration whose provider, which is in a file of its own, talks to host-a through a tap.
+// Tapped is a folder for a configuration whose provider, which is in its own file, is connected to host-a through a tap.
 func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 	t.Helper()
 	tap := Tap(t, l.Hosts["host-a"])
@@ -57,10 +57,10 @@ func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 	return cli, tap
 }
 
-// Tap makes a tap before a host for the test.
+// Tap creates a tap in front of a host for the test.
 func Tap(t *testing.T, h *lab.Host) *lab.Tap {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tap") // a test's own folder has too long a name for a socket
+	dir, err := os.MkdirTemp("", "tap") // the path of a test's own folder is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (c CLI) Write(name, text string) {
 	}
 }
 
-// Replace changes a part of a file, which must be there.
+// Replace replaces a part of a file, which must exist.
 func (c CLI) Replace(name, before, after string) {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.Dir, name))
@@ -99,7 +99,7 @@ func (c CLI) Replace(name, before, after string) {
 	c.Write(name, strings.ReplaceAll(string(text), before, after))
 }
 
-// Start runs a command in the background, and gives what it has printed so far whenever that is asked.
+// Start runs a command in the background; output returns what it has printed so far.
 func (c CLI) Start(args ...string) (cmd *exec.Cmd, output func() string) {
 	c.t.Helper()
 	printed := &lockedBuffer{}
@@ -129,7 +129,7 @@ func (b *lockedBuffer) String() string {
 	return b.buffer.String()
 }
 
-// Run gives all that the command printed.
+// Run runs a command and returns its output.
 func (c CLI) Run(args ...string) (string, error) {
 	out, err := c.command(args...).CombinedOutput()
 	return string(out), err

@@ -12,10 +12,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// CutsAndKills are what a lost connection, and the end of the provider, can be. Killed before a call is killed after the one before it.
+// CutsAndKills are the faults by a lost connection or a killed provider. A kill before a call is the same as a kill after the one before
+// it.
 var CutsAndKills = []lab.Fault{{}, {After: true}, {After: true, Kill: true}}
 
-// Points are where calls can fail, of which each is made so often, in each of these ways and in a fixed order.
+// Points are the faults of the calls, each of which occurs that often, in each of the ways and in a fixed order.
 func Points(calls map[lab.Call]int, ways []lab.Fault) (all []lab.Fault) {
 	for _, call := range slices.Sorted(maps.Keys(calls)) {
 		for nth := 1; nth <= calls[call]; nth++ {
@@ -28,7 +29,7 @@ func Points(calls map[lab.Call]int, ways []lab.Fault) (all []lab.Fault) {
 	return all
 }
 
-// Interrupt applies a folder's configuration with a fault, which must happen, and gives what came of it.
+// Interrupt applies a folder's configuration with a fault, which must happen, and returns output and error.
 func Interrupt(t *testing.T, cli CLI, tap *lab.Tap, f lab.Fault) (out string, err error) {
 	t.Helper()
 	tap.Arm(f)
@@ -42,7 +43,7 @@ func Interrupt(t *testing.T, cli CLI, tap *lab.Tap, f lab.Fault) (out string, er
 	return out, err
 }
 
-// PutRight applies once more, after which check, if it is not nil, sees what is there, and nothing remains to be done.
+// PutRight applies once more, calls check unless it is nil, and expects an empty plan.
 func PutRight(t *testing.T, cli CLI, check func(*testing.T)) {
 	t.Helper()
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
@@ -60,7 +61,7 @@ func PutRight(t *testing.T, cli CLI, check func(*testing.T)) {
 	}
 }
 
-// shape is what of a domain can change while it runs.
+// shape is the part of a domain that can change while it runs.
 type shape struct {
 	Title       string `xml:"title"`
 	Description string `xml:"description"`
@@ -68,7 +69,7 @@ type shape struct {
 		Max     string `xml:",chardata"`
 		Current string `xml:"current,attr"`
 	} `xml:"vcpu"`
-	// Memory is in units of 8 MiB: a balloon is right only to some pages.
+	// Memory is in units of 8 MiB, because a balloon is accurate only to some pages.
 	Memory     int              `xml:"currentMemory"`
 	Disks      []shapeDisk      `xml:"devices>disk"`
 	Interfaces []shapeInterface `xml:"devices>interface"`
@@ -105,8 +106,7 @@ type named struct {
 	Dev  string `xml:"dev,attr"`
 }
 
-// RunsAsStored fails the test when a running domain is otherwise than its stored definition, in what a running one can
-// be given.
+// RunsAsStored fails the test when a running domain differs from its persistent definition, in the part that can change live.
 func RunsAsStored(t *testing.T, h *lab.Host, domain string) {
 	t.Helper()
 	shapeOf := func(which ...string) (s shape) {

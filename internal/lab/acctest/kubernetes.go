@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// Shell is a command of a user's shell, whose kubectl talks to the lab's cluster.
+// Shell is a command in a user's shell, whose kubectl is connected to the lab's cluster.
 func Shell(t *testing.T, l *lab.Lab, command string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath("kubectl"); err != nil {
@@ -27,7 +27,7 @@ func Shell(t *testing.T, l *lab.Lab, command string) *exec.Cmd {
 	return cmd
 }
 
-// MustShell runs a command of a user's shell, and gives what it printed.
+// MustShell runs a command in a user's shell, and returns its output.
 func MustShell(t *testing.T, l *lab.Lab, command string) string {
 	t.Helper()
 	out, err := Shell(t, l, command).CombinedOutput()
@@ -37,7 +37,7 @@ func MustShell(t *testing.T, l *lab.Lab, command string) string {
 	return string(out)
 }
 
-// ClaimNow is a claim as it is now; nil when it is gone.
+// ClaimNow is a claim's present state; nil when it is gone.
 func ClaimNow(t *testing.T, l *lab.Lab, namespace, name string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	claim, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims(namespace).Get(context.WithoutCancel(t.Context()), name, metav1.GetOptions{})
@@ -50,7 +50,7 @@ func ClaimNow(t *testing.T, l *lab.Lab, namespace, name string) *corev1.Persiste
 	return claim
 }
 
-// Annotate sets annotations of a claim; those that are empty are removed.
+// Annotate sets annotations of a claim; empty ones are removed.
 func Annotate(t *testing.T, l *lab.Lab, namespace, name string, annotations map[string]string) {
 	t.Helper()
 	change := map[string]any{}
@@ -59,14 +59,14 @@ func Annotate(t *testing.T, l *lab.Lab, namespace, name string, annotations map[
 			change[key] = nil
 		}
 	}
-	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": change}}) // strings always can be
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": change}}) // marshalling strings can't fail
 	claims := l.Cluster.Client.CoreV1().PersistentVolumeClaims(namespace)
 	if _, err := claims.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// AddPod makes a pod that mounts a claim, as if a node had run it up to that phase, and gives what removes it.
+// AddPod creates a pod that mounts a claim, as if a node had run it up to that phase, and returns the function that removes it.
 func AddPod(t *testing.T, l *lab.Lab, namespace, claim, name string, readOnly bool, phase corev1.PodPhase) (remove func()) {
 	t.Helper()
 	pods := l.Cluster.Client.CoreV1().Pods(namespace)

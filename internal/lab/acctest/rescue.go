@@ -9,7 +9,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// Rescue starts a transient domain named "rescue" that no configuration has, with a file of the host as its disk of the format. It runs until end.
+// Rescue starts a transient domain "rescue" outside of Terraform, with a file of the host as its disk in that format. It runs until end is
+// called.
 func Rescue(t *testing.T, h *lab.Host, format, file string) (end func()) {
 	t.Helper()
 	definition := filepath.Join(t.TempDir(), "rescue.xml")

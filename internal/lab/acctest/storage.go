@@ -11,21 +11,21 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// What each unit of storage is like.
+// The size in bytes and the beginning of each unit of storage.
 const (
 	StorageSize = 64 << 20
 	Known       = "what the storage had"
 )
 
-// Storage is a real server's unit of storage, or the hosts' own, of StorageSize bytes that begin with Known.
+// Storage is a unit of a real storage server, or of the hosts' own storage, with StorageSize bytes that begin with Known.
 type Storage struct {
 	// Source is the HCL of the binding's source.
 	Source string
-	// Stored reads n bytes of what the server has; nil where nobody can write.
+	// Stored reads n bytes of the server's content; nil if the storage is read-only.
 	Stored func(offset int64, n int) string
 }
 
-// Stores make a unit of each protocol for a test.
+// Stores create a unit of each protocol for a test.
 var Stores = map[string]func(t *testing.T, l *lab.Lab) Storage{
 	"iscsi": func(t *testing.T, l *lab.Lab) Storage {
 		t.Helper()
@@ -67,7 +67,7 @@ var Stores = map[string]func(t *testing.T, l *lab.Lab) Storage{
 	},
 }
 
-// Must is the value, or fails the test.
+// Must returns the value, or fails the test.
 func Must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -78,7 +78,7 @@ func Must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
-// Undo runs f at the end of the test, which its error fails.
+// Undo runs f at the end of the test, which fails on its error.
 func Undo(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -88,7 +88,7 @@ func Undo(t *testing.T, f func(context.Context) error) {
 	})
 }
 
-// InFile reads a file that has what the storage has.
+// InFile reads the file with the storage's content.
 func InFile(t *testing.T, path string) func(int64, int) string {
 	t.Helper()
 	return func(offset int64, n int) string { return StoredAt(t, path, offset, n) }
@@ -100,7 +100,7 @@ func InCeph(t *testing.T, ceph *lab.RBD, image lab.RBDImage) func(int64, int) st
 	return func(offset int64, n int) string { return string(Must(ceph.Read(t.Context(), image, offset, n))(t)) }
 }
 
-// Ceph makes an image in a Ceph cluster.
+// Ceph creates an image in a Ceph cluster.
 func Ceph(t *testing.T, l *lab.Lab) (*lab.RBD, lab.RBDImage) {
 	t.Helper()
 	ceph := Must(l.RBD(t.Context()))(t)
@@ -109,7 +109,7 @@ func Ceph(t *testing.T, l *lab.Lab) (*lab.RBD, lab.RBDImage) {
 	return ceph, image
 }
 
-// NFS makes an exported folder, each time under another name: the server remembers for a while what a folder had not.
+// NFS creates an exported folder, each time under another name, because the server caches for some time which files a folder did not have.
 func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 	t.Helper()
 	server := Must(l.NFS(t.Context()))(t)
@@ -118,7 +118,7 @@ func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 	return dir
 }
 
-// Loop makes a block device.
+// Loop creates a block device.
 func Loop(t *testing.T, l *lab.Lab) lab.BlockDevice {
 	t.Helper()
 	device := Must(l.AddBlockDevice(t.Context(), StorageSize, []byte(Known)))(t)
@@ -132,7 +132,7 @@ func web(t *testing.T, l *lab.Lab, scheme string) Storage {
 	return Storage{Source: fmt.Sprintf("http = { url = %q }", file.URL(scheme, map[string]string{"http": server.HTTP, "https": server.HTTPS}[scheme]))}
 }
 
-// Web makes a file on a web server.
+// Web creates a file on a web server.
 func Web(t *testing.T, l *lab.Lab) (*lab.Web, lab.WebFile) {
 	t.Helper()
 	server := Must(l.Web(t.Context()))(t)
@@ -141,7 +141,7 @@ func Web(t *testing.T, l *lab.Lab) (*lab.Web, lab.WebFile) {
 	return server, file
 }
 
-// ImageIn makes a raw image in a folder.
+// ImageIn creates a raw image in a folder.
 func ImageIn(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

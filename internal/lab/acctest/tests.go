@@ -12,8 +12,8 @@ import (
 
 var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
 
-// HasTests checks that each of those tests is there, in whatever package: what names a test as its proof is to name one that
-// exists.
+// HasTests checks that each of those tests exists, in any package: a document or table that names a test as proof must name an existing
+// one.
 func HasTests(t *testing.T, names ...string) {
 	t.Helper()
 	root, err := lab.Root()

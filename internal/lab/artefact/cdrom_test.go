@@ -17,7 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// isoImage makes an ISO image with a file user-data.
+// isoImage creates an ISO image with a file user-data.
 func isoImage(t *testing.T, label, userData string) (path string, size int) {
 	t.Helper()
 	content, err := image.ISO(label, image.ISOFile{Name: "meta-data", Content: []byte("instance-id: web\n")},
@@ -87,7 +87,8 @@ func testGuestReadsCDROM(t *testing.T, guest Image, machine string, cdrom []stri
 	}
 }
 
-// tell has QEMU's monitor run a command, and waits until it has: until it answers the next one.
+// tell has QEMU's monitor run a command, and waits for its end: until the
+// monitor answers the next one.
 func (vm *virtualMachine) tell(t *testing.T, command string) {
 	t.Helper()
 	if err := vm.monitor.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// output runs a command in dir and returns what it prints. An error has the
-// command's own words.
+// output runs a command in dir and returns its output. An error has the
+// command's own message.
 func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// buildFlags leave optimisation out: it would take two minutes more, and save
-// the tests none.
+// buildFlags turn optimisation off: it would take two minutes more, and make no
+// test faster.
 var buildFlags = []string{"build", "-mod=readonly", "-gcflags=all=-N -l"}
 
 // ControlPlane returns the path of the program in internal/lab/controlplane,
 // built from the checkout that the working directory is in. The first build on
-// a machine compiles all of kube-apiserver, 3 minutes on two cores.
+// a machine compiles all of kube-apiserver, which takes 3 minutes on two cores.
 func ControlPlane(ctx context.Context, cache string, log func(format string, args ...any)) (path string, err error) {
 	root, err := goTool(ctx, "", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -37,7 +37,7 @@ func ControlPlane(ctx context.Context, cache string, log func(format string, arg
 	return filepath.Join(dir, program), nil
 }
 
-// buildControlPlane has the API server tell the version of its module.
+// buildControlPlane builds an API server that reports its module's version.
 func buildControlPlane(ctx context.Context, source, program string) error {
 	version, err := goTool(ctx, source, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
@@ -54,7 +54,7 @@ func buildControlPlane(ctx context.Context, source, program string) error {
 	return err
 }
 
-// controlPlaneHash names all that the program is made of, its modules by go.sum.
+// controlPlaneHash hashes all inputs of the build, the modules by go.sum.
 func controlPlaneHash(ctx context.Context, source string) (string, error) {
 	version, err := goTool(ctx, source, "env", "GOVERSION")
 	if err != nil {
@@ -83,7 +83,7 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// shortHash is long enough to tell builds apart in the name of a folder.
+// shortHash is long enough to distinguish builds in the name of a folder.
 func shortHash(content []byte) string {
 	sum := sha256.Sum256(content)
 	return fmt.Sprintf("%x", sum[:8])

@@ -177,7 +177,7 @@ func createVolumeAndClaim(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// waitBound also shows that the protection controller is at work.
+// waitBound also proves that the protection controller works.
 func waitBound(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	var claim *corev1.PersistentVolumeClaim

@@ -17,7 +17,7 @@ var (
 	elfMagic  = []byte("\x7fELF")
 )
 
-// decompress tells the format of a kernel or module by its first bytes.
+// decompress detects the format of a kernel or module by its first bytes.
 func decompress(data []byte) ([]byte, error) {
 	var reader io.Reader
 	var err error
@@ -29,7 +29,7 @@ func decompress(data []byte) ([]byte, error) {
 	case bytes.HasPrefix(data, zstdMagic):
 		return decompressZstd(data)
 	case bytes.HasPrefix(data, xzMagic):
-		// This package knows the filter for x86 code that kernels are packed with.
+		// This package supports the filter for x86 code that kernels are packed with.
 		reader, err = xz.NewReader(bytes.NewReader(data), xz.DefaultDictMax)
 	default:
 		err = fmt.Errorf("it is compressed neither with gzip, xz nor zstd: it begins with %x", data[:min(8, len(data))])

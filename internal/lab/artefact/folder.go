@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// folder returns the absolute path of cache/name. If it is missing, fill makes
-// its content, in this process or in another one that was quicker: there is
-// either no such folder or a complete one.
+// folder returns the absolute path of cache/name. If it is missing, fill
+// creates its content, in this process or in another one that was faster: the
+// folder is either missing or complete.
 func folder(
 	ctx context.Context, cache, name string, log func(string, ...any),
 	fill func(ctx context.Context, dir string) error,
@@ -42,8 +42,9 @@ func folder(
 	return path, nil
 }
 
-// replace has fill make a folder under another name, which a killed process
-// leaves behind and the next one clears away, and renames it when it is done.
+// replace has fill create a folder under a temporary name, which a killed
+// process leaves behind and the next one removes, and renames it when it is
+// complete.
 func replace(path string, fill func(partial string) error) error {
 	partial := path + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
@@ -63,7 +64,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// lock takes the lock file at path, which the kernel frees when the process
+// lock locks the file at path; the kernel releases the lock when the process
 // dies. It calls busy once if it has to wait.
 func lock(ctx context.Context, path string, busy func()) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -13,11 +13,13 @@ import (
 // starts in half the time of a compressed one, and of its initial RAM disk.
 type Image struct {
 	Kernel, Initrd string
-	// Compressed is the same kernel as it was packed. UEFI starts no other one, and a machine with a TPM has
-	// ACPI tables that the uncompressed one can't read.
+	// Compressed is the same kernel as it was packed. UEFI starts no other one,
+	// and a machine with a TPM has ACPI tables that the uncompressed one can't
+	// read.
 	Compressed string
-	// Parameters are the kernel parameters with which it boots in the least time without acceleration: hardly a message goes to the slow
-	// serial port, no algorithm is tested, and no page of the kernel is write-protected.
+	// Parameters are the kernel parameters for the fastest boot without
+	// acceleration: few messages on the slow serial port, no self-tests of
+	// algorithms, and no write protection of the kernel's pages.
 	Parameters string
 }
 
@@ -28,7 +30,7 @@ var (
 	powerOffScript []byte
 )
 
-// guestModules are the drivers of the guest, without those that they need.
+// guestModules are the drivers of the guest, without their dependencies.
 var guestModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "isofs", "ata_piix", "ahci", "virtio_net", "e1000",
 	"virtio_console", "virtio_balloon", "button", "evdev",
@@ -40,12 +42,13 @@ var moreModules = []string{
 	"tpm_crb", "tpm_tis", "virtio_rng", "9pnet_virtio", "9p", "virtiofs", "i6300esb", "efivarfs",
 }
 
-// guestBuilder changes when the same scripts and modules make another image.
+// guestBuilder is incremented when the same scripts and modules result in
+// another image.
 const guestBuilder = 2
 
-// Guest returns the guest of the package comment, made of the distribution's
+// Guest returns the guest of the package comment, built from the distribution's
 // kernel and BusyBox, which are downloaded but not installed. Its path does not
-// name their version: an image is kept until its folder is removed.
+// contain their version: an image is kept until its folder is removed.
 func Guest(ctx context.Context, cache string, log func(format string, args ...any)) (Image, error) {
 	hash := shortHash(fmt.Appendf(nil, "%d %q %q %q %q", guestBuilder, guestModules, moreModules, initScript, powerOffScript))
 	dir, err := folder(ctx, cache, "guest-"+hash, log, func(ctx context.Context, dir string) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// diskImage makes a raw image of 1 MiB that begins with content.
+// diskImage creates a raw image of 1 MiB that begins with content.
 func diskImage(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "disk.img")

@@ -12,9 +12,9 @@ import (
 	"github.com/cavaliergopher/cpio"
 )
 
-// writeInitrd writes the guest's root: BusyBox, the modules, numbered so that
-// the shell's order of names is the order to load them in, those that are
-// loaded on request, each with a list of what to load for it, and two scripts.
+// writeInitrd writes the guest's root: BusyBox, the modules, numbered in the
+// order to load them in, the modules that are loaded on request, each with a
+// list of its dependencies, and two scripts.
 func writeInitrd(path string, busybox []byte, modules []module, more map[string][]module) error {
 	entries := []entry{
 		folderEntry("proc"), folderEntry("sys"), folderEntry("dev"), folderEntry("tmp"),
@@ -22,7 +22,7 @@ func writeInitrd(path string, busybox []byte, modules []module, more map[string]
 		{"bin/sh", cpio.TypeSymlink | 0o777, []byte("busybox")},
 		folderEntry("sbin"), fileEntry("sbin/power-off", powerOffScript),
 		folderEntry("modules"),
-		// Where BusyBox' acpid looks for what to do when the power button is pressed.
+		// Where BusyBox' acpid looks for the action of the power button.
 		folderEntry("etc"), folderEntry("etc/acpi"), folderEntry("etc/acpi/PWRF"),
 		{"etc/acpi/PWRF/00000080", cpio.TypeSymlink | 0o777, []byte("/sbin/power-off")},
 		fileEntry("init", initScript),
@@ -58,7 +58,8 @@ func moreEntries(more map[string][]module) []entry {
 	return entries
 }
 
-// entry is one file, folder or link of the archive; a link's content is its target.
+// entry is one file, folder or link of the archive; a link's content is its
+// target.
 type entry struct {
 	name    string
 	mode    cpio.FileMode

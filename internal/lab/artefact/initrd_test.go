@@ -37,7 +37,7 @@ func TestInitrd_ModuleOrder(t *testing.T) {
 	}
 }
 
-// readInitrd returns what files hold, and where links point, by path.
+// readInitrd returns the content of files, and the targets of links, by path.
 func readInitrd(t *testing.T, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)

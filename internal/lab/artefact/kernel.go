@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// The fields of Linux' x86 boot protocol (version 2.08 and later) that tell
-// where the compressed kernel is, as offsets in the file.
+// The fields of Linux' x86 boot protocol (version 2.08 and later) that locate
+// the compressed kernel, as offsets in the file.
 const (
 	setupSectorsField  = 0x1f1
 	headerMagicField   = 0x202
@@ -40,7 +40,7 @@ func (s system) kernel() ([]byte, error) {
 	return kernel, nil
 }
 
-// kernelPayload finds the compressed kernel in a boot image, and the size in
+// kernelPayload returns the compressed kernel in a boot image, and the size in
 // bytes that it must have when decompressed.
 func kernelPayload(image []byte) (payload []byte, size int, err error) {
 	if len(image) < headerEnd || !bytes.HasPrefix(image[headerMagicField:], []byte("HdrS")) {
@@ -54,7 +54,7 @@ func kernelPayload(image []byte) (payload []byte, size int, err error) {
 	}
 	payload, tail := image[start:end], image[end-4:end]
 	if !bytes.HasPrefix(payload, gzipMagic) {
-		payload = image[start : end-4] // gzip ends with the size itself, to the others it is added
+		payload = image[start : end-4] // gzip ends with the size itself, to other formats it is appended
 	}
 	return payload, int(binary.LittleEndian.Uint32(tail)), nil
 }

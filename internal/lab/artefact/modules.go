@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// module is a kernel module as insmod takes it.
+// module is a kernel module in the format of insmod.
 type module struct {
 	name    string
 	content []byte
 }
 
-// loadModules returns the modules of these names and all that they depend on,
+// loadModules returns the modules of these names with all their dependencies,
 // in the order in which they must be loaded. dir is the folder of one kernel's
-// modules; what is built into that kernel is left out.
+// modules; modules that are built into that kernel are left out.
 func loadModules(dir string, names []string) ([]module, error) {
 	files, err := moduleFiles(dir)
 	if err != nil {
@@ -45,7 +45,8 @@ type moduleLoader struct {
 	loaded  []module
 }
 
-// load appends the module, unless it is there, after all that it depends on.
+// load appends the module after all its dependencies, unless it is loaded
+// already.
 func (l *moduleLoader) load(name string) error {
 	if l.present[name] {
 		return nil
@@ -95,15 +96,15 @@ func builtinModules(dir string) (map[string]bool, error) {
 	return names, nil
 }
 
-// moduleName is the module's name for itself, which has no dashes where its
-// file's name may have some.
+// moduleName is the module's own name, which has underscores where its file's
+// name may have dashes.
 func moduleName(path string) (name string, ok bool) {
 	name, compression, ok := strings.Cut(filepath.Base(path), ".ko")
 	known := slices.Contains([]string{"", ".gz", ".xz", ".zst"}, compression)
 	return strings.ReplaceAll(name, "-", "_"), ok && known
 }
 
-// readModule returns a module, decompressed, and the names of those it needs.
+// readModule returns a module, decompressed, and the names of its dependencies.
 func readModule(path string) (content []byte, needs []string, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -40,8 +40,8 @@ func kernelModule(t *testing.T, modinfo string) []byte {
 	return file.Bytes()
 }
 
-// moduleFolder has sd_mod → scsi_mod → scsi_common, virtio_scsi → scsi_mod,
-// and one module that needs what does not exist.
+// moduleFolder has sd_mod → scsi_mod → scsi_common, virtio_scsi → scsi_mod, and
+// one module with a missing dependency.
 func moduleFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ type system struct {
 var kernelMetas = []string{"linux-image-amd64", "linux-image-generic"}
 
 // kernelDependency matches, in apt-cache's list, a package with one version of
-// the kernel, or of its modules where these have a package of their own.
+// the kernel, or of its modules if these have their own package.
 var kernelDependency = regexp.MustCompile(`(?m)^ *(?:Pre)?Depends: (linux-(?:image|modules)-\d\S*)$`)
 
 // unpackSystem downloads the packages and unpacks them below dir.
@@ -47,7 +47,7 @@ func unpackSystem(ctx context.Context, dir string, log func(string, ...any)) (sy
 	return findSystem(root)
 }
 
-// download puts the packages into dir and returns their paths.
+// download downloads the packages into dir and returns their paths.
 func download(ctx context.Context, dir string) ([]string, error) {
 	packages, err := kernelPackages(ctx, dir)
 	if err != nil {
@@ -60,7 +60,8 @@ func download(ctx context.Context, dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, "*.deb"))
 }
 
-// kernelPackages follows the first meta package that the distribution has.
+// kernelPackages returns the packages of the first meta package that the
+// distribution has.
 func kernelPackages(ctx context.Context, dir string) ([]string, error) {
 	var unknown []error
 	for _, meta := range kernelMetas {
@@ -71,7 +72,7 @@ func kernelPackages(ctx context.Context, dir string) ([]string, error) {
 		}
 		modules, err := kernelDependencies(ctx, dir, packages[0])
 		if errors.Is(err, errNoKernel) {
-			return packages, nil // Debian's kernel brings its modules along
+			return packages, nil // Debian's kernel package includes its modules
 		}
 		return append(packages, modules...), err
 	}
@@ -102,7 +103,8 @@ func parseKernelDependencies(list []byte) []string {
 	return packages
 }
 
-// findSystem knows both layouts, before and after the merge of /lib into /usr.
+// findSystem supports both layouts, before and after the merge of /lib into
+// /usr.
 func findSystem(root string) (found system, err error) {
 	if found.vmlinuz, err = findFile(root, "boot/vmlinuz-*"); err != nil {
 		return system{}, err

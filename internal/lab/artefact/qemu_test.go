@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// virtualMachine is a guest that runs in a QEMU of its own.
+// virtualMachine is a guest in its own QEMU.
 type virtualMachine struct {
-	lines   chan string // what comes out of the serial port
+	lines   chan string // the output of the serial port
 	serial  io.Writer
 	monitor net.Conn
 	ended   chan error
@@ -54,7 +54,7 @@ func boot(t *testing.T, image Image, machine, parameters string, args ...string)
 	return vm
 }
 
-// dial waits for the socket: QEMU goes on when someone has connected to it.
+// dial waits for the socket: QEMU continues when a client has connected to it.
 func dial(t *testing.T, socket string) net.Conn {
 	t.Helper()
 	for range 500 {
@@ -89,7 +89,7 @@ func (vm *virtualMachine) until(t *testing.T, last string) []string {
 	}
 }
 
-// run has the guest's shell run a command, and returns what it prints.
+// run has the guest's shell run a command, and returns its output.
 func (vm *virtualMachine) run(t *testing.T, command string) []string {
 	t.Helper()
 	if _, err := io.WriteString(vm.serial, command+"\n"); err != nil {

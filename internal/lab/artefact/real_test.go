@@ -19,7 +19,8 @@ func realCache(t *testing.T) string {
 	return t.TempDir()
 }
 
-// within returns what done yields, and fails the test if that takes longer than limit.
+// within returns the value from done, and fails the test if that takes longer
+// than limit.
 func within[T any](t *testing.T, limit time.Duration, what string, done <-chan T) T {
 	t.Helper()
 	select {

@@ -16,7 +16,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// startTimeout is ten times what a start takes on a busy machine of two cores.
+// startTimeout is ten times the duration of a start on a busy machine of two
+// cores.
 const startTimeout = 2 * time.Minute
 
 // serveAPI runs the API server on 127.0.0.1 until ctx ends.
@@ -61,7 +62,8 @@ func apiFlags(creds credentials, port int) []string {
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
-		// No controller makes the service accounts that this plugin asks of pods.
+		// No controller creates the service accounts that this plugin requires for
+		// pods.
 		"--disable-admission-plugins=ServiceAccount",
 		"--shutdown-delay-duration=0s",
 	}
@@ -70,7 +72,7 @@ func apiFlags(creds credentials, port int) []string {
 func newAdminClient(creds credentials, port int) (kubernetes.Interface, error) {
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: apiURL(port),
-		QPS:  -1, // the default of 5 requests a second would hold the controllers up
+		QPS:  -1, // the default of 5 requests a second would slow the controllers down
 		TLSClientConfig: rest.TLSClientConfig{
 			CAFile:   creds.ca.cert,
 			CertFile: creds.admin.cert,
@@ -87,9 +89,9 @@ func apiURL(port int) string {
 	return fmt.Sprintf("https://127.0.0.1:%d", port)
 }
 
-// waitReady returns when the API server calls itself ready and the namespace
-// "default" is there, which readiness does not wait for. It fails when the
-// server ends.
+// waitReady returns when the API server reports that it is ready and the
+// namespace "default" exists, which readiness does not include. It fails when
+// the server ends.
 func waitReady(ctx context.Context, client kubernetes.Interface, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 )
 
 // startControllers runs the binder and the protection controllers until ctx
-// ends. It returns when they know all objects that exist.
+// ends. It returns when their caches have all existing objects.
 func startControllers(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
@@ -57,7 +57,7 @@ func startControllers(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// volumePlugins are those of kube-controller-manager that can delete or
+// volumePlugins are the plugins of kube-controller-manager that can delete or
 // recycle a volume: all other in-tree types are only bound.
 func volumePlugins() []volume.VolumePlugin {
 	config := volume.VolumeConfig{RecyclerPodTemplate: volume.NewPersistentVolumeRecyclerPodTemplate()}

@@ -8,11 +8,11 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdEndpoint is a socket in the state folder: etcd knows no users here, so
-// only who may enter the folder may speak to it.
+// etcdEndpoint is a socket in the state folder: this etcd has no users, so
+// access is limited by the folder's permissions.
 const etcdEndpoint = "unix://etcd.sock"
 
-// startEtcd returns an etcd that takes requests. The caller closes it.
+// startEtcd returns an etcd that accepts requests. The caller closes it.
 func startEtcd(ctx context.Context) (*embed.Etcd, error) {
 	client := []url.URL{{Scheme: "unix", Host: "etcd.sock"}}
 	peer := []url.URL{{Scheme: "unix", Host: "etcd-peer.sock"}}

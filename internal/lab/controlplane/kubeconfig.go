@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig writes a file that stands alone, with the contexts "admin"
-// (the default) and "reader".
+// writeKubeconfig writes a self-contained file with the contexts "admin" (the
+// default) and "reader".
 func writeKubeconfig(path string, creds credentials, port int) error {
 	const cluster = "lab"
 	config := api.NewConfig()

@@ -3,9 +3,9 @@
 // volumes and the controllers that protect volumes and claims in use.
 //
 // It listens on loopback only, keeps everything in one folder, and can be
-// started again on that folder and port: credentials and objects survive.
-// It stops on SIGTERM, SIGINT and at the end of its standard input, so that it
-// dies with whoever holds the other end of that pipe.
+// started again on that folder and port: credentials and objects survive. It
+// stops on SIGTERM, SIGINT and at the end of its standard input, so that it
+// ends together with the process that holds the other end of that pipe.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// stopTimeout bounds the drain of open requests, which takes a second. What is
-// stored is in the page cache by then, and outlives the process.
+// stopTimeout limits the drain of open requests, which takes a second. Written
+// data is in the page cache by then, and survives the process.
 const stopTimeout = 1500 * time.Millisecond
 
 func main() {
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. An end that was asked for is no error, at
-// whatever stage of the start it comes.
+// run serves until ctx ends. The end of ctx is no error, at any stage of the
+// start.
 func run(ctx context.Context, dir string, port int) error {
 	if dir == "" || port <= 0 {
 		return errors.New("both -dir and -port are needed")
@@ -75,8 +75,8 @@ func run(ctx context.Context, dir string, port int) error {
 	return nil
 }
 
-// serve brings up what needs a ready API server, tells the starter, and waits
-// for the end of ctx. The API server's own end is an error.
+// serve starts the parts that need a ready API server, reports that to the
+// starter, and waits for the end of ctx. The API server's own end is an error.
 func serve(ctx context.Context, creds credentials, port int, ended <-chan error) error {
 	client, err := newAdminClient(creds, port)
 	if err != nil {
@@ -100,7 +100,7 @@ func serve(ctx context.Context, creds credentials, port int, ended <-chan error)
 	}
 }
 
-// enter makes dir and works from inside it: the paths of etcd's sockets stay
+// enter creates dir and changes into it: the paths of etcd's sockets stay
 // relative, whatever the length of dir (the kernel allows 107 bytes).
 func enter(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

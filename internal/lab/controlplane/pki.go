@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// credentials says where the keys of this control plane are, and who may log in.
+// credentials are the paths of this control plane's keys, and its users.
 type credentials struct {
 	ca, server, admin, serviceAccount keyPair
 	// tokenFile is in kube-apiserver's CSV format and has the reader's token.
@@ -26,10 +26,10 @@ type credentials struct {
 	readerToken string
 }
 
-// keyPair names a PEM certificate and its private key.
+// keyPair are the paths of a PEM certificate and its private key.
 type keyPair struct{ cert, key string }
 
-// loadCredentials reads the credentials in dir, and makes those that are missing.
+// loadCredentials reads the credentials in dir, and creates missing ones.
 func loadCredentials(dir string) (credentials, error) {
 	creds := credentials{
 		ca:             pairIn(dir, "ca"),
@@ -73,8 +73,8 @@ func pairIn(dir, name string) keyPair {
 	return keyPair{cert: filepath.Join(dir, name+".crt"), key: filepath.Join(dir, name+".key")}
 }
 
-// ensurePair loads the pair, or makes it from template, signed by parent (nil:
-// by itself).
+// ensurePair loads the pair, or creates it from template, signed by parent
+// (nil: by itself).
 func ensurePair(pair keyPair, template *x509.Certificate, parent *tls.Certificate) (*tls.Certificate, error) {
 	loaded, err := tls.LoadX509KeyPair(pair.cert, pair.key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +120,8 @@ func makePair(pair keyPair, template *x509.Certificate, parent *tls.Certificate)
 	return writeSecret(pair.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}))
 }
 
-// writeSecret replaces a file at once: a kill in between leaves no half of it.
+// writeSecret replaces a file atomically: a kill in between leaves no partial
+// file.
 func writeSecret(path string, content []byte) error {
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// readerUser may log in, and do nothing else until RBAC says so.
+// readerUser is authenticated, and has only the rights that RBAC grants.
 const readerUser = "reader"
 
 // ensureToken returns the reader's token from a file in kube-apiserver's CSV
-// format, and makes the file if it is missing.
+// format, and creates the file if it is missing.
 func ensureToken(path string) (string, error) {
 	line, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

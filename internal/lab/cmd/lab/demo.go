@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// bootTime is what a guest gets, without KVM, until it is ready.
+// bootTime is the timeout for a guest's boot without KVM.
 const bootTime = time.Minute
 
-// machine is one of the quickstart's.
+// machine is a machine of the quickstart.
 type machine struct{ name, host string }
 
 // quickstart are the example's machines.
 var quickstart = []machine{{"web", "host-a"}, {"db", "host-b"}}
 
-// demo applies the quickstart in a lab of its own, proves what it did, and destroys it.
+// demo applies the quickstart in its own lab, verifies the result, and destroys it.
 func demo(ctx context.Context) (err error) {
 	started := time.Now()
 	program, err := findTerraform()
@@ -32,7 +32,7 @@ func demo(ctx context.Context) (err error) {
 	if err == nil {
 		err = s.play(ctx, program)
 		if ctx.Err() != nil {
-			err = context.Cause(ctx) // what else it caused is of no interest
+			err = context.Cause(ctx) // errors that the interruption caused are not shown
 		}
 	}
 	if err := errors.Join(err, s.stop(ctx)); err != nil {
@@ -45,7 +45,7 @@ unchanged. A second plan changed nothing, and destroy left nothing. %.0f seconds
 	return nil
 }
 
-// play performs the demo and looks for what it leaves on hosts and cluster.
+// play performs the demo and checks that it leaves nothing on hosts and cluster.
 func (s *scene) play(ctx context.Context, program string) error {
 	before, err := s.Snapshot(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *scene) play(ctx context.Context, program string) error {
 	return nil
 }
 
-// perform applies the quickstart, proves what it did, and destroys it.
+// perform applies the quickstart, verifies the result, and destroys it.
 func (s *scene) perform(ctx context.Context, tf terraform) error {
 	master, err := s.hashMaster()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *scene) perform(ctx context.Context, tf terraform) error {
 
 func isLineBreak(r rune) bool { return r == '\r' || r == '\n' }
 
-// awaitReady gives what the guest has said when it says that it is ready.
+// awaitReady returns the guest's output once it has reported that it is ready.
 func awaitReady(ctx context.Context, log string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest is not ready after %s", bootTime))
 	defer cancel()

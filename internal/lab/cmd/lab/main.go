@@ -1,8 +1,8 @@
-// Command lab shows the provider against real systems on one machine.
+// Command lab demonstrates the provider with real systems on one machine.
 //
-//	lab up        start them, with claims to try things on, until Ctrl-C
-//	lab demo      start them, apply and destroy the quickstart, prove what it did
-//	lab prepare   build what they need and what is kept
+//	lab up        start them, with claims for experiments, until Ctrl-C
+//	lab demo      start them, apply and destroy the quickstart, verify its result
+//	lab prepare   build their cached parts
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// stopTime bounds the end of a lab.
+// stopTime is the timeout for stopping a lab.
 const stopTime = time.Minute
 
 func main() {
@@ -36,5 +36,5 @@ func main() {
 	}
 }
 
-// say tells what is being done.
+// say prints the present step.
 func say(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }

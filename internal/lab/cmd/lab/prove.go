@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// disk is the name of the machine's disk in the example; writes is what its guest writes there.
+// disk is the name of the machine's disk in the example; writes is the text that its guest writes there.
 func (m machine) disk() string   { return m.name + "-root" }
 func (m machine) writes() string { return "written-by-" + m.name }
 
-// prove shows what the guests read and wrote, and that what they wrote is in their own disks and not in the master, of
-// which hash was taken before.
+// prove verifies and shows what the guests read and wrote, and that their data is on their own disks and not on the master, whose hash was
+// computed before.
 func (s *scene) prove(ctx context.Context, hash string) error {
 	for _, m := range quickstart {
 		if err := s.proveGuest(ctx, m); err != nil {
@@ -32,7 +32,7 @@ func (s *scene) prove(ctx context.Context, hash string) error {
 	return s.proveMaster(hash)
 }
 
-// proveGuest waits for the guest, shows what it says, and checks that it has read the master and written.
+// proveGuest waits for the guest, shows its output, and checks that it has read the master and written.
 func (s *scene) proveGuest(ctx context.Context, m machine) error {
 	say("waiting until %s on %s has booted", m.name, m.host)
 	text, err := awaitReady(ctx, s.logOf(m))
@@ -50,7 +50,7 @@ func (s *scene) proveGuest(ctx context.Context, m machine) error {
 	return nil
 }
 
-// proveDisk looks for what the guests wrote in the disk's file, where qcow2 keeps it as it is.
+// proveDisk searches the disk's file for the guests' texts, which qcow2 stores uncompressed.
 func (s *scene) proveDisk(m machine) error {
 	content, err := os.ReadFile(filepath.Join(s.Hosts[m.host].Dir, "pools", pool, m.disk()))
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *scene) proveDisk(m machine) error {
 	return nil
 }
 
-// proveMaster compares the storage behind the golden claim with what it was.
+// proveMaster compares the storage behind the golden claim with its former content.
 func (s *scene) proveMaster(before string) error {
 	after, err := s.hashMaster()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *scene) proveMaster(before string) error {
 	return nil
 }
 
-// hashMaster is the SHA-256 of all that is behind the golden claim.
+// hashMaster is the SHA-256 of the storage behind the golden claim.
 func (s *scene) hashMaster() (string, error) {
 	file, err := os.Open(s.luns[golden].Path)
 	if err != nil {

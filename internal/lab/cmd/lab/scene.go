@@ -17,7 +17,7 @@ const (
 
 	golden        = "golden"
 	goldenContent = "virtclaim golden image"
-	// pool is that of each host which the quickstart's disks are made in.
+	// pool is the pool of each host in which the quickstart's disks are created.
 	pool = "ssd"
 )
 
@@ -25,17 +25,17 @@ const (
 type scene struct {
 	*lab.Lab
 	root string
-	// luns are what is behind the claims, by the claims' names.
+	// luns are the logical units of the claims, by the claims' names.
 	luns map[string]lab.LUN
-	// logs is the folder for what guests write to their serial ports.
+	// logs is the folder for the output of guests' serial ports.
 	logs string
-	// config is the path of a configuration of Terraform that has it use the built provider.
+	// config is the path of Terraform's CLI configuration that selects the built provider.
 	config string
 }
 
 func prepare(ctx context.Context) error { return lab.Prepare(ctx, say) }
 
-// setScene starts a lab and adds the claims. The caller stops it, whatever the error, unless the scene is nil.
+// setScene starts a lab and adds the claims. The caller stops it, also after an error, unless the scene is nil.
 func setScene(ctx context.Context) (*scene, error) {
 	root, err := lab.Root()
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *scene) stop(ctx context.Context) error {
 	return s.Stop(ctx)
 }
 
-// makeLogs makes the files that the quickstart's guests log to: those that libvirt makes can be read by root only.
+// makeLogs creates the log files of the quickstart's guests, because files that libvirt creates can be read by root only.
 func (s *scene) makeLogs() error {
 	if err := os.Mkdir(s.logs, 0o700); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *scene) addClaims(ctx context.Context) error {
 	return nil
 }
 
-// variables are the quickstart's, as environment for Terraform.
+// variables are the quickstart's variables, as environment for Terraform.
 func (s *scene) variables() (map[string]string, error) {
 	uris := map[string]string{}
 	for name, h := range s.Hosts {
@@ -150,7 +150,7 @@ func (s *scene) copyQuickstart() (dir string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil { //nolint:gosec // Base leaves no way out of dir
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil { //nolint:gosec // Base excludes paths outside of dir
 			return "", err
 		}
 	}

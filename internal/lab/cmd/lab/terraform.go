@@ -18,10 +18,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// interruptTime is what Terraform gets to finish after Ctrl-C.
+// interruptTime is the time that Terraform has to finish after Ctrl-C.
 const interruptTime = 30 * time.Second
 
-// findTerraform gives the path of terraform, or else of tofu.
+// findTerraform returns the path of terraform, or else of tofu.
 func findTerraform() (string, error) {
 	root, err := lab.Root()
 	if err != nil {
@@ -41,7 +41,7 @@ type terraform struct {
 	env          []string
 }
 
-// newTerraform takes nothing of the environment that is meant for other configurations.
+// newTerraform drops the environment variables that are meant for other configurations.
 func newTerraform(program, dir string, variables map[string]string) terraform {
 	t := terraform{program: program, dir: dir}
 	for _, e := range os.Environ() {
@@ -56,12 +56,12 @@ func newTerraform(program, dir string, variables map[string]string) terraform {
 	return t
 }
 
-// run shows the lines that tell what is done. Its error has all that was printed.
+// run prints the lines of progress. Its error has the whole output.
 func (t terraform) run(ctx context.Context, args ...string) error {
 	say("%s %s", filepath.Base(t.program), strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, t.program, args...)
 	cmd.Dir, cmd.Env = t.dir, t.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is interrupted once, by us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is interrupted once, by this process
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = interruptTime
 	reader, writer := io.Pipe()
@@ -77,10 +77,10 @@ func (t terraform) run(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// progress are the lines that say what is done; the others say how to use Terraform.
+// progress matches the lines of progress; other lines explain how to use Terraform.
 var progress = regexp.MustCompile(`: (Creat|Destr)\w+( complete|\.\.\.)|^(Plan: |No changes|Apply complete|Destroy complete)`)
 
-// showProgress prints the lines of progress, and gives all lines.
+// showProgress prints the lines of progress, and returns all lines.
 func showProgress(output io.Reader) []byte {
 	var all bytes.Buffer
 	lines := bufio.NewReader(io.TeeReader(output, &all))
