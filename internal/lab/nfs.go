@@ -39,7 +39,7 @@ type NFSDir struct {
 	Path string
 }
 
-// URL is the URL of a file of the folder for QEMU's tools. The server takes its user for root.
+// URL is the URL of a file of the folder for QEMU's tools. The server treats its user as root.
 func (d NFSDir) URL(file string) string {
 	return "nfs://" + d.Server + path.Join(d.Export, file) + "?uid=0&gid=0"
 }

@@ -30,7 +30,7 @@ func TestAccDisk_GuestWrittenHeadStopsNothing(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// libvirt takes a file with the header of a Parallels image for a folder. The disk is raw all the same, and grows; libvirt can't delete it,
+// libvirt mistakes a file with the header of a Parallels image for a folder. The disk is raw all the same, and grows; libvirt can't delete it,
 // and the error has the remedy.
 func TestAccDisk_GuestWrittenParallelsHead(t *testing.T) {
 	l := acctest.Lab(t)

@@ -96,7 +96,7 @@ func contradiction(uses []guard.Use, master []volume.Image) *guard.Use {
 	return nil
 }
 
-// isSameChain compares two chains as far as both are known. Servers that can't be told apart are taken for the same.
+// isSameChain compares two chains as far as both are known. Servers that can't be told apart are treated as the same.
 func isSameChain(a, b []volume.Image, host string) bool {
 	if (len(a) == 0) != (len(b) == 0) {
 		return false

@@ -82,8 +82,8 @@ func (m model) power() power {
 	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool()}
 }
 
-// restart shuts the guest down and starts it from the stored definition. The guard is asked again, because another machine may have got
-// the storage meanwhile.
+// restart shuts the guest down and starts it from the stored definition. The guard checks again, because another machine may have got
+// the storage since.
 func (l life) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
 	if err := l.checkRestart(ctx, uuid, want); err != nil {
 		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, which would fail, so it was not shut down: %w", err)

@@ -124,7 +124,7 @@ func (r *binding) release(ctx context.Context, m model, own privateState, how re
 type release func(ctx context.Context, claims reservation.Claims, ref reservation.Ref, id, nonce, claimUID string) error
 
 // holderState reports the users of the storage of a claim that is reserved for another binding of the same owner and name: none after an
-// interrupted apply; machines of the same owner while this binding replaces the other; or others. The record doesn't have the other
+// interrupted apply; machines of the same owner while this binding replaces the other; or other machines. The record doesn't have the other
 // binding's hosts, so that all hosts are searched.
 func (r *binding) holderState(ctx context.Context, m model, own privateState, v volume.Volume) (s reservation.HolderState, err error) {
 	others, err := r.others(ctx, m, own)
