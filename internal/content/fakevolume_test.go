@@ -189,7 +189,9 @@ func (h *fakeHost) RegularFile(_ context.Context, path string, _ int) ([]byte, e
 	return nil, nil
 }
 
-func (h *fakeHost) ReadFile(context.Context, string, int) ([]byte, error) { return nil, host.ErrNotFound }
+func (h *fakeHost) ReadFile(context.Context, string, int) ([]byte, error) {
+	return nil, host.ErrNotFound
+}
 
 func (h *fakeHost) InFolder(context.Context, string, func(context.Context, string) error) error {
 	return host.ErrNoPool
