@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -105,6 +106,9 @@ func (e Request) look(ctx context.Context) (found []conflict, err error) {
 				defer cancel()
 			}
 			here, err := e.lookAt(ctx, key, images)
+			if errors.Is(err, ErrInUse) {
+				return err
+			}
 			if err != nil && needed[key] {
 				return fmt.Errorf("whether machine %s may use its storage is not known: %w", e.Name, err)
 			}
@@ -145,6 +149,11 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 		return nil, err
 	}
 	for _, i := range images {
+		if key == e.Host {
+			if err := copiedAmong(key, domains, i, e.UUID); err != nil {
+				return nil, err
+			}
+		}
 		uses, err := usersAmong(ctx, key, h, domains, i)
 		if err != nil {
 			return nil, err

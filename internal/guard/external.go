@@ -104,8 +104,7 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 	image.Generation, image.Hosts = "", []string{key}
 	var refused []error
 	for _, d := range domains {
-		// Most domains do not use the image, and parsing all XML is slow. Names with characters that XML escapes are parsed in any case.
-		if !strings.ContainsAny(image.Name, `&<>"'`) && !strings.Contains(d.Stored+d.Live, image.Name) {
+		if !mayName(d, image) {
 			continue
 		}
 		all, err := domainxml.Externals(d.Stored, d.Live)
@@ -119,6 +118,42 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 		}
 	}
 	return errors.Join(refused...)
+}
+
+// CheckCopied is ErrInUse if an image is the volume of another domain's disk on the host that opens a copy of it, as after virsh blockcopy
+// --pivot: the guest's later writes are in the copy only, and a machine that got the image would have outdated data. uuid is the machine's own.
+func CheckCopied(ctx context.Context, key string, h Looker, image volume.Image, uuid string) error {
+	domains, err := domainsOf(ctx, h)
+	if err != nil {
+		return err
+	}
+	return copiedAmong(key, domains, image, uuid)
+}
+
+func copiedAmong(key string, domains []host.Domain, image volume.Image, uuid string) error {
+	if image.Type != "file" || image.AccessMode == volume.ReadShared {
+		return nil
+	}
+	for _, d := range domains {
+		if d.UUID == uuid || !mayName(d, image) {
+			continue
+		}
+		all, err := domainxml.Externals(d.Stored, d.Live)
+		if err != nil {
+			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+		}
+		for _, disk := range slices.Sorted(maps.Keys(all)) {
+			if e := all[disk]; e.Depth < 0 && len(e.Noted) > 0 && e.Noted[0] == image.Name {
+				return fmt.Errorf("%w: on host %s, %s", ErrInUse, key, ExplainExternal(d.Name, disk, e))
+			}
+		}
+	}
+	return nil
+}
+
+// mayName reports whether a domain's XML may name an image. Most domains do not, and parsing all XML is slow. XML escapes some characters.
+func mayName(d host.Domain, image volume.Image) bool {
+	return strings.ContainsAny(image.Name, `&<>"'`) || strings.Contains(d.Stored, image.Name) || strings.Contains(d.Live, image.Name)
 }
 
 // external is the disk of a use if its chain was changed outside of Terraform.

@@ -51,6 +51,35 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 	}
 }
 
+// A machine that was pivoted to a copy of its disk keeps others from the outdated original, also while it is off.
+func TestAcquire_CopiedDisk(t *testing.T) {
+	data := image("/ssd/data", "g")
+	for _, off := range []bool{false, true} {
+		d := machine(t, "prod", "virtio", 0, data)
+		pivoted := func(text string) string {
+			return strings.Replace(text, `<source file="/ssd/data">`, `<source file="/ssd/copy">`, 1)
+		}
+		d.Stored, d.Live = pivoted(d.Stored), pivoted(d.Live)
+		if off {
+			d.Live = ""
+		}
+		w := newWorld()
+		w.set("a", d)
+		asks := func(uuid string) error {
+			return guard.Acquire(t.Context(), guard.Request{
+				Host: "a", Name: "other", UUID: uuid, Owner: "prod", Images: []volume.Image{data},
+				Hosts: w.host,
+			})
+		}
+		if err := asks("00000000-0000-0000-0000-00000000000f"); !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "opens /ssd/copy and not its volume /ssd/data") {
+			t.Errorf("off %v: %v", off, err)
+		}
+		if err := guard.CheckCopied(t.Context(), "a", place{w, "a"}, data, d.UUID); err != nil {
+			t.Errorf("its own machine: %v", err)
+		}
+	}
+}
+
 // What was pulled from its master has all that its machine has written: it is grown, cloned and detached like any other.
 func TestExternal_PulledIsFree(t *testing.T) {
 	data := image("/ssd/data", "g")

@@ -108,6 +108,9 @@ func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Mach
 		return err
 	}
 	for _, key := range keys {
+		if err := guard.CheckCopied(ctx, l.key, l.host, topOf(want.Disks[key].Volume), uuid); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
 		if err := content.CheckOpenMasters(ctx, l.host, want.Disks[key].Volume.Images); err != nil { // otherwise QEMU can't open the disk
 			return fmt.Errorf("disk %s: %w", key, err)
 		}

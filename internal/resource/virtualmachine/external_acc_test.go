@@ -153,3 +153,45 @@ func TestAccVirtualMachine_ExternalSnapshots(t *testing.T) {
 	}
 	cli.Must("destroy", "-auto-approve")
 }
+
+// A machine that was pivoted to a copy of its disk swaps disks with another one: that one must not get the outdated original, and loses
+// nothing for it.
+func TestAccVirtualMachine_CopiedDiskIsNotMoved(t *testing.T) {
+	l := acctest.Lab(t)
+	host := l.Hosts["host-a"]
+	virsh := func(args ...string) string {
+		t.Helper()
+		return acctest.Must(host.Virsh(t.Context(), args...))(t)
+	}
+	cli := acctest.NewCLI(t)
+	write := func(one, two string) {
+		config := acctest.Provider(l, "external") + externalDisk("p1", `size = "1Mi"`) + externalDisk("p2", `size = "1Mi"`)
+		for name, disk := range map[string]string{"one": one, "two": two} {
+			config += machine{
+				name: name, disks: []string{"root = { volume = virtclaim_disk." + disk + ".volume }"}, log: "/dev/null",
+				more: "force_stop = true\n  timeouts = { update = \"20s\", delete = \"10s\" }",
+			}.hcl(l)
+		}
+		cli.Write("main.tf", config)
+	}
+	write("p1", "p2")
+	cli.Must("apply", "-auto-approve")
+	copied := filepath.Join(host.Dir, "pools", "ssd", "p1.copy")
+	virsh("blockcopy", "one", "vda", "--dest", copied, "--transient-job", "--wait", "--pivot")
+	before := virsh("domblklist", "one") + virsh("domblklist", "two")
+	write("p2", "p1")
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if why := message("domain one opens", copied+" and not its volume"); err == nil || !why.MatchString(out) || strings.Contains(out, "unplugged") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if after := virsh("domblklist", "one") + virsh("domblklist", "two"); after != before {
+		t.Errorf("the disks were changed:\n%s\nbefore:\n%s", after, before)
+	}
+	virsh("destroy", "one")
+	virsh("undefine", "one")
+	write("p1", "p2")
+	cli.Must("destroy", "-auto-approve")
+	if err := os.Remove(copied); err != nil {
+		t.Error(err)
+	}
+}
