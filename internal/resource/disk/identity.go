@@ -96,7 +96,7 @@ func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags
 	}
 	own, known := m.made(ctx, diags)
 	if known {
-		if err := r.warnOfUsers(ctx, h, m, diags); err != nil {
+		if err := r.warnOfUsers(ctx, h, m, true, diags); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why er
 
 // warnOfUsers warns of each machine that runs with a file of the disk which the pool no longer has: while the machine runs, the data of its
 // guest can be saved. If the pool has another folder now, the file was not deleted.
-func (r *disk) warnOfUsers(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) error {
+func (r *disk) warnOfUsers(ctx context.Context, h *host.Host, m model, recreated bool, diags *diag.Diagnostics) error {
 	own, _ := m.made(ctx, diags)
 	users, err := guard.Users(ctx, m.Host.ValueString(), h, own.Images[0])
 	if err != nil {
@@ -156,27 +156,38 @@ func (r *disk) warnOfUsers(ctx context.Context, h *host.Host, m model, diags *di
 		return err
 	}
 	for _, u := range users {
-		file := u.Image().Name
-		is := fmt.Sprintf("The volume of disk %s is gone from storage pool %s, but domain %s on host %s runs, and ", m.ID.ValueString(), m.Pool.ValueString(),
-			u.Domain, u.Host)
-		keeps := "An apply makes the disk anew, and does not take the file from the running guest, unless it stops the machine or may " +
-			"(running = false, allow_restart = true)."
-		if pool.Path != "" && filepath.Clean(pool.Path) != filepath.Dir(filepath.Clean(file)) {
-			diags.AddWarning(fmt.Sprintf("Domain %s runs with a file of disk %s that its pool does not have", u.Domain, m.ID.ValueString()), fmt.Sprintf(
-				"%[1]sreads and writes %[2]s as its disk %[3]s. The storage pool %[4]s has another folder now, which is %[5]s, and no such "+
-					"file there. Give the pool its former folder, or shut the machine down, move the file to the new one, and start it. %[6]s",
-				is, file, u.Device.Key, m.Pool.ValueString(), pool.Path, keeps))
-			continue
-		}
-		title := fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, m.ID.ValueString())
-		if u.Depth == 0 && !u.Device.Writes() {
-			diags.AddWarning(title, fmt.Sprintf("%sreads the deleted file as its disk %s and does not write to it. An apply creates the disk again "+
-				"as configured, and the guest gets the new one: other content of the deleted file is lost then.", is, u.Device.Key))
-			continue
-		}
-		diags.AddWarning(title, fmt.Sprintf(
-			"%sreads and writes the deleted file as its disk %s until it is stopped. Then all that was written to it is lost. To save it first: "+
-				"%s. %s", is, u.Device.Key, guard.Rescue(u.Domain, u.Device.Target), keeps))
+		diags.AddWarning(openElsewhere(u, m, pool, recreated))
 	}
 	return nil
+}
+
+// openElsewhere describes a domain that has the file of a disk open which its storage pool does not have any more. recreated tells whether an
+// apply creates the disk again.
+func openElsewhere(u guard.Use, m model, pool host.Pool, recreated bool) (title, text string) {
+	id, name, file := m.ID.ValueString(), m.Pool.ValueString(), u.Image().Name
+	is := fmt.Sprintf("The volume of disk %s is gone from storage pool %s, but domain %s on host %s runs, and ", id, name, u.Domain, u.Host)
+	rescue := guard.Rescue(u.Domain, u.Device.Target)
+	keeps := ""
+	if recreated {
+		keeps = " An apply creates the disk again, and does not take the file from the running guest, unless it stops the machine or may " +
+			"(running = false, allow_restart = true)."
+	}
+	switch {
+	case pool.Path != "" && filepath.Clean(pool.Path) != filepath.Dir(filepath.Clean(file)):
+		return fmt.Sprintf("Domain %s runs with a file of disk %s that its pool does not have", u.Domain, id), fmt.Sprintf(
+			"%[1]sreads and writes %[2]s as its disk %[3]s. The storage pool %[4]s has another folder now, which is %[5]s, and no such "+
+				"file there. Give the pool its former folder, or shut the machine down, move the file to the new one, and start it.%[6]s",
+			is, file, u.Device.Key, name, pool.Path, keeps)
+	case !recreated:
+		return fmt.Sprintf("Domain %s runs with a file of disk %s that its pool does not have", u.Domain, id), fmt.Sprintf(
+			"%shas it open as its disk %s. Mount its filesystem again before the machine is stopped. If the file was deleted, save what was "+
+				"written to it: %s.", is, u.Device.Key, rescue)
+	case u.Depth == 0 && !u.Device.Writes():
+		return fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, id), fmt.Sprintf(
+			"%sreads the deleted file as its disk %s and does not write to it. An apply creates the disk again as configured, and the guest gets "+
+				"the new one: other content of the deleted file is lost then.", is, u.Device.Key)
+	}
+	return fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, id), fmt.Sprintf(
+		"%sreads and writes the deleted file as its disk %s until it is stopped. Then all that was written to it is lost. To save it first: "+
+			"%s.%s", is, u.Device.Key, rescue, keeps)
 }

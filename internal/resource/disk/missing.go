@@ -71,7 +71,7 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 	diags.AddWarning(fmt.Sprintf("The filesystem of disk %s may not be mounted", m.ID.ValueString()), fmt.Sprintf(
 		"The disk is not in its storage pool on host %s, stays in the state, and is not created again: %s.", m.Host.ValueString(), why))
 	if _, known := m.made(ctx, diags); known {
-		if err := r.warnOfUsers(ctx, h, m, diags); err != nil {
+		if err := r.warnOfUsers(ctx, h, m, false, diags); err != nil {
 			diags.AddWarning(fmt.Sprintf("Whether a machine runs with disk %s is not known", m.ID.ValueString()), err.Error()+".")
 		}
 	}
