@@ -120,40 +120,39 @@ func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Mach
 
 // checkRestart makes the checks for a machine that is about to be shut down for a restart.
 func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
-	if err := l.checkCheckpoints(ctx, uuid, want); err != nil {
+	live, err := l.host.LiveXML(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	if err := l.checkCheckpoints(ctx, uuid, live, func(string) bool { return true }); err != nil {
 		return err
 	}
 	return l.checkStorage(ctx, uuid, want, asks(nil, want, true))
 }
 
-// checkCheckpoints refuses to shut a guest down while a bound file that is opened as qcow2 has checkpoints: QEMU writes their bitmaps
-// when it ends, and a bound file with bitmaps is not opened.
-func (l life) checkCheckpoints(ctx context.Context, uuid string, want domainxml.Machine) error {
-	var bound []string
-	for key, disk := range want.Disks {
-		if i := topOf(disk.Volume); i.Type == "file" && i.Format == "qcow2" && i.Binding != "" {
-			bound = append(bound, key)
-		}
-	}
-	if len(bound) == 0 {
-		return nil
-	}
-	live, err := l.host.LiveXML(ctx, uuid)
-	if err != nil {
-		return err
-	}
+// checkCheckpoints refuses to unplug disks, or to shut the guest down, while bound files that are opened as qcow2 have checkpoints: QEMU
+// writes their bitmaps when it closes the file, and a bound file with bitmaps is not opened.
+func (l life) checkCheckpoints(ctx context.Context, uuid, live string, closes func(key string) bool) error {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
 		return err
+	}
+	attached = slices.DeleteFunc(attached, func(a domainxml.Attached) bool {
+		i := topOf(a.Volume)
+		return !closes(a.Key) || i.Type != "file" || i.Format != "qcow2" || i.Binding == ""
+	})
+	if len(attached) == 0 {
+		return nil
 	}
 	targets, err := l.host.CheckpointedDisks(ctx, uuid)
 	if err != nil {
 		return err
 	}
 	for _, a := range attached {
-		if slices.Contains(bound, a.Key) && slices.Contains(targets, a.Target) {
-			return fmt.Errorf("disk %s (%s) has checkpoints, whose bitmaps QEMU writes into %s when it ends, and a bound file is not opened with "+
-				"bitmaps. Delete the checkpoints of that disk before: virsh checkpoint-list and virsh checkpoint-delete", a.Key, a.Target, a.Volume.Images[0].Name)
+		if slices.Contains(targets, a.Target) {
+			return fmt.Errorf("disk %s (%s) has checkpoints, whose bitmaps QEMU writes into %s when it closes it, and a bound file is not opened with "+
+				"bitmaps. Delete the checkpoints of that disk before: virsh checkpoint-list and virsh checkpoint-delete, with --metadata if the "+
+				"bitmap is not there any more", a.Key, a.Target, a.Volume.Images[0].Name)
 		}
 	}
 	return nil

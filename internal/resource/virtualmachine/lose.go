@@ -42,7 +42,7 @@ func (gone lost) explain(want domainxml.Machine, cause error) error {
 
 func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
 	keys, err := domainxml.Loses(live, want)
-	if err != nil {
+	if err != nil || len(keys) == 0 {
 		return err
 	}
 	gained, err := replacements(live, want, keys)
@@ -50,6 +50,9 @@ func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.M
 		return err
 	}
 	if err := l.checkStorage(ctx, uuid, want, gained); err != nil {
+		return err
+	}
+	if err := l.checkCheckpoints(ctx, uuid, live, func(key string) bool { return slices.Contains(keys, key) }); err != nil {
 		return err
 	}
 	for _, key := range keys {

@@ -64,6 +64,12 @@ func TestAccVolumeBinding_CheckpointBeforeRestart(t *testing.T) {
 	if state := virsh("domstate", "web"); !strings.Contains(state, "running") {
 		t.Errorf("the machine is %s", state)
 	}
+	cli.Replace("main.tf", "{ data = { volume = virtclaim_volume_binding.data.volume } }", "{}")
+	refuses(t, cli, "disk data (vda) has checkpoints")
+	if disks := virsh("domblklist", "web"); !strings.Contains(disks, file) {
+		t.Errorf("the machine has only\n%s", disks)
+	}
+	cli.Replace("main.tf", "disks      = {}", "disks      = { data = { volume = virtclaim_volume_binding.data.volume } }")
 	virsh("checkpoint-delete", "web", "monday")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
