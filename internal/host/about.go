@@ -9,27 +9,27 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// About is what a host is.
+// About describes a host.
 type About struct {
-	// Name is the host's own, UUID libvirt's for it.
+	// Name is the host's own name, UUID is libvirt's identifier of the host.
 	Name, UUID string
-	// Architecture is in libvirt's words; CPUModel is empty where libvirt knows no name for it.
+	// Architecture is libvirt's name of it; CPUModel is empty if libvirt has no name for the model.
 	Architecture, CPUModel string
 	// Libvirt and Hypervisor are the versions of libvirt and of QEMU.
 	Libvirt, Hypervisor string
-	// CPUs are all that are online, Memory is in bytes.
+	// CPUs is the number of online processors, Memory is in bytes.
 	CPUs, Memory int64
-	// Guests are what guests can be, by architecture.
+	// Guests are the guest capabilities, by architecture.
 	Guests map[string]Guest
 }
 
-// Guest is what guests of an architecture can be.
+// Guest are the capabilities for guests of one architecture.
 type Guest struct {
 	// DomainTypes are kvm, or qemu for emulation; Machines are QEMU's machine types with their aliases. Both are sorted.
 	DomainTypes, Machines []string
 }
 
-// About asks the host what it is.
+// About queries the host's description.
 func (h *Host) About(ctx context.Context) (About, error) {
 	caps, err := h.capabilities(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *Host) About(ctx context.Context) (About, error) {
 	return a, err
 }
 
-// version is one as people write it, of 1,000,000 × major + 1,000 × minor + release.
+// version formats libvirt's number, 1,000,000 × major + 1,000 × minor + release.
 func version(number uint64) string {
 	return fmt.Sprintf("%d.%d.%d", number/1_000_000, number/1000%1000, number%1000)
 }

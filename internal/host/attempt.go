@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// attempts has all who want a connection at the same time share one attempt to make it, and its failure. A failure is
-// remembered for as long as it took to show: so many calls to a host that swallows packets all fail when the first does, and one
-// to a host that refuses at once is tried again at once.
+// attempts shares one attempt to connect, and its failure, among concurrent calls. A failure is remembered for as long as it took: many
+// calls to a host that drops packets fail together with the first one, and a host that refuses at once is tried again at once.
 type attempts struct {
 	mu   sync.Mutex
 	last *attempt
 }
 
-// attempt is one try to connect; err and until are there once done is closed.
+// attempt is one attempt to connect; err and until are set when done is closed.
 type attempt struct {
 	done  chan struct{}
 	err   error
 	until time.Time
 }
 
-// share runs connect, or waits for one that is under way. Who waits no longer leaves it to the others, so connect must end
-// by itself.
+// share runs connect, or waits for a running attempt. A caller whose context ends does not stop the attempt, because others may wait for
+// it: connect must end by itself.
 func (a *attempts) share(ctx context.Context, connect func(context.Context) error) error {
 	t := a.join(ctx, connect)
 	select {
@@ -50,7 +49,7 @@ func (a *attempts) join(ctx context.Context, connect func(context.Context) error
 	return t
 }
 
-// holds tells whether an attempt is under way, or its failure is fresh.
+// holds reports whether an attempt is running, or its failure is still remembered.
 func (t *attempt) holds() bool {
 	select {
 	case <-t.done:

@@ -6,7 +6,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// jobKinds are virsh's words for block jobs, by virDomainBlockJobType.
+// jobKinds are virsh's names of block jobs, by virDomainBlockJobType.
 var jobKinds = map[libvirt.DomainBlockJobType]string{
 	libvirt.DomainBlockJobTypePull: "pull", libvirt.DomainBlockJobTypeCopy: "copy", libvirt.DomainBlockJobTypeCommit: "commit",
 	libvirt.DomainBlockJobTypeActiveCommit: "active-commit", libvirt.DomainBlockJobTypeBackup: "backup",
@@ -18,7 +18,7 @@ func (h *Host) BlockJob(ctx context.Context, id, target string) (kind string, er
 	return onDomain(ctx, h, "ask for block jobs of disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
 		found, number, _, _, _, err := l.DomainGetBlockJobInfo(d, target, 0)
 		if isCode(err, libvirt.ErrInvalidArg) {
-			return "", nil // the disk has just been unplugged
+			return "", nil // the disk was unplugged meanwhile
 		}
 		if err != nil || found == 0 {
 			return "", err
@@ -30,7 +30,7 @@ func (h *Host) BlockJob(ctx context.Context, id, target string) (kind string, er
 	})
 }
 
-// Snapshots is the XML of the snapshots that a domain has metadata of.
+// Snapshots returns the XML of the snapshots for which a domain has metadata.
 func (h *Host) Snapshots(ctx context.Context, id string) ([]string, error) {
 	return onDomain(ctx, h, "list the snapshots of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (found []string, err error) {
 		all, _, err := l.DomainListAllSnapshots(d, 1, 0)
@@ -40,7 +40,7 @@ func (h *Host) Snapshots(ctx context.Context, id string) ([]string, error) {
 		for _, s := range all {
 			text, err := l.DomainSnapshotGetXMLDesc(s, 0)
 			if isCode(err, libvirt.ErrNoDomainSnapshot) {
-				continue // it has just gone
+				continue // it was deleted meanwhile
 			}
 			if err != nil {
 				return nil, err

@@ -8,7 +8,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Architecture is the host's own, in libvirt's words, such as x86_64.
+// Architecture is libvirt's name of the host's architecture, such as x86_64.
 func (h *Host) Architecture(ctx context.Context) (string, error) {
 	caps, err := h.capabilities(ctx)
 	if err == nil && caps.Host.CPU == nil {
@@ -20,13 +20,13 @@ func (h *Host) Architecture(ctx context.Context) (string, error) {
 	return caps.Host.CPU.Arch, nil
 }
 
-// UUID is the host's, as libvirt has it: the same after a restart.
+// UUID is libvirt's identifier of the host. It is the same after a restart.
 func (h *Host) UUID(ctx context.Context) (string, error) {
 	caps, err := h.capabilities(ctx)
 	return caps.Host.UUID, err
 }
 
-// Labels are libvirt's names of what labels the files of each domain on the host, such as selinux and dac.
+// Labels are the host's security drivers that label the files of each domain, such as selinux and dac.
 func (h *Host) Labels(ctx context.Context) (models []string, err error) {
 	caps, err := h.capabilities(ctx)
 	for _, m := range caps.Host.SecModel {

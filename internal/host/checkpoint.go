@@ -8,8 +8,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// CheckpointedDisks are the targets of a domain's disks that have checkpoints. QEMU has their bitmaps in memory while the domain runs, and
-// writes them into the images when it ends.
+// CheckpointedDisks are the targets of a domain's disks that have checkpoints. QEMU has their bitmaps in memory while the images are open, and
+// writes them when it closes the images.
 func (h *Host) CheckpointedDisks(ctx context.Context, id string) ([]string, error) {
 	return onDomain(ctx, h, "list the checkpoints of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (targets []string, err error) {
 		all, _, err := l.DomainListAllCheckpoints(d, 1, 0)

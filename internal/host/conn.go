@@ -13,11 +13,10 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// lastGrace is what calls get to end that others make on a connection that was abandoned.
+// lastGrace is how long other calls on an abandoned connection may take to end.
 const lastGrace = time.Minute
 
-// conn is a connection that several calls share. It may be abandoned while others still wait for their answers; the
-// last of them closes it.
+// conn is a connection that several calls share. It may be abandoned while calls still wait for their answers; the last of them closes it.
 type conn struct {
 	*libvirt.Libvirt
 
@@ -46,30 +45,30 @@ func (c *conn) abandon() {
 	defer c.mu.Unlock()
 	c.abandoned = true
 	c.closeIfUnused()
-	// A call that never ends, as to an agent that hangs, is not to keep the connection, and ssh, for ever.
+	// A call that never ends, such as one to an agent that hangs, must not keep the connection, and ssh, forever.
 	time.AfterFunc(lastGrace, func() { _ = c.way.Close() })
 }
 
-// closeIfUnused hangs up without a word: a libvirtd that was given up may never answer one.
+// closeIfUnused closes the connection without libvirt's closing call, which an unresponsive libvirtd may never answer.
 func (c *conn) closeIfUnused() {
 	if c.abandoned && c.users == 0 {
 		_ = c.way.Close()
 	}
 }
 
-// disconnect tells libvirtd that the connection ends, and closes it.
+// disconnect closes the connection with libvirt's closing call.
 func (c *conn) disconnect() {
 	_ = c.Disconnect()
 	_ = c.way.Close()
 }
 
-// isBroken tells whether an error of go-libvirt's is that of a connection that broke.
+// isBroken reports whether an error of go-libvirt means that the connection broke.
 func isBroken(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, libvirt.ErrInterrupted) || errors.Is(err, syscall.EINVAL) || errors.As(err, &network)
 }
 
-// explain tells why a connection broke, where that is known: go-libvirt keeps the connection's own error to itself.
+// explain returns why a connection broke, if that is known: go-libvirt does not return the connection's own error.
 func explain(way net.Conn, err error) error {
 	if t, ok := way.(*tunnel); ok && isBroken(err) {
 		return t.failed("run", err)
@@ -77,14 +76,13 @@ func explain(way net.Conn, err error) error {
 	return err
 }
 
-// dialled is go-libvirt's dialer of a connection that is open already.
+// dialled is a dialer for go-libvirt that returns an open connection.
 type dialled struct{ net.Conn }
 
-// Dial is go-libvirt's.
+// Dial implements go-libvirt's dialer.
 func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
 
-// dial connects and greets within dialTimeout, or as long as ctx lasts if that is less. A connection whose greeting
-// fails is closed.
+// dial connects and calls greet within dialTimeout, or the deadline of ctx if that is earlier. If greet fails, the connection is closed.
 func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no answer within %s", dialTimeout))
 	defer cancel()
@@ -92,7 +90,7 @@ func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error)
 	if err != nil {
 		return nil, &UnreachableError{causeOr(ctx, err)}
 	}
-	// go-libvirt's calls take no context: hanging up ends them.
+	// go-libvirt's calls take no context: closing the connection ends them.
 	stop := context.AfterFunc(ctx, func() { _ = way.Close() })
 	c := &conn{Libvirt: libvirt.NewWithDialer(dialled{way}), way: way}
 	if err = c.ConnectToURI(libvirt.RemoteURI(uri)); err != nil {
@@ -110,7 +108,7 @@ func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error)
 	return c, nil
 }
 
-// causeOr is why ctx has ended, which is why all else failed; or err while it lasts.
+// causeOr is the cause of ctx if it has ended, because other errors follow from that; otherwise err.
 func causeOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -9,17 +9,17 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// Progress is how far a copy is, in bytes.
+// Progress is the progress of a copy, in bytes.
 type Progress struct{ Done, All int64 }
 
-// progressTime is how often a copy is asked how far it is.
+// progressTime is the interval at which the progress of a copy is queried.
 const progressTime = 2 * time.Second
 
-// errCopyEnded is the error of a copy whose domain went off under it.
+// errCopyEnded is the error of a copy whose domain ended during the copy.
 var errCopyEnded = errors.New("the domain that copied went off")
 
-// StartCopier starts a domain paused, so that no guest runs in it. It ends with release, and with this process: it hangs
-// on a connection of its own, which no other call can take away.
+// StartCopier starts a domain paused, so that no guest runs in it. It ends with release or with this process: libvirtd ends it together with
+// its own connection, which no other call closes.
 func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err error) {
 	d, err := domain(id)
 	if err != nil {
@@ -29,14 +29,14 @@ func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err 
 	if err != nil {
 		return nil, h.failed("start domain "+id, err)
 	}
-	release = func() { go l.Disconnect() } //nolint:errcheck // it waits for a libvirtd that may never answer
+	release = func() { go l.Disconnect() } //nolint:errcheck // an unresponsive libvirtd may never answer
 	started := make(chan error, 1)
 	go func() {
 		_, err := l.DomainCreateWithFlags(d, uint32(libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy))
 		started <- err
 	}()
 	select {
-	case err = <-started: // storage that is slow to answer takes its time
+	case err = <-started: // opening slow storage can take long
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -47,11 +47,10 @@ func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err 
 	return release, nil
 }
 
-// FinishCopier ends such a domain in good order, so that all that was copied is on the storage, however long that takes:
-// QEMU writes it back when it is asked to end, and not before. A domain that is off already may not have done so, which is
-// an error.
+// FinishCopier ends such a domain gracefully, however long that takes: QEMU flushes the copied data only when it ends. A domain that is
+// already off may not have flushed them, which is an error.
 func (h *Host) FinishCopier(ctx context.Context, id string) error {
-	ended := h.Destroy(ctx, id) // it gives QEMU some seconds at a time
+	ended := h.Destroy(ctx, id) // each call waits some seconds for QEMU
 	if isCode(ended, libvirt.ErrOperationInvalid) {
 		return h.failed("finish the copy", fmt.Errorf("%w (%s)", errCopyEnded, id))
 	}
@@ -67,20 +66,19 @@ func (h *Host) FinishCopier(ctx context.Context, id string) error {
 	}
 }
 
-// StopCopier ends such a domain at once: what it copied is not wanted, and its storage may not answer.
+// StopCopier ends such a domain at once: the copy is discarded, and its storage may be unresponsive.
 func (h *Host) StopCopier(ctx context.Context, id string) error {
 	err := domainDo(ctx, h, "stop domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainDestroyFlags(d, libvirt.DomainDestroyDefault)
 	})
 	if isCode(err, libvirt.ErrOperationInvalid) {
-		return nil // it has just gone off
+		return nil // it has ended meanwhile
 	}
 	return err
 }
 
-// Pull copies all that a disk of a running domain still has in its backing chain into its top image, and waits until that
-// has ended, which it also does when it fails: whether it is whole shows in the live XML, where the chain is gone then.
-// report is told every other second how far it is.
+// Pull copies the data of the backing chain of a running domain's disk into the top image, and waits until the job has ended, also if it has
+// failed: a complete copy has no backing chain in the live XML. report is called every other second with the progress.
 func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress)) error {
 	err := domainDo(ctx, h, "copy into disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainBlockPull(d, target, 0, 0)
@@ -112,7 +110,7 @@ func (h *Host) reportCopy(ctx context.Context, id, target string, report func(Pr
 	}
 }
 
-// copyProgress tells how far a block job is, and whether there is one.
+// copyProgress returns the progress of a block job, and whether there is one.
 func (h *Host) copyProgress(ctx context.Context, id, target string) (p Progress, running bool, err error) {
 	state, err := h.State(ctx, id)
 	if err != nil {

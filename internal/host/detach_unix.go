@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// detach keeps the terminal's Ctrl-C from a program: Terraform stops in order then, and needs its connections for that.
+// detach keeps the terminal's Ctrl-C from a program: Terraform then stops gracefully, for which it needs its connections.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

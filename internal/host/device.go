@@ -10,10 +10,10 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// letGoTime is what a guest gets to let go of a device before it is asked again: while it boots, the request is lost.
+// letGoTime is how long a guest may take to acknowledge an unplug before the request is repeated: a booting guest loses it.
 const letGoTime = 5 * time.Second
 
-// Attach plugs a device into a running domain; the stored definition stays as it is.
+// Attach plugs a device into a running domain; the stored definition is not changed.
 func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
 	return domainDo(ctx, h, "plug a device into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainAttachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive))
@@ -23,20 +23,19 @@ func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
 // ErrDetachRefused is the error of a guest that did not acknowledge an unplug.
 var ErrDetachRefused = errors.New("the guest did not acknowledge the unplug")
 
-// leastUnplugTime is what a guest gets at least to acknowledge an unplug, if the operation has that much time.
+// leastUnplugTime is the minimum time for the acknowledgement of an unplug, if the operation's timeout allows it.
 const leastUnplugTime = time.Minute
 
-// unplugTime is how long a guest is waited for: it answers within seconds, or when it has booted, or never. It is a fifth of
-// the operation's time, so that a longer timeout is one here, too.
+// unplugTime is how long an acknowledgement is waited for: a guest answers within seconds, or when it has booted, or never. It is a fifth of
+// the operation's timeout, so that a longer timeout also counts here.
 func unplugTime(ctx context.Context) time.Duration {
 	left := timeLeft(ctx)
 	return max(left/5, min(left, leastUnplugTime))
 }
 
-// Detach unplugs a device from a running domain and waits until gone, which is asked with the live XML, says that the
-// guest has let go: libvirt itself reports success when the guest only has been asked. It is asked again every few
-// seconds. What a guest does not acknowledge, and what a paused one can't, is ErrDetachRefused. The stored definition stays as it is. A
-// domain that has gone off meanwhile has let go, too.
+// Detach unplugs a device from a running domain and waits until gone, which is called with the live XML, is true: libvirt itself returns as soon
+// as the request is sent. The request is repeated every few seconds. ErrDetachRefused is the error of a guest that does not acknowledge, or
+// can't because it is paused. The stored definition is not changed. A domain that ends meanwhile is a success.
 func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveXML string) (bool, error)) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, unplugTime(ctx))
@@ -50,7 +49,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	for asked := 1; ; asked++ {
 		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)
 		if err != nil && ctx.Err() == nil && asked == 1 && !unreachable(err) {
-			// It may have let go or gone off just now. Later ones may be refused because the first is still under way.
+			// The guest may have acknowledged, or ended, meanwhile. QEMU may refuse a repeated request while the first one is pending.
 			if now, e := h.detached(ctx, id, gone); e != nil || !now {
 				return errors.Join(orRefused(err), e)
 			}
@@ -70,8 +69,8 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	}
 }
 
-// orRefused is the error of a request that QEMU itself has refused, such as for a device on a bus that loses none: without the guest
-// that is no other than one that it did not acknowledge.
+// orRefused returns ErrDetachRefused for a request that QEMU itself has refused, such as for a device on a bus without hot-unplug: the remedy
+// is the same as if the guest does not acknowledge.
 func orRefused(err error) error {
 	if isCode(err, libvirt.ErrInternalError) {
 		return fmt.Errorf("%w: %w", ErrDetachRefused, err)
@@ -79,12 +78,12 @@ func orRefused(err error) error {
 	return err
 }
 
-// canAcknowledge is ErrDetachRefused for a guest that still has the device and can't act before somebody goes on with it. On some buses
-// QEMU takes a device away without its guest.
+// canAcknowledge is ErrDetachRefused for a paused guest that still has the device, because it can't act before it is resumed. On some buses
+// QEMU removes a device without its guest.
 func (h *Host) canAcknowledge(ctx context.Context, id string, gone func(liveXML string) (bool, error)) error {
 	state, err := h.State(ctx, id)
 	if err != nil || !state.Active || state.Responsive {
-		return nil //nolint:nilerr // who waits asks again
+		return nil //nolint:nilerr // the caller waits, and checks again
 	}
 	if now, err := h.detached(ctx, id, gone); now || err != nil {
 		return nil //nolint:nilerr // as above
@@ -92,7 +91,7 @@ func (h *Host) canAcknowledge(ctx context.Context, id string, gone func(liveXML 
 	return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it is %s, so it can't", ErrDetachRefused, state.Describe()))
 }
 
-// DetachStored takes a device out of the stored definition of a domain, at one go: others may change it at the same time.
+// DetachStored removes a device from the stored definition of a domain in one call, because other tools may change it at the same time.
 func (h *Host) DetachStored(ctx context.Context, id, deviceXML string) error {
 	return h.detach(ctx, id, deviceXML, libvirt.DomainAffectConfig)
 }
@@ -103,13 +102,13 @@ func (h *Host) detach(ctx context.Context, id, deviceXML string, from libvirt.Do
 	})
 }
 
-// ErrLocked is the error of a guest that does not give the medium of a CD-ROM drive up.
+// ErrLocked is the error of a guest that does not release the medium of a CD-ROM drive.
 var ErrLocked = errors.New("the guest has locked the drive's tray and does not give the medium up. Unmount it in the guest, and apply again")
 
-// ChangeMedium puts the medium of deviceXML, a drive that a running domain has, into that drive, or takes the medium out
-// when deviceXML has none. The stored definition stays as it is. libvirt takes the same file for the same medium, also
-// when it was made anew: that has to be taken out first. QEMU asks a guest that has locked the tray: one with udev gives the
-// medium up, even a mounted one; another one keeps it, and after a few seconds that is ErrLocked.
+// ChangeMedium inserts the medium of deviceXML, a drive of a running domain, into that drive, or ejects the medium if deviceXML has none. The
+// stored definition is not changed. libvirt takes the same file for the same medium, also if it was recreated: eject it first. QEMU asks a
+// guest that has locked the tray: one with udev releases the medium, even a mounted one; if it does not, the error is ErrLocked after some
+// seconds.
 func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
 	for left := trayTries; ; left-- {
 		err := h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
@@ -124,15 +123,13 @@ func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
 	}
 }
 
-// A guest that boots may close the tray again while its medium is taken out, which libvirt has no code of its own for. It is
-// asked again as often as this.
+// trayTries is how often an eject is tried: a booting guest may close the tray again meanwhile, for which libvirt has no error code.
 const (
 	trayTries = 3
 	trayPause = time.Second
 )
 
-// orLocked is the error of a change, which tells of the tray only where the change was to take a medium out: what can't be
-// inserted is something else.
+// orLocked is the error of a change of a medium. It is ErrLocked only for an eject: an insert fails for other reasons.
 func orLocked(deviceXML string, err error) error {
 	if isEject := !strings.Contains(deviceXML, "<source"); isEject && isCode(err, libvirt.ErrOperationFailed) {
 		return fmt.Errorf("%w: %w", ErrLocked, err)
@@ -145,7 +142,7 @@ func (h *Host) ChangeStoredMedium(ctx context.Context, id, deviceXML string) err
 	return h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyConfig)
 }
 
-// ChangeDevice changes a device that a running domain has; the stored definition stays as it is.
+// ChangeDevice changes a device of a running domain; the stored definition is not changed.
 func (h *Host) ChangeDevice(ctx context.Context, id, deviceXML string) error {
 	return domainDo(ctx, h, "change a device of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive)
@@ -173,8 +170,7 @@ func (h *Host) detached(ctx context.Context, id string, gone func(string) (bool,
 	return gone(live)
 }
 
-// SetLiveMetadata replaces the element of a namespace in the metadata of a running domain; the stored definition stays
-// as it is.
+// SetLiveMetadata replaces the element of a namespace in the metadata of a running domain; the stored definition is not changed.
 func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, element string) error {
 	return domainDo(ctx, h, "note what is plugged into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainSetMetadata(d, int32(libvirt.DomainMetadataElement), libvirt.OptString{element},
@@ -182,8 +178,8 @@ func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, eleme
 	})
 }
 
-// AwaitDevice returns when a running domain has opened a disk. Unlike DeviceSize, it has libvirt open nothing: what has the disk's path now may be a
-// FIFO, at which libvirt would wait with the domain locked.
+// AwaitDevice returns when a running domain has opened a disk. Unlike DeviceSize, it does not make libvirt open the path, which may be a FIFO
+// by now, at which libvirt would block with the domain locked.
 func (h *Host) AwaitDevice(ctx context.Context, id, target string) error {
 	return domainDo(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		_, _, _, _, _, err := l.DomainBlockStats(d, target)
@@ -199,8 +195,7 @@ func (h *Host) DeviceSize(ctx context.Context, id, target string) (int64, error)
 	})
 }
 
-// GrowDevice makes a disk of a running domain larger, to a size in bytes. One that has that size or more is left alone:
-// libvirt would shrink it without asking.
+// GrowDevice grows a disk of a running domain to a size in bytes. A disk of that size or more is left alone, because libvirt would shrink it.
 func (h *Host) GrowDevice(ctx context.Context, id, target string, bytes int64) error {
 	now, err := h.DeviceSize(ctx, id, target)
 	if err != nil || now >= bytes {

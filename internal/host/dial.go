@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 )
 
-// tcpPort is libvirtd's.
+// tcpPort is libvirtd's default port.
 const tcpPort = "16509"
 
-// connect opens a connection to the libvirtd of a URI, for calls or for a stream. go-libvirt's own dialers take no context,
-// and know neither the ssh program nor modular daemons.
+// connect opens a connection to the libvirtd of a URI, for calls or for a stream. go-libvirt's own dialers take no context, and support
+// neither the ssh program nor modular daemons.
 func connect(ctx context.Context, uri *url.URL) (net.Conn, error) {
 	switch transport := transportOf(uri); transport {
 	case "unix":
@@ -32,7 +32,7 @@ func connect(ctx context.Context, uri *url.URL) (net.Conn, error) {
 	}
 }
 
-// connectLocal takes the first socket that is there.
+// connectLocal connects to the first socket that exists.
 func connectLocal(ctx context.Context, uri *url.URL) (conn net.Conn, err error) {
 	for _, socket := range sockets(uri, userRuntime) {
 		if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); !errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func connectLocal(ctx context.Context, uri *url.URL) (conn net.Conn, err error) 
 	return conn, err
 }
 
-// userRuntime is the folder of this user's sockets, as libvirt looks for it.
+// userRuntime is the folder of this user's sockets, found as libvirt does.
 func userRuntime() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return dir
@@ -51,8 +51,8 @@ func userRuntime() string {
 	return filepath.Join(home, ".cache")
 }
 
-// sockets are where a libvirtd may listen, in libvirt's own order: the modular daemon for QEMU, which hands calls about
-// storage and secrets on to its fellows, and the daemon for everything (libvirtd, or virtproxyd in its place).
+// sockets are the paths on which a libvirtd may listen, in libvirt's own order: the modular daemon for QEMU, which forwards calls about
+// storage and secrets to the other daemons, and the monolithic daemon (libvirtd, or virtproxyd in its place).
 func sockets(uri *url.URL, userRuntime func() string) []string {
 	if socket := uri.Query().Get("socket"); socket != "" {
 		return []string{socket}

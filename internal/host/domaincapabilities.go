@@ -10,22 +10,22 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Hardware names what is emulated, in libvirt's words. What is empty is libvirt's own choice.
+// Hardware is the emulated hardware, with libvirt's names. libvirt chooses a default for empty fields.
 type Hardware struct{ Arch, Type, DomainType string }
 
-// DomainCapabilities is what a host can give to domains of one Hardware, in libvirt's words. A list is empty where
-// libvirt does not tell.
+// DomainCapabilities are the capabilities of a host for domains of one Hardware, with libvirt's names. A list is empty if libvirt does not
+// report it.
 type DomainCapabilities struct {
-	// Hardware is what the host makes of what was asked for: an alias is resolved, a choice is made.
+	// Hardware is the requested one with aliases resolved and defaults chosen.
 	Hardware
 	MaxVCPUs uint
 	CPUModes []string
-	// CPUModels are those of the mode custom. Emulation also has those that the host's own processor has only in part.
+	// CPUModels are those of the mode custom. Emulation also includes models that the host's own processor supports only in part.
 	CPUModels []string
-	// Firmware is what libvirt chooses by itself, such as efi; SecureBoot tells whether one of them has that.
+	// Firmware are the kinds that libvirt can select automatically, such as efi; SecureBoot tells whether one of them supports secure boot.
 	Firmware   []string
 	SecureBoot bool
-	// DiskDevices and DiskBuses are what disks can be, such as floppy, and on, such as fdc.
+	// DiskDevices and DiskBuses are the supported devices, such as floppy, and buses, such as fdc, of disks.
 	DiskDevices, DiskBuses []string
 	Graphics, Video        []string
 	TPMModels, TPMBackends []string
@@ -33,11 +33,11 @@ type DomainCapabilities struct {
 	Filesystems            []string
 }
 
-// CannotEmulateError is the error of asking for hardware that a host does not have at all.
+// CannotEmulateError is the error of hardware that a host does not support at all.
 type CannotEmulateError struct {
-	// What is arch, type or domain_type, Asked its value.
+	// What is arch, type or domain_type, Asked the requested value.
 	What, Asked string
-	// Has are those that there are; of machine types the aliases only.
+	// Has are the supported values; of machine types only the aliases.
 	Has []string
 }
 
@@ -45,8 +45,8 @@ func (e *CannotEmulateError) Error() string {
 	return fmt.Sprintf("it has no %s; it has %s", e.Asked, strings.Join(e.Has, ", "))
 }
 
-// DomainCapabilities asks what the host can give to such a domain. What it can't emulate is a CannotEmulateError. The
-// answer is kept: it changes only when the host gets other software.
+// DomainCapabilities queries the host's capabilities for such a domain. Unsupported hardware is a CannotEmulateError. The answer is cached,
+// because it changes only with the host's software.
 func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapabilities, error) {
 	if known, ok := h.able.Load(of); ok {
 		return known.(DomainCapabilities), nil
@@ -69,7 +69,7 @@ func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapab
 	return able, nil
 }
 
-// Silent tells whether the host did not answer when it was asked for capabilities the last time.
+// Silent reports whether the host did not answer the last query of its capabilities.
 func (h *Host) Silent() bool { return h.silent.Load() }
 
 func optional(s string) libvirt.OptString {
@@ -79,7 +79,7 @@ func optional(s string) libvirt.OptString {
 	return libvirt.OptString{s}
 }
 
-// unsupportedReason is what of the hardware the host has not, or else the error that libvirt gave, which has one code for all.
+// unsupportedReason is the hardware that the host does not support, or else libvirt's error, which has the same code for all reasons.
 func (h *Host) unsupportedReason(ctx context.Context, op string, of Hardware, err error) error {
 	if !isCode(err, libvirt.ErrInvalidArg) && !isCode(err, libvirt.ErrConfigUnsupported) {
 		return err

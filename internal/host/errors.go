@@ -8,23 +8,23 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// ErrNotFound is the error of asking for something that the host does not have. A connection that broke is never it.
+// ErrNotFound is the error of an object that the host does not have. The error of a broken connection is never ErrNotFound.
 var ErrNotFound = errors.New("not found")
 
-// ErrNoPool is the error of a storage pool that the host does not have. Its volumes may exist all the same.
+// ErrNoPool is the error of a storage pool that the host does not have. The files of its volumes may exist nevertheless.
 var ErrNoPool = errors.New("there is no such storage pool")
 
 // ErrStillRunning is the error of a guest that did not shut down in time.
 var ErrStillRunning = errors.New("the guest did not shut down in time")
 
-// ErrExists is the error of making a storage volume whose name is taken.
+// ErrExists is the error of creating a storage volume, or holding a domain, whose name exists.
 var ErrExists = errors.New("it exists already")
 
-// Error tells which host failed at what.
+// Error is a failed operation on a host.
 type Error struct {
 	// Host is the host's key, URI its address without a password.
 	Host, URI string
-	// Op is what was tried, such as "start domain web".
+	// Op is the operation, such as "start domain web".
 	Op  string
 	Err error
 }
@@ -47,18 +47,19 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// unreachable tells whether err is that of a host that does not answer.
+// unreachable reports whether err is that of a host that does not answer.
 func unreachable(err error) bool {
 	var u *UnreachableError
 	return errors.As(err, &u)
 }
 
-// notFound are libvirt's codes for an object that is not there. A missing pool is none of them: its volumes may exist.
+// notFound are libvirt's codes for an object that does not exist. That of a missing pool is none of them, because the files of its volumes
+// may exist.
 var notFound = map[libvirt.ErrorNumber]bool{
 	libvirt.ErrNoDomain: true, libvirt.ErrNoSecret: true, libvirt.ErrNoStorageVol: true,
 }
 
-// typed makes ErrNotFound and a broken connection recognisable, by libvirt's code and never by a text.
+// typed wraps ErrNotFound, ErrExists and UnreachableError around errors by libvirt's code, never by the text.
 func typed(err error) error {
 	if isBroken(err) && !unreachable(err) {
 		return &UnreachableError{fmt.Errorf("the connection broke: %w", err)}
@@ -73,12 +74,12 @@ func typed(err error) error {
 	return err
 }
 
-// failedElsewhere is the error of something that was needed for op and is not the host's: it says nothing of the host.
+// failedElsewhere is the error of a prerequisite of op that is not on the host. It tells nothing about the host's objects.
 func (h *Host) failedElsewhere(op string, err error) error {
 	return &Error{Host: h.Key, URI: h.uri.Redacted(), Op: op, Err: err}
 }
 
-// isCode tells whether err is libvirt's error of that code.
+// isCode reports whether err is libvirt's error of that code.
 func isCode(err error, code libvirt.ErrorNumber) bool {
 	var e libvirt.Error
 	return errors.As(err, &e) && libvirt.ErrorNumber(e.Code) == code

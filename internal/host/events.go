@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// redialPause is how long a host that does not answer is left alone.
+// redialPause is the pause between attempts to reach a host that does not answer.
 const redialPause = time.Second
 
 // WaitStopped waits until a domain is off or gone. A restart of libvirtd, which guests survive, does not end the wait.
@@ -26,13 +26,13 @@ func (h *Host) WaitStopped(ctx context.Context, id string) error {
 	})
 }
 
-// Await waits until done says so. It asks at first and at every event of the domain; when the connection is lost, it
-// dials until ctx ends, and asks again.
+// Await waits until done is true. It calls done at first and at every event of the domain. When the connection is lost, it reconnects until
+// ctx ends, and calls done again.
 func (h *Host) Await(ctx context.Context, id string, done func(context.Context) (bool, error)) error {
 	return h.await(ctx, id, nil, done)
 }
 
-// AwaitEvery is Await for what may come without an event: it asks at that interval, too.
+// AwaitEvery is Await for changes without an event: it also calls done at that interval.
 func (h *Host) AwaitEvery(ctx context.Context, interval time.Duration, id string, done func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(interval) //nolint:forbidigo // the one place for what has no event
 	defer tick.Stop()
@@ -56,8 +56,8 @@ func (h *Host) await(ctx context.Context, id string, again <-chan time.Time, don
 	}
 }
 
-// doneOrChanged is true when it is done, and false when it is not and something has happened to the domain, or may have.
-// It listens first, then asks, so that nothing is missed.
+// doneOrChanged is true when done is, and false when the domain has changed meanwhile, or may have. It subscribes before it calls done, so
+// that no event is missed.
 func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.Time, done func(context.Context) (bool, error)) (bool, error) {
 	changed, lost, stop, err := h.events.listen(ctx, id)
 	if err != nil {
@@ -77,8 +77,8 @@ func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.T
 	return false, nil
 }
 
-// watcher has a connection of its own for events only. It subscribes once per connection and never cancels the
-// subscription, which kills the connection now and then; it always drains.
+// watcher has its own connection for events only. It subscribes once per connection and never cancels the subscription, which sometimes
+// breaks the connection; it always drains the events.
 type watcher struct {
 	uri *url.URL
 
@@ -90,8 +90,7 @@ type watcher struct {
 	waiters  map[chan struct{}]string
 }
 
-// listen announces every lifecycle event of a domain on changed, until stop is called; lost is closed when no more can
-// come.
+// listen signals every event of a domain on changed until stop is called; lost is closed when the connection has ended.
 func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan struct{}, stop func(), err error) {
 	for {
 		if changed, lost, stop := w.join(id); lost != nil {
@@ -103,7 +102,7 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 	}
 }
 
-// join is listen on the connection that there is; without one, lost is nil.
+// join is listen on the existing connection; without one, lost is nil.
 func (w *watcher) join(id string) (changed, lost <-chan struct{}, stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,8 +118,7 @@ func (w *watcher) join(id string) (changed, lost <-chan struct{}, stop func()) {
 	}
 }
 
-// eventIDs are what a wait can be for: a guest's end, a device that it has let go of, a copy that is done, its agent, a balloon
-// that has moved.
+// eventIDs are the events that can be waited for: lifecycle, removal of a device, end of a block job, agent and balloon.
 var eventIDs = []libvirt.DomainEventID{
 	libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceRemoved, libvirt.DomainEventIDBlockJob,
 	libvirt.DomainEventIDAgentLifecycle, libvirt.DomainEventIDBalloonChange,
@@ -189,7 +187,7 @@ func (w *watcher) announce(id string) {
 		if wanted == id {
 			select {
 			case waiter <- struct{}{}:
-			default: // it has not looked since the last one
+			default: // the last signal has not been received yet
 			}
 		}
 	}

@@ -13,32 +13,32 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// ErrFollowsLinks is the error of a host that can't be asked to open files without following symbolic links: its libvirt may
-// not mount, or its kernel or mount command does not know the option nosymfollow.
+// ErrFollowsLinks is the error of a host that can't open files without following symbolic links: its libvirt may not mount, or its kernel or
+// mount command does not support the option nosymfollow.
 var ErrFollowsLinks = errors.New("the host can't open files without following symbolic links")
 
-// errUnseen is the error of a table of mounts that could not be read.
+// errUnseen is the error of a mount table that could not be read.
 var errUnseen = errors.New("the host's table of mounts could not be read")
 
 // noFollow is the mount option that has the kernel refuse to follow symbolic links, since Linux 5.10.
 const noFollow = "nosymfollow"
 
-// folderPrefix starts the names of the pools that InFolder makes.
+// folderPrefix is the prefix of the names of InFolder's pools.
 const folderPrefix = "virtclaim-folder-"
 
-// isPassing tells whether a pool is one of those that come and go, with files where tenants write: nobody else is to refresh it.
+// isPassing reports whether a pool is a temporary one over files of tenants, which must not be refreshed by other operations.
 func isPassing(p libvirt.StoragePool) bool {
 	return strings.HasPrefix(p.Name, folderPrefix) || strings.HasPrefix(p.Name, lookPrefix)
 }
 
-// folderTargets is where these pools are mounted: below a folder of libvirt's own, which every host has.
+// folderTargets is the folder below which these pools are mounted, in a folder of libvirt's that every host has.
 const folderTargets = "/run/libvirt/virtclaim/"
 
-// privateMode is that of the folders in which files of tenants are mounted: the folders that they come from may keep other users of the host out.
+// privateMode is the mode of folders in which files of tenants are mounted: their original folders may be inaccessible for other users.
 const privateMode = "0700"
 
-// folderPool is a pool over a folder, mounted in a private one. Its name follows from the folder's path, so that the next apply finds what an
-// interrupted one has left.
+// folderPool is a pool over a folder, mounted in a private one. Its name is derived from the folder's path, so that the next apply finds the
+// pool of an interrupted one.
 type folderPool struct {
 	host                *Host
 	name, private, path string
@@ -53,9 +53,9 @@ func (h *Host) folderPool(path string) folderPool {
 	return folderPool{h, name, folderTargets + name, path, uuid.UUID(sum[16:])}
 }
 
-// InFolder runs use with a pool of the files in a folder, through which nothing follows a symbolic link. libvirt mounts the
-// folder once more for that: nothing else that it offers tells a link from what it leads to. A host that can't is
-// ErrFollowsLinks, told by its table of mounts: a mount command that does not know the option may ignore it.
+// InFolder runs use with a pool of the files in a folder that does not follow symbolic links. libvirt mounts the folder again for that, because
+// it has no other call that distinguishes a link from its target. ErrFollowsLinks is the error of a host that can't. The mount table decides,
+// because a mount command may ignore options that it does not support.
 func (h *Host) InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error {
 	f := h.folderPool(path)
 	release, err := h.folders.lock(ctx, f.name)
@@ -70,12 +70,12 @@ func (h *Host) InFolder(ctx context.Context, path string, use func(ctx context.C
 		}
 	}
 	if errors.Is(err, errUnseen) {
-		err = fmt.Errorf("%w: %w", ErrFollowsLinks, err) // a host that does not tell, again and again
+		err = fmt.Errorf("%w: %w", ErrFollowsLinks, err) // the mount table could not be read in any attempt
 	}
 	return err
 }
 
-// inFolder tells, too, whether another apply has closed the pool meanwhile.
+// inFolder also reports whether another apply has closed the pool meanwhile.
 func (h *Host) inFolder(ctx context.Context, f folderPool, use func(ctx context.Context, pool string) error) (gone bool, err error) {
 	if err := do(ctx, h, "mount folder "+f.path, f.open); err != nil {
 		return false, err
@@ -89,7 +89,7 @@ func (h *Host) inFolder(ctx context.Context, f folderPool, use func(ctx context.
 	return gone, errors.Join(err, do(ctx, h, "unmount folder "+f.path, f.close))
 }
 
-// EndFolder ends what an interrupted InFolder has left of a folder. Otherwise only the next one does, and the filesystem stays mounted until then.
+// EndFolder removes the pool and mount of an interrupted InFolder. Otherwise the filesystem would stay mounted until the next call of InFolder.
 func (h *Host) EndFolder(ctx context.Context, path string) error {
 	f := h.folderPool(path)
 	release, err := h.folders.lock(ctx, f.name)
@@ -104,10 +104,10 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	if f.host.hidesMounts.Load() {
 		return ErrFollowsLinks
 	}
-	if _, err := f.mounts(l); err != nil { // what can't be seen couldn't be unmounted
+	if _, err := f.mounts(l); err != nil { // without the mount table it could not be unmounted
 		return err
 	}
-	if err := f.close(l); err != nil { // what an interrupted apply has left
+	if err := f.close(l); err != nil { // the pool and mount of an interrupted apply
 		return err
 	}
 	if err := f.inPrivate(l, func(p libvirt.StoragePool) error { return l.StoragePoolBuild(p, 0) }); err != nil {
@@ -136,7 +136,7 @@ func (f folderPool) open(l *libvirt.Libvirt) error {
 	return errors.Join(err, f.close(l))
 }
 
-// close ends the pool and the mount.
+// close stops the pool and unmounts the folder.
 func (f folderPool) close(l *libvirt.Libvirt) error {
 	p, err := l.StoragePoolLookupByName(f.name)
 	if isCode(err, libvirt.ErrNoStoragePool) {
@@ -161,7 +161,7 @@ func (f folderPool) removePrivate(l *libvirt.Libvirt) error {
 	return f.inPrivate(l, func(p libvirt.StoragePool) error { return l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) })
 }
 
-// inPrivate calls do with a pool over the private folder, which it makes or removes.
+// inPrivate calls do with a pool over the private folder, which do creates or removes.
 func (f folderPool) inPrivate(l *libvirt.Libvirt, do func(libvirt.StoragePool) error) error {
 	p, err := definePrivate(l, f.name+"-private", uuid.NewSHA1(f.id, []byte("private")).String(), f.private)
 	if err != nil {
@@ -170,7 +170,7 @@ func (f folderPool) inPrivate(l *libvirt.Libvirt, do func(libvirt.StoragePool) e
 	return errors.Join(do(p), l.StoragePoolUndefine(p))
 }
 
-// definePrivate defines a pool whose folder, once it is built, only the host's root can pass.
+// definePrivate defines a pool whose folder, once built, is only accessible for the host's root.
 func definePrivate(l *libvirt.Libvirt, name, uuid, folder string) (libvirt.StoragePool, error) {
 	pool := libvirtxml.StoragePool{Type: "dir", Name: name, UUID: uuid, Target: &libvirtxml.StoragePoolTarget{
 		Path: folder, Permissions: &libvirtxml.StoragePoolTargetPermissions{Mode: privateMode},
@@ -182,7 +182,7 @@ func definePrivate(l *libvirt.Libvirt, name, uuid, folder string) (libvirt.Stora
 	return l.StoragePoolDefineXML(xml, 0)
 }
 
-// end stops a pool that is active.
+// end stops an active pool.
 func end(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	active, err := l.StoragePoolIsActive(p)
 	if err == nil && active != 0 {
@@ -191,7 +191,7 @@ func end(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-// mounts are those at the pool's target, the top one first.
+// mounts are the mounts at the pool's target, top first.
 func (f folderPool) mounts(l *libvirt.Libvirt) ([]mount, error) {
 	seen, err := mounts(l, f.name)
 	return mountsAt(seen, f.target()), err

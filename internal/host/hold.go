@@ -9,12 +9,12 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// tries is how often a name is asked for that was taken a moment ago and is not any more.
+// tries is how often an operation is repeated that another process has disturbed.
 const tries = 3
 
-// Hold starts a transient domain, paused. No two domains have one name, so it is a lock. It ends with release, and with this
-// process, for it hangs on a connection of its own. A name that is taken is ErrExists. But when libvirtd crashes it stays, and
-// nobody knows of it any more.
+// Hold starts a transient domain, paused. Names of domains are unique, so it is a lock. It ends with release or with this process, because
+// libvirtd ends it together with its own connection. ErrExists is the error of a name that is held. After a crash of libvirtd the domain
+// stays, without a holder.
 func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Context) error, err error) {
 	const op = "start a domain to hold a lock"
 	var wanted libvirtxml.Domain
@@ -25,7 +25,7 @@ func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Conte
 	if err != nil {
 		return nil, h.failed(op, err)
 	}
-	hangUp := func() { go l.Disconnect() } //nolint:errcheck // it waits for a libvirtd that may never answer
+	hangUp := func() { go l.Disconnect() } //nolint:errcheck // an unresponsive libvirtd may never answer
 	type answer struct {
 		domain libvirt.Domain
 		err    error
@@ -38,7 +38,7 @@ func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Conte
 			if !isCode(a.err, libvirt.ErrOperationFailed) {
 				break
 			}
-			// libvirt has the same code for a name that is taken and for other failures.
+			// libvirt has the same code for a name that exists and for other failures.
 			if _, err := l.DomainLookupByName(wanted.Name); err == nil {
 				a.err = fmt.Errorf("%w: %w", ErrExists, a.err)
 				break

@@ -1,5 +1,5 @@
-// Package host is libvirt: connections that are made when they are needed and kept, and the calls that virtclaim makes.
-// It knows neither Terraform nor Kubernetes.
+// Package host has the connections to libvirt, which are opened lazily and kept, and the calls that virtclaim makes. It depends neither on
+// Terraform nor on Kubernetes.
 package host
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// Host is one libvirt host. Its methods may be used at the same time.
+// Host is one libvirt host. Its methods may be called concurrently.
 type Host struct {
 	// Key is the name that the user gave the host.
 	Key string
@@ -30,16 +30,15 @@ type Host struct {
 
 	able   sync.Map // of DomainCapabilities by Hardware
 	silent atomic.Bool
-	// folders has the pools of InFolder one user each; unmounting is held while one is about to unmount. hidesMounts tells that
-	// the host's storage daemon has mounts of its own, which are not to become more.
+	// folders serializes the users of each pool of InFolder; unmounting is held during an unmount. hidesMounts tells that the host's storage
+	// daemon has its own mount namespace, in which nothing more must be mounted.
 	folders     keyedLock
 	unmounting  sync.Mutex
 	hidesMounts atomic.Bool
 }
 
-// call runs f on the host's connection and gives its error with what was done, and where. go-libvirt's calls take no
-// context: when ctx ends first, f goes on behind the scenes, and the connection is abandoned, since nobody knows whether
-// the other end still lives.
+// call runs f on the host's connection and wraps its error with the operation and the host. go-libvirt's calls take no context: if ctx ends
+// first, f continues in the background, and the connection is abandoned, because the host may be unresponsive.
 func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvirt) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -68,7 +67,7 @@ func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvir
 	}
 }
 
-// do is call for what has no answer.
+// do is call for functions without a result.
 func do(ctx context.Context, h *Host, op string, f func(*libvirt.Libvirt) error) error {
 	_, err := call(ctx, h, op, func(l *libvirt.Libvirt) (struct{}, error) { return struct{}{}, f(l) })
 	return err
@@ -78,7 +77,7 @@ func (h *Host) failed(op string, err error) error {
 	return &Error{Host: h.Key, URI: h.uri.Redacted(), Op: op, Err: typed(err)}
 }
 
-// connection is the host's connection, dialled on first use and again after it was lost. It must be released.
+// connection returns the host's connection, which is opened on first use and again after it was lost. It must be released.
 func (h *Host) connection(ctx context.Context) (*conn, error) {
 	for {
 		if c := h.connected(); c != nil {
@@ -90,7 +89,7 @@ func (h *Host) connection(ctx context.Context) (*conn, error) {
 	}
 }
 
-// connected is the connection if there is one, used once more.
+// connected returns the open connection, with one more user; nil without one.
 func (h *Host) connected() *conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +115,7 @@ func (h *Host) dial(ctx context.Context) error {
 	return nil
 }
 
-// abandon gives a connection up, so that the next call dials anew.
+// abandon removes a connection, so that the next call opens a new one.
 func (h *Host) abandon(c *conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +125,7 @@ func (h *Host) abandon(c *conn) {
 	c.abandon()
 }
 
-// close ends the host's connections.
+// close closes the host's connections.
 func (h *Host) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

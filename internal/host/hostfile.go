@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxHostFile is how much of a file libvirt hands out in one call; a power of two.
+// maxHostFile is how many bytes of a file libvirt returns in one call; a power of two.
 const maxHostFile = 4 << 20
 
-// settleTries is how often what changes is read again.
+// settleTries is how often a changing file is read again.
 const settleTries = 20
 
 // ReadFile reads what a file of the host begins with, up to limit bytes. libvirt opens the path, which follows symbolic links and waits at a FIFO:
@@ -24,10 +24,10 @@ func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, er
 	})
 }
 
-// readHostFile reads a file of the host, whose length nobody tells, up to limit bytes of it. libvirt reads only what a domain has
-// as a disk; the domain of that name never starts, and is gone afterwards.
+// readHostFile reads a file of the host, of unknown length, up to limit bytes. libvirt only reads files that are disks of a domain: the domain of
+// that name is defined for that, never starts, and is undefined afterwards.
 func readHostFile(l *libvirt.Libvirt, name, path string, limit int) (content []byte, err error) {
-	id := uuid.New() // several may look at the same time
+	id := uuid.New() // for concurrent reads
 	name += "-" + id.String()[:8]
 	d, err := l.DomainDefineXML(fmt.Sprintf(`<domain type='qemu'>
   <name>%s</name>
@@ -46,8 +46,8 @@ func readHostFile(l *libvirt.Libvirt, name, path string, limit int) (content []b
 	return readUpTo(limit, peek)
 }
 
-// readUpTo reads what can only be read in a size that is not more than there is, up to limit bytes. What changes meanwhile, as the
-// kernel's tables do, is read again until it does not.
+// readUpTo reads a file up to limit bytes, although peek fails for sizes beyond its end. A file that changes meanwhile, as the kernel's tables
+// do, is read again until it is stable.
 func readUpTo(limit int, peek func(size int) ([]byte, error)) (content []byte, err error) {
 	for range settleTries {
 		content, err = longest(limit, peek)
@@ -63,7 +63,7 @@ func readUpTo(limit int, peek func(size int) ([]byte, error)) (content []byte, e
 	return nil, fmt.Errorf("it changed %d times while it was read", settleTries)
 }
 
-// longest is what peek gives for the largest size for which it does not fail.
+// longest is the result of peek for the largest size for which it does not fail.
 func longest(limit int, peek func(size int) ([]byte, error)) (content []byte, err error) {
 	for step := limit; step > 0; step /= 2 {
 		if len(content)+step > limit {

@@ -10,21 +10,21 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// agentTime is what a guest's agent gets to answer. libvirt gives one up by itself that says nothing within five seconds, but
-// waits for ever for one that has said something: that costs the connection.
+// agentTime is the timeout of a guest agent. libvirt has its own timeout of five seconds for an agent that has never answered, but waits
+// forever for one that has: that costs the connection.
 const agentTime = 6 * time.Second
 
-// ChangeInterface has a network interface of a running domain, which deviceXML names by its address, on another network or
-// bridge, or with another link, without the guest losing it. The stored definition stays as it is.
+// ChangeInterface moves a network interface of a running domain, which deviceXML identifies by its address, to another network or bridge, or
+// changes its link state, without an unplug. The stored definition is not changed.
 func (h *Host) ChangeInterface(ctx context.Context, id, deviceXML string) error {
 	return domainDo(ctx, h, "change a network interface of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive)
 	})
 }
 
-// Addresses are the IP addresses of a running domain's interfaces, by MAC address: what the guest's agent says, if one is
-// connected and answers, or else the leases of libvirt's networks, and for interfaces without one what the host has seen.
-// Those of one link only are left out. A source that says nothing is no error: most guests have no agent.
+// Addresses are the IP addresses of a running domain's interfaces, by MAC address: those of the guest agent, if it is connected and answers,
+// or else the leases of libvirt's networks, and for interfaces without a lease those in the host's ARP table. Link-local addresses are left
+// out. A source without an answer is not an error, because most guests have no agent.
 func (h *Host) Addresses(ctx context.Context, id string, agent bool) map[string][]string {
 	if agent {
 		bounded, cancel := context.WithTimeout(ctx, agentTime)
@@ -35,7 +35,7 @@ func (h *Host) Addresses(ctx context.Context, id string, agent bool) map[string]
 	}
 	all := map[string][]string{}
 	for _, source := range []libvirt.DomainInterfaceAddressesSource{libvirt.DomainInterfaceAddressesSrcLease, libvirt.DomainInterfaceAddressesSrcArp} {
-		found, _ := h.addresses(ctx, id, source) // a driver without networks has no leases
+		found, _ := h.addresses(ctx, id, source) // a host without libvirt networks has no leases
 		for mac, addresses := range found {
 			if len(all[mac]) == 0 {
 				all[mac] = addresses
@@ -64,7 +64,7 @@ func (h *Host) addresses(ctx context.Context, id string, source libvirt.DomainIn
 	}
 	sorted := map[string][]string{}
 	for mac, addresses := range all {
-		slices.SortFunc(addresses, netip.Addr.Compare) // those of IPv4 are first
+		slices.SortFunc(addresses, netip.Addr.Compare) // IPv4 first
 		for _, a := range slices.Compact(addresses) {
 			sorted[mac] = append(sorted[mac], a.String())
 		}
@@ -72,8 +72,8 @@ func (h *Host) addresses(ctx context.Context, id string, source libvirt.DomainIn
 	return sorted, nil
 }
 
-// reachable is an address that others than the guest itself can use. An agent says whatever its guest likes: the zone of an IPv6
-// address is free text.
+// reachable returns an address if it can be reached from outside of the guest. A guest controls its agent's answer: the zone of an IPv6 address
+// is free text.
 func reachable(text string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(text)
 	return ip, err == nil && ip.Zone() == "" && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()

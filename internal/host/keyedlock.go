@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// keyedLock is a lock for each key. The zero value has them all free.
+// keyedLock is a lock for each key. In the zero value all are unlocked.
 type keyedLock struct{ held sync.Map }
 
 func (k *keyedLock) lock(ctx context.Context, key string) (unlock func(), err error) {
 	slot, _ := k.held.LoadOrStore(key, make(chan struct{}, 1))
-	held := slot.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
+	held := slot.(chan struct{}) //nolint:forcetypeassert // no other type is stored
 	select {
 	case held <- struct{}{}:
 		return func() { <-held }, nil

@@ -8,25 +8,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// Domain is all that a host tells of a domain.
+// Domain is a domain with its definitions, as the host lists it.
 type Domain struct {
 	Name, UUID string
 	// Stored is the stored definition; empty for a transient domain.
 	Stored string
-	// Live is what runs; empty for a domain that is off.
+	// Live is the XML of the running domain; empty for a domain that is off.
 	Live string
-	// Saved is what ran when a domain that is off was saved with its memory (virsh managedsave, or libvirt-guests when the
-	// host was shut down). Its next start goes on with that, whatever the stored definition says by then.
+	// Saved is the XML of the managed save of a domain that is off (virsh managedsave, or libvirt-guests when the host was shut down). Its
+	// next start restores that, whatever the stored definition is by then.
 	Saved string
 }
 
-// IsProbe reports whether it is a domain that virtclaim defines for a moment to find out something of the host. No guest runs in it.
+// IsProbe reports whether it is a temporary domain with which virtclaim queries the host. No guest runs in it.
 func (d Domain) IsProbe() bool {
 	return d.Stored == "" && strings.HasPrefix(d.Name, MeasurePrefix) ||
 		d.Live == "" && (strings.HasPrefix(d.Name, lookPrefix) || strings.HasPrefix(d.Name, folderPrefix))
 }
 
-// Domains lists every domain of the host, virtclaim's and others, running or not.
+// Domains lists all domains of the host, managed or not, running or not.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 	return call(ctx, h, "list the domains", func(l *libvirt.Libvirt) ([]Domain, error) {
 		all, _, err := l.ConnectListAllDomains(1, 0)
@@ -37,7 +37,7 @@ func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 		for _, d := range all {
 			domain, err := describeDomain(l, d)
 			if isCode(err, libvirt.ErrNoDomain) {
-				continue // it has just gone
+				continue // it was undefined meanwhile
 			}
 			if err != nil {
 				return nil, err
@@ -71,7 +71,7 @@ func describeDomain(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err err
 	}
 	shown.Saved, err = saved(l, d, 0)
 	if isCode(err, libvirt.ErrOperationInvalid) {
-		return describeDomain(l, d) // it has just been started
+		return describeDomain(l, d) // it was started meanwhile
 	}
 	return shown, err
 }

@@ -13,22 +13,21 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// errDisturbed is the error of a look that another apply has ended.
+// errDisturbed is the error of a look that another process has ended.
 var errDisturbed = errors.New("another apply looks at the same path")
 
-// lookTime is what another apply gets to look at the same path; after that an interrupted one has left its look.
+// lookTime is how long another process may look at the same path; an older look was left by an interrupted one.
 const lookTime = 5 * time.Second
 
-// look is a private pool of libvirt's with an empty volume, over which the path that is looked at is bound. The pool's folder is bound onto itself:
-// that shows whether the host binds anything at all, and a libvirtd that starts again takes such a pool for inactive, since the table of mounts
-// has another source, and so does not read the file's header. The pool's name follows from the path, so that the next apply finds what an
-// interrupted one has left.
+// look is a private storage pool with an empty volume, over which the path is bind-mounted. The pool's folder is bound onto itself: that shows
+// whether the host can mount at all, and a restarted libvirtd takes such a pool for inactive, because the mount table has another source, and
+// does not read the file's header. The pool's name is derived from the path, so that the next apply finds the pool of an interrupted one.
 type look struct {
 	host       *Host
 	name, path string
 }
 
-// lookPrefix starts the names of these pools.
+// lookPrefix is the prefix of the names of these pools.
 const lookPrefix = "virtclaim-look-"
 
 // lookBound is the name of the volume.
@@ -50,7 +49,7 @@ func (k look) checkBound(l *libvirt.Libvirt, bound location) error {
 	return err
 }
 
-// lookAt calls f with what is bound from the path.
+// lookAt calls f with the location that the path leads to.
 func lookAt[T any](ctx context.Context, h *Host, path string, f func(*libvirt.Libvirt, libvirt.StoragePool, look, location) (T, error)) (found T, err error) {
 	k := h.look(path)
 	release, err := h.folders.lock(ctx, k.name)
@@ -79,7 +78,7 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePoo
 	if k.host.hidesMounts.Load() {
 		return p, bound, ErrCannotTell
 	}
-	if _, err := mounts(l, k.name); err != nil { // what can't be seen couldn't be unmounted
+	if _, err := mounts(l, k.name); err != nil { // without the mount table it could not be unmounted
 		return p, bound, err
 	}
 	if p, err = k.open(ctx, l); err != nil {
@@ -91,12 +90,12 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePoo
 	return p, bound, err
 }
 
-// closed closes the pool after an error. That it could not be closed comes first: callers go on if nothing is there.
+// closed closes the pool after err. The error of closing is returned first, because callers continue after ErrNotFound.
 func (k look) closed(l *libvirt.Libvirt, p libvirt.StoragePool, err error) error {
 	return cmp.Or(k.close(l, p), err)
 }
 
-// bound is where the path really is, once it is bound over the volume.
+// bound is the real location of the path, after it was bound over the volume.
 func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error) {
 	bound, failed, err := k.bind(l)
 	switch {
@@ -109,7 +108,7 @@ func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error)
 	}
 }
 
-// open makes the pool, which has one user at a time: libvirt refuses a second one of its name.
+// open creates the pool, which has one user at a time: libvirt refuses a second pool of its name.
 func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	var seen libvirt.UUID
 	for deadline := time.Now(); ; {
@@ -120,7 +119,7 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 		if failed != nil && !isCode(failed, libvirt.ErrNoStoragePool) {
 			return p, errors.Join(err, failed)
 		}
-		if failed == nil && other.UUID != seen { // each look has its time
+		if failed == nil && other.UUID != seen { // each look has its own lookTime
 			seen, deadline = other.UUID, time.Now().Add(lookTime)
 		}
 		if failed == nil && time.Now().After(deadline) {
@@ -143,7 +142,7 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 	return p, err
 }
 
-// define defines the pool, whose folder, once it is built, only the host's root can pass.
+// define defines the pool, whose folder, once built, is only accessible for the host's root.
 func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	pool := bindPool(k.name, "", k.folder(), k.folder(), "bind")
 	pool.Target.Permissions = &libvirtxml.StoragePoolTargetPermissions{Mode: privateMode}
@@ -154,7 +153,7 @@ func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	return l.StoragePoolDefineXML(xml, 0)
 }
 
-// start mounts the pool. Whether the host hides its mounts is known by this one only: tenants name the others.
+// start mounts the pool. Only this mount decides whether the host hides its mounts, because tenants control the paths of the others.
 func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	err := l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
 	seen, unseen := mounts(l, k.name)
@@ -176,7 +175,7 @@ func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	}
 }
 
-// create makes the volume, unless an interrupted look has left it.
+// create creates the volume, unless an interrupted look has left it.
 func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	empty := libvirtxml.StorageVolume{
 		Name: lookBound, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
@@ -193,8 +192,8 @@ func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-// bind mounts the path over the volume and tells where it really is; nowhere if it could not be mounted, which has failed then.
-// The pool that mounts never starts, since its target is no folder, so that there is nothing to be listed.
+// bind mounts the path over the volume and returns its real location, which is empty if it could not be mounted. The pool with which libvirt
+// mounts never starts, because its target is not a folder: libvirt lists no files.
 func (k look) bind(l *libvirt.Libvirt) (bound location, failed, err error) {
 	target := k.folder() + "/" + lookBound
 	xml, err := bindPool(k.name+"-bind", "", k.path, target, "bind").Marshal()
@@ -212,7 +211,7 @@ func (k look) bind(l *libvirt.Libvirt) (bound location, failed, err error) {
 	return bound, failed, err
 }
 
-// stands reports whether the pool has its volume, as libvirt sees its file now.
+// stands reports whether the pool has its volume and libvirt can open the volume's file.
 func (k look) stands(l *libvirt.Libvirt, p libvirt.StoragePool) bool {
 	v, err := l.StorageVolLookupByName(p, lookBound)
 	if err == nil {
@@ -221,7 +220,7 @@ func (k look) stands(l *libvirt.Libvirt, p libvirt.StoragePool) bool {
 	return err == nil
 }
 
-// close ends the mounts and the pool.
+// close unmounts the path and removes the pool.
 func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	if err := k.host.unmount(l, k.name, k.folder()+"/"+lookBound); err != nil {
 		return err
@@ -237,7 +236,7 @@ func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	if err := k.host.unmount(l, k.name, k.folder()); err != nil {
 		return err
 	}
-	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // its folder, which is missing where the pool could not be built
+	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // the folder is missing if the pool could not be built
 	err := l.StoragePoolUndefine(p)
 	if isCode(err, libvirt.ErrNoStoragePool) {
 		return nil

@@ -11,41 +11,41 @@ import (
 	"github.com/google/uuid"
 )
 
-// giveUpTime is what a machine gets to end that is not wanted any more.
+// giveUpTime is the timeout for ending a domain whose operation was canceled.
 const giveUpTime = 10 * time.Second
 
-// MeasurePrefix starts the names of the machines that Measure and Resize make. No guest runs in them.
+// MeasurePrefix is the prefix of the names of the domains of Measure and Resize. No guest runs in them.
 const MeasurePrefix = "virtclaim-measure-"
 
-// Measured is what Measure finds.
+// Measured is the result of Measure.
 type Measured struct {
 	// Size is in bytes.
 	Size int64
-	// Head is what the image begins with.
+	// Head are the first bytes of the image.
 	Head []byte
 }
 
-// Opens is nil if the host's QEMU can open the disk of a <disk> element with the target vda. Unlike Measure, it has libvirtd itself open nothing.
+// Opens is nil if the host's QEMU can open the disk of a <disk> element with the target vda. Unlike Measure, it does not make libvirtd open it.
 func (h *Host) Opens(ctx context.Context, diskXML string) error {
 	_, err := opened(ctx, h, "open the volume", diskXML, func(*libvirt.Libvirt, libvirt.Domain) (struct{}, error) { return struct{}{}, nil })
 	return err
 }
 
-// Measure looks at the image that a <disk> element with the target vda opens: libvirt can't tell the size of an image that nothing has
-// open. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd opens the path once more for that: what
-// tenants may replace by a FIFO would block it, and is for File.
+// Measure returns the size and header of the image of a <disk> element with the target vda, for which it starts a paused domain: libvirt reports
+// sizes of open images only. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd opens the path
+// again for that, and would block at a FIFO: use File for files that tenants can replace.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
 	return opened(ctx, h, "open the volume to measure it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) {
 		return measured(l, d, head)
 	})
 }
 
-// Resize makes the image larger that a <disk> element with the target vda opens, to a size in bytes, in the format that the element
-// says: a pool would have qemu-img find the format out by the head, which a guest may have written.
+// Resize grows the image of a <disk> element with the target vda to a size in bytes, in the element's format: a storage pool would have qemu-img
+// detect the format by the header, which a guest may have written.
 func (h *Host) Resize(ctx context.Context, diskXML string, bytes int64) error {
 	_, err := opened(ctx, h, "open the volume to grow it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
 		now, err := measured(l, d, 0)
-		if err != nil || now.Size >= bytes { // libvirt would shrink it without asking
+		if err != nil || now.Size >= bytes { // libvirt would shrink it
 			return struct{}{}, err
 		}
 		return struct{}{}, l.DomainBlockResize(d, "vda", uint64(bytes), libvirt.DomainBlockResizeBytes)
@@ -53,7 +53,7 @@ func (h *Host) Resize(ctx context.Context, diskXML string, bytes int64) error {
 	return err
 }
 
-// opened calls use with a paused, transient machine that has opened a disk and dies with this connection.
+// opened calls use with a paused, transient domain that has opened a disk and ends with this connection.
 func opened[T any](ctx context.Context, h *Host, op, diskXML string, use func(*libvirt.Libvirt, libvirt.Domain) (T, error)) (T, error) {
 	id := uuid.New()
 	xml := fmt.Sprintf(`<domain type='qemu'>
@@ -93,7 +93,7 @@ func measured(l *libvirt.Libvirt, d libvirt.Domain, head uint32) (found Measured
 	return found, err
 }
 
-// giveUp ends a machine that is still about to open its disk: storage that does not answer would keep it for minutes.
+// giveUp ends a domain that is still opening its disk: unresponsive storage would keep it for minutes.
 func (h *Host) giveUp(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
 	defer cancel()

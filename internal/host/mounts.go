@@ -11,12 +11,12 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// mountTable is the kernel's table of the mounts that libvirt sees; proc(5) has its form.
+// mountTable is the kernel's mount table of libvirt's mount namespace; proc(5) has its format.
 const mountTable = "/proc/self/mountinfo"
 
 // mount is a line of that table.
 type mount struct {
-	// target is where it is mounted; source is what was mounted, as mount(8) lists it.
+	// target is the mount point; source is the mounted device or export, as mount(8) lists it.
 	target, source string
 	// kind is the type of its filesystem.
 	kind    string
@@ -24,18 +24,18 @@ type mount struct {
 	location
 }
 
-// location is where something really is: a path within a filesystem, without symbolic links.
+// location is a path within a filesystem, without symbolic links.
 type location struct {
-	// filesystem is the number of its device; source is that of the mount, since filesystems of one number may have several.
+	// filesystem is the device number; source is that of the mount, because filesystems of one number may have several sources.
 	filesystem, source string
-	// path starts at the filesystem's own root.
+	// path is relative to the filesystem's root.
 	path string
 }
 
 func (m mount) has(option string) bool { return slices.Contains(m.options, option) }
 
-// parseMounts reads the table; later mounts cover earlier ones. The kernel escapes spaces, but not what else Unicode counts as one:
-// tenants choose the names of folders.
+// parseMounts parses the table; later mounts cover earlier ones. The kernel escapes spaces, but not Unicode's other spaces, which tenants can
+// use in names of folders.
 func parseMounts(table string) (found []mount) {
 	for line := range strings.SplitSeq(table, "\n") {
 		fields := strings.Split(line, " ")
@@ -46,7 +46,7 @@ func parseMounts(table string) (found []mount) {
 		m := mount{target: unescape(fields[4]), source: unescape(fields[dash+2]), kind: fields[dash+1], options: strings.Split(fields[5], ",")}
 		m.location = location{filesystem: fields[2], source: m.source, path: unescape(fields[3])}
 		if m.kind == "nfs" || m.kind == "nfs4" {
-			// The kernel writes the whole path into the source of each mount, also of a bind of a part, and gives / for its root.
+			// For this filesystem the kernel writes the whole path into the source of each mount, also of a bind mount of a part, and / as the root.
 			m.location = location{filesystem: fields[2], path: filepath.Join(m.source, unescape(fields[3]))}
 		}
 		found = append(found, m)
@@ -61,7 +61,7 @@ func (m mount) refusesRoot() bool {
 		strings.HasPrefix(m.kind, "fuse")
 }
 
-// mountsAt are the mounts at a target, the top one first.
+// mountsAt are the mounts at a target, top first.
 func mountsAt(mounts []mount, target string) (found []mount) {
 	for _, m := range slices.Backward(mounts) {
 		if m.target == target {
@@ -71,7 +71,7 @@ func mountsAt(mounts []mount, target string) (found []mount) {
 	return found
 }
 
-// locate is where a path leads if no part of it is a symbolic link.
+// locate is the location of a path of which no part is a symbolic link.
 func locate(mounts []mount, path string) (found location) {
 	longest := -1
 	for _, m := range mounts {
@@ -102,7 +102,7 @@ func bindPool(name, uuid, source, target string, options ...string) *libvirtxml.
 	return pool
 }
 
-// mounts are those that libvirt sees. The name is for what it takes to read them.
+// mounts are those in libvirt's mount namespace. name is the name of the temporary domain with which they are read.
 func mounts(l *libvirt.Libvirt, name string) ([]mount, error) {
 	table, err := readHostFile(l, name, mountTable, maxHostFile)
 	if err == nil && len(table) == maxHostFile {
@@ -114,13 +114,13 @@ func mounts(l *libvirt.Libvirt, name string) ([]mount, error) {
 	return parseMounts(string(table)), nil
 }
 
-// sourceTries is how often a pool is to get a source that another one has, which gives it up within a moment if it is one of ours.
+// sourceTries is how often a pool is defined with a source that another pool has: one of virtclaim's releases it within a moment.
 const sourceTries = 10
 
-// unmount ends all mounts at a target. libvirt leaves a bind mounted when its pool ends: it looks for the pool's source in the
-// table of mounts, which has the device of the filesystem. So a pool gets that as its source, counts as mounted, and ends.
+// unmount removes all mounts at a target. libvirt does not unmount a bind mount when its pool ends, because it searches the mount table for the
+// pool's source, and the table has the filesystem's device. So a pool with that device as its source is created, counts as mounted, and ends.
 func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
-	h.unmounting.Lock() // no two pools of a host have the same source
+	h.unmounting.Lock() // libvirt refuses two pools with the same source
 	defer h.unmounting.Unlock()
 	seen, err := mounts(l, name)
 	for _, m := range mountsAt(seen, target) {
@@ -133,7 +133,7 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 			err = unmount(l, name, m, m.source)
 		}
 		if err != nil && strings.HasPrefix(m.source, "/dev/") {
-			// Somebody else has a pool of that source, which libvirt tells by its name. udev has a link to each device.
+			// Another pool has that source, which libvirt compares by name. udev has further links to each device.
 			err = unmount(l, name, m, "/dev/block/"+m.filesystem)
 		}
 		if err != nil {
@@ -143,10 +143,10 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 	return err
 }
 
-// unmountSuffix ends the names of the pools that unmount.
+// unmountSuffix is the suffix of the names of the pools of unmount.
 const unmountSuffix = "-unmount"
 
-// endPassing ends a pool that others may end, too.
+// endPassing ends a pool that another process may end at the same time.
 func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	err := l.StoragePoolDestroy(p)
 	if isCode(err, libvirt.ErrNoStoragePool) {
@@ -155,8 +155,8 @@ func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-// endUnmounts ends the pools of interrupted or busy unmounts that have a source, which no other pool can have meanwhile, and reports whether there
-// was one.
+// endUnmounts ends the pools of interrupted or busy unmounts with a source, which no other pool can have while they exist. It reports whether
+// there was one.
 func endUnmounts(l *libvirt.Libvirt, source string) (ended bool) {
 	pools, _, err := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
 	if err != nil {
@@ -178,7 +178,7 @@ func endUnmounts(l *libvirt.Libvirt, source string) (ended bool) {
 	return ended
 }
 
-// unmount ends the top mount at a target, by a source. Where that is no folder the pool can't start, which unmounts as well.
+// unmount removes the top mount at a target, by its source. If the target is not a folder, the pool fails to start, which also unmounts.
 func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
 	xml, err := bindPool(name+unmountSuffix, "", source, m.target).Marshal()
 	if err != nil {
@@ -188,7 +188,7 @@ func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
 	if failed == nil {
 		return endPassing(l, p)
 	}
-	// A pool that an interrupted or busy unmount has left is ended first, because its name is taken.
+	// A pool of an interrupted or busy unmount is ended first, because it has the same name.
 	if p, err := l.StoragePoolLookupByName(name + unmountSuffix); err == nil {
 		if err := endPassing(l, p); err != nil {
 			return err
@@ -201,5 +201,5 @@ func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
 	return err
 }
 
-// unescape undoes the kernel's octal escapes as far as libvirt does: it compares the rest as it is.
+// unescape decodes the kernel's octal escapes as far as libvirt does, which compares the result.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace

@@ -6,8 +6,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// SetLiveNames gives a running domain its title and its description, which may be empty; the stored definition stays as it
-// is.
+// SetLiveNames sets the title and description of a running domain, which may be empty; the stored definition is not changed.
 func (h *Host) SetLiveNames(ctx context.Context, id, title, description string) error {
 	return domainDo(ctx, h, "name domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		for which, text := range map[libvirt.DomainMetadataType]string{
@@ -21,7 +20,7 @@ func (h *Host) SetLiveNames(ctx context.Context, id, title, description string) 
 	})
 }
 
-// Autostart tells whether the host starts the domain when it boots.
+// Autostart reports whether the host starts the domain when it boots.
 func (h *Host) Autostart(ctx context.Context, id string) (bool, error) {
 	return onDomain(ctx, h, "read the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (bool, error) {
 		on, err := l.DomainGetAutostart(d)
@@ -29,7 +28,7 @@ func (h *Host) Autostart(ctx context.Context, id string) (bool, error) {
 	})
 }
 
-// SetAutostart has the host start the domain when it boots, or not.
+// SetAutostart sets whether the host starts the domain when it boots.
 func (h *Host) SetAutostart(ctx context.Context, id string, on bool) error {
 	return domainDo(ctx, h, "set the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		n := int32(0)

@@ -8,8 +8,8 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// KnownOverlays is Overlays as far as libvirt knows them, for the start of a machine, which must neither wait for a busy pool nor fail for one
-// that is not active. Only the pool of the file with the path "of" is refreshed.
+// KnownOverlays is Overlays as of libvirt's last refresh, for the start of a machine, which must neither wait for a busy pool nor fail because of
+// an inactive one. Only the pool of the file with the path "of" is refreshed.
 func (h *Host) KnownOverlays(ctx context.Context, of string) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) (found []StorageVolume, err error) {
 		own, err := rescanPoolOf(l, of)
@@ -26,7 +26,7 @@ func (h *Host) KnownOverlays(ctx context.Context, of string) ([]StorageVolume, e
 			}
 			in, err := knownVolumes(l, p, StorageVolume.isOver)
 			if err != nil && p.Name != own {
-				continue // it has just gone, was stopped, or has what can't be read
+				continue // it was removed or stopped meanwhile, or can't be read
 			}
 			if err != nil {
 				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
@@ -37,8 +37,7 @@ func (h *Host) KnownOverlays(ctx context.Context, of string) ([]StorageVolume, e
 	})
 }
 
-// rescanPoolOf has libvirt look at the files beside one, unless the pool is busy, and gives the pool's name; empty for a file that is
-// in none.
+// rescanPoolOf refreshes the pool of a file, unless the pool is busy, and returns the pool's name; empty for a file outside of all pools.
 func rescanPoolOf(l *libvirt.Libvirt, path string) (pool string, err error) {
 	v, err := l.StorageVolLookupByPath(path)
 	if isCode(err, libvirt.ErrNoStorageVol) {
@@ -57,7 +56,7 @@ func rescanPoolOf(l *libvirt.Libvirt, path string) (pool string, err error) {
 	return v.Pool, err
 }
 
-// isBusy tells whether libvirt refuses to refresh a pool because a volume is being made in it. It has no error code for that.
+// isBusy reports whether libvirt refuses to refresh a pool because a volume is being created in it. libvirt has no error code for that.
 func isBusy(err error) bool {
 	return isCode(err, libvirt.ErrInternalError) && strings.Contains(err.Error(), "asynchronous jobs running")
 }

@@ -11,8 +11,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// onPool is call for a storage pool. One that is missing is an error of its own and never ErrNotFound: its volumes may
-// well exist.
+// onPool is call for a storage pool. A missing pool is ErrNoPool, never ErrNotFound, because the files of its volumes may exist.
 func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (T, error) {
 	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) {
 		p, err := l.StoragePoolLookupByName(pool)
@@ -24,17 +23,17 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 			return none, fmt.Errorf("storage pool %s: %w", pool, err)
 		}
 		if ctx.Err() != nil {
-			return *new(T), context.Cause(ctx) // the caller has gone on: nothing may be changed behind its back
+			return *new(T), context.Cause(ctx) // the caller has returned: nothing may be changed after that
 		}
 		return f(l, p)
 	})
 }
 
-// busyPause is how long a pool that is busy is left alone.
+// busyPause is the pause between attempts to refresh a busy pool.
 const busyPause = 200 * time.Millisecond
 
-// refresh has libvirt look at the files of a pool, which it does by itself only when the pool starts. While a volume is
-// being made in the pool libvirt refuses that, and has no event for its end.
+// refresh has libvirt read the files of a pool, which it otherwise does only when the pool starts. libvirt refuses that while a volume is being
+// created in the pool, and has no event for its end.
 func refresh(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	for {
 		err := l.StoragePoolRefresh(p, 0)
@@ -51,14 +50,14 @@ func refresh(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) err
 
 // Pool is a storage pool.
 type Pool struct {
-	// Type is libvirt's, such as dir; Path is its target on the host, empty for one that has none.
+	// Type is libvirt's type, such as dir; Path is the target on the host, empty for a pool without one.
 	Type, Path string
-	// Active tells whether its volumes can be used. What follows is in bytes, and 0 of a pool that is not.
+	// Active tells whether its volumes can be used. The following fields are in bytes, and 0 for an inactive pool.
 	Active                          bool
 	Capacity, Allocation, Available int64
 }
 
-// Pool tells of a pool what libvirt has seen of it last. It is not refreshed: a refresh that fails stops the pool.
+// Pool describes a pool as of libvirt's last refresh. It does not refresh the pool, because a failed refresh stops it.
 func (h *Host) Pool(ctx context.Context, name string) (Pool, error) {
 	return onPool(ctx, h, "look at storage pool "+name, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (seen Pool, err error) {
 		active, err := l.StoragePoolIsActive(p)
@@ -86,7 +85,7 @@ func (h *Host) Pool(ctx context.Context, name string) (Pool, error) {
 	})
 }
 
-// PoolCapacity is how many bytes the filesystem or volume group of a pool has, as libvirt has seen it last.
+// PoolCapacity is the size in bytes of the filesystem or volume group of a pool, as of libvirt's last refresh.
 func (h *Host) PoolCapacity(ctx context.Context, pool string) (int64, error) {
 	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {
 		_, capacity, _, _, err := l.StoragePoolGetInfo(p)
@@ -94,7 +93,7 @@ func (h *Host) PoolCapacity(ctx context.Context, pool string) (int64, error) {
 	})
 }
 
-// PoolFree is how many bytes a pool has left.
+// PoolFree is the free space of a pool in bytes.
 func (h *Host) PoolFree(ctx context.Context, pool string) (int64, error) {
 	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {
 		if err := refresh(ctx, l, p); err != nil {
@@ -115,7 +114,7 @@ func (h *Host) PoolOfTarget(ctx context.Context, path string) (string, error) {
 		for _, p := range pools {
 			text, err := l.StoragePoolGetXMLDesc(p, 0)
 			if isCode(err, libvirt.ErrNoStoragePool) {
-				continue // it has just gone
+				continue // it was removed meanwhile
 			}
 			if err != nil {
 				return "", err
@@ -132,8 +131,7 @@ func (h *Host) PoolOfTarget(ctx context.Context, path string) (string, error) {
 	})
 }
 
-// MakeDirPool defines, builds and starts a pool of files in a folder, also at each start of the host. Another pool of that
-// name is an error.
+// MakeDirPool defines, builds and starts a pool of files in a folder, with autostart. An existing pool of that name is an error.
 func (h *Host) MakeDirPool(ctx context.Context, name, path string) error {
 	pool := libvirtxml.StoragePool{Type: "dir", Name: name, Target: &libvirtxml.StoragePoolTarget{Path: path}}
 	xml, err := pool.Marshal()
@@ -152,7 +150,7 @@ func (h *Host) MakeDirPool(ctx context.Context, name, path string) error {
 	})
 }
 
-// StartPool starts a pool that is not active.
+// StartPool starts an inactive pool.
 func (h *Host) StartPool(ctx context.Context, name string) error {
 	_, err := onPool(ctx, h, "start storage pool "+name, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
 		active, err := l.StoragePoolIsActive(p)
@@ -161,7 +159,7 @@ func (h *Host) StartPool(ctx context.Context, name string) error {
 		}
 		err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
 		if active, e := l.StoragePoolIsActive(p); e == nil && active != 0 {
-			err = nil // somebody else was faster
+			err = nil // another process has started it meanwhile
 		}
 		return struct{}{}, err
 	})

@@ -12,17 +12,17 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// Config is how a host is reached.
+// Config is the configuration of a host.
 type Config struct {
 	// URI is libvirt's connection URI.
 	URI string
-	// Node is the Kubernetes node that the host stands for; empty means the host's own key.
+	// Node is the Kubernetes node that corresponds to the host; empty is the host's key.
 	Node string
-	// Storage is the host's storage pools by usage type; empty when the user named none.
+	// Storage are the host's storage pools by usage type; empty if not configured.
 	Storage map[string]string
 }
 
-// Registry is the hosts of one configuration, by key.
+// Registry has the hosts of one configuration, by key.
 type Registry struct {
 	hosts   map[string]*Host
 	nodes   map[string]string
@@ -32,10 +32,10 @@ type Registry struct {
 	met     map[identity]string
 }
 
-// identity tells one libvirtd from another.
+// identity identifies a libvirtd.
 type identity struct{ uuid, name, uri string }
 
-// NewRegistry dials nothing. Every URI must be one that ValidateURI accepts; another one fails when it is dialled.
+// NewRegistry opens no connection. Every URI must be accepted by ValidateURI; others fail when they are dialled.
 func NewRegistry(configs map[string]Config) *Registry {
 	f := &Registry{hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{}, met: map[identity]string{}}
 	for key, c := range configs {
@@ -52,7 +52,7 @@ func NewRegistry(configs map[string]Config) *Registry {
 	return f
 }
 
-// Host is the host of that key; another key is an error that lists those there are.
+// Host returns the host of that key; the error of an unknown key lists the known ones.
 func (f *Registry) Host(key string) (*Host, error) {
 	if h, ok := f.hosts[key]; ok {
 		return h, nil
@@ -63,21 +63,20 @@ func (f *Registry) Host(key string) (*Host, error) {
 // Keys are the hosts' keys, sorted.
 func (f *Registry) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
 
-// Node is the Kubernetes node that a host stands for.
+// Node is the Kubernetes node that corresponds to a host.
 func (f *Registry) Node(key string) string { return f.nodes[key] }
 
-// Storage is the storage pools of a host by usage type.
+// Storage are the storage pools of a host by usage type.
 func (f *Registry) Storage(key string) map[string]string { return f.storage[key] }
 
-// Close ends all connections.
+// Close closes all connections.
 func (f *Registry) Close() {
 	for _, h := range f.hosts {
 		h.close()
 	}
 }
 
-// meet refuses a second key for a libvirtd that is known by another one: the same machine under two names would be
-// taken for two.
+// meet refuses a second key for the same libvirtd, because one machine would count as two.
 func (f *Registry) meet(key string, uri *url.URL, l *libvirt.Libvirt) error {
 	id, err := identify(uri, l)
 	if err != nil {

@@ -11,37 +11,36 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// ErrNotRegular is the error of a path where no regular file is, or that leads to one by a symbolic link.
+// ErrNotRegular is the error of a path that is not a regular file, or leads to one by a symbolic link.
 var ErrNotRegular = errors.New("there is no regular file: it is missing, or it is a symbolic link, a FIFO, a device or a folder")
 
-// ErrCannotTell is the error of a host that does not show what is at a path: its libvirt may not mount.
+// ErrCannotTell is the error of a host on which the type of a file can't be determined: its libvirt may not mount, or not open the file.
 var ErrCannotTell = errors.New("the host can't tell regular files from symbolic links")
 
-// RegularFile is nil for a path that is a regular file with something in it, and ErrNotRegular for all else: also where its last
-// part or a folder above it is a symbolic link. One that is missing is ErrNotFound, too. libvirt offers nothing that tells a link
-// from what it leads to, so it binds the path over a file of its own: the table of mounts has where that really is, and libvirt
-// tells its type without opening what is no file. Neither is its folder listed nor its content looked at, which would have libvirt
-// open what a qcow2 header names. A host that can't is ErrCannotTell, as is one whose root may not read the file. head is how many bytes
-// to read of what the file begins with, at most: those of the very file that was looked at, and for 0 none.
+// RegularFile is nil for a path that is a regular, non-empty file, and ErrNotRegular otherwise, also if the path or a parent folder is a symbolic
+// link. A missing file is also ErrNotFound. libvirt has no call that distinguishes a link from its target, so the path is bind-mounted over a
+// file of its own: the mount table has the real location, and libvirt reports the type without opening special files. The folder is not listed
+// and the content not interpreted, for which libvirt would open the files that a qcow2 header names. ErrCannotTell is the error of a host that
+// can't mount, or whose root may not read the file. head is how many of the file's first bytes to read, at most.
 func (h *Host) RegularFile(ctx context.Context, path string, head int) (content []byte, err error) {
 	return lookAt(ctx, h, path, func(l *libvirt.Libvirt, p libvirt.StoragePool, k look, bound location) ([]byte, error) {
 		return k.read(l, p, bound, head)
 	})
 }
 
-// File is what a path leads to.
+// File is the file that a path leads to.
 type File struct {
-	// At is the same for all paths that lead to one file: by symbolic links, by bind mounts or by /proc. A second hard link has another one.
+	// At is the same for all paths that lead to one file, by symbolic links, bind mounts or /proc. A second hard link has another value.
 	At string
-	// Head is what the file begins with; none of a FIFO, a socket, a device, and what the host's root may not read.
+	// Head are the file's first bytes; empty for a FIFO, a socket, a device, and a file that the host's root may not read.
 	Head []byte
-	// Length is in bytes, and Modified is when the file was written to last, as libvirt says it; empty where libvirt can't open the file.
+	// Length is in bytes, Modified is the modification time in libvirt's format; empty if libvirt can't open the file.
 	Length   int64
 	Modified string
 }
 
-// File tells what a path leads to, with the first head bytes at most. What is not a file is not opened. A path that leads to nothing or to a
-// folder is ErrNotFound; a host that does not show it is ErrCannotTell.
+// File returns the file that a path leads to, with at most head of its first bytes. Special files are not opened. ErrNotFound is the error of a
+// missing file or a folder, ErrCannotTell that of a host that can't mount.
 func (h *Host) File(ctx context.Context, path string, head int) (File, error) {
 	return lookAt(ctx, h, path, func(l *libvirt.Libvirt, p libvirt.StoragePool, k look, bound location) (File, error) {
 		is := File{At: strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n")}
@@ -56,7 +55,7 @@ func (h *Host) File(ctx context.Context, path string, head int) (File, error) {
 	})
 }
 
-// written is how long the bound file is, and when it was written to last.
+// written is the length of the bound file, and its modification time.
 func (k look) written(l *libvirt.Libvirt, p libvirt.StoragePool) (length int64, modified string, err error) {
 	v, err := l.StorageVolLookupByName(p, lookBound)
 	if isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoStoragePool) {
@@ -67,12 +66,12 @@ func (k look) written(l *libvirt.Libvirt, p libvirt.StoragePool) (length int64, 
 	}
 	is, err := describe(l, v)
 	if err == nil && is.err != nil {
-		return 0, "", nil //nolint:nilerr // it is no file, or root may not read it
+		return 0, "", nil //nolint:nilerr // it is a special file, or root may not read it
 	}
 	return is.Physical, is.Modified, err
 }
 
-// head is what the bound file begins with, if it is a file that can be read.
+// head are the first bytes of the bound file, if it can be read.
 func (k look) head(l *libvirt.Libvirt, p libvirt.StoragePool, n int) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -84,13 +83,13 @@ func (k look) head(l *libvirt.Libvirt, p libvirt.StoragePool, n int) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	if _, size, _, err := l.StorageVolGetInfo(v); err != nil || size == 0 { // libvirt opens neither a FIFO nor a socket, and the mount no device
+	if _, size, _, err := l.StorageVolGetInfo(v); err != nil || size == 0 { // libvirt opens no FIFO or socket, and the mount option nodev no device
 		return nil, nil //nolint:nilerr // it is no file
 	}
 	return readHostFile(l, k.name, k.folder()+"/"+lookBound, n)
 }
 
-// read refuses what is bound unless it is a regular file, at the path by which it was named.
+// read refuses the bound file unless it is a regular file whose real location is the path.
 func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, head int) (content []byte, err error) {
 	v, err := l.StorageVolLookupByName(p, lookBound)
 	if isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoStoragePool) {
@@ -128,8 +127,7 @@ func (k look) read(l *libvirt.Libvirt, p libvirt.StoragePool, bound location, he
 	}
 }
 
-// EndLook ends what an interrupted look at a path has left. Otherwise only the next look at that path does, and the filesystem stays mounted
-// until then.
+// EndLook removes the pool and mount of an interrupted look at a path. Otherwise the filesystem would stay mounted until the next look at it.
 func (h *Host) EndLook(ctx context.Context, path string) error {
 	left, err := call(ctx, h, "look for a look at "+path, func(l *libvirt.Libvirt) (bool, error) {
 		_, err := l.StoragePoolLookupByName(h.look(path).name)
@@ -147,7 +145,7 @@ func (h *Host) EndLook(ctx context.Context, path string) error {
 	return err
 }
 
-// hasSELinux reports whether SELinux may refuse libvirt to open a file.
+// hasSELinux reports whether the host has SELinux, which may prevent libvirt from opening a file.
 func hasSELinux(l *libvirt.Libvirt) bool {
 	caps, err := capabilities(l)
 	return err == nil && slices.ContainsFunc(caps.Host.SecModel, func(m libvirtxml.CapsHostSecModel) bool { return m.Name == "selinux" })

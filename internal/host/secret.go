@@ -12,7 +12,7 @@ func secret(id string) (libvirt.Secret, error) {
 	return libvirt.Secret{UUID: libvirt.UUID(u)}, err
 }
 
-// DefineSecret makes a secret without a value, or changes the one with the same UUID.
+// DefineSecret defines a secret without a value, or changes the one with the same UUID.
 func (h *Host) DefineSecret(ctx context.Context, xml string) error {
 	return do(ctx, h, "define the secret", func(l *libvirt.Libvirt) error {
 		_, err := l.SecretDefineXML(xml, 0)
@@ -20,7 +20,7 @@ func (h *Host) DefineSecret(ctx context.Context, xml string) error {
 	})
 }
 
-// SetSecretValue gives a secret its value.
+// SetSecretValue sets the value of a secret.
 func (h *Host) SetSecretValue(ctx context.Context, id string, value []byte) error {
 	return do(ctx, h, "set the value of secret "+id, func(l *libvirt.Libvirt) error {
 		s, err := secret(id)
@@ -31,7 +31,7 @@ func (h *Host) SetSecretValue(ctx context.Context, id string, value []byte) erro
 	})
 }
 
-// SecretXML describes a secret, without its value, or gives ErrNotFound.
+// SecretXML is the definition of a secret, without its value, or ErrNotFound.
 func (h *Host) SecretXML(ctx context.Context, id string) (string, error) {
 	return call(ctx, h, "read secret "+id, func(l *libvirt.Libvirt) (string, error) {
 		s, err := secret(id)
@@ -53,13 +53,12 @@ func (h *Host) UndefineSecret(ctx context.Context, id string) error {
 	})
 }
 
-// SecretOfVolume is the UUID of the secret whose usage is a volume of that name, or ErrNotFound. libvirt has one for each usage
-// at most.
+// SecretOfVolume is the UUID of the secret whose usage is a volume of that name, or ErrNotFound. libvirt allows one secret for each usage.
 func (h *Host) SecretOfVolume(ctx context.Context, usage string) (id string, err error) {
 	return call(ctx, h, "look for the secret of volume "+usage, func(l *libvirt.Libvirt) (string, error) {
 		s, err := l.SecretLookupByUsage(int32(libvirt.SecretUsageTypeVolume), usage)
 		if isCode(err, libvirt.ErrNoSupport) {
-			err = ErrNotFound // libvirt has no driver for secrets, and so none
+			err = ErrNotFound // this libvirt has no driver for secrets
 		}
 		return uuid.UUID(s.UUID).String(), err
 	})

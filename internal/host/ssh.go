@@ -14,21 +14,21 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// connectSSH goes through the ssh program, so that its user's configuration, agent, jump hosts and known hosts hold.
+// connectSSH connects through the ssh program, so that the user's configuration, agent, jump hosts and known hosts are used.
 func connectSSH(ctx context.Context, uri *url.URL) (net.Conn, error) {
 	program := cmp.Or(uri.Query().Get("command"), "ssh")
-	// What ends with ctx is the attempt; the connection lasts.
+	// The end of ctx cancels the attempt, not an open connection.
 	return startTunnel(exec.CommandContext(context.WithoutCancel(ctx), program, sshArguments(uri)...), uri.Host)
 }
 
-// What ssh is given as a user and a host: nothing that it, a shell of its configuration's commands or that of the host could take for
-// more than a name.
+// The users and hosts that are passed to ssh: without characters that ssh, a shell of its configuration's commands, or that of the host could
+// interpret.
 var (
 	sshUser = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._+@\\-]*[A-Za-z0-9._+@-])?$`)
 	sshHost = regexp.MustCompile(`^[A-Za-z0-9_:.][A-Za-z0-9._:%-]*$`)
 )
 
-// validateSSH checks what is said to ssh. Its error continues a sentence about the URI.
+// validateSSH checks the arguments for ssh. Its error continues a sentence about the URI.
 func validateSSH(uri *url.URL) error {
 	query := uri.Query()
 	if user := uri.User.Username(); user != "" && !sshUser.MatchString(user) {
@@ -52,8 +52,8 @@ func validateSSH(uri *url.URL) error {
 	return nil
 }
 
-// sshArguments are what goes before everything that a user's configuration says: nothing may be asked for, since nobody is
-// there to answer, and neither a terminal nor an escape character nor a forwarding may get in the way of the data.
+// sshArguments override the user's configuration: ssh must not prompt, because there is no terminal, and a pseudo-terminal, an escape
+// character or a forwarding must not disturb the data.
 func sshArguments(uri *url.URL) []string {
 	query := uri.Query()
 	args := []string{"-T", "-e", "none"}
@@ -79,12 +79,12 @@ func sshArguments(uri *url.URL) []string {
 	case verify == "auto":
 		option("StrictHostKeyChecking=accept-new")
 	}
-	// Whatever shell its user has there, this is for sh.
+	// The user's shell on the host may be any: the script is run by sh.
 	return append(args, "--", uri.Hostname(), "sh -c "+quote(sshScript(uri)))
 }
 
-// The ways from there to libvirt's socket: the program that comes with libvirt for this, and a netcat. There are netcats that
-// end with their input only when they are told, and others that do by themselves and don't know that option.
+// The programs on the host that connect to libvirt's socket: the one that is part of libvirt, and netcat. Some netcats need an option to end
+// together with their input; others do so by default and don't have that option.
 const (
 	viaHelper = `exec virt-ssh-helper %s`
 	viaNetcat = `n=%s; for s in %s; do [ -S "$s" ] && break; done; ` +
@@ -93,7 +93,7 @@ const (
 		`if command -v nc >/dev/null 2>&1; then %s; fi; echo "there is neither virt-ssh-helper nor nc on the host" >&2; exit 127`
 )
 
-// sshScript is what runs on the host. A way that the URI names is taken, also one that can only be netcat's.
+// sshScript is the script that runs on the host. It uses the program that the URI names, or netcat if a parameter requires it.
 func sshScript(uri *url.URL) string {
 	query := uri.Query()
 	helper := fmt.Sprintf(viaHelper, quote(string(libvirt.RemoteURI(uri))))
@@ -107,7 +107,7 @@ func sshScript(uri *url.URL) string {
 	return fmt.Sprintf(viaEither, helper, netcat)
 }
 
-// remoteSockets are sockets as words for the shell of a host, which knows where its user's are.
+// remoteSockets are the sockets as words for the host's shell, which expands the paths of its user.
 func remoteSockets(uri *url.URL) []string {
 	const runtime = "${XDG_RUNTIME_DIR:-$HOME/.cache}"
 	var words []string
@@ -121,5 +121,5 @@ func remoteSockets(uri *url.URL) []string {
 	return words
 }
 
-// quote makes one word of s for a shell.
+// quote quotes s as one word for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -6,19 +6,19 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// State is whether and how a domain runs.
+// State is the state of a domain.
 type State struct {
 	// Active is true while there is a QEMU process, also for a paused guest.
 	Active bool
-	// Responsive is false for an active guest that can't act on its power button, nor acknowledge an unplug, before somebody
-	// intervenes: paused, crashed or asleep. One that is paused for a moment, such as by a snapshot, goes on by itself.
+	// Responsive is false for an active guest that can neither handle a shutdown request nor acknowledge an unplug without intervention: paused,
+	// crashed or suspended. A guest that is paused temporarily, such as for a snapshot, is responsive.
 	Responsive bool
-	// Reason is why it is so, in virsh's words, such as "I/O error"; empty where libvirt names none.
+	// Reason is virsh's name of the reason, such as "I/O error"; empty if libvirt has none.
 	Reason string
 	name   string
 }
 
-// String is libvirt's word for the state.
+// String is virsh's name of the state.
 func (s State) String() string { return s.name }
 
 // Describe is the state with its reason, such as "paused (I/O error)".
@@ -29,14 +29,14 @@ func (s State) Describe() string {
 	return s.name + " (" + s.Reason + ")"
 }
 
-// stateNames are virsh's words, by virDomainState.
+// stateNames are virsh's names, by virDomainState.
 var stateNames = map[libvirt.DomainState]string{
 	libvirt.DomainNostate: "no state", libvirt.DomainRunning: "running", libvirt.DomainBlocked: "idle",
 	libvirt.DomainPaused: "paused", libvirt.DomainShutdown: "in shutdown", libvirt.DomainShutoff: "shut off",
 	libvirt.DomainCrashed: "crashed", libvirt.DomainPmsuspended: "pmsuspended",
 }
 
-// pausedReasons are virsh's words, by virDomainPausedReason.
+// pausedReasons are virsh's names, by virDomainPausedReason.
 var pausedReasons = map[libvirt.DomainPausedReason]string{
 	libvirt.DomainPausedUser: "user", libvirt.DomainPausedMigration: "migrating", libvirt.DomainPausedSave: "saving",
 	libvirt.DomainPausedDump: "dumping", libvirt.DomainPausedIoerror: "I/O error", libvirt.DomainPausedWatchdog: "watchdog",
@@ -45,29 +45,28 @@ var pausedReasons = map[libvirt.DomainPausedReason]string{
 	libvirt.DomainPausedPostcopy: "post-copy", libvirt.DomainPausedPostcopyFailed: "post-copy failed", libvirt.DomainPausedAPIError: "api error",
 }
 
-// passing are the reasons of a pause that ends with what it is for.
+// passing are the reasons of temporary pauses.
 var passing = map[libvirt.DomainPausedReason]bool{
 	libvirt.DomainPausedMigration: true, libvirt.DomainPausedSave: true, libvirt.DomainPausedDump: true,
 	libvirt.DomainPausedShuttingDown: true, libvirt.DomainPausedSnapshot: true, libvirt.DomainPausedStartingUp: true,
 	libvirt.DomainPausedPostcopy: true,
 }
 
-// The reasons of a domain that is off because it failed, or because it was migrated: until the host's libvirtd starts anew, that tells that
-// another host has it.
+// The reasons of a domain that is off because it failed, or because it was migrated to another host. libvirtd forgets reasons when it restarts.
 const (
 	ReasonCrashed  = "crashed"
 	ReasonFailed   = "failed"
 	ReasonMigrated = "migrated"
 )
 
-// shutoffReasons are virsh's words, by virDomainShutoffReason.
+// shutoffReasons are virsh's names, by virDomainShutoffReason.
 var shutoffReasons = map[libvirt.DomainShutoffReason]string{
 	libvirt.DomainShutoffShutdown: "shutdown", libvirt.DomainShutoffDestroyed: "destroyed", libvirt.DomainShutoffCrashed: ReasonCrashed,
 	libvirt.DomainShutoffMigrated: ReasonMigrated, libvirt.DomainShutoffSaved: "saved", libvirt.DomainShutoffFailed: ReasonFailed,
 	libvirt.DomainShutoffFromSnapshot: "from snapshot", libvirt.DomainShutoffDaemon: "daemon",
 }
 
-// stateOf is what libvirt's numbers mean. The reasons of a domain that runs say how it was started, and are left out.
+// stateOf converts libvirt's numbers. The reasons of a running domain describe how it was started, and are left out.
 func stateOf(number, reason int32) State {
 	s := libvirt.DomainState(number)
 	state := State{
@@ -87,7 +86,7 @@ func stateOf(number, reason int32) State {
 	return state
 }
 
-// State tells whether a domain runs.
+// State returns the state of a domain.
 func (h *Host) State(ctx context.Context, id string) (State, error) {
 	return onDomain(ctx, h, "read the state of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (State, error) {
 		number, reason, err := l.DomainGetState(d, 0)
@@ -98,7 +97,7 @@ func (h *Host) State(ctx context.Context, id string) (State, error) {
 	})
 }
 
-// IsPersistent tells whether a domain has a stored definition. Without one it is transient: gone as soon as it is off.
+// IsPersistent reports whether a domain has a stored definition. Without one it is transient: it disappears when it ends.
 func (h *Host) IsPersistent(ctx context.Context, id string) (bool, error) {
 	return onDomain(ctx, h, "look for the stored definition of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (bool, error) {
 		is, err := l.DomainIsPersistent(d)
@@ -106,8 +105,8 @@ func (h *Host) IsPersistent(ctx context.Context, id string) (bool, error) {
 	})
 }
 
-// DiskError is the first disk of an active domain, by target such as vda, that an error has halted, and whether its storage has
-// no space left; empty without one. go-libvirt does not decode the error's code, so that with one disk it is what comes next.
+// DiskError is the first disk of an active domain, by target such as vda, that was stopped by an I/O error, and whether its storage is full;
+// empty without one. go-libvirt does not decode the error codes, so that for one disk the code is the next value.
 func (h *Host) DiskError(ctx context.Context, id string) (target string, noSpace bool, err error) {
 	type halted struct {
 		target  string

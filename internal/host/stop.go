@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// graceTime is what a guest that may be forced gets to shut down by itself.
+	// graceTime is how long a guest may take to shut down before it is forced off.
 	graceTime = time.Minute
-	// askAgain is how often the power button is pressed: firmware and a booting kernel lose the request.
+	// askAgain is the interval of shutdown requests: firmware and a booting kernel lose them.
 	askAgain = 5 * time.Second
 )
 
-// Stop shuts a domain down through its power button and waits until it is off or ctx ends. With force the power is
-// turned off when the guest has not obeyed within a minute, or within half of the remaining time if that is less;
-// without, that is ErrStillRunning. A guest that can't obey, such as a paused one, is not waited for. A domain that is off, or
-// gone, is what was wanted.
+// Stop sends ACPI shutdown requests to a domain and waits until it is off or ctx ends. With force the domain is destroyed if the guest has not
+// shut down within a minute, or half of the remaining time if that is less; without force that is ErrStillRunning. A guest that can't
+// respond, such as a paused one, is not waited for. A domain that is off, or does not exist, is a success.
 func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	state, err := h.State(ctx, id)
 	if err != nil || !state.Active {
@@ -36,12 +35,12 @@ func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	if err := h.Destroy(ctx, id); err != nil && !isCode(err, libvirt.ErrOperationInvalid) {
-		return err // an invalid operation: it has just gone off by itself
+		return err // an invalid operation: it has ended meanwhile
 	}
 	return h.WaitStopped(ctx, id)
 }
 
-// canObey is ErrStillRunning for an active guest that its power button does not reach.
+// canObey is ErrStillRunning for an active guest that can't handle a shutdown request.
 func (h *Host) canObey(state State, id string) error {
 	if !state.Active || state.Responsive {
 		return nil
@@ -50,17 +49,17 @@ func (h *Host) canObey(state State, id string) error {
 		"turn its power off, which loses what it has not written: force_stop = true", ErrStillRunning, state.Describe()))
 }
 
-// stopTimeout is how long the guest is waited for.
+// stopTimeout is how long the guest may take to shut down.
 func stopTimeout(ctx context.Context, force bool) time.Duration {
 	left := timeLeft(ctx)
 	if force {
 		return min(graceTime, left/2)
 	}
-	// What remains is for saying what happened.
+	// The remaining time is for the error.
 	return left - min(left/10, time.Second)
 }
 
-// timeLeft is what an operation has left; a day without a limit.
+// timeLeft is the remaining time of an operation; a day without a deadline.
 func timeLeft(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -69,7 +68,7 @@ func timeLeft(ctx context.Context) time.Duration {
 	return time.Until(deadline)
 }
 
-// shutdown presses the power button until the domain is off, or its guest can't act on it any more.
+// shutdown repeats shutdown requests until the domain is off, or its guest can't handle them any more.
 func (h *Host) shutdown(ctx context.Context, id string) error {
 	start, pressed := time.Now(), 0
 	stopped := make(chan error, 1)
@@ -88,7 +87,7 @@ func (h *Host) shutdown(ctx context.Context, id string) error {
 		err := domainDo(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 			return l.DomainShutdownFlags(d, libvirt.DomainShutdownAcpiPowerBtn)
 		})
-		// An invalid operation: it has just gone off, which the event tells. Unreachable: libvirtd may come back.
+		// An invalid operation: it has ended, for which there is an event. Unreachable: libvirtd may return.
 		if err != nil && !isCode(err, libvirt.ErrOperationInvalid) && !unreachable(err) && ctx.Err() == nil {
 			return err
 		}

@@ -20,15 +20,15 @@ type StorageVolume struct {
 	// Path is the file's, on the host. Key is libvirt's: that of a logical volume is the UUID that LVM gave it, others are no more
 	// than a name.
 	Path, Key string
-	// Format is raw, qcow2 or what else libvirt makes of the file's head.
+	// Format is raw, qcow2 or another one that libvirt detects by the file's header.
 	Format string
-	// Capacity is in bytes, as a guest sees it, if Format is right. Physical is how long the file is.
+	// Capacity is the size in bytes for a guest, if Format is right. Physical is the length of the file.
 	Capacity, Physical int64
-	// Modified is when the file was written to last, as libvirt says it.
+	// Modified is the modification time of the file, in libvirt's format.
 	Modified string
-	// Backing is the path or URL that the file's head names as its backing image; empty when it names none.
+	// Backing is the path or URL of the backing image in the file's header; empty without one.
 	Backing string
-	// Undescribed tells that libvirt can't follow the file's head: only the names, the type and the path are known.
+	// Undescribed tells that libvirt can't parse the file's header: only the names, the type and the path are known.
 	Undescribed bool
 }
 
@@ -38,7 +38,7 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 	return onPool(ctx, h, op, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (T, error) {
 		v, err := l.StorageVolLookupByName(p, name)
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			// Somebody may have made it beside libvirt.
+			// It may have been created without libvirt.
 			if err = refresh(ctx, l, p); err == nil {
 				v, err = l.StorageVolLookupByName(p, name)
 			}
@@ -48,19 +48,19 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 			return none, err
 		}
 		if ctx.Err() != nil {
-			return *new(T), context.Cause(ctx) // as onPool, whose look at it was before these calls
+			return *new(T), context.Cause(ctx) // as in onPool, which has checked it before these calls
 		}
 		value, err := f(l, v)
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			// Somebody deleted it beside libvirt, whose list would be in the way of making it anew.
+			// It was deleted without libvirt, whose list would prevent that it is created again.
 			err = errors.Join(err, refresh(ctx, l, p))
 		}
 		return value, err
 	})
 }
 
-// CreateVolume makes a volume. One of the same name, also a file that the pool does not list, is ErrExists. preallocate
-// makes the tables of a qcow2 image at once.
+// CreateVolume creates a volume. ErrExists is the error of an existing volume of the name, or a file that the pool does not list. preallocate
+// allocates the tables of a qcow2 image.
 func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error {
 	text, err := xml.Marshal()
 	if err != nil {
@@ -74,19 +74,19 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 			}
 			_, err := l.StorageVolCreateXML(p, text, flags)
 			if isCode(err, libvirt.ErrOperationInvalid) {
-				err = fmt.Errorf("%w: %w", ErrExists, err) // libvirt's code for a file that is there
+				err = fmt.Errorf("%w: %w", ErrExists, err) // libvirt's code for an existing file
 			}
 			return struct{}{}, err
 		})
 	return err
 }
 
-// ErrUndescribed is the error of a volume that libvirt can't describe: its storage does not answer well, or its head names what can't be
-// looked at, which the guest of a raw disk can write. Of such a volume only the pool, the names, the type and the path are known.
+// ErrUndescribed is the error of a volume that libvirt can't describe: its storage has errors, or its header, which the guest of a raw disk can
+// write, names a file that can't be opened. Only the pool, the names, the type and the path of such a volume are known.
 var ErrUndescribed = errors.New("libvirt can't describe the volume. Either its storage has an error now, or the beginning of the file names " +
 	"something that can't be looked at, which the guest of a raw disk can write")
 
-// described is a volume, or why libvirt can't describe it.
+// described is a volume, or the error because of which libvirt can't describe it.
 type described struct {
 	StorageVolume
 	err error
@@ -99,13 +99,13 @@ func (h *Host) described(d described, err error, op string) (StorageVolume, erro
 	return d.StorageVolume, err
 }
 
-// Volume describes a volume, as its file is now, or gives ErrNotFound, or ErrUndescribed with what is known of it.
+// Volume describes a volume as its file is now, or returns ErrNotFound, or ErrUndescribed with the known fields.
 func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, error) {
 	d, err := onVolume(ctx, h, "look at volume", pool, name, describe)
 	return h.described(d, err, fmt.Sprintf("look at volume %s in storage pool %s", name, pool))
 }
 
-// VolumeAt is Volume for the volume of that path, of whatever active pool.
+// VolumeAt is Volume for the volume of that path, in any active pool.
 func (h *Host) VolumeAt(ctx context.Context, path string) (StorageVolume, error) {
 	op := "look at volume " + path
 	d, err := call(ctx, h, op, func(l *libvirt.Libvirt) (described, error) {
@@ -118,7 +118,7 @@ func (h *Host) VolumeAt(ctx context.Context, path string) (StorageVolume, error)
 	return h.described(d, err, op)
 }
 
-// undescribed are libvirt's codes for a head that it can't follow.
+// undescribed are libvirt's codes for a header that it can't parse.
 var undescribed = []libvirt.ErrorNumber{
 	libvirt.ErrInternalError, libvirt.ErrSystemError, libvirt.ErrInvalidArg, libvirt.ErrOperationFailed, libvirt.ErrConfigUnsupported, libvirt.ErrXMLError,
 }
@@ -171,8 +171,8 @@ func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	return s, nil
 }
 
-// legible replaces what no XML may have: libvirt writes into a volume's description what its head names as its backing file, byte by byte,
-// and the guest of a raw disk writes heads.
+// legible replaces characters that are invalid in XML: libvirt copies the name of the backing file from a volume's header into the XML
+// unchanged, and the guest of a raw disk can write headers.
 func legible(xml string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\uFFFE' || r == '\uFFFF' {
@@ -182,7 +182,7 @@ func legible(xml string) string {
 	}, xml)
 }
 
-// Rescan has libvirt look at the files of a pool, which it remembers as they were: also at their formats.
+// Rescan has libvirt read the files of a pool again, also their formats, which it caches.
 func (h *Host) Rescan(ctx context.Context, pool string) error {
 	_, err := onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
 		return struct{}{}, refresh(ctx, l, p)
@@ -190,7 +190,7 @@ func (h *Host) Rescan(ctx context.Context, pool string) error {
 	return err
 }
 
-// ResizeVolume sets the size, in bytes, of a volume that no machine uses. It is for growing: libvirt refuses to shrink.
+// ResizeVolume grows a volume that no machine uses to a size in bytes. libvirt refuses to shrink it.
 func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes int64) error {
 	_, err := onVolume(ctx, h, "grow volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
 		return struct{}{}, l.StorageVolResize(v, uint64(bytes), 0)
@@ -198,7 +198,7 @@ func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes int64)
 	return err
 }
 
-// DeleteVolume deletes a volume and its content, whoever uses it.
+// DeleteVolume deletes a volume and its content. It does not check for users.
 func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	_, err := onVolume(ctx, h, "delete volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (struct{}, error) {
 		return struct{}{}, explainPloop(l, v, l.StorageVolDelete(v, 0))
@@ -206,7 +206,7 @@ func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 	return err
 }
 
-// explainPloop says what to do where libvirt can't delete a file that it takes for a folder.
+// explainPloop is the remedy for a file that libvirt takes for a folder and can't delete.
 func explainPloop(l *libvirt.Libvirt, v libvirt.StorageVol, err error) error {
 	if err == nil {
 		return nil
@@ -220,11 +220,11 @@ func explainPloop(l *libvirt.Libvirt, v libvirt.StorageVol, err error) error {
 		"on the host (%s), and refresh the pool: virsh pool-refresh %s", err, xml.Target.Path, v.Pool)
 }
 
-// isOver reports whether the volume's header references a backing file, or may: libvirt can't follow some headers.
+// isOver reports whether the volume's header references a backing file, or may: libvirt can't parse some headers.
 func (v StorageVolume) isOver() bool { return v.Undescribed || v.Backing != "" }
 
 // Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
-// headers must be read. A pool that is not active can't be listed, which is an error.
+// headers must be read. An inactive pool can't be listed, which is an error.
 func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
 		pools, _, err := l.ConnectListAllStoragePools(1, 0)
@@ -246,7 +246,7 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	})
 }
 
-// volumesIn are the volumes of a pool that are wanted.
+// volumesIn are the volumes of a pool for which wanted is true.
 func volumesIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(StorageVolume) bool) (found []StorageVolume, err error) {
 	if err := refresh(ctx, l, p); err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func volumesIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, w
 	return knownVolumes(l, p, wanted)
 }
 
-// knownVolumes is volumesIn, of a pool as libvirt has seen it last.
+// knownVolumes is volumesIn as of libvirt's last refresh of the pool.
 func knownVolumes(l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(StorageVolume) bool) (found []StorageVolume, err error) {
 	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
 	if err != nil {
@@ -263,7 +263,7 @@ func knownVolumes(l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(Storage
 	for _, v := range volumes {
 		s, err := describe(l, v)
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			continue // it has just gone
+			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("volume %s: %w", v.Name, err)

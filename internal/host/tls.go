@@ -15,13 +15,13 @@ import (
 	"path/filepath"
 )
 
-// tlsPort is libvirtd's.
+// tlsPort is libvirtd's default port for TLS.
 const tlsPort = "16514"
 
-// pki is where the files of a TLS client are.
+// pki has the paths of the files of a TLS client.
 type pki struct{ authority, certificate, key string }
 
-// pkis are the places that libvirt looks at, in its order: the first that has a file is where it is from.
+// pkis are the locations that libvirt searches, in its order: each file is read from the first location that has it.
 func pkis(uri *url.URL) []pki {
 	if dir := uri.Query().Get("pkipath"); dir != "" {
 		return []pki{pkiIn(dir)}
@@ -56,7 +56,7 @@ func connectTLS(ctx context.Context, uri *url.URL) (net.Conn, error) {
 	return conn, nil
 }
 
-// admitted waits for the byte by which libvirtd says that it lets the client in.
+// admitted waits for the byte with which libvirtd accepts the client.
 func admitted(conn net.Conn) error {
 	answer := make([]byte, 1)
 	_, err := io.ReadFull(conn, answer)
@@ -69,8 +69,8 @@ func admitted(conn net.Conn) error {
 	return nil
 }
 
-// tlsConfig has the server verified by the authority in cacert.pem, or by those that the system trusts where there is no
-// such file. A client without a certificate goes without one: whether it may is for libvirtd to say.
+// tlsConfig verifies the server with the authority in cacert.pem, or with the system's if there is no such file. Without a client certificate
+// none is sent: libvirtd decides whether it accepts that.
 func tlsConfig(uri *url.URL) (*tls.Config, error) {
 	config := &tls.Config{ServerName: uri.Hostname(), InsecureSkipVerify: isUnverified(uri)} //nolint:gosec // only if the user says so
 	places := pkis(uri)

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// endTime is what a program gets to end once its connection has: then it is killed.
+	// endTime is how long a program may take to end after its connection: then it is killed.
 	endTime = 2 * time.Second
-	// lastWordsTime is how long a program that has hung up is waited for, to hear why.
+	// lastWordsTime is how long the end of a program that has closed the connection is waited for, to report its error.
 	lastWordsTime = time.Second
-	// lastLines is how many lines of that are told.
+	// lastLines is how many lines of its standard error are reported.
 	lastLines = 4
 )
 
-// tunnel is a connection through a program: what is written goes to its standard input, what is read is its standard
-// output. Its errors tell what the program complained of.
+// tunnel is a connection through a program's standard input and output. Its errors include the program's standard error.
 type tunnel struct {
 	cmd  *exec.Cmd
 	in   *os.File
@@ -47,7 +46,7 @@ func startTunnel(cmd *exec.Cmd, host string) (*tunnel, error) {
 	}
 	t.in, t.out = in, out
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &t.said
-	// A connection that ssh shares (ControlPersist) holds on to its standard error.
+	// A shared connection of ssh (ControlPersist) keeps standard error open.
 	cmd.WaitDelay = lastWordsTime / 2
 	detach(cmd)
 	err = cmd.Start()
@@ -58,24 +57,24 @@ func startTunnel(cmd *exec.Cmd, host string) (*tunnel, error) {
 	}
 	go func() {
 		defer close(t.ended)
-		_ = cmd.Wait() // what it said tells more than its exit status
+		_ = cmd.Wait() // standard error tells more than the exit status
 	}()
 	return t, nil
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (t *tunnel) Read(p []byte) (int, error) {
 	n, err := t.out.Read(p)
 	return n, t.failed("read", err)
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (t *tunnel) Write(p []byte) (int, error) {
 	n, err := t.in.Write(p)
 	return n, t.failed("write", err)
 }
 
-// failed is an error as connections have it, with what the program said.
+// failed adds the program's standard error to the error of the connection.
 func (t *tunnel) failed(op string, err error) error {
 	if err == nil {
 		return nil
@@ -88,7 +87,7 @@ func (t *tunnel) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: t.to.Network(), Addr: t.to, Err: err}
 }
 
-// complaint is why the program has ended; nil while it runs, and when it said nothing.
+// complaint is the program's standard error after its end; nil while it runs, and if it wrote nothing.
 func (t *tunnel) complaint() error {
 	late := time.NewTimer(lastWordsTime)
 	defer late.Stop()
@@ -102,10 +101,10 @@ func (t *tunnel) complaint() error {
 	return nil
 }
 
-// Close ends the connection, and so the program: at the end of its input, or soon after by force.
+// Close closes the connection. The program ends with its input, or is killed soon after.
 func (t *tunnel) Close() error {
 	t.closing.Do(func() {
-		// In this order: a reader is to hear that the connection was closed, and not of the program's end.
+		// In this order: a reader must get the error of a closed connection, not that of the program's end.
 		_, _ = t.out.Close(), t.in.Close()
 		go func() {
 			late := time.NewTimer(endTime)
@@ -120,32 +119,32 @@ func (t *tunnel) Close() error {
 	return nil
 }
 
-// LocalAddr is net.Conn's.
+// LocalAddr implements net.Conn.
 func (t *tunnel) LocalAddr() net.Addr { return tunnelAddr{t.to.program, "localhost"} }
 
-// RemoteAddr is net.Conn's.
+// RemoteAddr implements net.Conn.
 func (t *tunnel) RemoteAddr() net.Addr { return t.to }
 
-// SetDeadline is net.Conn's.
+// SetDeadline implements net.Conn.
 func (t *tunnel) SetDeadline(at time.Time) error {
 	return errors.Join(t.SetReadDeadline(at), t.SetWriteDeadline(at))
 }
 
-// SetReadDeadline is net.Conn's.
+// SetReadDeadline implements net.Conn.
 func (t *tunnel) SetReadDeadline(at time.Time) error { return t.out.SetReadDeadline(at) }
 
-// SetWriteDeadline is net.Conn's.
+// SetWriteDeadline implements net.Conn.
 func (t *tunnel) SetWriteDeadline(at time.Time) error { return t.in.SetWriteDeadline(at) }
 
-// tunnelAddr is an end of a tunnel.
+// tunnelAddr is the address of a tunnel.
 type tunnelAddr struct{ program, host string }
 
-// Network is the program that leads there.
+// Network is the name of the program.
 func (a tunnelAddr) Network() string { return a.program }
 
 func (a tunnelAddr) String() string { return a.host }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes that are written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -162,7 +161,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last lines in one.
+// String returns the last lines in one line.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,34 +14,34 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host/stream"
 )
 
-// headSize is how much of an image is written last: without its head nothing can be opened.
+// headSize is how many of an image's first bytes are written last: without its header an image can't be opened.
 const headSize = 64 << 10
 
-// unfinished is what an image begins with until it is whole.
+// unfinished are the first bytes of an image until it is complete.
 var unfinished = bytes.Repeat([]byte("virtclaim: this upload is not finished\n"), headSize/39+1)[:headSize]
 
-// ErrTorn is the error of an upload that libvirt confirmed and that is not there.
+// ErrTorn is the error of an upload that libvirt has confirmed, but not written completely.
 var ErrTorn = errors.New("libvirt confirmed the upload, but the volume does not have all of it: its storage may be full")
 
-// Upload is an image on its way into a volume.
+// Upload is the upload of an image into a volume.
 type Upload struct {
-	// Pool and Name are those of the volume. It was made for this upload alone, raw and with a capacity of one byte.
+	// Pool and Name are those of the volume. It was created for this upload, raw and with a capacity of one byte.
 	Pool, Name string
 	Image      io.Reader
-	// Size tells how many bytes the volume of a raw image is to have, which has so many itself; nil leaves it at that.
+	// Size returns the size in bytes of the volume for a raw image of that length; nil keeps the length.
 	Size func(length int64) int64
-	// Check is asked when all but the head is there, and can read all of it; its error breaks the upload off. nil asks nothing.
+	// Check is called when all but the header is written, and can read all of the image; its error cancels the upload. It may be nil.
 	Check func(length int64, at io.ReaderAt) error
-	// BeforeCommit is asked when all but the head is there and the file is open for that; its error breaks the upload off.
+	// BeforeCommit is called when all but the header is written, and the file is open for the header; its error cancels the upload.
 	BeforeCommit func(context.Context) error
-	// Report is told every other second how far it is. All is 0: an image does not say how long it is.
+	// Report is called every other second with the progress. The total is 0, because the length of an image is not known.
 	Report func(Progress)
 }
 
-// Upload writes an image into a volume. Until all of it is proven to be there the volume begins
-// with a text that says otherwise: libvirt confirms uploads whose last writes failed. The head goes last, and is read back.
+// Upload writes an image into a volume. The volume begins with a marker until the upload is verified, because libvirt confirms uploads whose
+// last writes have failed. The header is written last, and read back.
 //
-// When that fails, the volume can't be used any more: a next attempt needs a new one.
+// After an error the volume can't be used any more: another attempt needs a new one.
 func (h *Host) Upload(ctx context.Context, u Upload) error {
 	op := fmt.Sprintf("upload volume %s in storage pool %s", u.Name, u.Pool)
 	v, err := onVolume(ctx, h, op, u.Pool, u.Name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
@@ -73,8 +73,8 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 	return h.failed(op, err)
 }
 
-// source remembers whether it was what failed: errors of other servers look like those of the connection to libvirt. An end is
-// io.EOF itself; what wraps it is none.
+// source records whether reading the image has failed, because errors of other servers look like those of the connection to libvirt. Only
+// io.EOF itself is an end, not an error that wraps it.
 type source struct {
 	io.Reader
 	failed bool
@@ -101,7 +101,7 @@ func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
 	return c, nil
 }
 
-// upload is one on its way.
+// upload is a running upload.
 type upload struct {
 	Upload
 	host   *Host
@@ -112,9 +112,9 @@ type upload struct {
 	done atomic.Int64
 }
 
-// tell reports until ctx ends, also while nothing moves.
+// tell reports the progress until ctx ends, also while the transfer stalls.
 func (u *upload) tell(ctx context.Context) {
-	tick := time.NewTicker(progressTime) //nolint:forbidigo // it waits for nothing: it tells how far it is
+	tick := time.NewTicker(progressTime) //nolint:forbidigo // it polls nothing: it reports progress
 	defer tick.Stop()
 	for {
 		select {
@@ -126,7 +126,7 @@ func (u *upload) tell(ctx context.Context) {
 	}
 }
 
-// body writes all but the head, in whose place it says that the image is not finished.
+// body writes all but the header, in whose place it writes the marker.
 func (u *upload) body() error {
 	u.head = make([]byte, headSize)
 	n, short, err := stream.ReadFull(u.Image, u.head)
@@ -150,7 +150,7 @@ func (u *upload) body() error {
 	return to.Finish()
 }
 
-// finish looks whether all that was written is there, before the head is written.
+// finish verifies that all data were written, before the header is written.
 func (u *upload) finish(ctx context.Context) error {
 	is, err := u.host.Volume(ctx, u.Pool, u.Name)
 	if err != nil {
@@ -166,7 +166,7 @@ func (u *upload) finish(ctx context.Context) error {
 		}
 	}
 	if u.Size != nil && u.Size(length) > length {
-		// Now, while libvirt still takes it for raw, whatever its head will tell.
+		// Before the header is written, because libvirt still takes the volume for raw.
 		if err := u.host.ResizeVolume(ctx, u.Pool, u.Name, u.Size(length)); err != nil {
 			return err
 		}
@@ -174,12 +174,12 @@ func (u *upload) finish(ctx context.Context) error {
 	return u.finishHead(ctx)
 }
 
-// contentError is an error of what was uploaded, which says nothing of the host.
+// contentError is an error of the uploaded image, not of the host.
 type contentError struct{ error }
 
 func (e *contentError) Unwrap() error { return e.error }
 
-// uploaded reads what was uploaded: the head, which is not there yet, and the volume behind it.
+// uploaded reads the uploaded image: the header, which is not written yet, and the rest from the volume.
 type uploaded struct{ *upload }
 
 func (u uploaded) ReadAt(p []byte, offset int64) (n int, err error) {
@@ -199,8 +199,8 @@ func (u uploaded) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, err
 }
 
-// finishHead writes the head, if it may still be written, and looks whether it is there. A name can come to stand for somebody
-// else's volume at any time; a file that was open before Proceed agreed can't: whoever takes the name over unlinks it.
+// finishHead writes the header, if BeforeCommit agrees, and verifies it. Another process may replace the volume of that name at any time, but
+// not a file that was open before BeforeCommit: a process that takes the name over unlinks the file.
 func (u *upload) finishHead(ctx context.Context) error {
 	to, err := u.conn.Upload(u.volume, 0, false)
 	if err != nil {

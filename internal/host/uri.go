@@ -15,7 +15,7 @@ import (
 // dialTimeout bounds how long a host may take to accept a connection.
 const dialTimeout = 10 * time.Second
 
-// parameters are those that a URI may have, by transport.
+// parameters are the allowed parameters of a URI, by transport.
 var parameters = map[string][]string{
 	"unix": {"name", "socket"},
 	"tcp":  {"name"},
@@ -23,7 +23,7 @@ var parameters = map[string][]string{
 	"ssh":  {"command", "keyfile", "known_hosts", "known_hosts_verify", "name", "netcat", "no_tty", "no_verify", "proxy", "socket"},
 }
 
-// transportOf is how the libvirtd of a URI is reached. As in libvirt, a host alone means tls.
+// transportOf is the transport of a URI. As in libvirt, a host alone means tls.
 func transportOf(uri *url.URL) string {
 	_, transport, _ := strings.Cut(uri.Scheme, "+")
 	switch {
@@ -35,21 +35,21 @@ func transportOf(uri *url.URL) string {
 	return "unix"
 }
 
-// isSession tells whether a URI is that of a user's own libvirtd.
+// isSession reports whether a URI is that of a user's own libvirtd.
 func isSession(uri *url.URL) bool { return uri.Path == "/session" }
 
-// isUnverified tells whether a URI asks not to verify who is at the other end.
+// isUnverified reports whether a URI disables the verification of the server.
 func isUnverified(uri *url.URL) bool {
 	value := uri.Query().Get("no_verify")
 	return value != "" && value != "0"
 }
 
-// ValidateURI checks, without dialling, that a libvirt could be reached at a URI: the QEMU driver, over a transport
-// that is supported, with parameters that this transport has (https://libvirt.org/uri.html).
+// ValidateURI checks a URI without connecting: it must have the QEMU driver, a supported transport, and only parameters of this transport
+// (https://libvirt.org/uri.html).
 func ValidateURI(text string) error {
 	uri, err := url.Parse(text)
 	if err != nil {
-		return errors.New("it is not a URI; write for example qemu:///system or qemu+ssh://root@host/system") // it may have a password in it
+		return errors.New("it is not a URI; write for example qemu:///system or qemu+ssh://root@host/system") // not printed, because it may have a password
 	}
 	if driver, _, _ := strings.Cut(uri.Scheme, "+"); driver != "qemu" {
 		return fmt.Errorf("the URI %s has the driver %q; only qemu is supported, for example qemu:///system", uri.Redacted(), driver)
@@ -98,14 +98,14 @@ func validateTransport(uri *url.URL) error {
 // files are the parameters that are paths.
 var files = []string{"keyfile", "known_hosts", "pkipath", "socket"}
 
-// validateValues refuses what no path or name has, and what other programs would read as something else.
+// validateValues refuses invalid paths and names, and values that other programs would interpret.
 func validateValues(query url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		for _, value := range query[name] {
 			if strings.ContainsFunc(value, func(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }) {
 				return fmt.Errorf("has the parameter %s=%q with a control character or one that can't be seen", name, value)
 			}
-			// ssh itself knows the home folder of ~.
+			// ssh itself expands ~.
 			forSSH := (name == "keyfile" || name == "known_hosts") && strings.HasPrefix(value, "~/")
 			if slices.Contains(files, name) && value != "" && !strings.HasPrefix(value, "/") && !forSSH {
 				return fmt.Errorf("has the parameter %s=%q, which must be an absolute path", name, value)

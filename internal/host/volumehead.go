@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host/stream"
 )
 
-// VolumeHead reads the first n bytes of a volume, or all of a shorter one: of the file itself, whatever format it is said to have.
+// VolumeHead reads the first n bytes of a volume's file, or all of a shorter one, whatever its format is.
 func (h *Host) VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error) {
 	var head bytes.Buffer
 	err := h.withHead(ctx, "read the head of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
@@ -23,7 +23,7 @@ func (h *Host) VolumeHead(ctx context.Context, pool, name string, n uint64) ([]b
 	return head.Bytes(), err
 }
 
-// HasLength tells whether the file of a volume has so many bytes. It serves where libvirt can't describe the volume.
+// HasLength reports whether the file of a volume has that many bytes. It also works if libvirt can't describe the volume.
 func (h *Host) HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error) {
 	length := 0
 	err := h.withHead(ctx, "read the end of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
@@ -35,8 +35,8 @@ func (h *Host) HasLength(ctx context.Context, pool, name string, bytes int64) (b
 	return length == 1, err
 }
 
-// WriteVolumeHead replaces the first bytes of a volume that nobody has open, and reads them back: libvirt confirms uploads whose
-// last writes failed.
+// WriteVolumeHead replaces the first bytes of a volume that is not open anywhere, and reads them back, because libvirt confirms uploads whose
+// last writes have failed.
 func (h *Host) WriteVolumeHead(ctx context.Context, pool, name string, head []byte) error {
 	return h.withHead(ctx, "write the head of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
 		to, err := c.Upload(v, 0, false)
@@ -53,7 +53,7 @@ func (h *Host) WriteVolumeHead(ctx context.Context, pool, name string, head []by
 	})
 }
 
-// readsBack is ErrTorn when a volume does not begin with what was written there.
+// readsBack is ErrTorn if a volume does not begin with the written bytes.
 func readsBack(c *stream.Conn, v libvirt.StorageVol, head []byte) error {
 	var back bytes.Buffer
 	if err := c.Download(&back, v, 0, int64(len(head))); err != nil {
@@ -65,15 +65,15 @@ func readsBack(c *stream.Conn, v libvirt.StorageVol, head []byte) error {
 	return nil
 }
 
-// IsUnfinished tells whether a volume begins as Upload has it begin until it is whole.
+// IsUnfinished reports whether a volume begins with the marker of an incomplete Upload.
 func (h *Host) IsUnfinished(ctx context.Context, pool, name string) (bool, error) {
 	const few = 64
 	head, err := h.VolumeHead(ctx, pool, name, few)
 	return err == nil && bytes.HasPrefix(unfinished, head), err
 }
 
-// withHead calls f with a volume and a connection for transfers, which is kept for the next head: heads are read one after the
-// other, and to dial takes longer than to read. A connection that was kept may have ended meanwhile; then f is called again.
+// withHead calls f with a volume and a connection for transfers, which is kept for the next header: headers are read one after the other, and
+// connecting takes longer than reading. A kept connection may have ended meanwhile; then f is called again.
 func (h *Host) withHead(ctx context.Context, op, pool, name string, f func(*stream.Conn, libvirt.StorageVol) error) error {
 	v, err := onVolume(ctx, h, op, pool, name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *Host) withHead(ctx context.Context, op, pool, name string, f func(*stre
 	}
 }
 
-// keptStream is a connection for transfers that is kept.
+// keptStream is a connection for transfers that is reused.
 type keptStream struct {
 	*stream.Conn
 	end context.CancelCauseFunc
@@ -124,7 +124,7 @@ func (h *Host) openKept(ctx context.Context) (*keptStream, error) {
 	return &keptStream{c, end}, nil
 }
 
-// use calls f, and ends the connection when ctx ends before f is done.
+// use calls f, and closes the connection if ctx ends before f.
 func (k *keptStream) use(ctx context.Context, f func(*stream.Conn) error) error {
 	stop := context.AfterFunc(ctx, func() { k.end(context.Cause(ctx)) })
 	defer stop()
@@ -136,7 +136,7 @@ func (k *keptStream) close() {
 	k.end(nil)
 }
 
-// oneStream lends the one connection that is kept, to one borrower at a time.
+// oneStream has the one kept connection, with one user at a time.
 type oneStream struct {
 	once sync.Once
 	slot chan *keptStream
@@ -150,7 +150,7 @@ func (s *oneStream) slots() chan *keptStream {
 	return s.slot
 }
 
-// take borrows it; nil while there is none.
+// take returns the connection, and removes it here; nil if there is none.
 func (s *oneStream) take(ctx context.Context) (*keptStream, error) {
 	select {
 	case k := <-s.slots():
@@ -162,7 +162,7 @@ func (s *oneStream) take(ctx context.Context) (*keptStream, error) {
 
 func (s *oneStream) give(k *keptStream) { s.slots() <- k }
 
-// close ends the connection, unless somebody uses it: then it ends with the process.
+// close closes the connection, unless it is in use: then it ends with the process.
 func (s *oneStream) close() {
 	select {
 	case k := <-s.slots():

@@ -2,10 +2,10 @@ package host
 
 import "net/url"
 
-// Weakness is what a URI does without, so that others can read, or be asked instead of the host.
+// Weakness is a missing protection of a URI's transport: against eavesdropping, or against servers that impersonate the host.
 type Weakness string
 
-// The weaknesses, by what the URI has in it. A host whose key is taken when it is new (known_hosts_verify=auto) is none.
+// The weaknesses, by the part of the URI. A host key that is accepted on first use (known_hosts_verify=auto) is none.
 const (
 	Unencrypted   Weakness = "qemu+tcp"
 	NoCertificate Weakness = "no_verify"

@@ -1,5 +1,5 @@
-// Package stream moves data into storage volumes and out of them, over libvirt's own protocol and a connection of its own:
-// go-libvirt's streams hold the connection that all calls share, know no holes, and can't be interrupted.
+// Package stream transfers data into and out of storage volumes, over libvirt's protocol and its own connection: go-libvirt's streams occupy
+// the connection that all calls share, do not support holes, and can't be canceled.
 package stream
 
 import (
@@ -13,30 +13,28 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// stallTime is how long the other end may take nothing, or tell nothing that it owes, before it is given up.
+// stallTime is how long libvirtd may read nothing, or not answer, before the transfer fails.
 const stallTime = time.Minute
 
-// ErrStalled is the error of a host that takes no more data.
+// ErrStalled is the error of a host that reads no more data.
 var ErrStalled = fmt.Errorf("nothing has moved for %s", stallTime)
 
-// Conn is a connection to libvirtd for one transfer at a time. When the context that it was opened with ends, so does it,
-// at once.
+// Conn is a connection to libvirtd for one transfer at a time. It is closed as soon as the context ends with which it was opened.
 type Conn struct {
 	net    net.Conn
-	ctx    context.Context //nolint:containedctx // it is the connection's life
+	ctx    context.Context //nolint:containedctx // it is the connection's lifetime
 	end    func() bool
 	serial uint32
-	// out is where packets are put together: one for each would be garbage as large as the image.
+	// out is the buffer of packets, which is reused: a buffer for each packet would be garbage as large as the image.
 	out []byte
-	// stuck is why a write was given up, which may still be under way and need out.
+	// stuck is the error of a write that was abandoned, and may still use out.
 	stuck error
-	// packets are those that concern the transfer; err is why there are no more.
+	// packets are those of the transfer; err is the reason for their end.
 	packets chan packet
 	err     error
 }
 
-// Open greets the libvirtd at the other end of a connection, and opens the driver of the URI there, such as
-// qemu:///system. The connection is closed in any case.
+// Open initializes a connection to libvirtd, and opens the driver of the URI, such as qemu:///system. After an error the connection is closed.
 func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	c := &Conn{net: conn, ctx: ctx, packets: make(chan packet)}
 	c.end = context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -56,13 +54,13 @@ func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection. A transfer that is not finished breaks off. Nobody waits for it: TLS
-// takes leave of the other end, which may be gone.
+// Close closes the connection, which cancels an unfinished transfer. It does so in the background, because TLS notifies the other end, which
+// may be unresponsive.
 func (c *Conn) Close() error {
 	c.end()
 	go func() { _ = c.net.Close() }()
 	go func() {
-		for range c.packets { // nobody waits for them any more
+		for range c.packets { // discarded
 		}
 	}()
 	return nil
@@ -83,7 +81,7 @@ func (c *Conn) receive() {
 	}
 }
 
-// The ways to prove who one is, from enum remote_auth_type. A socket that asks for a password is for libvirt's own clients.
+// The authentication types, from enum remote_auth_type. Those with a password are not supported.
 const (
 	authNone   = 0
 	authPolkit = 2
@@ -112,7 +110,7 @@ func (c *Conn) authenticate() error {
 	return errors.New("libvirt asks for a password (SASL), which is not supported")
 }
 
-// call makes a call and gives the body of its answer.
+// call makes a call and returns the body of its reply.
 func (c *Conn) call(procedure procedure, body []byte) ([]byte, error) {
 	if err := c.ask(procedure, body); err != nil {
 		return nil, err
@@ -120,13 +118,13 @@ func (c *Conn) call(procedure procedure, body []byte) ([]byte, error) {
 	return c.answer()
 }
 
-// ask makes a call and waits for nothing.
+// ask sends a call without waiting for its reply.
 func (c *Conn) ask(procedure procedure, body []byte) error {
 	c.serial++
 	return c.send(packet{procedure: procedure, kind: kindCall, serial: c.serial, body: body})
 }
 
-// answer is the body of the next packet, or the error that it carries.
+// answer is the body of the next packet, or its error.
 func (c *Conn) answer() ([]byte, error) {
 	p, err := c.next()
 	if err != nil {
@@ -135,8 +133,8 @@ func (c *Conn) answer() ([]byte, error) {
 	return p.body, p.failure()
 }
 
-// part is the body of the next packet of the stream. The reply to the call that began it is none, and may come after the
-// first of them: libvirtd has one thread send replies and another one send data.
+// part is the body of the next packet of the stream. It skips the reply to the call that began the stream, which may arrive after the first
+// of them, because libvirtd sends replies and data from different threads.
 func (c *Conn) part() ([]byte, error) {
 	for {
 		p, err := c.next()
@@ -149,8 +147,8 @@ func (c *Conn) part() ([]byte, error) {
 	}
 }
 
-// send writes one packet, which must move within stallTime. It waits beside the write: not every connection
-// knows deadlines, or has a write end when it is closed.
+// send writes one packet within stallTime. It waits in another goroutine than the write, because not every connection supports deadlines, or
+// ends a write when it is closed.
 func (c *Conn) send(p packet) error {
 	if c.stuck != nil {
 		return c.stuck
@@ -175,7 +173,7 @@ func (c *Conn) send(p packet) error {
 	return c.stuck
 }
 
-// next is the next packet of the present serial number.
+// next is the next packet with the current serial number.
 func (c *Conn) next() (packet, error) {
 	stalled := time.NewTimer(stallTime)
 	defer stalled.Stop()
@@ -196,7 +194,7 @@ func (c *Conn) next() (packet, error) {
 	}
 }
 
-// cause says why the connection failed: that it was closed here is only how its context's end shows.
+// cause is why the connection failed. If its context has ended, that is the cause, and not that the connection is closed.
 func (c *Conn) cause(err error) error {
 	switch {
 	case err == nil:

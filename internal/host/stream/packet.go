@@ -8,7 +8,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// What a packet is, from src/rpc/virnetprotocol.x.
+// The types and statuses of packets, from src/rpc/virnetprotocol.x.
 const (
 	program = 0x20008086
 	version = 1
@@ -23,11 +23,11 @@ const (
 	statusContinue = 2
 
 	headerSize = 28
-	// maxBody is what the other end takes: one byte more and it hangs up.
+	// maxBody is the largest body that libvirtd accepts: it closes the connection for a larger one.
 	maxBody = 32<<20 - headerSize + 4
 )
 
-// procedure is a number of src/remote/remote_protocol.x.
+// procedure is a procedure number from src/remote/remote_protocol.x.
 type procedure uint32
 
 const (
@@ -38,7 +38,7 @@ const (
 	procDownload procedure = 209
 )
 
-// packet is one message. A call and what belongs to it have the same procedure and serial number.
+// packet is one message. A call, its reply and its stream have the same procedure and serial number.
 type packet struct {
 	program        uint32
 	procedure      procedure
@@ -47,7 +47,7 @@ type packet struct {
 	body           []byte
 }
 
-// appendTo adds the packet to b as it travels.
+// appendTo appends the encoded packet to b.
 func (p packet) appendTo(b []byte) []byte {
 	for _, word := range []uint32{uint32(headerSize + len(p.body)), program, version, uint32(p.procedure), p.kind, p.serial, p.status} {
 		b = binary.BigEndian.AppendUint32(b, word)
@@ -71,7 +71,7 @@ func read(r io.Reader) (packet, error) {
 	return p, err
 }
 
-// failure is the error that a packet carries; nil when it carries none.
+// failure is the error in a packet; nil without one.
 func (p packet) failure() error {
 	if p.status != statusError {
 		return nil

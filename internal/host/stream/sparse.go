@@ -5,20 +5,19 @@ import (
 	"io"
 )
 
-// blockSize is the unit in which zeros become holes: filesystems keep no smaller ones, and looking for them costs more.
+// blockSize is the unit in which zeros become holes: filesystems store no smaller holes, and detecting them costs more.
 const blockSize = 64 << 10
 
 var zeros [blockSize]byte
 
-// Sink takes data and holes.
+// Sink is a destination of data and holes.
 type Sink interface {
 	io.Writer
 	Skip(bytes int64) error
 }
 
-// CopySparse copies all that r has into to, and tells how many bytes that was. Blocks of zeros become holes, also at the end.
-// report is told how far it is after each block. Each travels by itself: the next is read while it does, and putting several
-// together into one packet took longer.
+// CopySparse copies r to to, and returns the number of bytes. Blocks of zeros become holes, also at the end. report is called with the progress
+// after each block. Each block is a packet: the next one is read while it is sent. Larger packets of several blocks were slower.
 func CopySparse(to Sink, r io.Reader, report func(done int64)) (done int64, err error) {
 	block := make([]byte, blockSize)
 	var hole int64
@@ -46,8 +45,8 @@ func CopySparse(to Sink, r io.Reader, report func(done int64)) (done int64, err 
 	}
 }
 
-// ReadFull reads until p is full or r ends. Only a plain io.EOF is an end: a connection that broke off may be an error that wraps
-// one, or an io.ErrUnexpectedEOF, which io.ReadFull has for an end, too. Who takes it for that has half an image.
+// ReadFull reads until p is full or r ends. Only io.EOF itself is an end: the error of a broken connection may wrap it, or be
+// io.ErrUnexpectedEOF, which io.ReadFull also returns at an end. Taken for the end, it would leave an incomplete image.
 func ReadFull(r io.Reader, p []byte) (n int, end bool, err error) {
 	for n < len(p) && err == nil {
 		var more int

@@ -7,20 +7,20 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// packetSize is how many bytes travel at a time. libvirtd serves nobody else while it writes a packet: larger ones are no
-// faster, and make all other clients wait.
+// packetSize is how many bytes are sent at a time. libvirtd does not serve other clients while it writes a packet: larger ones are no faster,
+// and make all other clients wait.
 const packetSize = 256 << 10
 
 // sparse is VIR_STORAGE_VOL_UPLOAD_SPARSE_STREAM and its counterpart for downloads.
 const sparse = 1
 
-// Upload writes into a volume, in order. That it is closed without an error does not prove that all has been written: errors
-// of the last packets are lost. Whoever needs to know has to look.
+// Upload writes into a volume sequentially. If it ends without an error, the last packets may still have failed, because libvirt loses their
+// errors: the caller must verify the volume.
 type Upload struct {
 	conn *Conn
 }
 
-// Upload begins to write into a volume at an offset in bytes. With holes, what lies behind a hole is cut off.
+// Upload begins to write into a volume at an offset in bytes. With holes, the volume is truncated behind a hole.
 func (c *Conn) Upload(v libvirt.StorageVol, offset int64, holes bool) (*Upload, error) {
 	var flags uint32
 	if holes {
@@ -30,7 +30,7 @@ func (c *Conn) Upload(v libvirt.StorageVol, offset int64, holes bool) (*Upload, 
 	return &Upload{conn: c}, err
 }
 
-// transfer is what both calls are told: length 0 is all that there is.
+// transfer encodes the arguments of both calls: length 0 is the whole volume.
 func transfer(v libvirt.StorageVol, offset, length int64, flags uint32) []byte {
 	var e encoder
 	e.text(v.Pool)
@@ -54,7 +54,7 @@ func (u *Upload) Write(data []byte) (n int, err error) {
 	return n, nil
 }
 
-// Skip sends a hole of so many bytes.
+// Skip sends a hole of that many bytes.
 func (u *Upload) Skip(bytes int64) error {
 	if bytes == 0 {
 		return nil
@@ -81,14 +81,14 @@ func (u *Upload) send(kind, status uint32, body []byte) error {
 	if err == nil || errors.Is(err, ErrStalled) {
 		return err
 	}
-	// The other end may have said why before it hung up.
+	// libvirtd may have sent an error before it closed the connection.
 	if p, e := u.conn.next(); e == nil && p.failure() != nil {
 		return p.failure()
 	}
 	return err
 }
 
-// Finish ends the stream and waits for the other end's word that it got it.
+// Finish ends the stream and waits for libvirtd's confirmation.
 func (u *Upload) Finish() error {
 	if err := u.send(kindStream, statusOK, nil); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (u *Upload) Finish() error {
 	return err
 }
 
-// Download reads so many bytes of a volume, from an offset.
+// Download reads length bytes of a volume, from an offset.
 func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64) error {
 	if err := c.ask(procDownload, transfer(v, offset, length, 0)); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64)
 			return err
 		}
 		if len(data) == 0 {
-			break // the end of the data; the stream's is still to be agreed on
+			break // the end of the data; the stream is finished afterwards
 		}
 		if _, err := w.Write(data); err != nil {
 			return err
