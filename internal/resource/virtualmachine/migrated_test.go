@@ -76,6 +76,10 @@ func (h *leaving) StoredXML(context.Context, string) (string, error) {
 	return "<domain type='kvm'><name>web</name></domain>", h.err
 }
 
+func (h *leaving) LiveXML(ctx context.Context, uuid string) (string, error) {
+	return h.StoredXML(ctx, uuid)
+}
+
 func (h *leaving) Undefine(context.Context, string) error {
 	h.done = append(h.done, "undefine")
 	return nil
