@@ -16,8 +16,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ErrRebased is the error of an overlay that is over something else than its chain says: where it has nothing of its own, its guest would
-// find what the other image has there by now.
+// ErrRebased is the error of an overlay whose backing file is not the one in its chain: its guest would read the data of another image where the
+// overlay has none.
 var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it would be a " +
 	"mix of two disks. If the master only has another path now, as after its pool was moved: shut the machine down, and enter that path (qemu-img rebase -u -F " +
 	"<format> -b <master> <overlay>). " + domainxml.TakeCut)
@@ -38,8 +38,8 @@ func RecognizeChain(ctx context.Context, h Locator, chain []volume.Image) error 
 	return CheckBacking(ctx, h, chain)
 }
 
-// CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose head names no backing file, or another one than
-// the image below it, ErrNamesBacking for one that ends with an image whose head names any, and ErrDataFile.
+// CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose header names no backing file, or another one than
+// the image below it, ErrNamesBacking for a chain that ends with an image whose header names one, and ErrDataFile.
 func CheckBacking(ctx context.Context, h Locator, chain []volume.Image) error {
 	for n, top := range chain {
 		named, told, err := backingOf(ctx, h, top)
@@ -56,8 +56,7 @@ func CheckBacking(ctx context.Context, h Locator, chain []volume.Image) error {
 	return nil
 }
 
-// Shown is a reference to a backing file as it may be printed: without the query and the user of a URL and without options of QEMU's, which may
-// be secret.
+// Shown is a printable reference to a backing file: without the query and the user of a URL, and without QEMU's options, which may be secret.
 func Shown(named string) string {
 	if named == "" {
 		return "nothing"
@@ -79,11 +78,11 @@ func Shown(named string) string {
 	return named
 }
 
-// farBacking stands for the name of a backing file that is not in the head.
+// farBacking replaces the name of a backing file that is beyond the bytes that were read.
 const farBacking = "what is further in the file"
 
-// backingOf is what the head of an overlay of this host names. Of an image that is in no storage pool, or that another one has the path of,
-// nothing is told.
+// backingOf is the backing file in the header of an overlay of this host. It is unknown for an image outside of all storage pools, or whose path
+// another volume has.
 func backingOf(ctx context.Context, h Locator, top volume.Image) (named string, told bool, err error) {
 	if top.Type != "file" || top.Generation == "" || top.Format != "qcow2" {
 		return "", false, nil
@@ -109,8 +108,8 @@ func backingOf(ctx context.Context, h Locator, top volume.Image) (named string, 
 	return named, told, nil
 }
 
-// IsOther tells whether what the head of an overlay names is known not to be an image. An overlay of network storage names nothing, as
-// libvirt can't make one that does, and such storage has many names.
+// IsOther reports whether the backing file in the header of an overlay is known not to be the image. An overlay of network storage names none,
+// because libvirt can't create one that does, and such storage has many names.
 func IsOther(named, overlay string, below volume.Image) bool {
 	named = absolute(named, overlay)
 	switch {
@@ -123,8 +122,7 @@ func IsOther(named, overlay string, below volume.Image) bool {
 	return clear && !same
 }
 
-// isPlain reports whether a json: reference is to an image as it is: its file in its format, and nothing beside, such as an offset or another
-// image above it.
+// isPlain reports whether a json: reference has only a file and its format, without options such as an offset or another image above it.
 func isPlain(named, overlay string, below volume.Image) bool {
 	var is map[string]any
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(named, "json:")), &is); err != nil {
@@ -145,7 +143,7 @@ func isPlain(named, overlay string, below volume.Image) bool {
 	return len(files) > 0
 }
 
-// flatten writes objects within an object as QEMU does, as keys with dots.
+// flatten converts nested objects to keys with dots, as QEMU does.
 func flatten(object map[string]any) map[string]any {
 	all := map[string]any{}
 	for key, value := range object {
@@ -218,7 +216,7 @@ func stringsIn(text string) (all []string) {
 	return all
 }
 
-// absolute is the path of the file that the head of an overlay names, or what else it names. libvirt and QEMU know several ways to write one.
+// absolute is the path of the file in the header of an overlay, or the reference itself if it is no file. libvirt and QEMU have several notations.
 func absolute(named, overlay string) string {
 	named = strings.TrimPrefix(named, "file:")
 	switch {

@@ -1,6 +1,6 @@
-// Package content makes local images, in the storage pools of a host: blank disks, overlays, clones, and images that come
-// from elsewhere. What it makes it journals on the host, so that whatever is interrupted can be told from what is finished, and from what others made. It
-// knows neither Terraform nor Kubernetes.
+// Package content creates images in the storage pools of a host: blank disks, overlays, clones, and uploaded images. Each creation has a journal
+// on the host, which distinguishes interrupted creations from finished ones and from volumes of other owners. The package depends neither on
+// Terraform nor on Kubernetes.
 package content
 
 import (
@@ -24,10 +24,10 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
+// cleanUpTime is the timeout for reverting a failed operation, whose own timeout may be over.
 const cleanUpTime = 30 * time.Second
 
-// Host is what is needed of a libvirt host.
+// Host are the calls of a libvirt host that this package needs.
 type Host interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	Define(ctx context.Context, xml string) (uuid string, err error)
@@ -61,33 +61,33 @@ type Host interface {
 	Pull(ctx context.Context, uuid, target string, report func(host.Progress)) error
 }
 
-// Spec is what to make.
+// Spec describes a volume to be created.
 type Spec struct {
 	Pool string
-	// Name is the volume's; if it is empty, Prefix and something made up is.
+	// Name is the volume's name; if it is empty, a name with Prefix is generated.
 	Name, Prefix string
-	// Mode is empty for a blank disk, and for one that is uploaded.
+	// Mode is empty for a blank disk and for an upload.
 	Mode volume.CopyMode
-	// Content is what the volume is to have; nil for a copy and a blank disk.
+	// Content is the content to upload; nil for a copy and a blank disk.
 	Content *Image
-	// Base is what the volume is made over, which disks of the same pool share; then Master is found out.
+	// Base is the content of the shared image below the volume; Master is then set to that image.
 	Base *Image
-	// Master is what is copied, with its capacity; only its images' identity is noted.
+	// Master is the source of a copy, with its capacity; only the identity of its images is recorded.
 	Master volume.Volume
-	// Capacity is in bytes; 0 leaves it to the content or base.
+	// Capacity is in bytes; 0 is that of the content or base.
 	Capacity int64
-	// Format is raw or qcow2, raw for blank disks only; empty leaves it to the content.
+	// Format is raw or qcow2, raw for blank disks only; empty is that of the content.
 	Format string
-	// ClusterSize is that of a qcow2 image, in bytes; 0 leaves it to QEMU.
+	// ClusterSize is that of a qcow2 image, in bytes; 0 is QEMU's default.
 	ClusterSize int64
-	// Preallocation is off, metadata or falloc, as qemu-img has them; for blank disks only, since an overlay reads its
-	// master where nothing is allocated.
+	// Preallocation is off, metadata or falloc, as in qemu-img; for blank disks only, because an overlay reads its master where nothing is
+	// allocated.
 	Preallocation string
-	// Precheck tells whether the master may be copied now. It is asked when the journal of a clone shows everybody what is being
-	// copied, and again when that is done, and when an overlay names its master; nil allows it.
+	// Precheck is nil if the master may be used now. It is called when the journal of a clone is visible to other processes, and again after the
+	// copy; for an overlay, when its header names the master. It may be nil.
 	Precheck func(context.Context) error `json:"-"`
 
-	// baseName is that of Base on the host.
+	// baseName is the name of the shared image on the host.
 	baseName string
 }
 
@@ -98,29 +98,29 @@ func (s Spec) admit(ctx context.Context) error {
 	return s.Precheck(ctx)
 }
 
-// Image is content that comes from elsewhere.
+// Image is the content of an upload.
 type Image struct {
-	// ID is the same for the same content, and tells nothing that is secret.
+	// ID is the same for the same content, and reveals no secret.
 	ID string
-	// Open gives the image's bytes. Their end comes only when all of them are proven to be right.
+	// Open returns the image's bytes. The reader ends with io.EOF only after all of them were verified.
 	Open func(context.Context) (io.ReadCloser, error) `json:"-"`
 }
 
-// Created is a local image that is finished.
+// Created is a finished local image.
 type Created struct {
 	host.StorageVolume
 	// Generation is random for each image, and its identity on the host.
 	Generation string
-	// Base is what it is over and shares with others; empty without.
+	// Base is the name of the shared image below it; empty without one.
 	Base volume.Image
 }
 
-// ErrForeign is the error of a volume that is there already and was not made by this configuration.
+// ErrForeign is the error of an existing volume that this configuration has not created.
 var ErrForeign = errors.New("it was not made by this configuration, and was left alone")
 
-// Creator makes the content of one configuration.
+// Creator creates the volumes of one configuration.
 type Creator struct {
-	// Owner names the configuration; without one, what an interrupted creation left can't be taken over.
+	// Owner identifies the configuration; without one, interrupted creations can't be continued.
 	Owner string
 
 	mu      sync.Mutex
@@ -128,7 +128,7 @@ type Creator struct {
 	mutexes map[string]*mutex
 }
 
-// claim takes a volume for this process, so that two resources never share one; false when another one has it.
+// claim reserves a volume for one resource of this process, so that two never share one; false if another resource has it.
 func (m *Creator) claim(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,8 +148,8 @@ func (m *Creator) release(key string) {
 	delete(m.mine, key)
 }
 
-// Make makes a volume on the host of that key, or goes on with what an interrupted creation of the same owner left of it.
-// report is told how a copy gets on. When it fails nothing is left, or the error says what is.
+// Make creates a volume on the host of that key, or continues an interrupted creation of the same owner. report is called with the progress of
+// a copy. After an error nothing is left, or the error names it.
 func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (made Created, err error) {
 	if s.Name == "" {
 		if err := m.generateName(ctx, key, h, &s); err != nil {
@@ -176,9 +176,8 @@ func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report f
 
 func (s Spec) claimKey(hostKey string) string { return hostKey + "/" + s.Pool + "/" + s.Name }
 
-// generateName makes a name up, or takes that of a volume that an interrupted creation of the same configuration left half made:
-// nobody else could ever find that. A finished one is left alone, since it may well be in the state of another resource
-// that this run has not read.
+// generateName generates a name, or reuses that of a partial volume of an interrupted creation of the same configuration, which otherwise would
+// never be removed. A finished volume is left alone, because it may be in the state of another resource that this run has not read.
 func (m *Creator) generateName(ctx context.Context, key string, h Host, s *Spec) error {
 	left, err := m.staleNames(ctx, h, *s)
 	if err != nil {
@@ -195,8 +194,8 @@ func (m *Creator) generateName(ctx context.Context, key string, h Host, s *Spec)
 	return nil
 }
 
-// staleNames are the volumes that journals of the same owner and prefix name as half made. What was to become of them does not
-// matter: they are made anew.
+// staleNames are the partial volumes in journals of the same owner and prefix. Their former specification does not matter, because they are
+// created again.
 func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []string, err error) {
 	if m.Owner == "" {
 		return nil, nil
@@ -207,7 +206,7 @@ func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []strin
 	}
 	for _, d := range domains {
 		if !isJournal(d.Name) || d.Stored == "" || d.Live != "" {
-			continue // somebody works on what is active
+			continue // another process is creating it
 		}
 		note, ok, err := domainxml.ParseJournal(d.Stored)
 		if err != nil {
@@ -222,7 +221,7 @@ func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []strin
 	return names, nil
 }
 
-// digest is of all that the volume is made from. Where the master's storage is reached does not matter.
+// digest hashes the specification of the volume, without the addresses of the master's storage.
 func (s Spec) digest() string {
 	type master struct{ Type, Protocol, Name, Generation string }
 	var masters []master
@@ -230,7 +229,7 @@ func (s Spec) digest() string {
 		masters = append(masters, master{i.Type, i.Protocol, i.Name, i.Generation})
 	}
 	s.Master = volume.Volume{}
-	text, _ := json.Marshal(struct { // strings and numbers always can be
+	text, _ := json.Marshal(struct { // never fails for strings and numbers
 		Spec
 		Masters []master
 	}{s, masters})
@@ -238,5 +237,5 @@ func (s Spec) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// newGeneration is random.
+// newGeneration is a random generation.
 func newGeneration() string { return uuid.NewString() }

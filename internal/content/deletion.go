@@ -8,9 +8,8 @@ import (
 )
 
 // The deletion of a disk over a shared image is recorded in a libvirt secret without a value until the image is deleted, too. If the deletion is
-// interrupted, the next refresh continues it. Without the record, a disk that is gone may only be somewhere else, and keeps its image. The
-// record has the identity of the volume: it does not concern another one of that name. One that is still there was not deleted, and its
-// record is removed.
+// interrupted, the next refresh continues it. Without the record, a missing disk may only have been moved, and keeps its image. The
+// record has the identity of the volume, so that it does not apply to another one of that name. If the volume still exists, the record is removed.
 
 func deletionUsage(pool, id string) string {
 	return "virtclaim deletes " + pool + "/" + volume.LastingGeneration(id)

@@ -15,13 +15,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// alignment is what the size of a disk.img is a multiple of, as KubeVirt's are, so that every sector size fits.
+// alignment is the unit of the size of a disk.img, as in KubeVirt: it is a multiple of every sector size.
 const alignment = 1 << 20
 
-// lookTime is what storage gets to show what a file is.
+// lookTime is the timeout for looking at a file.
 const lookTime = 30 * time.Second
 
-// Folders is what MakeDiskImage and CheckRegular need of a host.
+// Folders are the calls of a host that MakeDiskImage and CheckRegular need.
 type Folders interface {
 	RegularFile(ctx context.Context, path string, head int) (content []byte, err error)
 	ReadFile(ctx context.Context, path string, limit int) (content []byte, err error)
@@ -30,9 +30,8 @@ type Folders interface {
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
 }
 
-// MakeDiskImage makes the raw, sparse file of that path, at most capacity bytes large. A regular file that is there already
-// is left alone; a symbolic link is host.ErrNotRegular, and what it leads to is left alone, too. The mount that a killed apply has left ends
-// before a tenant writes to the folder.
+// MakeDiskImage creates the raw, sparse file of that path, with at most capacity bytes. An existing regular file is not changed; a symbolic link is
+// host.ErrNotRegular, and its target is not changed. The mount of a killed apply is removed before a tenant writes to the folder.
 func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) error {
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
@@ -46,7 +45,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)
-		if errors.Is(err, host.ErrExists) { // another apply was faster, or it is no regular file
+		if errors.Is(err, host.ErrExists) { // another apply has created it meanwhile, or it is no regular file
 			_, err = h.RegularFile(ctx, file, 0)
 		}
 	}
@@ -56,7 +55,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	return err
 }
 
-// createIn lists the folder, unlike RegularFile.
+// createIn creates the file. Unlike RegularFile, it lists the folder.
 func createIn(ctx context.Context, h Folders, folder, name string, capacity int64) error {
 	return h.InFolder(ctx, folder, func(ctx context.Context, pool string) error {
 		return h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
@@ -68,17 +67,16 @@ func createIn(ctx context.Context, h Folders, folder, name string, capacity int6
 	})
 }
 
-// CheckRegular refuses images of a binding that are files of the host, unless they are regular files there: whoever can write to
-// their folder, such as a pod that mounts the claim, could put a symbolic link to any file of the host in their place, which
-// libvirt and QEMU follow. One that is opened as qcow2 must be such an image, and name no other file: what was so when the binding was
-// made, on one of its hosts, need not be so now.
+// CheckRegular refuses bound images in files of the host that are not regular files: a pod that mounts the claim, or another user with write
+// access to the folder, could put a symbolic link to any file of the host in their place, which libvirt and QEMU follow. An image that is
+// opened as qcow2 must have such a header, which names no other file: it may have changed since the binding was created.
 func CheckRegular(ctx context.Context, h Folders, images []volume.Image) (cannotTell error) {
 	for _, i := range images {
 		if i.Type != "file" || i.Binding == "" {
 			continue
 		}
 		err := checkRegular(ctx, h, i)
-		if errors.Is(err, host.ErrCannotTell) { // of this file, as where root may not read it: the others are looked at
+		if errors.Is(err, host.ErrCannotTell) { // of this file, for example because root may not read it: the other files are checked nevertheless
 			cannotTell = cmp.Or(cannotTell, err)
 			continue
 		}
@@ -89,7 +87,7 @@ func CheckRegular(ctx context.Context, h Folders, images []volume.Image) (cannot
 	return cannotTell
 }
 
-// Recheck is CheckRegular for what was bound already: where the host can't tell, the binding has warned.
+// Recheck is CheckRegular for images that are bound already, without host.ErrCannotTell: the binding has warned of that.
 func Recheck(ctx context.Context, h Folders, images []volume.Image) error {
 	err := CheckRegular(ctx, h, images)
 	if errors.Is(err, host.ErrCannotTell) {
@@ -126,7 +124,7 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 	return look
 }
 
-// explain says what to do about a file that is not regular.
+// explain adds to an error the remedy for a file that is not regular.
 func explain(err error, file string) error {
 	if !errors.Is(err, host.ErrNotRegular) {
 		return err

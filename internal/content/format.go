@@ -11,20 +11,20 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Format is in what format a volume is to be opened that no state knows.
+// Format is the format in which a volume must be opened that is in no state.
 type Format struct {
 	// Name is raw or qcow2.
 	Name string
-	// Domain opens the volume in that format; empty where none does.
+	// Domain is a domain that opens the volume in that format; empty without one.
 	Domain string
-	// Noted is the usage of the ledger's entry that says raw; empty where none does.
+	// Noted is the usage of the ledger's entry that records raw; empty without one.
 	Noted string
-	// Refused is why the volume can't be opened in the format of its head: then Name is raw, unless a domain opens it as qcow2. An
-	// overlay is not refused because of its backing file, which must be given explicitly when it is opened.
+	// Refused is why the volume can't be opened in the format of its header: then Name is raw, unless a domain opens it as qcow2. An overlay is not
+	// refused because of its backing file, which is always specified explicitly when it is opened.
 	Refused error
 }
 
-// String says what shows the format.
+// String describes the format and its source.
 func (f Format) String() string {
 	switch {
 	case f.Domain != "":
@@ -38,8 +38,9 @@ func (f Format) String() string {
 	return "its head is that of a " + f.Name + " image"
 }
 
-// FormatOf finds out in what format a volume is to be opened. A domain that opens it as raw decides, and where no domain has it the ledger:
-// what such a volume begins with, a guest wrote. Where neither says raw, its head is read, and never opened: QEMU would open what that names.
+// FormatOf determines the format in which a volume must be opened. A domain that opens it as raw decides, and if no domain has it, the ledger:
+// the header of such a volume was written by a guest. Otherwise its header is read, without opening the image, because QEMU would open the files
+// in the header.
 func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -64,15 +65,15 @@ func FormatOf(ctx context.Context, h Host, v host.StorageVolume) (Format, error)
 	is, refused := image.ProbeOverlay(head)
 	switch {
 	case refused != nil && opened["qcow2"] != "":
-		is.Format = "qcow2" // its guest did not write that head
+		is.Format = "qcow2" // the guest of a qcow2 disk can't write the header
 	case refused != nil:
 		is.Format = "raw"
 	}
 	return Format{Name: is.Format, Domain: opened[is.Format], Refused: refused}, nil
 }
 
-// contradiction is an error where one domain has a volume as raw and another one has it in another format, as when a rescue machine has an
-// image: what the first one's guest sees may be the second one's image, or what it wrote may be the image.
+// contradiction is the error of a volume that one domain has as raw and another one in another format, such as an image in a rescue machine:
+// either the header is that of the second domain's image, or the first one's guest has written it.
 func contradiction(v host.StorageVolume, opened map[string]string) error {
 	for format, domain := range opened {
 		if format != "raw" {
@@ -90,8 +91,8 @@ func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, e
 	return opened, err
 }
 
-// eachUse calls f for each image of a domain that is the volume: running, saved or stored, and at any depth of a chain. A machine
-// that measures is left out: it opens everything as raw, and for a moment.
+// eachUse calls f for each image of a domain that is the volume: running, saved or stored, at any depth of a chain. Temporary domains that measure
+// are skipped, because they open everything as raw.
 func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, domainxml.Mark, volume.Image)) error {
 	return eachImage(domains, func(d host.Domain, mark domainxml.Mark, i volume.Image) {
 		if isVolume(i, v) {
@@ -134,7 +135,7 @@ func isVolume(i volume.Image, v host.StorageVolume) bool {
 	return path.Clean(i.Name) == path.Clean(v.Path)
 }
 
-// witness is a host that tells which domains have what, and what was noted of volumes.
+// witness is a host that lists its domains, and the records of volumes.
 type witness interface {
 	ledger
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
@@ -142,7 +143,7 @@ type witness interface {
 	Domains(ctx context.Context) ([]host.Domain, error)
 }
 
-// overlays are the volumes whose heads name another one as their backing file. The heads of raw volumes don't count: guests wrote
+// overlays are the volumes whose headers name another one as their backing file. The headers of raw volumes are ignored, because guests can write
 // them.
 func overlays(ctx context.Context, h Host, of master) ([]host.StorageVolume, error) {
 	found, err := h.Overlays(ctx)
@@ -152,12 +153,12 @@ func overlays(ctx context.Context, h Host, of master) ([]host.StorageVolume, err
 	return trueOverlays(ctx, h, found, of, isNoted)
 }
 
-// isNoted tells whether virtclaim has given a domain its image. Anybody can attach an overlay as raw, such as to a rescue machine: that makes
-// nothing of it that the master could be deleted for.
+// isNoted reports whether virtclaim has attached an image to a domain. An overlay that was attached as raw manually, such as to a rescue machine, is
+// still an overlay, whose master must not be deleted.
 func isNoted(i volume.Image) bool { return i.Generation != "" || i.Binding != "" }
 
-// trueOverlays are those of volumes whose heads name another one that no guest of a raw disk has written there: no domain has the volume as
-// anything but raw, and one has that proves it, or it was noted as raw.
+// trueOverlays are those of volumes whose headers were not written by the guest of a raw disk. A guest has written the header if all domains have
+// the volume as raw, and one of them proves it, or if the ledger records it as raw.
 func trueOverlays(
 	ctx context.Context, h witness, found []host.StorageVolume, of master, proves func(volume.Image) bool,
 ) ([]host.StorageVolume, error) {
@@ -185,7 +186,7 @@ func trueOverlays(
 	return all, nil
 }
 
-// mayBeOver are those of volumes whose headers reference what may be it, with what they reference.
+// mayBeOver are those of volumes whose headers may reference the master, with the reference.
 func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of master) (over []host.StorageVolume, err error) {
 	for _, v := range volumes {
 		if v.Undescribed {
@@ -224,8 +225,8 @@ func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.Sto
 	return !isRaw, err
 }
 
-// Named is what the head of a volume names as its backing file, as an absolute path where it is one; empty where it names none. It is for
-// volumes that libvirt can't describe.
+// Named is the backing file in the header of a volume, as an absolute path if it is a file; empty without one. It is for volumes that libvirt
+// can't describe.
 func Named(ctx context.Context, h interface {
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
 }, v host.StorageVolume,

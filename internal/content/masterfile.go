@@ -10,15 +10,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// master is what overlays are looked for, by the backing files that their headers name.
+// master is an image whose overlays are searched for, by the backing files in their headers.
 type master interface {
-	// mayBeNamed reports whether a header names it, perhaps. It opens nothing, because a guest may have written that name.
+	// mayBeNamed reports whether a header may name it. It opens no file, because a guest may have written the name.
 	mayBeNamed(ctx context.Context, named string, overlay host.StorageVolume) (bool, error)
-	// isNamed reports whether a header that mayBeNamed is true for names it.
+	// isNamed reports whether a header for which mayBeNamed is true names it.
 	isNamed(ctx context.Context, named string, overlay host.StorageVolume) (bool, error)
 }
 
-// Files is a host that tells what paths lead to.
+// Files is a host that resolves paths to files.
 type Files interface {
 	VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
 	File(ctx context.Context, path string, head int) (host.File, error)
@@ -29,9 +29,9 @@ type Files interface {
 type masterFile struct {
 	host Files
 	path string
-	// volume is that of the path as it was read last; nil if it is none, or was not read yet.
+	// volume is the storage volume of the path as of the last read; nil if there is none, or before the first read.
 	volume *host.StorageVolume
-	// location is host.File.At of the path, once it was read; empty if the file is missing.
+	// location is host.File.At of the path; nil before the first read, empty if the file is missing.
 	location *string
 	// mayLeadTo and leadsTo cache what other paths lead to.
 	mayLeadTo, leadsTo map[string]bool
@@ -43,7 +43,7 @@ func newMasterFile(h Files, path string) *masterFile {
 
 func (f *masterFile) mayBeNamed(ctx context.Context, named string, overlay host.StorageVolume) (bool, error) {
 	if path.Clean(overlay.Path) == path.Clean(f.path) {
-		return false, nil // nothing is an overlay of itself
+		return false, nil // an image is no overlay of itself
 	}
 	return f.anyPath(ctx, named, overlay, f.mayLeadTo, f.mayLead)
 }
@@ -75,8 +75,8 @@ func (f *masterFile) anyPath(
 	return false, nil
 }
 
-// mayLead reports whether a path may lead to the file. Another volume does not if its length or its time differs from the file's, which did not
-// change meanwhile, or if the file is no volume.
+// mayLead reports whether a path may lead to the file. Another volume does not if its length or modification time differs from the file's, and the
+// file did not change meanwhile, or if the file is no volume.
 func (f *masterFile) mayLead(ctx context.Context, other string) (_ bool, err error) {
 	if f.volume == nil {
 		if f.volume, err = f.volumeAt(ctx, f.path); err != nil {
@@ -95,7 +95,7 @@ func (f *masterFile) mayLead(ctx context.Context, other string) (_ bool, err err
 	return changed || there.Physical == f.volume.Physical && there.Modified == f.volume.Modified, nil
 }
 
-// volumeAt is the volume of a path; nil if it is none of an active storage pool, or one that libvirt can't describe.
+// volumeAt is the volume of a path; nil if it is in no active storage pool, or libvirt can't describe it.
 func (f *masterFile) volumeAt(ctx context.Context, path string) (*host.StorageVolume, error) {
 	v, err := f.host.VolumeAt(ctx, path)
 	if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrUndescribed) {
@@ -110,8 +110,8 @@ func (f *masterFile) leads(ctx context.Context, other string) (bool, error) {
 	return is || over, err
 }
 
-// relate reports whether a path leads to the file, or, by the first head bytes there, to an overlay of it. Where the host can't tell, a path is
-// believed to be what it says.
+// relate reports whether a path leads to the file, or, by its first head bytes, to an overlay of it. On a host that can't resolve paths, only equal
+// paths count.
 func (f *masterFile) relate(ctx context.Context, other string, head int) (is, over bool, err error) {
 	if may, err := f.mayLead(ctx, other); err != nil || !may {
 		return false, false, err
@@ -134,7 +134,7 @@ func (f *masterFile) relate(ctx context.Context, other string, head int) (is, ov
 	if named == "" {
 		return false, false, nil
 	}
-	f.leadsTo[other] = false // a chain that is a circle ends
+	f.leadsTo[other] = false // ends the search in a circular chain
 	over, err = f.isNamed(ctx, named, host.StorageVolume{Path: other})
 	return false, over, err
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A master can be replaced or written to beside virtclaim: the file of a binding, which has no identity, by pods and administrators, and a disk by
-// tools that keep its identity (qemu-img commit) or where only the host's ledger knows it (mv). Its length and modification time are recorded for
-// each overlay, by the identity of that: over another content, an overlay is a mix of two disks.
+// A master can be replaced or written to outside of virtclaim: the file of a binding, which has no identity, by pods and administrators, and a disk by
+// tools that keep its identity (qemu-img commit) or, if the identity is in the ledger only, by mv. Its length and modification time are recorded for
+// each overlay, by the overlay's identity: over other content, an overlay is a mix of two disks.
 
 // ErrMasterChanged is the error of an overlay whose master was deleted, written to or replaced.
 var ErrMasterChanged = errors.New("the master was deleted, written to or replaced since the overlay was created, and over another content an " +
@@ -33,7 +33,7 @@ func hasRecord(chain []volume.Image, overlay int) bool {
 	return below.Type == "file" && (below.Binding != "" || below.Generation != "")
 }
 
-// describeMaster is what is recorded of a master, and whether it is a file that the host can open; empty where the host does not show it.
+// describeMaster is the description of a master for its record, and whether the host can open the file; empty if the host can't show it.
 func describeMaster(ctx context.Context, h masterRecords, master volume.Image) (description string, opened bool, err error) {
 	if master.IsDisk() {
 		return describeDisk(ctx, h, master)
@@ -52,7 +52,7 @@ func describeMaster(ctx context.Context, h masterRecords, master volume.Image) (
 	return describeFile(master.Name, is.Length, is.Modified), true, nil
 }
 
-// describeDisk names the volume without its folder, which may move with the pool. Whether a volume is there, and is the right one, its identity tells.
+// describeDisk names the volume without its folder, which may move with the pool. A missing or wrong volume is detected by its identity, not here.
 func describeDisk(ctx context.Context, h masterRecords, master volume.Image) (description string, opened bool, err error) {
 	v, err := h.VolumeAt(ctx, master.Name)
 	switch {
@@ -110,7 +110,7 @@ func isSameFile(was, now string) bool {
 	return was == now || strings.HasPrefix(was, now+".") || was != "" && strings.HasPrefix(now, was+".")
 }
 
-// isOfAnother reports whether a record is of another disk: the overlay was rebased, which its head tells, or its master was given another name.
+// isOfAnother reports whether a record is of another disk: the overlay was rebased, as its header shows, or its master was renamed.
 func isOfAnother(record string, master volume.Image) bool {
 	return master.IsDisk() && !strings.HasPrefix(record, path.Base(master.Name)+": ")
 }
@@ -121,8 +121,8 @@ func describeChange(overlay, master, was, now, record string) error {
 		"larger, or only its time has changed, remove the record: virsh secret-undefine %s", overlay, master, ErrMasterChanged, was, now, record)
 }
 
-// CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, as its chain, top first, if a master of it was deleted or replaced: QEMU may
-// have the only copy. Its error has all masters, also those of which nothing is known.
+// CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, given as its chain, top first, if a master of it was deleted or replaced:
+// QEMU may have the only copy. The error names all masters, also those that can't be checked.
 func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image) error {
 	var all []error
 	for n := 1; n < len(chain); n++ {
@@ -158,8 +158,8 @@ func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volum
 	return describeChange(overlay.Name, master.Name, was, now, id)
 }
 
-// KeepMasterRecords calls change, which writes to a disk. The records that overlays have of the disk are removed before, as far as they are true, and
-// again afterwards, since a machine may start meanwhile. The next start over the disk adds them again.
+// KeepMasterRecords calls change, which writes to a disk. The overlays' records of the disk are removed before, if they match the disk, and
+// again afterwards, because a machine may start meanwhile. The next start over the disk adds them again.
 func KeepMasterRecords(ctx context.Context, h overlayRecords, disk volume.Image, change func() error) error {
 	was, _, err := describeMaster(ctx, h, disk)
 	if err == nil {
@@ -174,7 +174,7 @@ func KeepMasterRecords(ctx context.Context, h overlayRecords, disk volume.Image,
 	return forgetRecords(ctx, h, disk, was)
 }
 
-// forgetRecords removes the records with that description, which the overlays have that the active pools of the host show.
+// forgetRecords removes the records with that description of all overlays in active pools of the host.
 func forgetRecords(ctx context.Context, h overlayRecords, disk volume.Image, description string) error {
 	if description == "" {
 		return nil
@@ -195,7 +195,7 @@ func forgetRecords(ctx context.Context, h overlayRecords, disk volume.Image, des
 	return err
 }
 
-// overlayRecords is a host that knows the overlays of an image, too.
+// overlayRecords is a host that also lists the overlays of an image.
 type overlayRecords interface {
 	masterRecords
 	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
@@ -207,7 +207,7 @@ func describeLoss(overlay, master string) error {
 		overlay, master, ErrMasterChanged)
 }
 
-// ForgetMasterRecord removes the record of an overlay, the top of a chain, which is gone. One that was pulled has a record, too, and no master any more.
+// ForgetMasterRecord removes the record of a deleted overlay, the top of a chain. A pulled overlay also has a record, but no master any more.
 func ForgetMasterRecord(ctx context.Context, h Identities, chain []volume.Image) error {
 	if len(chain) == 0 || chain[0].Generation == "" {
 		return nil

@@ -19,7 +19,7 @@ func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error)
 	return v.Type == "file" && v.Physical != 0 && slices.Contains(lengths, v.Physical), err
 }
 
-// notedLengths are those that the ledger records for a raw file.
+// notedLengths are the lengths that the ledger records for a raw file.
 func notedLengths(ctx context.Context, h ledger, v host.StorageVolume) (lengths []int64, err error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {
@@ -52,8 +52,8 @@ func notedLength(ctx context.Context, h interface {
 	return 0, err
 }
 
-// ErrImageAsRaw is the error of a raw disk whose file is an image by now, as after a backup was restored as one: its guest would see the image's
-// tables, and write to them.
+// ErrImageAsRaw is the error of a raw disk whose file is now an image in another format, for example a restored backup: its guest would see the
+// image's tables, and write to them.
 var ErrImageAsRaw = errors.New("the disk is raw, so the file was replaced by an image, for example by a backup that was restored as one, or it was resized " +
 	"by hand and its guest has written that header. It was not changed")
 
@@ -67,7 +67,7 @@ func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Im
 	if err != nil || len(lengths) == 0 || slices.Contains(lengths, v.Physical) {
 		return err
 	}
-	if v.Physical == 0 { // libvirt can't describe it
+	if v.Physical == 0 { // of a volume that libvirt can't describe
 		if bytes, err := notedLength(ctx, h, v); err != nil || bytes > 0 {
 			return err
 		}
@@ -85,7 +85,7 @@ func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Im
 		return err
 	}
 	remedy := image.Convert("raw")
-	if refused != nil { // qemu-img would copy another file into the disk
+	if refused != nil { // qemu-img convert would copy another file into the disk
 		remedy = "restore it again, as raw, from the backup. Don't convert this file: its header is that of a format that is refused, or names " +
 			"another file, which qemu-img would copy into the disk"
 	}
@@ -97,7 +97,7 @@ func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Im
 		"its length on its host:\n\n  %s\n\nIf it was restored: %s", v.Name, v.Pool, has, listed(lengths), ErrImageAsRaw, command, remedy)
 }
 
-// Measured is a host that tells the length of a file which libvirt can't describe.
+// Measured is a host that can determine the length of a file that libvirt can't describe.
 type Measured interface {
 	Identities
 	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
@@ -111,11 +111,11 @@ func listed(lengths []int64) string {
 	return strings.Join(texts, " or ")
 }
 
-// What follows the description of a raw file: the lengths that it may have.
+// The suffix of the description of a raw file: the lengths that it may have.
 const rawNote, orNote, bytesNote = ", which is raw and has ", ", or ", "%d bytes"
 
-// formatNote is what follows the description of a raw file. Its length is not the guest's to choose. One that is about to grow has either
-// length afterwards: that may fail.
+// formatNote is the suffix of the description of a raw file. A guest can't change the length. A file that is about to grow has one of two lengths
+// afterwards, because growing may fail.
 func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 	if v.Type != "file" || format != "raw" || v.Physical == 0 {
 		return ""
@@ -127,9 +127,9 @@ func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 	return text
 }
 
-// NoteGrowth records the length that a raw file is about to have, before it is resized, and its present length if it was resized by hand. A file
+// NoteGrowth records the length that a raw file is about to have, before it is resized, and its present length if it was resized manually. A file
 // that the ledger does not record as raw is recorded only if its header is not that of an image, which may be an overlay created under the
-// name of a deleted raw file, or if a guest has it open as raw, which isProven tells; nil where none runs.
+// name of a deleted raw file, or if a guest has it open as raw, which isProven reports; nil if none runs.
 func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image, bytes int64, isProven func() bool) error {
 	if i.Format != "raw" || v.Type != "file" || v.Physical == 0 {
 		return nil
@@ -158,7 +158,7 @@ func NoteGrowth(ctx context.Context, h Identities, v host.StorageVolume, i volum
 	return note(ctx, h, v, "raw", i.Generation, bytes)
 }
 
-// NoteRaw notes that an imported volume is raw, because the configuration says so: its head does not.
+// NoteRaw records that an imported volume is raw, as configured, although its header is that of an image.
 func NoteRaw(ctx context.Context, h Identities, v host.StorageVolume, i volume.Image) error {
 	isRaw, err := notedRaw(ctx, h, v)
 	if err != nil || isRaw || i.Format != "raw" || v.Type != "file" {

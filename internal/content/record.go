@@ -8,9 +8,9 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// A record is a libvirt secret without a value: a host keeps its description under its usage, also across restarts of libvirtd.
+// A record is a libvirt secret without a value. Its usage is the key, its description the value; it survives restarts of libvirtd.
 
-// records is the namespace of the UUIDs of records. They follow from the usage, so that two who add the same one do not disturb each other.
+// records is the namespace of the UUIDs of records. They are derived from the usage, so that two processes can add the same record concurrently.
 var records = uuid.MustParse("5d8f4f52-57e3-4c7e-9b0d-3a1c6e0b9f21")
 
 // addRecord adds a record, or replaces its description.

@@ -12,13 +12,13 @@ import (
 // ErrLinked is the error of removing a volume that a domain uses by another path of its file.
 var ErrLinked = errors.New("a domain uses it by another path of that file")
 
-// ErrBacking is the error of removing a volume that others are made on.
+// ErrBacking is the error of removing a volume that has overlays.
 var ErrBacking = errors.New("other volumes are overlays of it, which would be lost with it")
 
-// Remove deletes a volume. One that is gone is what was wanted, whoever has made another one since; one that another volume
-// of the host is an overlay of is ErrBacking, and stays. Whether a machine uses it is to be asked before.
+// Remove deletes a volume. A missing volume is a success, also if another one has its name; a volume with overlays on the host is ErrBacking, and
+// stays. The caller checks before whether a machine uses it.
 func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, format, generation string) error {
-	// First the entry: without the volume, nothing would ever ask for it again.
+	// The journal first: without the volume it would never be read again.
 	err := Forget(ctx, h, pool, name, generation)
 	if err == nil {
 		err = Removable(ctx, h, pool, name, format, generation)
@@ -39,8 +39,8 @@ func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, fo
 	return nil
 }
 
-// Removable is the error of a volume that Remove would not delete: ErrBacking, or ErrUnrecognized. One that is gone is
-// host.ErrNotFound, also when another one has its name.
+// Removable is the error of a volume that Remove would not delete: ErrBacking, or ErrUnrecognized. A missing volume is host.ErrNotFound, also if
+// another one has its name.
 func Removable(ctx context.Context, h Host, pool, name, format, generation string) error {
 	v, err := h.Volume(ctx, pool, name)
 	if err = Described(err, format); err == nil {
@@ -55,7 +55,8 @@ func Removable(ctx context.Context, h Host, pool, name, format, generation strin
 	return err
 }
 
-// refuseLinked is ErrLinked for a volume that a domain has by another path, and ErrBacking for one that it has an overlay of in no storage pool.
+// refuseLinked is ErrLinked for a volume that a domain has by another path, and ErrBacking for one of which a domain has an overlay outside of all
+// storage pools.
 func refuseLinked(ctx context.Context, h Host, v host.StorageVolume) error {
 	if v.Type != "file" {
 		return nil

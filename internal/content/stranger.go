@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// strangers lists the disks that domains of others have by another path of a file, and those that are overlays of it and in no storage pool,
-// where libvirt does not show them: a domain that is off does not show its chain. What virtclaim gave a domain has no such path.
+// strangers lists the disks of domains that have a file by another path, or an overlay of it outside of all storage pools, where libvirt does not
+// list it: a domain that is off does not show its chain. Disks that virtclaim has attached never have such paths.
 func strangers(ctx context.Context, h interface {
 	Files
 	Domains(ctx context.Context) ([]host.Domain, error)
@@ -27,7 +27,7 @@ func strangers(ctx context.Context, h interface {
 	err = eachImage(domains, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
 		if name := path.Clean(i.Name); i.Type == "file" && !isNoted(i) && name != path.Clean(of) {
 			users[name] = d.Name
-			if i.Format != "raw" { // the guest of a raw disk writes its head
+			if i.Format != "raw" { // the guest of a raw disk can write the header
 				heads[name] = image.HeadSize
 			}
 		}

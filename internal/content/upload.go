@@ -15,11 +15,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// sector is what the size of a raw image is a multiple of, for a guest.
+// sector is the unit of the size of a raw image, for a guest.
 const sector = 512
 
-// upload makes the volume and fills it with its content. conclude says that it is done, while the journal's domain is still
-// active: nobody takes the volume for one that was left half made.
+// upload creates the volume with its content. conclude is called at the end, while the journal's domain is still active, so that no other process
+// takes the volume for a partial one.
 func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context) error) (host.StorageVolume, error) {
 	made, err := j.writeContent(ctx, s, report)
 	if err == nil {
@@ -29,7 +29,7 @@ func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress)
 		err = conclude(ctx)
 	}
 	if err == nil {
-		_ = j.stop(ctx) // it is done; the domain ends with its connection at the latest
+		_ = j.stop(ctx) // on an error, libvirtd ends the domain together with the connection
 	}
 	return made, err
 }
@@ -45,7 +45,7 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 	if err != nil && !errors.Is(err, io.EOF) {
 		return v, err
 	}
-	head = bytes.Clone(head) // what is buffered goes on
+	head = bytes.Clone(head) // the buffer is reused
 	is, err := image.Probe(head)
 	if err == nil {
 		err = s.fits(is)
@@ -71,7 +71,7 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 	return j.check(ctx, s, is)
 }
 
-// fits refuses an image that is not what was asked for.
+// fits refuses an image that does not match the specification.
 func (s Spec) fits(is image.Header) error {
 	if s.Format != "" && s.Format != is.Format {
 		return fmt.Errorf("the image is %s, not %s. Leave format out", is.Format, s.Format)
@@ -83,7 +83,7 @@ func (s Spec) fits(is image.Header) error {
 	return nil
 }
 
-// makeEmpty makes the volume to upload into. Only a file is as long as what is written to it.
+// makeEmpty creates the volume for an upload. Only a file grows with the written data.
 func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 	err := j.host.CreateVolume(ctx, s.Pool, libvirtxml.StorageVolume{
 		Name: s.Name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1, Unit: "bytes"},
@@ -94,7 +94,7 @@ func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 		return err
 	}
 	if err := j.checkMine(ctx); errors.Is(err, errLost) {
-		// Somebody may have it begun before, and would take this for an image that is finished.
+		// Another process may have begun it before, and would take this for a finished image.
 		return errors.Join(err, ignoreNotFound(j.host.DeleteVolume(context.WithoutCancel(ctx), s.Pool, s.Name)))
 	}
 	v, err := j.host.Volume(ctx, s.Pool, s.Name)
@@ -105,9 +105,9 @@ func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 	return err
 }
 
-// check looks whether the host sees what the head says, and grows a qcow2 image to the size that is wanted.
+// check verifies that the host sees the image of the header, and grows a qcow2 image to the specified size.
 func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.StorageVolume, err error) {
-	if err := j.host.Rescan(ctx, s.Pool); err != nil { // libvirt has believed so far that it is raw
+	if err := j.host.Rescan(ctx, s.Pool); err != nil { // libvirt still takes it for raw
 		return v, err
 	}
 	if v, err = j.host.Volume(ctx, s.Pool, s.Name); err != nil {
@@ -124,8 +124,8 @@ func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.St
 	return v, err
 }
 
-// asProbed is a volume as what image.Probe makes of it: libvirt knows more formats, and takes a raw image of a CD-ROM, for
-// example, for one of its own.
+// asProbed is a volume with the format of image.Probe: libvirt detects more formats, and has its own one for a raw image of a CD-ROM, for
+// example.
 func asProbed(v host.StorageVolume) host.StorageVolume {
 	if v.Format != "qcow2" {
 		v.Format, v.Capacity = "raw", cmp.Or(v.Physical, v.Capacity)
@@ -133,7 +133,7 @@ func asProbed(v host.StorageVolume) host.StorageVolume {
 	return v
 }
 
-// upTo refuses to read more than so many bytes, if that is not 0.
+// upTo is an error after limit bytes, unless limit is 0.
 type upTo struct {
 	from io.Reader
 	most int64
@@ -150,7 +150,7 @@ func (r *upTo) Read(p []byte) (int, error) {
 
 var errTooLong = errors.New("the image has more bytes than the disk is to have. Set a larger size, or leave it out")
 
-// estimate is how far an upload is of an image that does not know its length, but how much of its source it has read.
+// estimate is the progress of an upload of unknown length, by the part of its source that has been read.
 func estimate(p host.Progress, content io.Reader) host.Progress {
 	source, ok := content.(interface{ Progress() (done, all int64) })
 	if !ok {

@@ -12,35 +12,34 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// usagePrefix is what the annotations of a Kubernetes node start with that say where its usage types are: what follows
-// is the usage type, the value a folder. The name is that of KubeVirt's design of storage pools.
+// usagePrefix is the prefix of the annotations of a Kubernetes node with its usage types: the rest of the key is the usage type, the value a
+// folder. The name is that of KubeVirt's design of storage pools.
 const usagePrefix = "kubevirt.io/storage.usage-type."
 
-// UsageTypes name the storage on a host: usage type by usage type the pool that its volumes are made in.
+// UsageTypes map the usage types of a host to the storage pools of their volumes.
 type UsageTypes struct {
 	// Host is the host's key.
 	Host string
-	// Pools are those that the user configured; if there are none, the annotations of the host's node hold.
+	// Pools are the configured ones; if there are none, the annotations of the host's node are used.
 	Pools map[string]string
-	// Annotations reads those of the host's node; nil when no cluster is configured.
+	// Annotations reads those of the host's node; nil if no cluster is configured.
 	Annotations func(ctx context.Context) (map[string]string, error)
 }
 
-// pools is what a host has to do with storage pools.
+// pools are the calls of a host for storage pools.
 type pools interface {
 	PoolOfTarget(ctx context.Context, path string) (string, error)
 	MakeDirPool(ctx context.Context, name, path string) error
 	StartPool(ctx context.Context, name string) error
 }
 
-// Check tells whether the host has a usage type. The error lists those that it has.
+// Check is nil if the host has a usage type. The error lists the existing ones.
 func (u UsageTypes) Check(ctx context.Context, usageType string) error {
 	_, _, err := u.find(ctx, usageType)
 	return err
 }
 
-// Pool is the pool of a usage type. Where only a folder is known, the pool whose target it is, or else a new one, which
-// is never deleted.
+// Pool is the pool of a usage type. For a folder it is the pool with that target, or else a new one, which is never deleted.
 func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string, error) {
 	pool, folder, err := u.find(ctx, usageType)
 	if err != nil || pool != "" {
@@ -53,24 +52,24 @@ func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string
 		if made == nil {
 			return own, nil
 		}
-		// Somebody else may just have made it.
+		// Another process may have created it meanwhile.
 		if pool, err = h.PoolOfTarget(ctx, folder); err != nil {
 			return "", made
 		}
 	}
 	if err == nil && pool == own {
-		err = h.StartPool(ctx, own) // it may be half made
+		err = h.StartPool(ctx, own) // it may be defined, but not active yet
 	}
 	return pool, err
 }
 
-// Place is where a usage type is.
+// Place is the location of a usage type.
 type Place struct {
-	// Pool is a storage pool. Where it is empty, Folder is the path of one that any pool may have as its target.
+	// Pool is a storage pool. If it is empty, Folder is the target path of the pool, which may not exist yet.
 	Pool, Folder string
 }
 
-// Places are those of the host's usage types, by usage type. Nobody is asked whether they are there.
+// Places are the locations of the host's usage types. They are not checked.
 func (u UsageTypes) Places(ctx context.Context) (map[string]Place, error) {
 	places := map[string]Place{}
 	for t, pool := range u.Pools {
@@ -86,7 +85,7 @@ func (u UsageTypes) Places(ctx context.Context) (map[string]Place, error) {
 	return places, err
 }
 
-// folders are those that the annotations of the host's node name.
+// folders are those in the annotations of the host's node.
 func (u UsageTypes) folders(ctx context.Context) (map[string]string, error) {
 	annotations, err := u.Annotations(ctx)
 	if err != nil {
@@ -101,7 +100,7 @@ func (u UsageTypes) folders(ctx context.Context) (map[string]string, error) {
 	return folders, nil
 }
 
-// find is the pool that the configuration names, or the folder that an annotation does.
+// find is the pool in the configuration, or the folder in an annotation.
 func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder string, err error) {
 	if len(u.Pools) > 0 {
 		if pool, ok := u.Pools[usageType]; ok {

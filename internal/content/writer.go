@@ -12,17 +12,17 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ErrMaster is the error of writing to an image that volumes are overlays of.
+// ErrMaster is the error of writing to an image that has overlays.
 var ErrMaster = errors.New("it is a master, and so read-only")
 
-// overlaid is a host that tells what is over an image, of the volumes that it lists.
+// overlaid is a host that lists the overlays of an image.
 type overlaid interface {
 	witness
 	Files
 }
 
-// CheckWriter is ErrMaster for the file of an image that a machine is to write to while volumes of the host are overlays of it,
-// whether a machine has those or not. Nothing else marks a master: it can be written to again when they are gone.
+// CheckWriter is ErrMaster for the file of an image to which a machine is about to write while volumes of the host are overlays of it,
+// whether a machine has those or not. Nothing else marks a master: it can be written to again when its overlays are deleted.
 func CheckWriter(ctx context.Context, h interface {
 	overlaid
 	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
@@ -51,8 +51,8 @@ func CheckWriter(ctx context.Context, h interface {
 		ErrMaster, path, strings.Join(names, ", "), hint)
 }
 
-// staleAmong are the volumes whose headers name a file that was written to after them. One with an identity is a disk of virtclaim's, and no overlay
-// of a snapshot.
+// staleAmong are the volumes whose headers name a file that was written to after them. A volume with an identity is a disk of virtclaim's, and not
+// the overlay of a snapshot.
 func staleAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
 	is, err := h.VolumeAt(ctx, path)
 	if err != nil {
@@ -77,7 +77,7 @@ func staleAmong(ctx context.Context, h overlaid, path string, volumes []host.Sto
 	return names, nil
 }
 
-// isBefore compares times as libvirt says them, in seconds.
+// isBefore compares times in libvirt's format, in seconds.
 func isBefore(a, b string) bool {
 	was, err := strconv.ParseFloat(a, 64)
 	is, failed := strconv.ParseFloat(b, 64)
@@ -85,7 +85,7 @@ func isBefore(a, b string) bool {
 }
 
 // OverlaysOf lists the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not,
-// and such disks of other domains that are in no pool. A pool that is not active is an error.
+// and such disks of unmanaged domains outside of all pools. An inactive pool is an error.
 func OverlaysOf(ctx context.Context, h interface {
 	overlaid
 	Overlays(ctx context.Context) ([]host.StorageVolume, error)
@@ -99,7 +99,7 @@ func OverlaysOf(ctx context.Context, h interface {
 }
 
 func overlaysAmong(ctx context.Context, h overlaid, path string, volumes []host.StorageVolume) (names []string, err error) {
-	overlays, err := trueOverlays(ctx, h, volumes, newMasterFile(h, path), func(volume.Image) bool { return true }) // a guest's head is to stop no other start
+	overlays, err := trueOverlays(ctx, h, volumes, newMasterFile(h, path), func(volume.Image) bool { return true }) // a header that a guest has written must not stop other starts
 	if err != nil {
 		return nil, err
 	}
