@@ -31,6 +31,8 @@ type Mark struct {
 	Owner string `xml:"owner,attr,omitempty"`
 	// Phase is Creating or Ready; empty in a domain that virtclaim did not make.
 	Phase string `xml:"phase,attr,omitempty"`
+	// Creation identifies the apply that creates the domain; empty when the machine is Ready.
+	Creation string `xml:"creation,attr,omitempty"`
 }
 
 // machineMark is the element in <metadata>. Beside the mark it keeps what a <disk> has no words for.

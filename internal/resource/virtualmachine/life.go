@@ -62,6 +62,8 @@ type life struct {
 	host  domains
 	key   string // the host's
 	owner string
+	// creation identifies this apply while it creates a machine.
+	creation string
 	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
 	hosts func(key string) (guard.Waiter, error)
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
@@ -70,10 +72,13 @@ type life struct {
 	mayRestart bool
 }
 
+// newCreation is a random identifier of a creation.
+func newCreation() string { return uuid.NewString() }
+
 // define defines the domain, marked as being created. An existing domain of that name is used only if an interrupted creation of
 // the same owner has left it; runs reports that it was running.
 func (l life) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
-	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating}
+	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Creating, Creation: l.creation}
 	if err := l.checkBacking(ctx, want); err != nil {
 		return "", false, err
 	}
@@ -109,7 +114,7 @@ func (l life) goOn(ctx context.Context, uuid string, want domainxml.Machine) (id
 	if err != nil {
 		return "", false, err
 	}
-	if l.owner == "" || is.Mark != want.Mark {
+	if l.owner == "" || is.Mark.Owner != l.owner || is.Mark.Phase != domainxml.Creating {
 		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration%s. "+
 			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, l.inAnotherState(is.Mark), is.Name)
 	}
@@ -148,13 +153,30 @@ func (l life) inAnotherState(mark domainxml.Mark) string {
 		"(give each an owner of its own), or whose state was lost", l.owner)
 }
 
+// errTakenOver is the error of a creation that another apply of the same owner has continued or finished: the machine is in its state.
+var errTakenOver = errors.New("another apply of the same owner creates this machine at the same time, and has it in its state, as after the copy of " +
+	"a configuration's folder. Give each configuration an owner and names of its own")
+
 // redefine writes want into the stored definition.
 func (l life) redefine(ctx context.Context, uuid string, want domainxml.Machine) error {
+	return l.redefineIf(ctx, uuid, want, func(is domainxml.Mark) error {
+		if want.Mark.Phase == domainxml.Creating && is.Phase == domainxml.Ready {
+			return errTakenOver
+		}
+		return nil
+	})
+}
+
+// redefineIf is redefine if check allows it, which is called with the mark of the present definition.
+func (l life) redefineIf(ctx context.Context, uuid string, want domainxml.Machine, check func(is domainxml.Mark) error) error {
 	stored, err := l.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
 	is, err := domainxml.Parse(stored)
+	if err == nil {
+		err = check(is.Mark)
+	}
 	if err == nil {
 		err = refuseExternal(is, want) // also a change made since the last check
 	}
@@ -178,10 +200,15 @@ func (l life) start(ctx context.Context, uuid string) error {
 	return l.host.Start(ctx, uuid)
 }
 
-// finish marks the creation of the domain as finished.
+// finish marks the creation of the domain as finished. errTakenOver is the error if another apply has continued it meanwhile.
 func (l life) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
 	want.Mark = domainxml.Mark{Owner: l.owner, Phase: domainxml.Ready}
-	return l.redefine(ctx, uuid, want)
+	return l.redefineIf(ctx, uuid, want, func(is domainxml.Mark) error {
+		if is.Creation != l.creation {
+			return errTakenOver
+		}
+		return nil
+	})
 }
 
 // change updates an existing domain to want. Devices are unplugged first, then the new ones are plugged in. pending are the changes
@@ -345,10 +372,14 @@ func (l life) reclaim(ctx context.Context, uuid string) error {
 	return err
 }
 
-// takeBack stops and undefines a domain whose creation failed, also after the operation's timeout.
+// takeBack stops and undefines a domain whose creation failed, also after the operation's timeout. It is left alone if another apply has
+// continued the creation.
 func (l life) takeBack(ctx context.Context, uuid string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
+	if is, err := l.stored(ctx, uuid); err == nil && is.Mark.Creation != l.creation {
+		return nil
+	}
 	return l.end(ctx, uuid, true)
 }
 

@@ -108,10 +108,14 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		err = life.start(ctx, uuid)
 	}
 	if err == nil {
-		plan.settle(ctx, life, want, &resp.Diagnostics)
+		err = plan.settle(ctx, life, want, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	switch {
+	case errors.Is(err, errTakenOver):
+		resp.State.RemoveResource(ctx)
+		r.backend.ReleaseName(name)
+		addError(&resp.Diagnostics, plan, "The machine is in another state", err)
 	case err != nil && runs:
 		// Its guest may have run for long, and have data to lose.
 		resp.State.RemoveResource(ctx)
@@ -130,8 +134,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 }
 
 // settle sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
-// Nothing here is an error, because Terraform would destroy the machine.
-func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, diags *diag.Diagnostics) {
+// Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
+func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, life, diags)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // the waiting may have used up the timeout
 	defer cancel()
@@ -142,16 +146,21 @@ func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, d
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
 	}
-	if err := life.finish(ctx, m.UUID.ValueString(), want); err != nil {
+	err := life.finish(ctx, m.UUID.ValueString(), want)
+	if errors.Is(err, errTakenOver) {
+		return err
+	}
+	if err != nil {
 		diags.AddWarning("The machine is not marked as wholly created",
 			fmt.Sprintf("It is there as configured; its next update marks it. %s", err))
 	}
+	return nil
 }
 
 // life manages a machine on a host.
 func (r *machine) life(h *host.Host, key string) life {
 	return life{
-		host: located{h}, key: key, owner: r.backend.Owner, all: guard.HostsOf(r.backend.Hosts),
+		host: located{h}, key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts),
 		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
 	}
 }
