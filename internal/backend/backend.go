@@ -1,4 +1,4 @@
-// Package backend is what a configured provider hands to its resources: its owner, the hosts and the cluster.
+// Package backend has the shared data of a configured provider for its resources: its owner, hosts and cluster.
 package backend
 
 import (
@@ -17,24 +17,24 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ErrNoCluster is the error of asking for a cluster that the provider has no configuration of.
+// ErrNoCluster is the error of a claim without a configured cluster.
 var ErrNoCluster = errors.New("the provider has no kubernetes block, so no PersistentVolumeClaim can be resolved; " +
 	"add one, for example: kubernetes = { config_path = \"~/.kube/config\" }")
 
-// Backend is one configuration of the provider. It dials nothing until something is asked of a host or the cluster.
+// Backend is one configuration of the provider. Connections to hosts and the cluster are opened lazily.
 type Backend struct {
-	// Known is false while any part of the provider's configuration is: then nothing may be dialled, reads give the
-	// prior state and plans leave open what they can't know.
+	// Known is false while any part of the provider's configuration is unknown: then no connection may be opened, reads return the prior
+	// state, and plans leave values unknown.
 	Known bool
-	// Owner names the configuration on hosts and in the cluster; empty when the user set none.
+	// Owner identifies the configuration on hosts and in the cluster; empty if the user set none.
 	Owner string
-	// ReservesClaims tells whether bindings write a reservation on their claims.
+	// ReservesClaims is whether bindings write a reservation on their claims.
 	ReservesClaims bool
 	// Hosts are the libvirt hosts.
 	Hosts *host.Registry
-	// Content makes local images.
+	// Content creates local images.
 	Content *content.Creator
-	// Tags remembers what tags of container images stand for.
+	// Tags caches the digests of container image tags.
 	Tags image.Tags
 
 	kubernetes *cluster.Client
@@ -46,7 +46,7 @@ type Backend struct {
 	wishes     wishes
 }
 
-// New is the backend of a configuration that is wholly known. client is nil when no cluster is configured.
+// New returns the backend of a configuration that is completely known. client is nil if no cluster is configured.
 func New(owner string, hosts *host.Registry, client *cluster.Client) *Backend {
 	b := &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Creator{Owner: owner}, kubernetes: client}
 	if client != nil {
@@ -55,14 +55,14 @@ func New(owner string, hosts *host.Registry, client *cluster.Client) *Backend {
 	return b
 }
 
-// Apply notes that this process has begun to apply a plan.
+// Apply records that this process has begun to apply a plan.
 func (b *Backend) Apply() { b.applies.Store(true) }
 
-// IsApplying tells whether this process has begun to apply a plan. Terraform plans and applies in processes of their own, so
-// what is planned now is not shown to anybody any more: it may fill in what was unknown, but replace nothing.
+// IsApplying reports whether this process has begun to apply a plan. Terraform plans and applies in separate processes, so a plan that is
+// made now is not shown to the user: it may fill in unknown values, but must not replace a resource.
 func (b *Backend) IsApplying() bool { return b != nil && b.applies.Load() }
 
-// ReserveName reserves a name for one resource of this process; false when another one has it.
+// ReserveName reserves a name for one resource of this process; false if another resource has it.
 func (b *Backend) ReserveName(name string) bool {
 	_, taken := b.names.LoadOrStore(name, true)
 	return !taken
@@ -71,10 +71,10 @@ func (b *Backend) ReserveName(name string) bool {
 // ReleaseName ends the reservation of a name.
 func (b *Backend) ReleaseName(name string) { b.names.Delete(name) }
 
-// RecordBinding notes what a binding that this process has made holds.
+// RecordBinding records the storage of a binding that this process has created.
 func (b *Backend) RecordBinding(id string, storage volume.Image) { b.bound.Store(id, storage) }
 
-// LookupBinding is what a binding of that id holds that this process has made; ok is false when it has made none.
+// LookupBinding returns the storage of the binding with that id that this process has created; ok is false if there is none.
 func (b *Backend) LookupBinding(id string) (storage volume.Image, ok bool) {
 	found, ok := b.bound.Load(id)
 	if ok {
@@ -83,7 +83,7 @@ func (b *Backend) LookupBinding(id string) (storage volume.Image, ok bool) {
 	return storage, ok
 }
 
-// Cluster is the Kubernetes client, or ErrNoCluster.
+// Cluster returns the Kubernetes client, or ErrNoCluster.
 func (b *Backend) Cluster() (*cluster.Client, error) {
 	if b.kubernetes == nil {
 		return nil, ErrNoCluster
@@ -91,7 +91,7 @@ func (b *Backend) Cluster() (*cluster.Client, error) {
 	return b.kubernetes, nil
 }
 
-// Lists is the Kubernetes client for refreshes, whose answers may be some seconds old, or ErrNoCluster.
+// Lists returns the Kubernetes client for refreshes, whose answers may be some seconds old, or ErrNoCluster.
 func (b *Backend) Lists() (*cluster.Cached, error) {
 	if b.lists == nil {
 		return nil, ErrNoCluster
@@ -99,7 +99,7 @@ func (b *Backend) Lists() (*cluster.Cached, error) {
 	return b.lists, nil
 }
 
-// UsageTypes are those of a host: the configured ones, or those that the annotations of its Kubernetes node name.
+// UsageTypes returns the usage types of a host: the configured ones, or those in the annotations of its Kubernetes node.
 func (b *Backend) UsageTypes(key string) content.UsageTypes {
 	u := content.UsageTypes{Host: key, Pools: b.Hosts.Storage(key)}
 	if client := b.kubernetes; client != nil {
@@ -114,8 +114,7 @@ func (b *Backend) UsageTypes(key string) content.UsageTypes {
 	return u
 }
 
-// From reads the backend out of what the framework hands to a resource's Configure. It is nil before the provider
-// itself has been configured, as during validation.
+// From returns the backend in a resource's provider data. It is nil before the provider has been configured, as during validation.
 func From(providerData any, diags *diag.Diagnostics) *Backend {
 	if providerData == nil {
 		return nil
@@ -127,5 +126,5 @@ func From(providerData any, diags *diag.Diagnostics) *Backend {
 	return b
 }
 
-// Ready tells whether hosts and cluster may be asked.
+// Ready reports whether hosts and cluster may be queried.
 func (b *Backend) Ready() bool { return b != nil && b.Known }

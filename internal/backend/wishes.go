@@ -10,27 +10,27 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// wishes are what of the configuration is to use which image, as far as this process has planned it.
+// wishes are the uses of images in the configuration, as far as this process has planned them.
 type wishes struct {
 	mu  sync.Mutex
 	all []Wish
 }
 
-// Wish is an image and what is to use it: a machine, or a disk that is an overlay of it.
+// Wish is the planned use of an image: by a machine, or by a disk that is an overlay of it.
 type Wish struct {
-	// By is what is to use it, such as "machine host-a/web".
+	// By is the user, such as "machine host-a/web".
 	By    string
 	Image volume.Image
-	// Depth is the image's place in the chain.
+	// Depth is the index of the image in the chain.
 	Depth int
-	// Reads tells that what is at the top is only read, such as a CD-ROM.
+	// Reads is whether the top image is only read, for example a CD-ROM.
 	Reads bool
-	// Disk tells that it is a disk, whether a machine has that or not.
+	// Disk is whether the user is a disk, attached to a machine or not.
 	Disk bool
 }
 
-// goesWith reports whether two uses of one image go together. Of what is bound write-exclusive one machine may have an overlay, so the mode is that of
-// the binding in the whole chain; but none may write to it while a disk is an overlay of it.
+// goesWith reports whether two uses of one image are compatible. All images of a chain over a write-exclusive binding have that mode,
+// because one machine may use an overlay of it; but no machine may write to the bound image while a disk is an overlay of it.
 func (w Wish) goesWith(other Wish) bool {
 	machine := w
 	if w.Disk {
@@ -38,22 +38,21 @@ func (w Wish) goesWith(other Wish) bool {
 	}
 	switch {
 	case machine.Disk:
-		return true // neither writes to it
+		return true // neither of them writes
 	case w.Disk == other.Disk || w.Image.Binding == "":
 		return w.Image.AccessMode.CompatibleWith(other.Image.AccessMode)
 	}
 	return machine.Depth > 0 || machine.Reads || machine.Image.AccessMode == volume.ReadShared
 }
 
-// Refreshes notes that this process reads what a state has. Something exists then, and nothing is applied.
+// Refreshes records that this process reads resources in a state: they exist, and this is not an apply.
 func (b *Backend) Refreshes() { b.refreshes.Store(true) }
 
-// HasRefreshed tells whether this process has read something of the state.
+// HasRefreshed reports whether this process has read a resource in the state.
 func (b *Backend) HasRefreshed() bool { return b != nil && b.refreshes.Load() }
 
-// Wish notes what is to use an image, and refuses it where something that was planned before
-// does not go together with it. Terraform makes the same plan before it destroys, and does not say so: as long as there may
-// be something to destroy, the plan only warns, and the apply refuses.
+// Wish records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan before a
+// destroy, without telling the provider: as long as there may be resources to destroy, the plan only warns, and the apply refuses.
 func (b *Backend) Wish(is Wish, at path.Path, diags *diag.Diagnostics) (ok bool) {
 	b.wishes.mu.Lock()
 	defer b.wishes.mu.Unlock()
@@ -73,7 +72,7 @@ func (b *Backend) Wish(is Wish, at path.Path, diags *diag.Diagnostics) (ok bool)
 	return true
 }
 
-// conflict says why two uses of one image do not go together.
+// conflict explains why two uses of one image are not compatible.
 func (w Wish) conflict(other Wish) (summary, detail string) {
 	reader, writer := w, other
 	if other.Disk || !w.Disk && reader.Image.AccessMode != volume.ReadShared {
@@ -89,7 +88,8 @@ func (w Wish) conflict(other Wish) (summary, detail string) {
 		"(virtclaim_disk with a copy_mode).", w.By, w.Image.Name, other.By, w.Image.AccessMode)
 }
 
-// refused says what becomes of a conflict that a plan only warns of. No header names network storage, so that its host can't tell.
+// refused says whether the apply will refuse a conflict that the plan only warns of. Headers do not reference network storage, so that its
+// host can't detect an overlay.
 func (w Wish) refused(other Wish) string {
 	if w.Image.Type == "network" && w.Disk != other.Disk {
 		return " The apply can't refuse it, because nothing on the host shows over what storage of the network a disk is."

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A writer and an overlay do not go together, whichever is planned first. Where something exists, a plan only warns of it.
+// A writer and an overlay are not compatible, whichever is planned first. If a resource exists, the plan only warns.
 func TestBackend_Wish(t *testing.T) {
 	write := volume.Image{Type: "file", Name: "/ssd/golden", AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
 	read := write
@@ -40,7 +40,8 @@ func TestBackend_Wish(t *testing.T) {
 	}
 }
 
-// No machine writes to what is bound below an overlay, also of network storage, where nothing else notices. One may have the overlay.
+// No machine may write to a bound image below an overlay, also on network storage, where no other check finds it. One machine may use the
+// overlay.
 func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
 	bound := volume.Image{
 		Type: "network", Protocol: "iscsi", Name: "iqn.2001-04.com.example:disk/1", AccessMode: volume.WriteExclusive, Binding: "b/1/ns/claim", Hosts: []string{"a"},

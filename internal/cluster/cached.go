@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cached reads for a refresh. It gives an answer again for half a minute, and reads many objects in few lists, so that a
-// refresh of a thousand bindings is not thousands of requests. What an apply relies on is read from the Client itself.
-// Objects that it gives are shared: they must not be changed.
+// Cached reads objects for a refresh. It caches answers for half a minute, and reads many objects in a few lists, so that the refresh of a
+// thousand bindings does not take thousands of requests. An apply must read from the Client itself. Returned objects are shared: they must
+// not be changed.
 type Cached struct {
 	claims     *listCaches[*corev1.PersistentVolumeClaim]
 	volumes    *listCaches[*corev1.PersistentVolume]
@@ -20,7 +20,7 @@ type Cached struct {
 	pods       *listCaches[[]PodUse]
 }
 
-// Cached gives a reader that has read nothing yet. Those who refresh together share one.
+// Cached returns a reader with an empty cache. All resources of a refresh share one.
 func (c *Client) Cached() *Cached {
 	return &Cached{
 		claims: listCachesOf(c, kind[*corev1.PersistentVolumeClaim]{
@@ -33,7 +33,7 @@ func (c *Client) Cached() *Cached {
 			},
 		}),
 		secrets: listCachesOf(c, kind[string]{name: "Secret", resource: "secrets", get: c.SecretVersion, list: c.allSecretVersions}),
-		// These are few, and many volumes refer to the same one.
+		// These objects are few, and many volumes reference the same one.
 		configMaps: listCachesOf(c, kind[*corev1.ConfigMap]{name: "ConfigMap", get: c.ConfigMap}),
 		endpoints:  listCachesOf(c, kind[*corev1.Endpoints]{name: "Endpoints", get: c.Endpoints}), //nolint:staticcheck // see Client.Endpoints
 		pods:       listCachesOf(c, kind[[]PodUse]{name: "the pods that use PersistentVolumeClaim", list: c.podUses}),
@@ -62,7 +62,7 @@ func (r *Cached) ConfigMap(ctx context.Context, namespace, name string) (*corev1
 
 // Endpoints is Client.Endpoints.
 //
-//nolint:staticcheck // see there
+//nolint:staticcheck // see Client.Endpoints
 func (r *Cached) Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
 	return r.endpoints.read(ctx, namespace, name)
 }
@@ -72,7 +72,7 @@ func (r *Cached) PodsUsing(ctx context.Context, namespace, claim string) ([]PodU
 	return r.pods.read(ctx, namespace, claim)
 }
 
-// listCaches are those of one kind, by namespace.
+// listCaches are the caches of one kind, by namespace.
 type listCaches[T any] struct {
 	client *Client
 	kind   kind[T]

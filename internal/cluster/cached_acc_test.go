@@ -16,16 +16,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// many claims are more than fit on a page, and volumes more than are read one by one. A thousand of both would keep the
-// controllers busy for half a minute; TestCached_ThousandBindingsCountRequests has them.
+// many claims are more than a page, and volumes more than are read individually. A thousand of both would keep the controllers busy for
+// half a minute; TestCached_ThousandBindingsCountRequests has them.
 const many, volumes = 501, 20
 
-// manySpec is a claim that nothing binds to its volume: both have classes of their own.
+// manySpec is a claim that is never bound to its volume, because their classes differ.
 func manySpec(i int) lab.ClaimSpec {
 	return lab.ClaimSpec{Namespace: "many", Name: fmt.Sprint("c-", i), LUN: lab.LUN{IQN: "iqn.2001-04.com.example:many", Size: 1 << 20}}
 }
 
-// parallel does something n times, some at a time.
+// parallel calls do n times, with bounded concurrency.
 func parallel(ctx context.Context, t *testing.T, n int, do func(ctx context.Context, i int) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(ctx)
@@ -38,7 +38,7 @@ func parallel(ctx context.Context, t *testing.T, n int, do func(ctx context.Cont
 	}
 }
 
-// addMany makes many claims, and volumes that belong to none of them.
+// addMany creates many claims, and volumes that belong to none of them.
 func addMany(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	namespace(t, l, "many")

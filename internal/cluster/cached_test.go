@@ -20,20 +20,20 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// counted is a client of a fake API server that counts what it is asked.
+// counted is a client of a fake API server that counts requests.
 type counted struct {
 	*Client
 	objects *fake.Clientset
 	meta    *metadatafake.FakeMetadataClient
 
 	mu sync.Mutex
-	// requests are counted by verb and resource, such as "get secrets".
+	// requests has the number of requests by verb and resource, such as "get secrets".
 	requests map[string]int
-	// fail answers instead, by verb and resource.
+	// fail has the errors to answer with, by verb and resource.
 	fail map[string]error
 }
 
-// serveMany has n claims with their volumes and secrets, called c-0 and so on.
+// serveMany serves n claims with their volumes and secrets, named c-0 and so on.
 func serveMany(t *testing.T, n int, others ...runtime.Object) *counted {
 	t.Helper()
 	secrets := make([]runtime.Object, 0, n)
@@ -76,7 +76,7 @@ func (c *counted) check(t *testing.T, request string, want int) {
 	}
 }
 
-// readAll reads n claims with their volumes, secrets and pods, ten at a time as Terraform does.
+// readAll reads n claims with their volumes, secrets and pods, ten at a time like Terraform.
 func readAll(t *testing.T, r *Cached, n int) {
 	t.Helper()
 	var group sync.WaitGroup

@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// answerTime is how long the API server may take for one request.
+// answerTime bounds one request to the API server.
 const answerTime = 30 * time.Second
 
-// Client asks one API server. Its errors name what was asked and of which server, and keep the server's answer, so that
-// apierrors.IsNotFound and its kin recognise them.
+// Client is a client of one API server. Its errors name the object and the server, and wrap the server's answer, so that
+// apierrors.IsNotFound and the like recognize it.
 type Client struct {
-	// Unverified says that nothing proves who answers: what is sent, credentials too, is for anybody on the way.
+	// Unverified is whether the server's identity is not verified: a man in the middle could read all requests, with their credentials.
 	Unverified bool
 
 	server     string
@@ -28,7 +28,7 @@ type Client struct {
 	answerTime time.Duration
 }
 
-// NewForClients makes a client out of existing ones; server is the URL that errors name.
+// NewForClients creates a client from existing ones; server is the URL for errors.
 func NewForClients(server string, objects kubernetes.Interface, meta metadata.Interface) *Client {
 	return &Client{server: server, objects: objects, metadata: meta, answerTime: answerTime}
 }
@@ -38,12 +38,12 @@ func (c *Client) Claim(ctx context.Context, namespace, name string) (*corev1.Per
 	return get(ctx, c, "PersistentVolumeClaim "+namespace+"/"+name, name, c.objects.CoreV1().PersistentVolumeClaims(namespace))
 }
 
-// PatchClaim changes a PersistentVolumeClaim by a JSON merge patch. One that names metadata.resourceVersion is refused with
-// a conflict when the claim is not that version any more. Finalizers need no subresource.
+// PatchClaim applies a JSON merge patch to a PersistentVolumeClaim. A patch with metadata.resourceVersion is refused with a conflict if the
+// claim has another version. Finalizers need no subresource.
 func (c *Client) PatchClaim(ctx context.Context, namespace, name string, patch []byte) error {
 	ctx, cancel := c.withAnswerTime(ctx)
 	defer cancel()
-	// The manager's name is in managedFields for ever: it must not come from what the user agent happens to be.
+	// The manager's name is kept in managedFields: it must not depend on the user agent.
 	as := metav1.PatchOptions{FieldManager: userAgent}
 	_, err := c.objects.CoreV1().PersistentVolumeClaims(namespace).Patch(ctx, name, types.MergePatchType, patch, as)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1
 	return get(ctx, c, "ConfigMap "+namespace+"/"+name, name, c.objects.CoreV1().ConfigMaps(namespace))
 }
 
-// Endpoints reads an Endpoints object, which is how a GlusterFS volume names its servers.
+// Endpoints reads an Endpoints object, with which GlusterFS volumes reference their servers.
 //
 //nolint:staticcheck // its successor, EndpointSlice, is not what such volumes refer to
 func (c *Client) Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
@@ -98,7 +98,7 @@ type getter[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// metadataGetter leaves out the subresources that the metadata client's Get takes.
+// metadataGetter adapts the metadata client's Get, which also takes subresources.
 type metadataGetter struct{ metadata.ResourceInterface }
 
 func (g metadataGetter) Get(ctx context.Context, name string, opts metav1.GetOptions) (*metav1.PartialObjectMetadata, error) {
@@ -120,7 +120,7 @@ func (c *Client) reading(what string, err error) error {
 	return fmt.Errorf("reading %s from the API server %s: %w", what, c.server, err)
 }
 
-// withAnswerTime bounds one request. rest.Config.Timeout would end watches, too.
+// withAnswerTime bounds one request. rest.Config.Timeout would also bound watches.
 func (c *Client) withAnswerTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.answerTime, fmt.Errorf("no answer within %s", c.answerTime))
 }

@@ -1,5 +1,5 @@
-// Package cluster is the Kubernetes client: its configuration, the few reads and watches that virtclaim needs, and the
-// one change that it makes, a patch of a claim.
+// Package cluster is the Kubernetes client: its configuration, the reads and watches that virtclaim needs, and its only write, a patch of a
+// claim.
 package cluster
 
 import (
@@ -22,10 +22,10 @@ const (
 	execGroup = "client.authentication.k8s.io/"
 )
 
-// Config says which API server to use, and as whom. Its fields are those of the hashicorp/kubernetes provider; empty
-// means not set. What is set here goes over what the kubeconfig files say.
+// Config configures the API server and its credentials. Its fields are those of the hashicorp/kubernetes provider; empty means not set.
+// They override the kubeconfig files.
 type Config struct {
-	// ConfigPath is one kubeconfig file, ConfigPaths are several that are merged. A leading ~/ is the home folder.
+	// ConfigPath is one kubeconfig file, ConfigPaths are several that are merged. A leading ~/ is the home directory.
 	ConfigPath  string
 	ConfigPaths []string
 
@@ -33,7 +33,7 @@ type Config struct {
 	ConfigContextAuthInfo string
 	ConfigContextCluster  string
 
-	// Host is the API server's URL; https where it names no scheme.
+	// Host is the API server's URL; the scheme defaults to https.
 	Host     string
 	Token    string
 	Username string
@@ -45,7 +45,7 @@ type Config struct {
 	TLSServerName        string
 	Insecure             bool
 	ProxyURL             string
-	// Exec is a program that gives credentials; nil means none.
+	// Exec is a program that returns credentials; nil means none.
 	Exec *Exec
 }
 
@@ -57,9 +57,9 @@ type Exec struct {
 	Env        map[string]string
 }
 
-// ConfigError says which field of a Config is wrong.
+// ConfigError is the error of a field of a Config.
 type ConfigError struct {
-	// Field is the field's name in the provider's configuration, such as config_path; empty when no single one is wrong.
+	// Field is the field's name in the provider's configuration, such as config_path; empty if it is no single field.
 	Field string
 	Err   error
 }
@@ -71,10 +71,10 @@ func (e *ConfigError) Error() string {
 	return e.Field + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// New makes a client out of c. It reads the files that c names but dials nothing. Its errors are ConfigErrors.
+// New creates a client from c. It reads the files of c but connects to no server. Its errors are ConfigErrors.
 func New(c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func New(c Config) (*Client, error) {
 		return nil, &ConfigError{Err: fmt.Errorf("the cluster's server in the kubeconfig %w", checkURL(restConfig.Host))}
 	}
 	restConfig.UserAgent = userAgent
-	restConfig.QPS = -1 // Terraform bounds its own parallelism; client-go's five requests a second would be the bottleneck.
+	restConfig.QPS = -1 // Terraform limits its own parallelism; client-go's limit of five requests a second would be the bottleneck.
 	return dialer(restConfig)
 }
 
@@ -119,7 +119,7 @@ func dialer(c *rest.Config) (*Client, error) {
 	return client, nil
 }
 
-// check finds what is wrong without a kubeconfig.
+// check checks what needs no kubeconfig.
 func (c Config) check() error {
 	if c.ConfigPath == "" && len(c.ConfigPaths) == 0 && c.Host == "" {
 		return &ConfigError{Err: errors.New("no Kubernetes cluster is configured: set config_path to a kubeconfig file, or set host")}
@@ -144,7 +144,7 @@ func (c Config) check() error {
 	return c.Exec.check()
 }
 
-// checkURL repeats nothing of the URL: it may hold a password, also where it can't be read.
+// checkURL checks a URL. Its errors contain no part of it, because it may contain a password, also if it can't be parsed.
 func checkURL(s string) error {
 	parsed, err := url.Parse(s)
 	switch {
@@ -160,12 +160,12 @@ func checkURL(s string) error {
 	return nil
 }
 
-// isUnverified is true of a server that anybody on the way could be.
+// isUnverified reports whether the server's identity is not verified.
 func isUnverified(c *rest.Config) bool {
 	return c.Insecure || strings.HasPrefix(strings.ToLower(c.Host), "http://")
 }
 
-// check finds an apiVersion that client-go would only refuse without saying where it comes from.
+// check checks the apiVersion, which client-go would refuse without naming its source.
 func (e *Exec) check() error {
 	switch {
 	case e == nil:

@@ -37,7 +37,7 @@ func write(t *testing.T, folder, content string) string {
 func TestNew_ServerPrecedence(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	// None of these may matter: only what the configuration names does.
+	// None of these may have an effect: only the configuration counts.
 	t.Setenv("KUBECONFIG", "/nonexistent")
 	t.Setenv("KUBERNETES_MASTER", "https://wrong.example")
 	path := write(t, home, kubeconfig)

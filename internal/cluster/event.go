@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// LastEvent is the message of the newest event about the claim. It is empty when there is none or events can't be read:
-// it only makes another error clearer.
+// LastEvent returns the message of the newest event about the claim. It is empty if there is none, or if events can't be read, because it
+// only details another error.
 func (c *Client) LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
 	ctx, cancel := c.withAnswerTime(ctx)
 	defer cancel()
@@ -29,7 +29,7 @@ func (c *Client) LastEvent(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return message
 }
 
-// seenAt is when the event was last seen. Which field tells depends on the API that the event was written with.
+// seenAt returns when the event was last seen. The field depends on the API with which the event was written.
 func seenAt(e corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:

@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// load merges the kubeconfig files. clientcmd skips a missing file silently when there are several, so each one is
-// read first.
+// load merges the kubeconfig files. Each file is read first, because clientcmd silently skips missing ones if there are several.
 func (c Config) load() (*api.Config, error) {
 	field, paths := "config_paths", c.ConfigPaths
 	if c.ConfigPath != "" {
@@ -52,7 +51,7 @@ func expandHome(path string) (string, error) {
 	return filepath.Join(home, rest), nil
 }
 
-// checkNames finds the context, user or cluster that was asked for but is in no file.
+// checkNames checks that the configured context, user and cluster are in the files.
 func (c Config) checkNames(files *api.Config) error {
 	context := c.ConfigContext
 	if context == "" {

@@ -37,12 +37,12 @@ func (c *Client) allSecretVersions(ctx context.Context, namespace string) (map[s
 	return all, err
 }
 
-// lister is a client of one kind, in one namespace where the kind has them.
+// lister is a client of one kind, in one namespace if the kind is namespaced.
 type lister[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 }
 
-// listAll reads all objects of a kind in pages of 500, so that no answer is huge. Each page may take as long as any request.
+// listAll lists all objects of a kind in pages of 500, so that no answer is huge. The timeout of a request applies to each page.
 func listAll[L, T runtime.Object](ctx context.Context, c *Client, what string, from lister[L], visit func(T)) error {
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		ctx, cancel := c.withAnswerTime(ctx)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestList_FollowsPages has three pages of claims, of which the second has expired once.
+// TestList_FollowsPages lists three pages of claims, with and without an expired token at the second.
 func TestList_FollowsPages(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		var asked []string

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// keepTime is how long an answer is given again: less than a user needs to change something and plan once more.
+	// keepTime is how long an answer is cached: less than a user needs to change something and plan again.
 	keepTime = 30 * time.Second
-	// firstGets is how many objects are read one by one before all are listed: most configurations have a few, and a
-	// cluster may have very many.
+	// firstGets is how many objects are read individually before all are listed: most configurations have a few, and a cluster may have
+	// very many.
 	firstGets = 5
 )
 
-// kind is how objects of one kind are read.
+// kind describes how objects of one kind are read.
 type kind[T any] struct {
-	// name and resource are for errors. Without a resource, one that is not in the list is none.
+	// name and resource are for errors. Without a resource, an object that is not in the list is no error.
 	name, resource string
-	// get reads one object; nil where only the list can tell.
+	// get reads one object; nil if only the list has it.
 	get func(ctx context.Context, namespace, name string) (T, error)
-	// list reads all objects of a namespace, by name; nil where that is not worth it.
+	// list reads all objects of a namespace, by name; nil if objects are only read individually.
 	list func(ctx context.Context, namespace string) (map[string]T, error)
 }
 
-// listCache keeps what was read lately of one kind and namespace. Those who ask for the same at the same time share one
-// request. Errors are not kept, but for the one of a list that is forbidden: it stays so.
+// listCache caches the recent answers for one kind and namespace. Concurrent reads of the same object share one request. Errors are not
+// cached, except that of a forbidden list, which is assumed to be permanent.
 type listCache[T any] struct {
 	client    *Client
 	kind      kind[T]
@@ -48,7 +48,7 @@ func newListCache[T any](c *Client, k kind[T], namespace string) *listCache[T] {
 	return &listCache[T]{client: c, kind: k, namespace: namespace, ones: map[string]entry[T]{}}
 }
 
-// entry is an answer, and how long it holds.
+// entry is an answer, and how long it is valid.
 type entry[T any] struct {
 	value T
 	until time.Time
@@ -58,7 +58,7 @@ func keep[T any](value T) entry[T] { return entry[T]{value, time.Now().Add(keepT
 
 func (k entry[T]) isFresh() bool { return time.Now().Before(k.until) }
 
-// read gives what is kept of an object; otherwise it gets the object, or lists all.
+// read returns a cached object; otherwise it gets the object, or lists all.
 func (s *listCache[T]) read(ctx context.Context, name string) (T, error) {
 	object, err := s.ask(ctx, name)
 	if err != nil && ctx.Err() != nil {
@@ -85,7 +85,7 @@ func (s *listCache[T]) ask(ctx context.Context, name string) (T, error) {
 	return share(ctx, &s.flights, "get "+name, func(ctx context.Context) (T, error) { return s.fetchOne(ctx, name) })
 }
 
-// look gives what was got of an object, and tells whether the list is to be looked at instead; if not, one more is got.
+// look returns the individually read object, and whether the list is to be used instead; if not, it counts one more individual read.
 func (s *listCache[T]) look(name string) (one entry[T], lists bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *listCache[T]) fetchOne(ctx context.Context, name string) (T, error) {
 	return object, err
 }
 
-// fetchAll gives the list that is kept, or lists anew.
+// fetchAll returns the cached list, or lists again.
 func (s *listCache[T]) fetchAll(ctx context.Context) (map[string]T, error) {
 	s.mu.Lock()
 	all, forbidden := s.all, s.forbidden
@@ -143,7 +143,7 @@ func (s *listCache[T]) pick(all map[string]T, name string) (T, error) {
 	return object, nil
 }
 
-// share fetches once for all who ask for a key meanwhile. One who has no more time leaves without harm to the others.
+// share fetches once for all concurrent readers of a key. A reader whose ctx ends returns without ending the request for the other readers.
 func share[T any](ctx context.Context, flights *singleflight.Group, key string, fetch func(context.Context) (T, error)) (T, error) {
 	answer := flights.DoChan(key, func() (any, error) { return fetch(context.WithoutCancel(ctx)) })
 	var none T

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// requests counts what is asked of the API server, by the last word of the path of lists and the one before for objects.
+// requests counts requests to the API server, by the last element of the path for lists and the one before it for objects.
 type requests struct {
 	next http.RoundTripper
 
@@ -41,7 +41,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// counting is a client of the lab's API server, and what it asks.
+// counting returns a client of the lab's API server, and its requests.
 func counting(t *testing.T, l *lab.Lab) (*cluster.Client, *requests) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.Cluster.Kubeconfig)
@@ -65,7 +65,7 @@ func counting(t *testing.T, l *lab.Lab) (*cluster.Client, *requests) {
 	return cluster.NewForClients(config.Host, objects, meta), r
 }
 
-// namespace makes one for the test.
+// namespace creates a namespace for the test.
 func namespace(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	if err := l.AddNamespace(t.Context(), name); err != nil {
@@ -73,7 +73,7 @@ func namespace(t *testing.T, l *lab.Lab, name string) {
 	}
 }
 
-// cleanUp deletes something at the end of the test.
+// cleanUp deletes an object at the end of the test.
 func cleanUp(t *testing.T, what string, remove func(context.Context, string, metav1.DeleteOptions) error, name string) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -10,19 +10,19 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 )
 
-// PodUse is a pod that mounts a claim and is not finished.
+// PodUse is a pod that mounts a claim and has not finished.
 type PodUse struct {
 	Name string
-	// ReadOnly says that no container of it can write to the claim.
+	// ReadOnly is whether no container of the pod can write to the claim.
 	ReadOnly bool
-	// Node is empty while the pod waits for one.
+	// Node is the pod's node; empty until it is scheduled.
 	Node  string
 	Phase corev1.PodPhase
-	// Fills says that it puts content on the claim: it is one of KubeVirt's Containerized Data Importer.
+	// Fills is whether the pod writes the content of the claim: it belongs to KubeVirt's Containerized Data Importer.
 	Fills bool
 }
 
-// String names the pod and what it does.
+// String names the pod, its state and its use of the claim.
 func (u PodUse) String() string {
 	text := fmt.Sprintf("pod %s (%s", u.Name, u.Phase)
 	if u.Node != "" {
@@ -37,7 +37,7 @@ func (u PodUse) String() string {
 	return text + ")"
 }
 
-// PodNames lists pods, sorted.
+// PodNames returns the sorted list of the pods.
 func PodNames(pods []PodUse) string {
 	names := make([]string, 0, len(pods))
 	for _, p := range pods {
@@ -52,8 +52,8 @@ var fillers = []string{"importer", "cdi-upload-server"}
 
 func isFiller(pod *corev1.Pod) bool { return slices.Contains(fillers, pod.Labels["cdi.kubevirt.io"]) }
 
-// PodsUsing lists the pods that mount a claim and are not finished. The API server can't select them, so it reads
-// all pods of the namespace. Credentials that may not do that get an error that apierrors.IsForbidden recognises.
+// PodsUsing returns the pods that mount a claim and have not finished. The API server can't select them, so all pods of the namespace are
+// listed. For credentials that may not list them the error is recognized by apierrors.IsForbidden.
 func (c *Client) PodsUsing(ctx context.Context, namespace, claim string) ([]PodUse, error) {
 	uses, err := c.podUses(ctx, namespace)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Client) PodsUsing(ctx context.Context, namespace, claim string) ([]PodU
 	return uses[claim], nil
 }
 
-// podUses are those of all claims of a namespace, by the claim's name.
+// podUses returns the pods of all claims of a namespace, by the claim's name.
 func (c *Client) podUses(ctx context.Context, namespace string) (map[string][]PodUse, error) {
 	uses := map[string][]PodUse{}
 	err := listAll(ctx, c, "Pods in the namespace "+namespace, c.objects.CoreV1().Pods(namespace), func(pod *corev1.Pod) {
@@ -82,7 +82,7 @@ func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// claimsOf are the claims that a pod mounts, and whether it only reads them.
+// claimsOf returns the claims that a pod mounts, and whether it mounts each of them read-only.
 func claimsOf(pod *corev1.Pod) map[string]bool {
 	claims := map[string]bool{}
 	for i := range pod.Spec.Volumes {
@@ -104,8 +104,8 @@ func claimsOf(pod *corev1.Pod) map[string]bool {
 	return claims
 }
 
-// onlyReads tells whether every container that has a volume mounts it read-only. A device can always be written, and of a
-// volume that no container mounts nothing is known.
+// onlyReads reports whether every container with the volume mounts it read-only. It is false for devices, which can always be written, and
+// for a volume that no container mounts, whose use is unknown.
 func onlyReads(pod *corev1.Pod, volume string) bool {
 	mounts, devices := mountsOf(pod)
 	mounted := false
@@ -121,7 +121,7 @@ func onlyReads(pod *corev1.Pod, volume string) bool {
 	return mounted && !slices.ContainsFunc(devices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
 }
 
-// mountsOf are those of all kinds of containers.
+// mountsOf returns the mounts and devices of all kinds of containers.
 func mountsOf(pod *corev1.Pod) (mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		mounts, devices = append(mounts, c.VolumeMounts...), append(devices, c.VolumeDevices...)

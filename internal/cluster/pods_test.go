@@ -109,7 +109,7 @@ func TestPodsUsing(t *testing.T) {
 	}
 }
 
-// Kubernetes makes the claim of a generic ephemeral volume, and calls it by the pod and the volume.
+// Kubernetes creates the claim of a generic ephemeral volume, and names it after the pod and the volume.
 func TestPodsUsing_EphemeralClaims(t *testing.T) {
 	pod := podOf(func(p *corev1.Pod) {
 		p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}

@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// apply makes the objects of a manifest for the test.
+// apply creates the objects of a manifest for the test.
 func apply(t *testing.T, client kubernetes.Interface, manifest string) {
 	t.Helper()
 	for _, object := range decode(t, manifest) {
@@ -43,7 +43,7 @@ func apply(t *testing.T, client kubernetes.Interface, manifest string) {
 	}
 }
 
-// as is a client with the rights of a manifest, once the API server knows them.
+// as returns a client with the rights of a manifest, once the API server has applied them.
 func as(t *testing.T, l *lab.Lab, manifest, account string) *cluster.Client {
 	t.Helper()
 	namespace(t, l, "virtclaim")
@@ -72,7 +72,7 @@ func as(t *testing.T, l *lab.Lab, manifest, account string) *cluster.Client {
 	return client
 }
 
-// addObjects makes one of each kind that a client reads.
+// addObjects creates one object of each kind that a client reads.
 func addObjects(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	acctest.Claim(t, l, "rights", "golden", acctest.LUN(t, l, true, ""))
@@ -109,7 +109,7 @@ func made(t *testing.T, err error) {
 	}
 }
 
-// reads are all that a client does but write.
+// reads are all requests of a client except writes.
 var reads = map[string]func(context.Context, *cluster.Client) error{
 	"claim": func(ctx context.Context, c *cluster.Client) error {
 		_, err := c.Claim(ctx, "rights", "golden")
@@ -147,7 +147,7 @@ var reads = map[string]func(context.Context, *cluster.Client) error{
 	"watch": func(ctx context.Context, c *cluster.Client) error {
 		return c.WatchClaim(ctx, "rights", "golden", func(*corev1.PersistentVolumeClaim) bool { return true })
 	},
-	// After a few names that do not exist, these are read from lists where they may be listed.
+	// After a few names that do not exist, these are read from lists if the credentials may list them.
 	"cached claim": func(ctx context.Context, c *cluster.Client) error {
 		return afterMany(c.Cached(), func(r *cluster.Cached, name string) error { _, err := r.Claim(ctx, "rights", name); return err }, "golden")
 	},
@@ -197,7 +197,7 @@ func TestAccRBAC_ManifestsSuffice(t *testing.T) {
 	}
 }
 
-// What is not needed is not given: secrets, above all, can't be listed.
+// Rights that are not needed are not granted: above all, secrets can't be listed.
 func TestAccRBAC_ManifestsGrantNoMore(t *testing.T) {
 	l := acctest.Lab(t)
 	namespace(t, l, "virtclaim")

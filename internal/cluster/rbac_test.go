@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The manifests are what the documentation shows.
+// The manifests in the documentation.
 var (
 	//go:embed rbac/reader.yaml
 	reader string
@@ -24,7 +24,7 @@ var (
 	reserver string
 )
 
-// decode gives the objects of a manifest. A field that does not exist is an error.
+// decode returns the objects of a manifest. An unknown field is an error.
 func decode(t *testing.T, manifest string) (objects []runtime.Object) {
 	t.Helper()
 	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -45,7 +45,7 @@ func decode(t *testing.T, manifest string) (objects []runtime.Object) {
 	}
 }
 
-// rules are those of all roles of a manifest.
+// rules are the rules of all roles of a manifest.
 func rules(t *testing.T, manifest string) (rules []rbacv1.PolicyRule) {
 	t.Helper()
 	for _, object := range decode(t, manifest) {

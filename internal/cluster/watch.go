@@ -16,9 +16,9 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// WatchClaim waits until done is true of the claim, and outlives restarts of the watch and of the API server. It ends
-// early with a not-found error when the claim is gone, and with the server's answer when it may not be watched. The
-// error after ctx's end wraps ctx's, and the last one of a watch that did not work.
+// WatchClaim waits until done returns true for the claim. It continues after restarts of the watch and of the API server. It fails with a
+// not-found error if the claim is deleted, and with the server's answer if it may not be watched. When ctx ends, the error wraps that of
+// ctx, and the last error of the watch.
 func (c *Client) WatchClaim(ctx context.Context, namespace, name string, done func(*corev1.PersistentVolumeClaim) bool) error {
 	what := fmt.Sprintf("watching PersistentVolumeClaim %s/%s", namespace, name)
 	gone := apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), name)
@@ -74,7 +74,7 @@ func (w *claimWatch) lister() cache.ListerWatcher {
 	}, w.client.objects)
 }
 
-// note keeps err, and ends the wait when asking again can't help.
+// note records err, and ends the wait if a retry can't help.
 func (w *claimWatch) note(err error) error {
 	w.last.Store(&err)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {

@@ -49,7 +49,7 @@ func TestWatchClaim_ResumesBrokenWatch(t *testing.T) {
 			broken.Stop()
 			return true, broken, nil
 		}
-		// What happened between the watches shows in the list that follows.
+		// A change between two watches is found in the list that follows.
 		err := objects.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), pvc(corev1.ClaimBound), "vms")
 		return true, nil, errors.Join(apierrors.NewResourceExpired("too old"), err)
 	})

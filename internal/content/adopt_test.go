@@ -9,7 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 )
 
-// user is a domain with the volume /ssd/web, whose metadata have that phase and generation of it.
+// user is a domain with the volume /ssd/web, whose metadata have that phase, and that generation of the volume.
 func user(phase, generation string) *fakeDomain {
 	const mark = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" owner="prod" phase="%s"><disk key="vda">` +
 		`<image name="/ssd/web" access-mode="write-exclusive" generation="%s"/></disk></machine></metadata>`
@@ -20,11 +20,12 @@ func user(phase, generation string) *fakeDomain {
 	return d
 }
 
-// A finished volume that a finished machine uses is in another state, and is not adopted: a copied folder would delete it with its destroy.
+// A finished volume that a finished machine uses is in another state, and is not adopted: destroying the copy of a configuration's folder
+// would delete it.
 func TestMake_AdoptsNothingThatIsUsed(t *testing.T) {
 	const former = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
 	for name, c := range map[string]struct {
-		phase, generation string // of the volume itself when empty
+		phase, generation string // empty means the generation of the volume itself
 		runs, adopted     bool
 	}{
 		"a machine":                       {phase: "ready"},

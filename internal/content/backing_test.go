@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Only what is known to be another image is one: network storage is never named, and has many names.
+// Only what is certainly another image counts as one: overlays of network storage have no reference, and such storage has many names.
 func TestIsOther(t *testing.T) {
 	const byPath = "/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-iqn.2001-04.com.example:disk-lun-1"
 	local := volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/lower", Hosts: []string{"a"}}
@@ -60,7 +60,7 @@ func TestIsOther(t *testing.T) {
 	}
 }
 
-// An overlay is refused when its own head says that it is over something else; what another volume of its name says is nobody's.
+// An overlay is refused if its own header references another backing file; the header of another volume of its name does not matter.
 func TestCheckBacking(t *testing.T) {
 	const id = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
 	naming := func(backing string) []byte {
@@ -109,7 +109,7 @@ func TestCheckBacking(t *testing.T) {
 	}
 }
 
-// A header that names another file for the data is refused whenever the image is to be opened, though the identity is right.
+// A header that references an external data file is refused whenever the image is to be opened, even if the identity is right.
 func TestRecognizeImage_DataFile(t *testing.T) {
 	const id = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestRecognizeImage_DataFile(t *testing.T) {
 	}
 }
 
-// A reference is printed without what may be secret in it.
+// A reference is printed without parts that may be secret.
 func TestShown(t *testing.T) {
 	for named, want := range map[string]string{
 		"": "nothing", "/ssd/lower": "/ssd/lower", "lower": "lower", "file:/ssd/lower": "file:/ssd/lower",

@@ -17,10 +17,10 @@ import (
 // configurations find the same image. Shared images have no owner: they are deleted together with the last disk over them.
 const BasePrefix = volume.BasePrefix
 
-// IsBase tells whether the file of that path is an image that disks share.
+// IsBase reports whether the path is that of an image that disks share.
 func IsBase(path string) bool { return volume.IsBase(path) }
 
-// BaseOf is the shared image that a disk is over. It is finished: a disk is made over no other.
+// BaseOf returns the shared image below a disk. That image is complete, because overlays are created only over complete ones.
 func BaseOf(ctx context.Context, h Host, disk host.StorageVolume) (volume.Image, error) {
 	base, err := h.Volume(ctx, disk.Pool, filepath.Base(disk.Backing))
 	if errors.Is(err, host.ErrNotFound) {
@@ -151,9 +151,9 @@ func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, repo
 		return errors.Join(m.awaitFaster(ctx, key, j, err), j.drop(ctx)) // the journal may exist although begin failed
 	}
 	if is, err := isThere(ctx, h, s); is || err != nil {
-		return errors.Join(err, j.drop(ctx)) // another process has finished it meanwhile
+		return errors.Join(err, j.drop(ctx)) // another process has finished it in between
 	}
-	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed by hand
+	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed outside of Terraform
 		return errors.Join(err, j.drop(ctx))
 	}
 	_, err = j.upload(ctx, s, report, func(ctx context.Context) error { return h.Undefine(ctx, j.UUID) })

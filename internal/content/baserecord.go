@@ -31,7 +31,7 @@ func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) 
 		base.Name, base.Pool, was, describeBase(base), id)
 }
 
-// checkBase is ErrMasterChanged for an image of a chain that is a shared one and was written to.
+// checkBase returns ErrMasterChanged if an image of a chain is a shared image and was written to.
 func checkBase(ctx context.Context, h Locator, i volume.Image) error {
 	if !IsBase(i.Name) {
 		return nil

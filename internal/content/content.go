@@ -109,7 +109,7 @@ type Image struct {
 // Created is a finished local image.
 type Created struct {
 	host.StorageVolume
-	// Generation is random for each image, and its identity on the host.
+	// Generation is random for each image, and is its identity on the host.
 	Generation string
 	// Base is the name of the shared image below it; empty without one.
 	Base volume.Image

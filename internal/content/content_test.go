@@ -30,7 +30,7 @@ func clone(name string) content.Spec {
 	return content.Spec{Pool: "ssd", Name: name, Mode: volume.Clone, Format: "qcow2", Capacity: 1 << 20, Master: master()}
 }
 
-// mustMake makes a volume with a maker of its own, as the next apply would.
+// mustMake creates a volume with a Creator of its own, as the next apply would.
 func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Created {
 	t.Helper()
 	h.failAt, h.killed = 0, false
@@ -50,7 +50,7 @@ func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Created {
 	return made
 }
 
-// onlyHas fails the test when there is more on the host than that volume.
+// onlyHas fails the test if the host has anything but that volume.
 func onlyHas(t *testing.T, h *fakeHost, made content.Created) {
 	t.Helper()
 	if err := content.Forget(t.Context(), h, made.Pool, made.Name, made.Generation); err != nil {
@@ -65,7 +65,7 @@ func onlyHas(t *testing.T, h *fakeHost, made content.Created) {
 	}
 }
 
-// Every change can fail, or be the last one of a process; afterwards, or after the next creation, all is right.
+// Each change fails once, or is the last one of a killed process; after the failure, or after the next creation, the host is consistent.
 func TestMake_FailureAtEachCall(t *testing.T) {
 	specs := map[string]content.Spec{
 		"clone": clone("web"), "clone with a made up name": {
@@ -89,7 +89,7 @@ func TestMake_FailureAtEachCall(t *testing.T) {
 					}
 					reached = true
 					what := fmt.Sprintf("%s, change %d, dead %t, after %t", name, n, dead, after)
-					// Whether a lock can be given back in good order does not matter.
+					// A failure to release a lock is ignored.
 					if !errors.Is(err, errBroken) && (err != nil || spec.Base == nil && spec.Content == nil) {
 						t.Errorf("%s: %v", what, err)
 					}
@@ -98,7 +98,7 @@ func TestMake_FailureAtEachCall(t *testing.T) {
 					}
 					finished := spec.Prefix != "" && strings.Contains(fmt.Sprint(h.xmls()), `phase="done"`)
 					made := mustMake(t, h, spec)
-					if !finished { // a finished one may be in the state of another resource, so it stays
+					if !finished { // a finished volume may be in the state of another resource, so it stays
 						onlyHas(t, h, made)
 					}
 				}
@@ -137,7 +137,7 @@ func TestMake_AdoptsFinishedVolumeOnceForItsOwner(t *testing.T) {
 		t.Errorf("what another configuration made: %v, and the host has %v", err, h.volumes)
 	}
 	delete(h.volumes, "ssd/web")
-	onlyHas(t, h, mustMake(t, h, larger)) // nothing is left to be taken for it
+	onlyHas(t, h, mustMake(t, h, larger)) // no entry of the former volume is left
 }
 
 func TestMake_PartialCopyIsNoClone(t *testing.T) {
@@ -149,10 +149,10 @@ func TestMake_PartialCopyIsNoClone(t *testing.T) {
 	}
 }
 
-// Whoever writes to the master sees the journal, so it is published before they are looked for, and until they were again.
+// A writer of the master sees the journal: it is published before writers are checked, and removed after the second check.
 func TestMake_CloneIsCheckedBeforeAndAfterCopy(t *testing.T) {
 	writes := errors.New("a machine writes to it")
-	for refusedAt := range 3 { // never, at first, in the end
+	for refusedAt := range 3 { // never, at the first check, at the second
 		h, asked := newHost(), 0
 		spec := clone("web")
 		spec.Precheck = func(context.Context) error {
@@ -182,7 +182,7 @@ func TestMake_CloneIsCheckedBeforeAndAfterCopy(t *testing.T) {
 	}
 }
 
-// An overlay asks for writers when its head names the master, so that they see it; refused, it is removed.
+// An overlay is checked for writers of its master once its header references it, so that they can see it; if refused, it is removed.
 func TestMake_OverlayAsksForWriters(t *testing.T) {
 	writes := errors.New("a machine writes to it")
 	for _, refused := range []error{nil, writes} {
@@ -202,7 +202,7 @@ func TestMake_OverlayAsksForWriters(t *testing.T) {
 	}
 }
 
-// A copy of the configuration's folder is applied at the same moment: the volume comes into one state only.
+// A copy of the configuration's folder is applied at the same time: the volume is recorded in one state only.
 func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true // the copy has begun
@@ -311,7 +311,7 @@ func TestMake_CloneNeedsRoom(t *testing.T) {
 	}
 }
 
-// annotated are the usage types of a host whose node names that folder.
+// annotated returns the usage types of a host whose node has that folder in its annotation.
 func annotated(folder string) content.UsageTypes {
 	return content.UsageTypes{Host: "a", Annotations: func(context.Context) (map[string]string, error) {
 		return map[string]string{"kubevirt.io/storage.usage-type.x": folder}, nil
@@ -347,7 +347,7 @@ func giveIdentity(t *testing.T, head []byte, id string) []byte {
 	return head
 }
 
-// A master that has become a symbolic link since it was bound is not copied.
+// A master that was replaced by a symbolic link after it was bound is not copied.
 func TestMake_RefusesToCloneALink(t *testing.T) {
 	for _, mode := range []volume.CopyMode{volume.Clone, volume.CopyOnWrite} {
 		spec := clone("web")
@@ -365,7 +365,7 @@ func TestMake_RefusesToCloneALink(t *testing.T) {
 	}
 }
 
-// What others have put under the name of a volume that is half made is left alone while a domain of theirs uses it.
+// A volume that another tool has created under the name of a partial one is left alone while a foreign domain uses it.
 func TestMake_KeepsAVolumeThatOthersUse(t *testing.T) {
 	for name, c := range map[string]struct {
 		domain  string
@@ -374,7 +374,7 @@ func TestMake_KeepsAVolumeThatOthersUse(t *testing.T) {
 		"no domain": {"", false}, "a domain of others": {"web", true}, "one that measures": {host.MeasurePrefix + "1", false},
 	} {
 		h := newHost()
-		h.failAt, h.dead, h.after = 2, true, true // the volume is made, and nothing more
+		h.failAt, h.dead, h.after = 2, true, true // the volume is created, and nothing more
 		_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 		h.failAt, h.killed = 0, false
 		before := h.volumes["ssd/web"]

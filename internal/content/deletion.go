@@ -32,7 +32,7 @@ func IsDeleted(ctx context.Context, h Identities, pool, id string) (bool, error)
 	return err == nil, ignoreNotFound(err)
 }
 
-// ForgetDeletion removes the record.
+// ForgetDeletion removes the record of a deletion.
 func ForgetDeletion(ctx context.Context, h Identities, pool, id string) error {
 	if id == "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// The folder is that of a pool whose list is not what is in the folder.
+// The folder belongs to a pool whose volume list is stale.
 func TestAccMakeDiskImage_StalePool(t *testing.T) {
 	l := acctest.Lab(t)
 	f := host.NewRegistry(map[string]host.Config{"host-a": {URI: l.Hosts["host-a"].URI}})

@@ -16,9 +16,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// folders is a host with a folder that may have a disk.img, and one that appears when its making is refused.
+// folders is a host with a folder that may have a disk.img, or gets one when its creation is refused.
 type folders struct {
-	// is and late are what RegularFile says of it.
+	// is and late are the results of RegularFile, before and after a refused creation.
 	is, late error
 	did      []string
 	fail     error
@@ -57,8 +57,8 @@ func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.Stora
 	return f.fail
 }
 
-// MakeDiskImage makes what is missing, leaves regular files alone, and refuses anything else. A folder that has a disk.img is not listed:
-// libvirt would open what the files there name.
+// MakeDiskImage creates a missing file, leaves regular files alone, and refuses anything else. A folder that has a disk.img is not listed:
+// libvirt would open the files that headers there reference.
 func TestMakeDiskImage(t *testing.T) {
 	const look, create = "look at /mnt/data/disk.img", ", open /mnt/data, make"
 	full, busy := errors.New("no space left"), errors.New("target is busy")
@@ -90,7 +90,7 @@ func TestMakeDiskImage(t *testing.T) {
 	}
 }
 
-// What is opened as qcow2 is probed each time: others can have written a head that names any file of the host.
+// An image that is opened as qcow2 is probed each time: a pod may have written a header that references any file of the host.
 func TestCheckRegular_ProbesQCOW2(t *testing.T) {
 	plain, err := os.ReadFile(qemuImage(t))
 	if err != nil {
@@ -131,7 +131,7 @@ func TestCheckRegular_ProbesQCOW2(t *testing.T) {
 	}
 }
 
-// A file that the host may not look at, as on NFS with root_squash, says nothing of the others.
+// A file that the host may not read, as on NFS with root_squash, does not keep the next files from being checked.
 func TestCheckRegular_AllFiles(t *testing.T) {
 	hidden := volume.Image{Type: "file", Name: "/hidden/disk.img", Format: "raw", Binding: "a"}
 	link := volume.Image{Type: "file", Name: "/mnt/disk.img", Format: "raw", Binding: "b"}
@@ -146,7 +146,7 @@ func TestCheckRegular_AllFiles(t *testing.T) {
 	}
 }
 
-// partlyHidden is a host that may not look at some files.
+// partlyHidden is a host that may not read some files.
 type partlyHidden struct{ folders }
 
 func (h *partlyHidden) RegularFile(ctx context.Context, path string, head int) ([]byte, error) {
@@ -156,7 +156,7 @@ func (h *partlyHidden) RegularFile(ctx context.Context, path string, head int) (
 	return h.folders.RegularFile(ctx, path, head)
 }
 
-// qemuImage makes a qcow2 image and gives its path.
+// qemuImage creates a qcow2 image and returns its path.
 func qemuImage(t *testing.T, options ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image")

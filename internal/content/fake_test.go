@@ -16,41 +16,41 @@ import (
 
 var errBroken = errors.New("the connection broke")
 
-// fakeHost is a host in memory that can fail at any of its changes, before or after it is done.
+// fakeHost is a host in memory that can fail at each of its changes, before or after the change is done.
 type fakeHost struct {
 	domains map[string]*fakeDomain       // by name
 	volumes map[string]*fakeVolume       // by pool/name
 	secrets map[string]libvirtxml.Secret // by usage
-	files   map[string][]byte            // the heads of images in no pool, by path
+	files   map[string][]byte            // the headers of images in no pool, by path
 	free    int64
-	// modified is when files were written to last, by path.
+	// modified is when each file was last written to, by path.
 	modified map[string]string
-	// failAt is the change that fails, counted from 1; after tells that it is done all the same. dead fails all that follows,
-	// as for a process that was killed.
+	// failAt is the change that fails, counted from 1; with after it is done nevertheless. With dead all later calls fail, as after a
+	// process was killed.
 	failAt      int
 	after, dead bool
 	changes     int
 	killed      bool
-	torn        bool // copies break off, and nobody says so
+	torn        bool // copies end early, without an error
 	waited      func()
-	meanwhile   func() // happens between a look for a volume and its creation
+	meanwhile   func() // called between the lookup of a volume and its creation
 	uploads     int
 }
 
 type fakeDomain struct {
 	name, uuid, xml string
 	active          bool
-	// transient ones go with their end; held ones with their holder, too.
+	// transient domains are removed when they end; held domains end with their connection.
 	transient, held bool
 }
 
 type fakeVolume struct {
 	host.StorageVolume
-	// copied tells that the copy has ended well, whole that all of it is on the storage.
+	// copied is whether the copy has ended without an error, whole whether all of it is on the storage.
 	copied, whole bool
 	content       []byte
 	head          []byte
-	// length is that of a file that is not described.
+	// length is the length of a file that libvirt can't describe.
 	length int64
 }
 
@@ -58,7 +58,7 @@ func newHost() *fakeHost {
 	return &fakeHost{domains: map[string]*fakeDomain{}, volumes: map[string]*fakeVolume{}, secrets: map[string]libvirtxml.Secret{}, free: 1 << 40}
 }
 
-// change does something, or fails.
+// change calls do, or fails.
 func (h *fakeHost) change(do func()) error {
 	if h.killed {
 		return errBroken
@@ -78,7 +78,7 @@ func (h *fakeHost) change(do func()) error {
 	return errBroken
 }
 
-// hangUp ends what hangs on connections.
+// hangUp ends all domains that are held by connections.
 func (h *fakeHost) hangUp() {
 	for name, d := range h.domains {
 		if d.held {
@@ -226,7 +226,7 @@ func (h *fakeHost) FinishCopier(_ context.Context, uuid string) error {
 	})
 }
 
-// target is the volume that a copier copies into.
+// target returns the volume that a copier copies into.
 func (h *fakeHost) target(d *fakeDomain) *fakeVolume {
 	for _, v := range h.volumes {
 		if strings.Contains(d.xml, `file="`+v.Path+`"`) {
@@ -238,7 +238,7 @@ func (h *fakeHost) target(d *fakeDomain) *fakeVolume {
 
 var chain = regexp.MustCompile(`(?s)<backingStore.*</backingStore>`)
 
-// LiveXML has a chain until all is copied.
+// LiveXML has a chain until all data is copied.
 func (h *fakeHost) LiveXML(_ context.Context, uuid string) (string, error) {
 	d, err := h.byUUID(uuid)
 	if err != nil {
@@ -275,7 +275,7 @@ func (h *fakeHost) Pull(_ context.Context, uuid, _ string, report func(host.Prog
 	})
 }
 
-// Upload takes what there is; a torn one is confirmed, and broken.
+// Upload stores the content; a torn upload succeeds with a broken image.
 func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
 	v := h.volumes[u.Pool+"/"+u.Name]
 	if v == nil {

@@ -60,7 +60,7 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 	return h.change(func() { delete(h.volumes, pool+"/"+name) })
 }
 
-// File knows the symbolic link to a folder, /link/, and the images in no pool.
+// File resolves the symbolic link to a folder, /link/, and knows the images in no pool.
 func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
 	f := host.File{At: strings.TrimPrefix(path, "/link"), Modified: h.modified[path]}
 	if head > 0 {
@@ -94,7 +94,7 @@ func (h *fakeHost) ResizeVolume(_ context.Context, pool, name string, bytes int6
 	return h.change(func() { h.volumes[pool+"/"+name].Capacity = bytes })
 }
 
-// IsUnfinished is what the head says: nothing is there until all is.
+// IsUnfinished reports whether the header is missing, since the content appears all at once.
 func (h *fakeHost) IsUnfinished(_ context.Context, pool, name string) (bool, error) {
 	v := h.volumes[pool+"/"+name]
 	if v == nil {
@@ -105,7 +105,7 @@ func (h *fakeHost) IsUnfinished(_ context.Context, pool, name string) (bool, err
 
 func (h *fakeHost) UUID(context.Context) (string, error) { return "this host", nil }
 
-// xmls are the domains' definitions.
+// xmls returns the domains' definitions.
 func (h *fakeHost) xmls() (all []string) {
 	for _, d := range h.domains {
 		all = append(all, d.xml)
@@ -113,7 +113,7 @@ func (h *fakeHost) xmls() (all []string) {
 	return all
 }
 
-// VolumeHead is that of the content, or of the image that libvirt makes.
+// VolumeHead returns the header of the content, or of an image as libvirt creates it.
 func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([]byte, error) {
 	v := h.volumes[pool+"/"+name]
 	if v == nil {
@@ -130,7 +130,7 @@ func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([
 	return slices.Clone(head[:min(uint64(len(head)), n)]), nil
 }
 
-// HasLength knows the length of what can't be described, too.
+// HasLength also knows the length of volumes that can't be described.
 func (h *fakeHost) HasLength(_ context.Context, pool, name string, bytes int64) (bool, error) {
 	v := h.volumes[pool+"/"+name]
 	return v != nil && (v.Physical == bytes || v.length == bytes), nil
@@ -160,7 +160,7 @@ func (h *fakeHost) SecretXML(_ context.Context, uuid string) (string, error) {
 	return "", host.ErrNotFound
 }
 
-// DefineSecret refuses a second secret of a usage, as libvirt does.
+// DefineSecret refuses a second secret with the same usage, as libvirt does.
 func (h *fakeHost) DefineSecret(_ context.Context, text string) error {
 	var s libvirtxml.Secret
 	if err := s.Unmarshal(text); err != nil {

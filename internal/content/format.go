@@ -84,7 +84,7 @@ func contradiction(v host.StorageVolume, opened map[string]string) error {
 	return nil
 }
 
-// openedAs are the formats in which domains have a volume, each with the name of such a domain.
+// openedAs returns the formats in which domains have a volume, each with the name of such a domain.
 func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, error) {
 	opened := map[string]string{}
 	err := eachUse(domains, v, func(d host.Domain, _ domainxml.Mark, i volume.Image) { opened[i.Format] = d.Name })
@@ -101,7 +101,7 @@ func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, do
 	})
 }
 
-// eachImage calls f for each image of the domains, as eachUse does.
+// eachImage calls f for each image of the domains, with the same definitions and exceptions as eachUse.
 func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Mark, volume.Image)) error {
 	for _, d := range domains {
 		if d.IsProbe() {

@@ -21,14 +21,14 @@ func overlaid() []byte {
 	return head
 }
 
-// split is an empty qcow2 image that keeps its data in another file.
+// split is an empty qcow2 image with an external data file.
 func split() []byte {
 	head := qcow2(1 << 20)
 	binary.BigEndian.PutUint64(head[72:], 4)
 	return head
 }
 
-// opener is a domain that opens /ssd/web, or something below it.
+// opener is a domain that opens /ssd/web, or an image below it.
 func opener(disk string) *fakeDomain {
 	return &fakeDomain{name: "web", uuid: "1", xml: "<domain><name>web</name><devices>" + disk + "</devices></domain>"}
 }
@@ -37,7 +37,7 @@ func opens(source, format string) string {
 	return fmt.Sprintf("<disk><driver type='%s'/><source %s/><target dev='vda'/></disk>", format, source)
 }
 
-// What a domain opens decides, then the head, as far as that is to be believed.
+// A domain that opens the volume decides, then the header, as far as it can be trusted.
 func TestFormatOf(t *testing.T) {
 	raw := opens("file='/ssd/web'", "raw")
 	for name, c := range map[string]struct {
@@ -76,13 +76,13 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// marked is a disk of a domain that is a machine of virtclaim's, which has noted its image.
+// marked is a disk of a virtclaim machine, with the image in its metadata.
 func marked(disk string) string {
 	return disk + `</devices><metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="vda">` +
 		`<image name="/ssd/web" access-mode="write-exclusive" generation="g"/></disk></machine></metadata><devices>`
 }
 
-// Where one domain has a volume as raw and another one as qcow2, neither is believed, and both are named.
+// If one domain has a volume as raw and another one as qcow2, the format is unknown, and the error names both.
 func TestFormatOf_Contradiction(t *testing.T) {
 	h := newHost()
 	v := host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web", Type: "file"}
@@ -97,7 +97,7 @@ func TestFormatOf_Contradiction(t *testing.T) {
 	}
 }
 
-// Only the head of what may be an overlay stands against a deletion.
+// Only the header of a possible overlay prevents a deletion.
 func TestRemovable_Heads(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, domain string

@@ -61,8 +61,8 @@ func (m *Creator) collect(ctx context.Context, key string, h Host, pool, name st
 	return ignoreNotFound(h.DeleteVolume(ctx, pool, name))
 }
 
-// removeAbandoned removes what an interrupted creation of a base has left, unless its domain is active: then its creator is alive, or
-// the next creation of this base finds out that it is dead.
+// removeAbandoned removes what an interrupted creation of a base has left, unless its domain is active: then its creator is alive, or the
+// next creation of this base detects that it is dead.
 func (j *journal) removeAbandoned(ctx context.Context) error {
 	state, err := j.host.State(ctx, j.UUID)
 	if err != nil || state.Active {

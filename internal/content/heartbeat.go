@@ -14,7 +14,7 @@ import (
 const (
 	// beatTime is the interval of the counter.
 	beatTime = 5 * time.Second
-	// patience is how long a creator whose counter stands still is taken for alive, graceTimeout how much longer in a second look.
+	// patience is how long a creator is considered alive although its counter does not change, graceTimeout the same for the second check.
 	patience     = 20 * time.Second
 	graceTimeout = 2 * beatTime
 )
@@ -42,7 +42,7 @@ func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// awaitCreator waits until the creator of the journal's volume has ended, or its counter stands still.
+// awaitCreator waits until the creator of the journal's volume has ended, or its counter has stopped.
 func (j *journal) awaitCreator(ctx context.Context) error {
 	before, err := j.lastBeat(ctx)
 	for wait := patience; err == nil; {

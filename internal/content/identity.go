@@ -22,12 +22,12 @@ import (
 // ErrReplaced is the error of a volume that is gone while another one has its name. It is host.ErrNotFound.
 var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotFound)
 
-// ErrUnrecognized is the error of a volume that has lost the identity that it was given.
+// ErrUnrecognized is the error of a volume that has lost its identity.
 var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
 	"conversion, or when another file was created under its name. It was not changed. If it is another volume, move it to another folder, or delete it if it is not needed")
 
-// ErrDataFile is the error of a qcow2 image whose header names an external data file, which QEMU would open, whatever it is. Neither
-// virtclaim nor the guest of a qcow2 disk writes that: another machine had the image attached as raw.
+// ErrDataFile is the error of a qcow2 image whose header references an external data file, which QEMU would open, whatever file it is.
+// Neither virtclaim nor the guest of a qcow2 disk writes such a reference: another machine had the image attached as raw.
 var ErrDataFile = errors.New("its header references an external data file, which it did not when it was created or imported. Something that opened it " +
 	"as raw has written that header; with it, the guest could read and write any file of the host. Restore the disk from a backup, or replace it")
 
@@ -46,9 +46,9 @@ type ledger interface {
 	SecretXML(ctx context.Context, uuid string) (string, error)
 }
 
-// Recognize is nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized
-// where neither header nor ledger has an identity. format is the one that it is opened in, not that of its header, which a guest can
-// write. The identity of a volume of an earlier version is recorded if it has not been yet.
+// Recognize returns nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized if
+// neither header nor ledger has an identity. format is the one that it is opened in, not that of its header, which a guest can write. The
+// identity of a volume of an earlier version is recorded if it has not been yet.
 func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
 	has, err := Identity(ctx, h, v, format)
 	switch {
@@ -80,7 +80,7 @@ func noteByHand(v host.StorageVolume, format, id string) (string, error) {
 	return "echo '" + strings.ReplaceAll(line.String(), "'", "&apos;") + "' | virsh secret-define /dev/stdin", nil
 }
 
-// Described returns err, but nil for host.ErrUndescribed of a volume that is opened as raw: its header has no meaning then.
+// Described returns err, or nil for host.ErrUndescribed of a volume that is opened as raw: its header has no meaning then.
 func Described(err error, format string) error {
 	if format == "raw" && errors.Is(err, host.ErrUndescribed) {
 		return nil
@@ -117,8 +117,8 @@ func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
 	return err
 }
 
-// IsGone reports whether a local image of this host, which a machine has open, is in no storage pool any more, or has been replaced
-// by another volume at its path: then the machine's QEMU may have the only copy.
+// IsGone reports whether a local image of this host, which a machine has open, is no longer in a storage pool, or was replaced by another
+// volume at its path: then the machine's QEMU may have the only copy.
 func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	if i.Type != "file" || i.Generation == "" {
 		return false, nil
@@ -137,8 +137,8 @@ func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	return volume.LastingGeneration(id) != volume.LastingGeneration(i.Generation), err
 }
 
-// ProvesItself reports whether the file that an image of this host names now has the identity in its header. The ledger proves less: it
-// would recognize any file of that name.
+// ProvesItself reports whether the file at the path of an image of this host has the image's identity in its header. The ledger proves
+// less: it would recognize any file of that name.
 func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	v, err := h.VolumeAt(ctx, i.Name)
 	if err = Described(err, i.Format); err != nil || !hasHeader(v, i.Format) {
@@ -149,8 +149,8 @@ func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) 
 	return id != "" && id == volume.LastingGeneration(i.Generation), err
 }
 
-// Adopt is the identity of a volume that is imported. A new identity is recorded in the host's ledger: the volume may be open
-// elsewhere, so that its header is left alone.
+// Adopt returns the identity of a volume that is imported. A new identity is recorded in the host's ledger, and not in the header, because
+// the volume may be open elsewhere.
 func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {
 	if id, err = Identity(ctx, h, v, format); id != "" || err != nil {
 		return id, err
@@ -175,7 +175,7 @@ func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
 	}
 	given, err := image.WithIdentity(head, volume.LastingGeneration(i.Generation))
 	if err != nil {
-		return nil //nolint:nilerr // without room for it, or in another format: the ledger keeps it
+		return nil //nolint:nilerr // there is no room for it, or the image has another format: the ledger keeps it
 	}
 	domains, err := h.Domains(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func Disown(ctx context.Context, h Identities, pool, name, id string) error {
 	return ignoreNotFound(err)
 }
 
-// dropEntry removes the ledger's entry of a name that no volume has.
+// dropEntry removes the ledger's entry of a name that no volume has now.
 func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 	entry, err := h.SecretOfVolume(ctx, ledgerUsage(pool, name))
 	if err == nil {
@@ -218,7 +218,7 @@ func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 	return ignoreNotFound(err)
 }
 
-// identify gives a volume that was just created its identity: in its header, or else in the ledger.
+// identify assigns a new volume its identity: in its header, or else in the ledger.
 func identify(ctx context.Context, h Identities, v host.StorageVolume, id string) error {
 	if !hasHeader(v, v.Format) {
 		return note(ctx, h, v, v.Format, id)
@@ -241,13 +241,13 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 	if err := h.WriteVolumeHead(ctx, v.Pool, v.Name, given); err != nil {
 		return err
 	}
-	return dropEntry(ctx, h, v.Pool, v.Name) // an entry of a former volume of that name would recognize a file that is put there by hand
+	return dropEntry(ctx, h, v.Pool, v.Name) // an entry of a former volume of that name would recognize any file that is created there
 }
 
-// Identity is the one in the header, or else the one in the ledger; empty when neither has one.
+// Identity returns the identity in the header, or else the one in the ledger; empty if there is none.
 func Identity(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
 	if v.Type == "dir" {
-		return uuid.Nil.String(), nil // a folder in the place of a file
+		return uuid.Nil.String(), nil // the file was replaced by a folder
 	}
 	if hasHeader(v, format) {
 		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
@@ -265,8 +265,8 @@ func hasHeader(v host.StorageVolume, format string) bool {
 	return v.Type == "file" && format == "qcow2"
 }
 
-// noted is the identity that the ledger has for a volume. An entry of a former volume of that name, which libvirt's key of a logical
-// volume tells, does not count.
+// noted returns the identity that the ledger has for a volume. For logical volumes, libvirt's key shows whether the entry is of a former
+// volume of that name, which does not count.
 func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {

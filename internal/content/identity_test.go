@@ -12,8 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A volume is recognized by what it is given when it is made, and neither another one under its name nor what its guest writes is
-// taken for it.
+// A volume is recognized by the identity that it gets when it is created, whatever its guest writes, and another one under its name is not.
 func TestRecognize(t *testing.T) {
 	const stranger = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
 	specs := map[string]content.Spec{
@@ -24,7 +23,7 @@ func TestRecognize(t *testing.T) {
 		for what, c := range map[string]struct {
 			change func(h *fakeHost, v *fakeVolume)
 			want   error
-			raw    error // that of a volume without a header
+			raw    error // the error for a volume without a header
 		}{
 			"unchanged": {change: func(*fakeHost, *fakeVolume) {}},
 			"made anew by another configuration": {
@@ -73,7 +72,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// What an earlier version made has an identity in the state alone. It is noted, once, and counts from then on.
+// A volume of an earlier version has its identity in the state alone. It is recorded once, and counts from then on.
 func TestRecognize_EarlierVersions(t *testing.T) {
 	h := newHost()
 	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "web", Type: "file", Format: "qcow2", Capacity: 1}}
@@ -91,7 +90,7 @@ func TestRecognize_EarlierVersions(t *testing.T) {
 	}
 }
 
-// An import takes the identity that the volume has, or else gives it one.
+// An import adopts the identity of the volume, or creates one.
 func TestAdopt(t *testing.T) {
 	h := newHost()
 	made := mustMake(t, h, clone("web"))
@@ -109,7 +108,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A logical volume of the same name is another one when LVM has given it another UUID.
+// A logical volume with another LVM UUID is another volume, even under the same name.
 func TestRecognize_LogicalVolumes(t *testing.T) {
 	h := newHost()
 	v := host.StorageVolume{Pool: "vg", Name: "web", Type: "block", Format: "raw", Path: "/dev/vg/web", Key: "one"}
@@ -126,8 +125,8 @@ func TestRecognize_LogicalVolumes(t *testing.T) {
 	}
 }
 
-// A volume that is made, and one that is removed, leaves no entry of a former volume of its name: that would recognize whatever is put
-// there by hand.
+// Creating and removing a volume drops the ledger's entry of a former volume of its name: it would recognize any file that is created
+// there.
 func TestMake_DropsTheEntryOfAFormerVolume(t *testing.T) {
 	h := newHost()
 	former := libvirtxml.Secret{
@@ -145,7 +144,7 @@ func TestMake_DropsTheEntryOfAFormerVolume(t *testing.T) {
 	}
 }
 
-// A machine may be the only one that still has the file of a volume which its pool has no more, or has another one of.
+// A machine may have the only copy of a volume that was deleted from its pool, or replaced there.
 func TestIsGone(t *testing.T) {
 	for name, spec := range map[string]content.Spec{
 		"qcow2": {Pool: "ssd", Name: "web", Format: "qcow2", Capacity: 1 << 20}, "raw": {Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20},
@@ -169,7 +168,8 @@ func TestIsGone(t *testing.T) {
 	}
 }
 
-// The identity of an imported image moves to its header once no domain has it open, so another file of that name is not mistaken for it.
+// The identity of an imported image moves to its header once no domain has it open, so that another file of that name is not mistaken for
+// it.
 func TestEngrave(t *testing.T) {
 	for name, c := range map[string]struct {
 		format   string

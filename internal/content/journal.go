@@ -25,7 +25,7 @@ var journalNames = regexp.MustCompile(`^virtclaim-[0-9a-f]{16}$`)
 
 func isJournal(name string) bool { return journalNames.MatchString(name) }
 
-// journal is the entry of one volume on its host.
+// journal is the journal of one volume on its host.
 type journal struct {
 	host Host
 	domainxml.Journal
@@ -33,7 +33,7 @@ type journal struct {
 	release func(context.Context) error
 }
 
-// open looks for a volume's entry; host.ErrNotFound when there is none.
+// open returns the journal of a volume; host.ErrNotFound if there is none.
 func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 	id, err := h.LookupByName(ctx, journalName(pool, name))
 	if err != nil {
@@ -91,8 +91,8 @@ func (j *journal) write(ctx context.Context) error {
 	return err
 }
 
-// finish gives the volume, which is complete and not open anywhere, its identity, and records that. The journal stays until the volume
-// is in a state.
+// finish assigns the complete volume, which is not open anywhere, its identity, and records that. The journal stays until the volume is in
+// a state.
 func (j *journal) finish(ctx context.Context) error {
 	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
 	if err == nil {

@@ -39,7 +39,7 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	return Created{StorageVolume: v, Generation: j.Note.Generation}, nil
 }
 
-// takeOver handles what an earlier creation left that is in no state. A finished volume is adopted if it was made from the same
+// takeOver handles what an earlier creation left that is in no state. A finished volume is adopted if it was created from the same
 // configuration, and is an error otherwise. A partial one of the same owner is removed once its creator has ended.
 func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Created, adopted bool, err error) {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
@@ -92,7 +92,7 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 	return Created{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
 }
 
-// clear removes what an interrupted creation has left, and the shared image made for it, unless the new volume uses the same one.
+// clear removes what an interrupted creation has left, and the shared image created for it, unless the new volume uses the same one.
 func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) error {
 	err := m.removeStale(ctx, key, left)
 	if base := left.Note.Base; err == nil && base != "" && base != s.baseName {
@@ -241,8 +241,7 @@ func (s Spec) isPreallocated() bool {
 	return s.Preallocation == "metadata" || s.Preallocation == "falloc"
 }
 
-// undo removes what a failed creation has made, and a shared image that only it needed. What another process has created meanwhile
-// stays.
+// undo removes what a failed creation has created, and a shared image that only it needed. What another process has created since stays.
 func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
 	if errors.Is(cause, host.ErrExists) {
 		cause = errors.Join(cause, j.drop(ctx))
@@ -260,7 +259,7 @@ func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, caus
 	return cause
 }
 
-// undo removes a volume that could not be made, also after the operation's timeout.
+// undo removes a volume that could not be created, also after the operation's timeout.
 func undo(ctx context.Context, j *journal, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()

@@ -24,8 +24,8 @@ type Files interface {
 	File(ctx context.Context, path string, head int) (host.File, error)
 }
 
-// masterFile is a file whose overlays are looked for. A header may reference it by any path that leads to it, such as one through a symbolic link,
-// and by an image in between that is in no storage pool.
+// masterFile is a file whose overlays are searched. A header may reference it by any path that leads to it, such as one through a symbolic
+// link, and by an image in between that is in no storage pool.
 type masterFile struct {
 	host Files
 	path string
@@ -33,7 +33,7 @@ type masterFile struct {
 	volume *host.StorageVolume
 	// location is host.File.At of the path; nil before the first read, empty if the file is missing.
 	location *string
-	// mayLeadTo and leadsTo cache what other paths lead to.
+	// mayLeadTo and leadsTo cache the answers for other paths.
 	mayLeadTo, leadsTo map[string]bool
 }
 
@@ -104,7 +104,8 @@ func (f *masterFile) volumeAt(ctx context.Context, path string) (*host.StorageVo
 	return &v, err
 }
 
-// leads reports whether a path leads to the file, or to an overlay of it. An image of a storage pool is listed, and checked, as an overlay itself.
+// leads reports whether a path leads to the file, or to an overlay of it. An image of a storage pool is also listed, and checked, as an
+// overlay itself.
 func (f *masterFile) leads(ctx context.Context, other string) (bool, error) {
 	is, over, err := f.relate(ctx, other, image.HeadSize)
 	return is || over, err

@@ -23,8 +23,8 @@ func masterUsage(overlay string) string {
 	return "virtclaim master of " + volume.LastingGeneration(overlay)
 }
 
-// hasRecord reports whether the overlay at a position of a chain, top first, has a record of the image below it. Shared images have records of
-// their own.
+// hasRecord reports whether the overlay at an index of a chain, top first, has a record of the image below it. Shared images have records
+// of their own.
 func hasRecord(chain []volume.Image, overlay int) bool {
 	if len(chain) <= overlay+1 || chain[overlay].Generation == "" {
 		return false
@@ -68,13 +68,14 @@ func describeFile(name string, bytes int64, modified string) string {
 	return fmt.Sprintf("%s: %d bytes, modified at %s", name, bytes, modified)
 }
 
-// masterRecords is a host that keeps these records.
+// masterRecords are the calls of a host that keep the records of masters.
 type masterRecords interface {
 	Locator
 	Files
 }
 
-// CheckMasterRecords is ErrMasterChanged for a chain, top first, with a master that differs from its record. A missing record is added.
+// CheckMasterRecords returns ErrMasterChanged for a chain, top first, with a master that differs from its record. A missing record is
+// added.
 func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Image) error {
 	for n := range chain {
 		if err := checkBase(ctx, h, chain[n]); err != nil {
@@ -105,7 +106,7 @@ func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Ima
 	return nil
 }
 
-// isSameFile compares descriptions. Many archives and filesystems keep whole seconds only.
+// isSameFile compares descriptions. Times may differ in their fraction, because many archives and filesystems keep whole seconds only.
 func isSameFile(was, now string) bool {
 	return was == now || strings.HasPrefix(was, now+".") || was != "" && strings.HasPrefix(now, was+".")
 }
@@ -134,7 +135,7 @@ func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image
 func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volume.Image) error {
 	if master.IsDisk() {
 		gone, err := IsGone(ctx, h, master)
-		if gone || errors.Is(err, host.ErrUndescribed) { // libvirt understood it when the overlay was created
+		if gone || errors.Is(err, host.ErrUndescribed) { // libvirt could describe it when the overlay was created
 			return describeLoss(overlay.Name, master.Name)
 		}
 		if err != nil {

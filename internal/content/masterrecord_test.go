@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Each overlay has its own record of the file below it, so that one of a newer content is none of the other's concern.
+// Each overlay has its own record of the file below it, so that the record of a newer content does not affect other overlays.
 func TestCheckMasterRecords(t *testing.T) {
 	const file, first, second = "/claim/disk.img", "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 	h := newHost()
@@ -33,7 +33,7 @@ func TestCheckMasterRecords(t *testing.T) {
 	check("an overlay of the overlay", over(first), content.ErrMasterChanged)
 	check("another overlay", chain(second), nil)
 	check("no file any more", append(chain(first)[:1], volume.Image{Type: "file", Name: "/elsewhere", Binding: "binding"}), content.ErrMasterChanged)
-	if err := content.ForgetMasterRecord(t.Context(), h, chain(first)[:1]); err != nil || len(h.secrets) != 1 { // also once it was pulled
+	if err := content.ForgetMasterRecord(t.Context(), h, chain(first)[:1]); err != nil || len(h.secrets) != 1 { // also after a pull
 		t.Errorf("%v: %v", err, h.secrets)
 	}
 	check("forgotten", chain(first), nil)
@@ -41,7 +41,7 @@ func TestCheckMasterRecords(t *testing.T) {
 	check("restored", chain(second), content.ErrMasterChanged)
 }
 
-// All masters of a chain count, also one that libvirt does not understand any more.
+// All masters of a chain are checked, also one that libvirt can't describe any more.
 func TestCheckOpenMasters(t *testing.T) {
 	const file, overlay = "/claim/disk.img", "11111111-1111-4111-8111-111111111111"
 	over := volume.Image{Type: "file", Name: "/ssd/over", Generation: overlay}
@@ -75,7 +75,7 @@ func TestCheckOpenMasters(t *testing.T) {
 	}
 }
 
-// A disk that is written to or replaced below an overlay, with its identity, is noticed. Where its pool's folder is does not matter.
+// A disk below an overlay that was written to or replaced, with its identity, is detected. A moved pool is not.
 func TestCheckMasterRecords_Disk(t *testing.T) {
 	const overlay = "11111111-1111-4111-8111-111111111111"
 	for name, c := range map[string]struct {
@@ -110,8 +110,8 @@ func TestCheckMasterRecords_Disk(t *testing.T) {
 	}
 }
 
-// A disk that grows is written to by virtclaim itself: a record of it that was true is forgotten, also one that was added meanwhile, and added again by
-// the next check.
+// A disk is written to by virtclaim itself when it grows: a record that matched it is removed, also one that was added in between, and the
+// next check adds it again.
 func TestKeepMasterRecords(t *testing.T) {
 	h := newHost()
 	made := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})

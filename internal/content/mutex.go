@@ -21,8 +21,7 @@ const (
 	turnTime = 10 * time.Second
 )
 
-// mutex is a host's lock, seen from this process. It is kept while other goroutines wait for it, because acquiring it takes several
-// calls.
+// mutex is a host's lock in this process. It stays locked while other goroutines wait for it, because acquiring it takes several calls.
 type mutex struct {
 	turn    chan struct{}
 	waiting atomic.Int32
@@ -94,7 +93,7 @@ func (x *mutex) lock(ctx context.Context, h Host) error {
 		case !errors.Is(err, host.ErrExists) || tries > 100:
 			return err
 		case errors.Is(found, host.ErrNotFound):
-			continue // it has been released meanwhile
+			continue // it has been released in between
 		case found != nil:
 			return found
 		}
@@ -104,7 +103,7 @@ func (x *mutex) lock(ctx context.Context, h Host) error {
 	}
 }
 
-// checkHeld is an error when this process has lost the host's mutex meanwhile, because it was suspended or disconnected.
+// checkHeld is an error if this process has lost the host's mutex, because it was suspended or disconnected.
 func (m *Creator) checkHeld(ctx context.Context, key string, h Host) error {
 	state, err := h.State(ctx, m.mutex(key).uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {

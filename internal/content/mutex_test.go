@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// orphaned is a host whose libvirtd crashed while somebody had its mutex: the domain is there, and will not end.
+// orphaned is a host whose libvirtd crashed while a process held its mutex: the domain exists, and does not end.
 type orphaned struct{ *fakeHost }
 
 func (orphaned) WaitStopped(ctx context.Context, _ string) error {

@@ -15,9 +15,9 @@ import (
 type openFile struct {
 	content.Folders
 	labels []string
-	// locked tells that a QEMU process writes to the file, unreadable that nothing can open it.
+	// locked is whether a QEMU process writes to the file, unreadable whether no process can open it.
 	locked, unreadable, linked, missing bool
-	// asked is what was opened.
+	// asked records what was opened.
 	asked string
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// notedRaw reports whether the ledger records the file as raw. The record counts only for a file of a recorded length, because another
-// file may have been created under the name since.
+// notedRaw reports whether the ledger records the file as raw. The entry counts only for a file of a recorded length, because another file
+// may have been created under the name since.
 func notedRaw(ctx context.Context, h ledger, v host.StorageVolume) (bool, error) {
 	lengths, err := notedLengths(ctx, h, v)
 	return v.Type == "file" && v.Physical != 0 && slices.Contains(lengths, v.Physical), err
@@ -37,7 +37,7 @@ func notedLengths(ctx context.Context, h ledger, v host.StorageVolume) (lengths 
 	return lengths, err
 }
 
-// notedLength is the length of a file that libvirt can't describe, if it is one that the ledger records; 0 otherwise.
+// notedLength returns the recorded length that a file has which libvirt can't describe; 0 if it has none of them.
 func notedLength(ctx context.Context, h interface {
 	ledger
 	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
@@ -57,8 +57,8 @@ func notedLength(ctx context.Context, h interface {
 var ErrImageAsRaw = errors.New("the disk is raw, so the file was replaced by an image, for example by a backup that was restored as one, or it was resized " +
 	"by hand and its guest has written that header. It was not changed")
 
-// CheckRaw is ErrImageAsRaw for a raw file that begins with the header of an image and whose length is none of those that the ledger records. A
-// guest can write such a header, but it can't change the length.
+// CheckRaw returns ErrImageAsRaw for a raw file that begins with the header of an image and has none of the lengths in the ledger. A guest
+// can write such a header, but it can't change the length.
 func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Image) error {
 	if i.Format != "raw" || v.Type != "file" {
 		return nil

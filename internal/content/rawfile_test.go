@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// What the ledger says of a raw file is not believed of another file under its name, so that the master of an overlay there stays.
+// The ledger's entry of a raw file does not count for another file under its name, so that the master of an overlay there is kept.
 func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 	growAs := func(t *testing.T, h *fakeHost, made content.Created, isProven func() bool) {
 		t.Helper()
@@ -104,13 +104,13 @@ func TestRemovable_EntryOfAnotherFile(t *testing.T) {
 	}
 }
 
-// A backup that was restored as an image is not attached as raw. What a guest writes does not change the length of its file.
+// A backup that was restored as an image is not attached as raw. A guest's writes do not change the length of its file.
 func TestRecognizeImage_RestoredAsImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		head   []byte
 		length int64
 		want   error
-		// convert is whether the header references nothing else, which qemu-img would open.
+		// convert is whether the error suggests qemu-img convert: not if the header references another file, which qemu-img would open.
 		convert     bool
 		undescribed bool
 	}{
@@ -149,7 +149,7 @@ func TestRecognizeImage_RestoredAsImage(t *testing.T) {
 	}
 }
 
-// A raw file that is imported again stays raw, whatever its guest wrote to its head; another file under its name is none.
+// A raw file that is imported again stays raw, whatever header its guest has written; another file under its name does not.
 func TestFormatOf_NotedAsRaw(t *testing.T) {
 	for name, c := range map[string]struct {
 		disk, want string
@@ -175,7 +175,7 @@ func TestFormatOf_NotedAsRaw(t *testing.T) {
 	}
 }
 
-// Of a volume that libvirt can't describe the ledger is believed as of any other, if its file has the noted length.
+// The ledger's entry of a volume that libvirt can't describe counts if the file has the recorded length.
 func TestRemovable_EntryOfUndescribed(t *testing.T) {
 	for length, backs := range map[int64]bool{1 << 20: false, 196 << 10: true} {
 		h := newHost()
@@ -191,7 +191,7 @@ func TestRemovable_EntryOfUndescribed(t *testing.T) {
 	}
 }
 
-// libvirt hands on what a header names as it is written there.
+// libvirt returns the reference of a header unchanged, in any spelling of the path.
 func TestRemovable_SpellingsOfAPath(t *testing.T) {
 	for _, name := range []string{
 		"/ssd/master", "/ssd//./master", "file:/ssd/master", `json:{"driver":"qcow2","file":{"driver":"file","filename":"/ssd/master"}}`,
@@ -210,7 +210,7 @@ func TestRemovable_SpellingsOfAPath(t *testing.T) {
 	}
 }
 
-// naming is the head of an overlay of what has that name.
+// naming is the header of an overlay with that backing file.
 func naming(name string) []byte {
 	head := qcow2(1 << 20)
 	if name != "" {
@@ -221,7 +221,7 @@ func naming(name string) []byte {
 	return head
 }
 
-// What was uploaded is raw wherever virtclaim opens it so, also where libvirt knows a name for it.
+// An upload that virtclaim opens as raw is recorded as raw, also if libvirt reports another format.
 func TestMake_NotesRawWhatLibvirtCallsOtherwise(t *testing.T) {
 	iso := make([]byte, 64<<10)
 	copy(iso[32769:], "CD001")
@@ -236,7 +236,7 @@ func TestMake_NotesRawWhatLibvirtCallsOtherwise(t *testing.T) {
 	}
 }
 
-// The configuration says of an imported disk that it is raw: from then on the host knows.
+// A configuration that declares an imported disk as raw is recorded in the host's ledger.
 func TestNoteRaw(t *testing.T) {
 	h := newHost()
 	v := host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web", Type: "file", Format: "qcow2", Physical: 1 << 20}
@@ -250,7 +250,7 @@ func TestNoteRaw(t *testing.T) {
 	}
 }
 
-// Of a volume that libvirt can't describe, the name of the backing file is as its head has it: in any spelling of a path.
+// For a volume that libvirt can't describe, the backing file is read from the header, in any spelling of a path.
 func TestNamed_IsAPath(t *testing.T) {
 	for name, want := range map[string]string{
 		"/ssd/master": "/ssd/master", "/ssd//./master": "/ssd/master", "master": "/ssd/master", "file:/ssd/master": "/ssd/master",
@@ -265,7 +265,7 @@ func TestNamed_IsAPath(t *testing.T) {
 	}
 }
 
-// What domains of others have in no storage pool counts, although only its head says what it is an overlay of.
+// Disks of foreign domains that are in no storage pool count, although only their headers show what they are overlays of.
 func TestRemovable_DisksOfOthersInNoPool(t *testing.T) {
 	for name, c := range map[string]struct {
 		source, format string
@@ -293,7 +293,7 @@ func TestRemovable_DisksOfOthersInNoPool(t *testing.T) {
 			}
 		})
 	}
-	// An image in between that is in no pool.
+	// An image in between is in no pool.
 	h := newHost()
 	master := mustMake(t, h, content.Spec{Pool: "ssd", Name: "master", Format: "qcow2", Capacity: 1 << 20})
 	mustMake(t, h, content.Spec{Pool: "ssd", Name: "above", Format: "qcow2", Capacity: 1 << 20})

@@ -26,7 +26,7 @@ func addRecord(ctx context.Context, h Identities, usage, description string) err
 	return h.DefineSecret(ctx, text)
 }
 
-// recordOf is the description of a record, and its UUID; both are empty if there is none.
+// recordOf returns the description of a record, and its UUID; both are empty if there is none.
 func recordOf(ctx context.Context, h ledger, usage string) (description, id string, err error) {
 	if id, err = h.SecretOfVolume(ctx, usage); err != nil {
 		return "", "", ignoreNotFound(err)

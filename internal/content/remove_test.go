@@ -10,7 +10,7 @@ import (
 )
 
 func TestRemove(t *testing.T) {
-	h, m := newHost(), &content.Creator{Owner: "renamed"} // what is in state is known by its generation
+	h, m := newHost(), &content.Creator{Owner: "renamed"} // a volume in state is recognized by its generation, not by the owner
 	made := mustMake(t, h, clone("web"))
 	h.volumes["rust/over"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "rust", Name: "over", Path: "/rust/over", Backing: made.Path}}
 	err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation)
@@ -18,7 +18,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("below an overlay: %v, and the host has %v", err, h.volumes)
 	}
 	delete(h.volumes, "rust/over")
-	for range 2 { // once more is no error
+	for range 2 { // a second removal is no error
 		if err := m.Remove(t.Context(), "a", h, "ssd", "web", "qcow2", made.Generation); err != nil || len(h.volumes)+len(h.domains) != 0 {
 			t.Errorf("got %v, and the host has %v, %v", err, h.volumes, h.domains)
 		}

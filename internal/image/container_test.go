@@ -30,13 +30,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// tarred is an archive of entries.
+// tarred returns an archive of entries.
 func tarred(t *testing.T, entries ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, h := range entries {
-		// Linkname is the content of plain files here.
+		// Linkname has the content of regular files here.
 		content := ""
 		if h.Typeflag == 0 || h.Typeflag == tar.TypeReg {
 			content, h.Linkname = h.Linkname, ""
@@ -59,7 +59,7 @@ func plain(name string, content []byte) tar.Header {
 	return tar.Header{Name: name, Linkname: string(content)}
 }
 
-// fake is a registry that serves what it is told to, also lies. It has one repository, image.
+// fake is a registry that serves any content, also inconsistent. It has one repository, image.
 type fake struct {
 	manifests map[string][]byte
 	blobs     map[string]http.Handler
@@ -79,7 +79,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// push adds an image of layers, and change has a say about its manifest. It tells the digest.
+// push adds an image with layers, after change has modified its manifest, and returns the digest.
 func (f *fake) push(change func(*v1.Manifest), layers ...[]byte) string {
 	var m v1.Manifest
 	for _, l := range layers {
@@ -107,7 +107,7 @@ func (f *fake) put(raw []byte) string {
 	return sha(raw)
 }
 
-// at is the name of the image in a registry.
+// at returns the name of the image in a registry.
 func at(t *testing.T, h http.Handler) string {
 	t.Helper()
 	u, err := url.Parse(serve(t, h).URL)
@@ -117,7 +117,7 @@ func at(t *testing.T, h http.Handler) string {
 	return u.Host + "/image"
 }
 
-// pull is what a plan and an apply do.
+// pull does what a plan and an apply do.
 func pull(t *testing.T, c image.Container) ([]byte, error) {
 	t.Helper()
 	digest, err := c.Resolve(t.Context())
@@ -238,7 +238,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// guarded is a registry that wants a user and a password, and remembers the credentials of all requests.
+// guarded is a registry that requires a user and a password, and records the credentials of all requests.
 func guarded(h http.Handler, seen *[]string) http.Handler {
 	var mu sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -255,7 +255,7 @@ func guarded(h http.Handler, seen *[]string) http.Handler {
 	})
 }
 
-// Credentials are for the registry, not for where it says that its layers are.
+// Credentials are sent to the registry, and not to the servers to which it redirects for layers.
 func TestCredentials(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	want := disk(10_000)
@@ -285,7 +285,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A credential helper may print the password and fail.
+// A credential helper may print the password and then fail.
 func TestCredentials_HelperPrintsPassword(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
@@ -305,7 +305,7 @@ func TestCredentials_HelperPrintsPassword(t *testing.T) {
 	}
 }
 
-// Wherever the connection breaks off in a layer, the disk is whole.
+// The disk is complete, wherever the connection breaks off in a layer.
 func TestContainer_LayerResumes(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(100_000)
@@ -327,7 +327,7 @@ func TestContainer_LayerResumes(t *testing.T) {
 	}
 }
 
-// A registry without HEAD, or without the digest in its answer, is asked for the manifest.
+// If a registry has no HEAD, or no digest in its answer, the manifest is read.
 func TestContainer_RegistryWithoutHEAD(t *testing.T) {
 	f := &fake{}
 	want := f.push(nil, tarred(t, plain("disk/d", nil)))
@@ -346,7 +346,7 @@ func TestContainer_RegistryWithoutHEAD(t *testing.T) {
 	}
 }
 
-// A registry that grants tokens, on a server that repeats what it is told.
+// The registry grants tokens, and its server repeats requests in its answers.
 func TestTokens(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(10_000)

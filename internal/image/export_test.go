@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// WithoutPauses makes pauses between attempts short for a test, and tells what they would have been.
+// WithoutPauses replaces pauses between attempts in a test, and returns their durations.
 func WithoutPauses(t *testing.T) *[]time.Duration {
 	t.Helper()
 	var all []time.Duration
@@ -20,7 +20,7 @@ func WithoutPauses(t *testing.T) *[]time.Duration {
 	return &all
 }
 
-// StallAfter has connections of a test be given up sooner.
+// StallAfter shortens the stall timeout in a test.
 func StallAfter(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := stallAfter
@@ -28,7 +28,7 @@ func StallAfter(t *testing.T, d time.Duration) {
 	stallAfter = d
 }
 
-// Through has a test's connections go another way, as to a server with a certificate of its own.
+// Through replaces the transport in a test, for example for a server with its own certificate.
 func Through(t *testing.T, transport *http.Transport) {
 	t.Helper()
 	before := network
@@ -36,7 +36,7 @@ func Through(t *testing.T, transport *http.Transport) {
 	network = watchful{transport}
 }
 
-// CloseIdle ends connections that are kept for the next request.
+// CloseIdle closes idle connections.
 func CloseIdle() {
 	network.(watchful).inner.(*http.Transport).CloseIdleConnections()
 }

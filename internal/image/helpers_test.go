@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// disk is content that is not the same anywhere, of n bytes.
+// disk returns n bytes of content without repetition.
 func disk(n int) []byte {
 	b := make([]byte, 0, n+8)
 	for i := uint64(0); len(b) < n; i++ {
@@ -23,7 +23,7 @@ func disk(n int) []byte {
 	return b[:n]
 }
 
-// readAll reads what opens, as a caller would.
+// readAll reads a stream as a caller would.
 func readAll(r io.ReadCloser, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func zstandard(t *testing.T, content []byte, options ...zstd.EOption) []byte {
 	return b.Bytes()
 }
 
-// xzed is an xz archive that stores content as it is, and says that it needs the dictionary that props stand for
+// xzed returns an xz archive that stores content uncompressed, and declares the dictionary in props
 // (https://tukaani.org/xz/xz-file-format.txt).
 func xzed(content []byte, props byte) []byte {
 	sum := func(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
@@ -90,7 +90,7 @@ func xzed(content []byte, props byte) []byte {
 	return append(append(append(append(out, block...), index...), footer...), "YZ"...)
 }
 
-// dictionary1MiB and the others are what the properties of xz say of its dictionary.
+// dictionary1MiB and the other constants are dictionary sizes in the properties of xz.
 const (
 	dictionary1MiB  = 16
 	dictionary64MiB = 28

@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// refused checks that an error names the reason, that the content is at fault, and that no secret is in it.
+// refused checks that an error has the reason, is ErrUntrusted, and contains no secret.
 func refused(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, image.ErrUntrusted) {
@@ -36,7 +36,7 @@ func hidesSecrets(t *testing.T, err error) {
 	}
 }
 
-// Files that are served or lie on a disk: the same of both.
+// Hostile files are refused in the same way from a web server and from a local disk.
 func TestHostileFiles(t *testing.T) {
 	const limit = 1 << 20
 	good, bomb := disk(5000), make([]byte, 4<<20)
@@ -88,7 +88,7 @@ func TestHostileFiles(t *testing.T) {
 			url := serve(t, &server{content: c.content}).URL + "/image?signature=s3cr3t"
 			_, err = readAll(image.URL{URL: url, Checksum: sha(c.content), Limit: limit}.Open(t.Context()))
 			refused(t, err, c.want)
-			// In a container image, it is no better.
+			// The content is also refused in a container image.
 			f := &fake{}
 			f.push(nil, tarred(t, plain("disk/d", c.content)))
 			_, err = pull(t, image.Container{Reference: at(t, f), Limit: limit})
@@ -168,7 +168,7 @@ func TestHostileServers(t *testing.T) {
 			w.Header().Set("Content-Range", contentRange)
 			w.Header().Set("ETag", tag)
 			w.WriteHeader(http.StatusPartialContent)
-			_ = http.NewResponseController(w).Flush() // of no length that is announced
+			_ = http.NewResponseController(w).Flush() // without a Content-Length
 			_, _ = w.Write(disk(n))
 		}
 	}
@@ -238,7 +238,7 @@ func TestRedirects(t *testing.T) {
 			if c.want == "" && (err != nil || !bytes.Equal(got, want)) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%d bytes, %v; want %q", len(got), err, c.want)
 			}
-			if name != "to nowhere" { // a host is no secret
+			if name != "to nowhere" { // a host is not secret
 				hidesSecrets(t, err)
 			}
 		})
@@ -358,7 +358,7 @@ func TestContainer_LyingRegistries(t *testing.T) {
 	})
 }
 
-// index puts an index of the latest manifest, and lies about its size.
+// index puts an index of the latest manifest, whose size is wrong by more.
 func index(f *fake, more int) {
 	latest := f.manifests["latest"]
 	f.put(fmt.Appendf(nil, `{"manifests":[{"digest":%q,"size":%d,"platform":{"os":"linux","architecture":"amd64"}}]}`, sha(latest), len(latest)+more))

@@ -9,12 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// identityExtension is the type of the header extension that holds the identity of a qcow2 image, in ASCII "vcID". QEMU keeps
-// extensions that it does not know (QEMU, docs/interop/qcow2.txt), through everything that goes on with the same image; a converted
-// image and a new one have none.
+// identityExtension is the type of the header extension with the identity of a qcow2 image, in ASCII "vcID". QEMU preserves unknown
+// extensions (QEMU, docs/interop/qcow2.txt) in all operations on the same image; a converted or new image has none.
 const identityExtension = 0x76634944
 
-// ErrNoRoom is the error of a qcow2 image in whose header there is no room for an identity.
+// ErrNoRoom is the error of a qcow2 image whose header has no room for an identity.
 var ErrNoRoom = errors.New("there is no room for an identity in the header of the qcow2 image")
 
 // extension is a header extension of a qcow2 image.
@@ -23,8 +22,8 @@ type extension struct {
 	data []byte
 }
 
-// Identity reads the identity out of the head of a qcow2 image; empty if it has none. What is stored as raw has none, whatever it
-// begins with: its guest may have written that.
+// Identity returns the identity in the header of a qcow2 image; empty if it has none. For a raw image the result has no meaning, because
+// its guest may have written any header.
 func Identity(head []byte) string {
 	all, _, err := qcow2(head).extensions()
 	if err != nil {
@@ -38,16 +37,15 @@ func Identity(head []byte) string {
 	return ""
 }
 
-// isUUID tells whether a text is a UUID as virtclaim writes it. Whoever makes an image may write anything there.
+// isUUID reports whether a text is a UUID as virtclaim formats it. The author of an image may have written anything there.
 func isUUID(text string) bool {
 	id, err := uuid.Parse(text)
 	return err == nil && id.String() == text
 }
 
-// WithIdentity is the header of a qcow2 image, of which head is the beginning, with an identity, in place of one that it has. What follows
-// the extensions in its first cluster moves back, and the bytes that this takes must be unused. The result ends with the header, because
-// the bytes after it may be guest data. The image must not be open in QEMU, which would
-// write its own header back.
+// WithIdentity returns the header of the qcow2 image that begins with head, with its identity set or replaced. Data that follows the
+// extensions in the first cluster moves back, and the bytes there must be unused. The result ends with the header, because guest data may
+// follow. The image must not be open in QEMU, which would overwrite the header.
 func WithIdentity(head []byte, id string) ([]byte, error) {
 	q := qcow2(slices.Clone(head))
 	all, end, err := q.extensions()
@@ -68,7 +66,7 @@ func WithIdentity(head []byte, id string) ([]byte, error) {
 		text = append(text, e.data...)
 		text = append(text, make([]byte, -len(e.data)&7)...)
 	}
-	text = append(text, make([]byte, 8)...) // the end of the extensions
+	text = append(text, make([]byte, 8)...) // end of the extensions
 	if len(backing) > 0 {
 		binary.BigEndian.PutUint64(q[qcow2Backing:], uint64(int(start)+len(text)))
 		text = append(text, backing...)
@@ -83,7 +81,7 @@ func WithIdentity(head []byte, id string) ([]byte, error) {
 	return q[:max(end, now)], nil
 }
 
-// headerEnd is where the extensions begin.
+// headerEnd returns the offset of the extensions.
 func (q qcow2) headerEnd() uint32 {
 	if q.word(qcow2Version) == 2 {
 		return qcow2Short
@@ -91,16 +89,16 @@ func (q qcow2) headerEnd() uint32 {
 	return q.word(qcow2Length)
 }
 
-// firstCluster is the part that QEMU reads the header from. What follows may be a guest's.
+// firstCluster is the part from which QEMU reads the header. Guest data may follow.
 func (q qcow2) firstCluster() qcow2 { return q[:min(uint64(len(q)), 1<<q.word(qcow2ClusterBits))] }
 
-// extensions are those of the header, and where they end. Without an end mark in the first cluster it is ErrNoRoom.
+// extensions returns the extensions of the header, and their end; ErrNoRoom if there is no end mark in the first cluster.
 func (q qcow2) extensions() (all []extension, end int, err error) {
 	if len(q) < qcow2Length+4 || !has(q, 0, "QFI\xfb") || q.word(qcow2ClusterBits) < 9 || q.word(qcow2ClusterBits) > 21 {
 		return nil, 0, ErrNoRoom
 	}
 	if q.word(qcow2Version) != 2 && q.headerEnd() < qcow2Length+4 {
-		return nil, 0, ErrNoRoom // extensions there would be over the header
+		return nil, 0, ErrNoRoom // the extensions would overlap the header
 	}
 	at := uint64(q.headerEnd())
 	for q = q.firstCluster(); at+8 <= uint64(len(q)); {
@@ -117,7 +115,7 @@ func (q qcow2) extensions() (all []extension, end int, err error) {
 	return nil, 0, ErrNoRoom
 }
 
-// backingName is the name of the backing file, and where header and name end. It must follow the extensions, as QEMU writes it.
+// backingName returns the name of the backing file, and where header and name end. The name must follow the extensions, as QEMU writes it.
 func (q qcow2) backingName(after int) (name []byte, end int, err error) {
 	at, size, all := q.long(qcow2Backing), uint64(q.word(qcow2BackingSize)), uint64(len(q))
 	if at == 0 {

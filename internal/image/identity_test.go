@@ -16,7 +16,7 @@ const (
 	otherID = "1d5b4b3e-52c6-4d0e-9f43-0e4a3a0a8a11"
 )
 
-// An identity is kept in images as QEMU makes them, with and without a backing file, and QEMU finds nothing wrong with them.
+// An identity can be stored in images of QEMU, with and without a backing file, and QEMU finds no errors in them.
 func TestIdentity_OfImagesThatQEMUMakes(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join(dir, "base")
@@ -48,7 +48,7 @@ func TestIdentity_OfImagesThatQEMUMakes(t *testing.T) {
 	}
 }
 
-// What is no qcow2 image has no identity and is given none, and neither is one whose first cluster is full.
+// A file that is no qcow2 image has no identity and can't get one, and neither can an image whose first cluster is full.
 func TestIdentity_NoRoom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "full")
 	qemuImg(t, "create", "-q", "-f", "qcow2", path, "1M")
@@ -60,7 +60,7 @@ func TestIdentity_NoRoom(t *testing.T) {
 	wrapped := bytes.Clone(full)
 	binary.BigEndian.PutUint64(wrapped[qcow2Backing:], ^uint64(7))
 	binary.BigEndian.PutUint32(wrapped[qcow2BackingSize:], 8)
-	full[end+16] = 1 // somebody has something there
+	full[end+16] = 1 // the byte is in use
 	endless := withoutEnd(t)
 	for name, head := range map[string][]byte{
 		"raw": make([]byte, 4096), "empty": nil, "name that wraps around": wrapped, "cut off": []byte("QFI\xfb\x00\x00\x00\x03"), "full": full,
@@ -75,7 +75,7 @@ func TestIdentity_NoRoom(t *testing.T) {
 	}
 }
 
-// withoutEnd is an image whose extensions fill its first cluster. What a guest has written to the next one looks like an identity.
+// withoutEnd is an image whose extensions fill its first cluster. Guest data in the next cluster looks like an identity.
 func withoutEnd(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endless")
@@ -93,7 +93,7 @@ func withoutEnd(t *testing.T) []byte {
 	return head
 }
 
-// An image without an end mark is refused before anything is uploaded, though QEMU would take it.
+// An image without an end mark is refused before an upload, although QEMU would accept it.
 func TestProbe_ExtensionsWithoutEnd(t *testing.T) {
 	if _, err := Probe(withoutEnd(t)); !errors.Is(err, ErrUntrusted) {
 		t.Errorf("it is %v", err)

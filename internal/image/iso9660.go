@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// sectorSize is that of a CD-ROM.
+// sectorSize is the sector size of a CD-ROM.
 const sectorSize = 2048
 
-// Where things are on the image, in sectors. The first 16 are the system's, and empty.
+// The positions in the image, in sectors. The first 16 are the system area, and empty.
 const (
 	descriptorSector = 16
 	endSector        = 17
@@ -26,9 +26,9 @@ type ISOFile struct {
 	Content []byte
 }
 
-// ISO is an ISO 9660 image (ECMA-119) of some files, the same for the same files: it has no dates. The libraries for it take
-// today's, and stage what may be secret in files. Names may have lower-case letters and hyphens, which the standard does not
-// allow and all systems read.
+// ISO returns an ISO 9660 image (ECMA-119) with these files. Its bytes depend on the files alone: it has no dates. The available libraries
+// use the present date, and store content, which may be secret, in temporary files. Names may have lower-case letters and hyphens, which
+// the standard does not allow but all systems support.
 func ISO(label string, files ...ISOFile) ([]byte, error) {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b ISOFile) int { return strings.Compare(a.Name, b.Name) })
@@ -52,12 +52,12 @@ func ISO(label string, files ...ISOFile) ([]byte, error) {
 	), nil
 }
 
-// padded fills the last sector up.
+// padded pads b to whole sectors.
 func padded(b []byte) []byte {
 	return append(slices.Clone(b), make([]byte, (sectorSize-len(b)%sectorSize)%sectorSize)...)
 }
 
-// both is a number in both byte orders.
+// both encodes a number in both byte orders.
 func both(n uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, n), n)
 }
@@ -66,12 +66,12 @@ func bothShort(n uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, n), n)
 }
 
-// text is s in a field of so many bytes.
+// text pads s to a field of width bytes.
 func text(s string, width int) []byte {
 	return []byte(s + strings.Repeat(" ", max(0, width-len(s))))[:width]
 }
 
-// directoryRecord is ECMA-119, 9.1.
+// directoryRecord returns a directory record (ECMA-119, 9.1).
 func directoryRecord(name string, sector, length uint32, isDirectory bool) []byte {
 	flags := byte(0)
 	if isDirectory {
@@ -85,13 +85,13 @@ func directoryRecord(name string, sector, length uint32, isDirectory bool) []byt
 	return append(record, make([]byte, size-len(record))...)
 }
 
-// pathTable has the root folder alone (ECMA-119, 9.4).
+// pathTable returns a path table with only the root directory (ECMA-119, 9.4).
 func pathTable(order binary.AppendByteOrder) []byte {
 	table := order.AppendUint32([]byte{1, 0}, rootSector)
 	return append(order.AppendUint16(table, 1), 0, 0)
 }
 
-// descriptor is the primary volume descriptor (ECMA-119, 8.4).
+// descriptor returns the primary volume descriptor (ECMA-119, 8.4).
 func descriptor(label string, sectors uint32) []byte {
 	table := uint32(len(pathTable(binary.LittleEndian)))
 	noDate := append([]byte(strings.Repeat("0", 16)), 0)

@@ -20,7 +20,7 @@ func iso(t *testing.T, files ...image.ISOFile) []byte {
 	return got
 }
 
-// Another implementation reads it.
+// Another implementation can read the image.
 func TestISO_IsRead(t *testing.T) {
 	files := map[string]string{"user-data": "#cloud-config\n", "meta-data": strings.Repeat("x", 5000), "network-config": ""}
 	var all []image.ISOFile

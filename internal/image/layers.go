@@ -10,40 +10,40 @@ import (
 	"strings"
 )
 
-// diskFolder is where the file of a container disk is, by the convention of KubeVirt
+// diskFolder is the folder of a container disk's file, by KubeVirt's convention
 // (https://kubevirt.io/user-guide/storage/disks_and_volumes/#containerdisk).
 const diskFolder = "disk"
 
-// Layer gives the tar archive of a layer, unpacked.
+// Layer returns the unpacked tar archive of a layer.
 type Layer func() (io.ReadCloser, error)
 
-// File is a file of a container image, while it is read.
+// File is a file of a container image while it is read.
 type File struct {
-	// Path is the file's in the image, without a leading slash.
+	// Path is the path in the image, without a leading slash.
 	Path string
-	// Size is in bytes, as the archive announces it.
+	// Size is in bytes, as announced by the archive.
 	Size int64
 	io.Reader
 }
 
-// finder looks through the layers of an image from the top down, and keeps in mind what they hide of those below.
+// finder searches the layers of an image from the top down, and records what they hide in the layers below.
 type finder struct {
 	// wanted is the path of the file; empty for the only one below /disk.
 	wanted string
-	// take is given the file, once.
+	// take is called with the file, once.
 	take func(File) error
 
 	taken  string
 	hidden map[string]bool
-	// opaque are folders of which nothing below counts.
+	// opaque are folders whose content in lower layers is hidden.
 	opaque map[string]bool
-	// kept is how many bytes the names kept in mind have, also those of the layer that is read now.
+	// kept is the total length in bytes of the recorded names, including those of the current layer.
 	kept int
 }
 
-// FindDisk gives take the one file of an image that is a disk: that at a path, or else the only one below /disk. Layers are
-// those of the image, the lowest first, and each is read at most once, straight through, and not at all where the layers above
-// hide all of it. That there is only one file shows at the end: then what take has done is for nothing, and the error says so.
+// FindDisk calls take with the one disk of an image: the file at a path, or else the only one below /disk. layers begin with the lowest
+// one. Each is read at most once, sequentially, and not at all if the layers above hide all of it. A second file is detected only after
+// take was called: the error then makes its result invalid.
 func FindDisk(layers []Layer, at string, take func(File) error) error {
 	f := finder{wanted: strings.TrimPrefix(path.Clean("/"+at), "/"), take: take, hidden: map[string]bool{}, opaque: map[string]bool{}}
 	for n := len(layers) - 1; n >= 0 && !f.isDone(); n-- {
@@ -65,7 +65,7 @@ func (f *finder) nothing() error {
 		ErrUntrusted, diskFolder)
 }
 
-// isDone tells that nothing in lower layers could matter.
+// isDone reports whether lower layers can have no effect.
 func (f *finder) isDone() bool {
 	if f.wanted != "" {
 		return f.taken != "" || f.isHidden(f.wanted)
@@ -73,7 +73,7 @@ func (f *finder) isDone() bool {
 	return f.opaque[diskFolder] || f.isHidden(diskFolder)
 }
 
-// matters tells whether a path may hide what is looked for. The others are not kept in mind: an archive may have millions.
+// matters reports whether a path may hide the disk. Other paths are not recorded: an archive may have millions.
 func (f *finder) matters(p string) bool {
 	if f.wanted != "" {
 		return p == "." || p == f.wanted || strings.HasPrefix(f.wanted, p+"/")
@@ -81,7 +81,7 @@ func (f *finder) matters(p string) bool {
 	return p == "." || p == diskFolder || strings.HasPrefix(p, diskFolder+"/")
 }
 
-// isHidden tells whether a layer above has the path, or has removed it or a folder that it is in.
+// isHidden reports whether a layer above has the path, or has removed it or one of its parent folders.
 func (f *finder) isHidden(p string) bool {
 	if f.hidden[p] {
 		return true
@@ -96,8 +96,8 @@ func (f *finder) isHidden(p string) bool {
 	}
 }
 
-// What a layer may have: names that matter, bytes of one (Linux has no longer paths) and of all of them, and bytes after its
-// archive's end. Archives are padded to some length.
+// The limits of a layer: the number of relevant names, the bytes of one name (Linux allows no longer paths) and of all of them, and the
+// bytes after the archive's end, because archives are padded.
 const (
 	maxNames = 10_000
 	maxName  = 4 << 10
@@ -111,7 +111,7 @@ func (f *finder) search(layer Layer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	// What this layer hides, it hides of those below, not of itself.
+	// A layer hides files in the layers below, not in itself.
 	hides := &finder{hidden: map[string]bool{}, opaque: map[string]bool{}}
 	in := &source{r: r}
 	for archive := tar.NewReader(in); ; {
@@ -134,7 +134,7 @@ func (f *finder) search(layer Layer) (err error) {
 	return drain(in)
 }
 
-// drain reads what is after the end of an archive, as whether a layer is what it should be shows at the layer's end.
+// drain reads the rest of a layer after its archive, because its digest is verified at the end.
 func drain(r io.Reader) error {
 	if _, err := io.CopyN(io.Discard, r, maxTail+1); err == nil {
 		return fmt.Errorf("%w: a layer goes on for more than %d bytes after the end of its tar archive", ErrUntrusted, maxTail)
@@ -144,7 +144,7 @@ func drain(r io.Reader) error {
 	return nil
 }
 
-// entryReader tells a file that ends too early from a layer that can't be read.
+// entryReader distinguishes a truncated file from a layer that can't be read.
 type entryReader struct {
 	io.Reader
 	in *source
@@ -161,7 +161,7 @@ func (r entryReader) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("%w: a layer ends in the middle of the file: %w", ErrUntrusted, err)
 }
 
-// The names of files that remove others (OCI image layer filesystem changeset, whiteouts).
+// The names of whiteout files (OCI image layer filesystem changeset, whiteouts).
 const (
 	whiteout       = ".wh."
 	opaqueWhiteout = ".wh..wh..opq"
@@ -185,7 +185,7 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 	case isWhiteout:
 		return f.hide(hides, hides.hidden, path.Join(dir, removed))
 	case h.Typeflag == tar.TypeDir:
-		return nil // a folder adds to that of the same name below
+		return nil // a folder is merged with that of the same name below
 	}
 	if err := f.hide(hides, hides.hidden, p); err != nil {
 		return err
@@ -204,10 +204,10 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 	return f.take(File{Path: p, Size: h.Size, Reader: content})
 }
 
-// hide keeps in mind what a layer hides of those below.
+// hide records a path that a layer hides in the layers below.
 func (f *finder) hide(hides *finder, in map[string]bool, p string) error {
 	if f.matters(p) && !in[p] {
-		in[strings.Clone(p)] = true // a part of a name keeps all of it
+		in[strings.Clone(p)] = true // a substring would keep the whole name in memory
 		f.kept += len(p)
 	}
 	if f.kept > maxKept || len(f.hidden)+len(f.opaque)+len(hides.hidden)+len(hides.opaque) > maxNames {
@@ -223,7 +223,7 @@ func (f *finder) isWanted(p string) bool {
 	return strings.HasPrefix(p, diskFolder+"/")
 }
 
-// clean is the path of an entry, which must not lead out of the image.
+// clean returns the path of an entry, which must not lead out of the image.
 func clean(name string) (string, error) {
 	for _, part := range strings.Split(name, "/") {
 		if part == ".." {

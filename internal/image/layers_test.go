@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// layer is an archive of files: "path=content"; one that ends in a slash is a folder, one with -> a link.
+// layer returns an archive of files: "path=content"; with a trailing slash it is a folder, with -> a link.
 func layer(t *testing.T, reads *int, files ...string) image.Layer {
 	t.Helper()
 	var b bytes.Buffer
@@ -51,7 +51,7 @@ func TestFindDisk(t *testing.T) {
 		path   string
 		want   string
 		refuse string
-		unread int // layers that are not looked at
+		unread int // layers that are not read
 	}{
 		"one file":                          {layers: layers{{"disk/", "disk/img=one"}}, want: "one"},
 		"one file with another name form":   {layers: layers{{"./disk/img=one"}}, want: "one"},
@@ -152,7 +152,7 @@ func TestFindDisk_UnreadableLayer(t *testing.T) {
 	}
 }
 
-// archiveOf is one entry of an archive, without the archive's end.
+// archiveOf returns one entry of an archive, without the archive's end.
 func archiveOf(t *testing.T, h tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -163,7 +163,7 @@ func archiveOf(t *testing.T, h tar.Header) []byte {
 	return b.Bytes()
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n int
@@ -175,7 +175,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A layer that unpacks to nothing but names must not fill the memory with them.
+// A layer with nothing but names must not fill the memory with them.
 func TestFindDisk_RefusesInvalidNames(t *testing.T) {
 	megabyte := strings.Repeat("x", 1<<20-100)
 	for name, c := range map[string]struct {
@@ -227,7 +227,7 @@ func FuzzFindDisk(f *testing.F) {
 		err := image.FindDisk([]image.Layer{open(lower), open(upper)}, at, func(f image.File) error {
 			taken++
 			if f.Size > 1<<20 {
-				return image.ErrUntrusted // a sparse file of some bytes can have any size
+				return image.ErrUntrusted // a sparse file of a few bytes can have any size
 			}
 			n, err := io.Copy(io.Discard, f)
 			if err == nil && n != f.Size {

@@ -12,17 +12,16 @@ import (
 	"sync"
 )
 
-// LocalFile is an image on the machine that Terraform runs on.
+// LocalFile is an image on the machine where Terraform runs.
 type LocalFile struct {
 	Path string
-	// Digest is what the file as it is on the disk must hash to, sha256:hex; empty if nothing was planned with it.
+	// Digest is the expected hash of the file, packed or not, as sha256:hex; empty if the plan had none.
 	Digest string
-	// Limit is how many bytes the image may have, unpacked; 0 is MaxUnpacked.
+	// Limit is the maximal number of bytes of the unpacked image; 0 means MaxUnpacked.
 	Limit int64
 }
 
-// Hash is the digest of the file as it is on the disk, sha256:hex. A file that did not change since is not read again, however
-// many ask.
+// Hash returns the digest of the file, packed or not, as sha256:hex. It is cached for all disks of this process until the file changes.
 func (f LocalFile) Hash(ctx context.Context) (digest string, err error) {
 	file, info, err := f.open()
 	if err != nil {
@@ -52,8 +51,8 @@ func (f LocalFile) Hash(ctx context.Context) (digest string, err error) {
 	return known.digest, nil
 }
 
-// Open gives the image's bytes, unpacked. io.EOF comes after all of it was read and the digest is right; the content is at
-// fault where an error is ErrUntrusted. The end of ctx ends a Read that waits.
+// Open returns a reader of the unpacked image. It returns io.EOF only after the whole file was read and the digest verified; an error is
+// ErrUntrusted if the content is the cause. A blocked Read ends with ctx.
 func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
 	want, err := parseChecksum(f.Digest)
 	if err != nil {
@@ -77,7 +76,7 @@ func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
 	}), nil
 }
 
-// open looks before it opens: opening a pipe would wait for somebody who writes to it.
+// open checks the type of the file first: opening a pipe would wait for a writer.
 func (f LocalFile) open() (*os.File, fs.FileInfo, error) {
 	seen, err := os.Stat(f.Path)
 	if err != nil {
@@ -119,22 +118,23 @@ func checkKind(path string, mode fs.FileMode) error {
 	return fmt.Errorf("%s is %s, and an image is a plain file. Name one", path, kind)
 }
 
-// isUnchanged tells by what a file system keeps of a file, not by its content.
+// isUnchanged compares the metadata of a file, not its content.
 func isUnchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// memory is what is known of files, by their path: many disks of one file would read all of it again, each at once.
+// memory are the known digests of files, by their path: otherwise each of many disks with one file would read all of it, all at the same
+// time.
 var memory sync.Map
 
-// known is the digest of a file as it was; a nil info is nothing.
+// known is the digest of a file at the time of info; nothing is known if info is nil.
 type known struct {
 	turn   chan struct{}
 	info   fs.FileInfo
 	digest string
 }
 
-// memoryOf waits for its turn, so that one reads the file and the others have the result.
+// memoryOf waits for its turn, so that only one caller reads the file and the other callers use its result.
 func memoryOf(ctx context.Context, path string) (*known, error) {
 	entry, _ := memory.LoadOrStore(path, &known{turn: make(chan struct{}, 1)})
 	k := entry.(*known)

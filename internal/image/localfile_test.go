@@ -42,7 +42,7 @@ func TestLocalFile(t *testing.T) {
 	}
 }
 
-// Whoever plans many disks of one file has it read once, and again when it is another.
+// A file is read once for many disks in a plan, and again after a change.
 func TestLocalFile_IsHashedOnce(t *testing.T) {
 	first, second := disk(1<<20), disk(1<<20+1)
 	f := image.LocalFile{Path: file(t, first)}
@@ -55,7 +55,7 @@ func TestLocalFile_IsHashedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// The same size and time of another content: only a file that is not read again has the old digest.
+	// Another content with the same size and time: only a file that is not read again has the old digest.
 	info, err := os.Stat(f.Path)
 	if err != nil {
 		t.Fatal(err)

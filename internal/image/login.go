@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// requireTLS refuses requests without TLS, which the library makes to private addresses, and to servers that a registry redirects or refers it to:
-// anybody on the network path could read a password, or exchange an image of which no digest is known. Connections within the computer need none.
+// requireTLS refuses requests without TLS, which the library sends to private addresses, and to servers to which a registry redirects or
+// refers it: a man in the middle could read a password, or replace an image without a known digest. Loopback connections need none.
 type requireTLS struct{ inner http.RoundTripper }
 
 func (r requireTLS) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -38,7 +38,7 @@ func isLoopback(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// dropErrorBodies drops what a server says when it refuses. The library puts that into errors.
+// dropErrorBodies removes the bodies of error responses. The library would copy them into errors.
 type dropErrorBodies struct{ inner http.RoundTripper }
 
 func (d dropErrorBodies) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -51,10 +51,10 @@ func (d dropErrorBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// drained is how many bytes of a body are read so that its connection can be used again.
+// drained is how many bytes of a body are read so that its connection can be reused.
 const drained = 4 << 10
 
-// quiet removes from errors what the servers answered, for a registry that was sent credentials.
+// quiet removes the servers' answers from errors, for a registry that was sent credentials.
 type quiet struct{ inner http.RoundTripper }
 
 func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -71,10 +71,11 @@ func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errNoRegistry is the error of an answer of which nothing more is said.
+// errNoRegistry is the error of an answer without details.
 var errNoRegistry = errors.New("it did not answer as a registry does, or it refers to a server without TLS")
 
-// withoutAnswer is an error without what the servers answered: one that was given a password can repeat it in a form that no redaction knows.
+// withoutAnswer returns an error without the servers' answers: a server with the password can repeat it in a form that redaction does not
+// find.
 func withoutAnswer(err error) error {
 	var (
 		refused     *transport.Error
@@ -86,7 +87,7 @@ func withoutAnswer(err error) error {
 	switch {
 	case errors.As(err, &refused):
 		return &transport.Error{StatusCode: refused.StatusCode}
-	case errors.As(err, &certificate): // before noTLS, which comes of a second attempt
+	case errors.As(err, &certificate): // before noTLS, which a second attempt causes
 		return certificate
 	case errors.As(err, &network):
 		return network

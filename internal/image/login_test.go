@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// A registry of a private network that has no TLS is given no password, and is believed only what a digest proves.
+// A registry of a private network without TLS is sent no password, and its content is accepted only by digest.
 func TestContainer_WithoutTLS(t *testing.T) {
 	image.WithoutPauses(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
@@ -49,7 +49,7 @@ func TestContainer_WithoutTLS(t *testing.T) {
 	}
 }
 
-// A password is not sent without TLS to where a registry redirects the login, nor to the token server that it names.
+// A password is not sent without TLS to a server to which a registry redirects the login, nor to its token server.
 func TestContainer_LoginRedirected(t *testing.T) {
 	image.WithoutPauses(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
@@ -83,7 +83,7 @@ func TestContainer_LoginRedirected(t *testing.T) {
 	}
 }
 
-// What a server that was given a password answers to the login is not printed, whatever it is.
+// The answer to a login, which may contain the password, is never printed.
 func TestContainer_LoginEchoed(t *testing.T) {
 	image.WithoutPauses(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
@@ -99,7 +99,7 @@ func TestContainer_LoginEchoed(t *testing.T) {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		},
 	} {
-		for good := range 2 { // tokens that are granted, before the answer
+		for good := range 2 { // number of successful token requests before that answer
 			t.Run(fmt.Sprint(name, good), func(t *testing.T) {
 				asked := 0
 				ref := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ func TestContainer_LoginEchoed(t *testing.T) {
 	}
 }
 
-// With a password, too, it is said why a registry can't be asked.
+// The error of a login with a password has the reason why the registry can't be reached.
 func TestContainer_LoginFails(t *testing.T) {
 	image.WithoutPauses(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())

@@ -9,25 +9,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What a manifest may have: bytes, and layers. Those of real images are far below.
+// The limits of a manifest: bytes, and layers. Those of real images are far below.
 const (
 	maxManifest = 1 << 20
 	maxLayers   = 500
 )
 
-// manifestTypes are the manifests and indexes that are understood, of OCI and Docker.
+// manifestTypes are the supported manifests and indexes, of OCI and Docker.
 var manifestTypes = []string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1), string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }
 
-// manifest is of an image, or the index of several.
+// manifest is the manifest of an image, or an index.
 type manifest struct {
 	Manifests []v1.Descriptor `json:"manifests"`
 	Layers    []v1.Descriptor `json:"layers"`
 }
 
-// parseManifest does not look at the type that the registry gives: what the digest covers must be enough to tell what it is. No layer
-// may have more bytes than most.
+// parseManifest parses a manifest. The type in the registry's response is ignored, because the digest does not cover it. No layer may have
+// more than most bytes.
 func parseManifest(raw []byte, most int64) (manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -63,7 +63,7 @@ func checkLayer(l v1.Descriptor, most int64) error {
 	return nil
 }
 
-// choose takes the image for an architecture out of an index, or the first for Linux.
+// choose returns the image for an architecture in an index, or the first one for Linux if arch is empty.
 func (m manifest) choose(arch string) (v1.Descriptor, error) {
 	var (
 		others []string
@@ -73,7 +73,7 @@ func (m manifest) choose(arch string) (v1.Descriptor, error) {
 		d := &m.Manifests[n]
 		has := platformOf(*d)
 		if has == "" {
-			continue // a signature or the like
+			continue // for example a signature
 		}
 		others = append(others, has)
 		if suits(has, arch) && (chosen == nil || has == arch) {
@@ -92,8 +92,8 @@ func (m manifest) choose(arch string) (v1.Descriptor, error) {
 	return *chosen, nil
 }
 
-// platformOf is architecture/variant of an image for Linux, and empty for others. The variant v8 of arm64 is the only one that
-// there is for now, and is left out by most.
+// platformOf returns architecture/variant of an image for Linux, and an empty string for other images. The variant v8 of arm64 is omitted:
+// it is the only one so far, and most images omit it.
 func platformOf(d v1.Descriptor) string {
 	p := d.Platform
 	switch {
@@ -105,7 +105,7 @@ func platformOf(d v1.Descriptor) string {
 	return p.Architecture + "/" + p.Variant
 }
 
-// suits tells whether an image is for an architecture; one without a variant stands for all of its variants.
+// suits reports whether an image is for an architecture; an architecture without a variant matches all of its variants.
 func suits(has, wanted string) bool {
 	if wanted == "arm64/v8" {
 		wanted = "arm64"
@@ -113,7 +113,7 @@ func suits(has, wanted string) bool {
 	return wanted == "" || has == wanted || strings.HasPrefix(has, wanted+"/")
 }
 
-// list is some of many names, which others chose.
+// list formats the first of many names, which come from the registry.
 func list(names []string) string {
 	more := ""
 	if len(names) > 10 {

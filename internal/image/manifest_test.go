@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// Who asks for a large disk gets the layer that it is in. A small disk makes no layer too large: others have other files.
+// A large limit allows the large layer of a large disk. A small limit does not reduce that of layers, which have other files, too.
 func TestManifest_LayerSizeLimit(t *testing.T) {
 	const tebibyte = 1 << 40
 	for name, c := range map[string]struct {
@@ -26,7 +26,7 @@ func TestManifest_LayerSizeLimit(t *testing.T) {
 			f := &fake{}
 			f.push(func(m *v1.Manifest) { m.Layers[0].Size = c.size }, tarred(t, plain("disk/d", disk(5000))))
 			_, err := pull(t, image.Container{Reference: at(t, f), Limit: c.limit})
-			if c.taken { // and found to be shorter than it claims
+			if c.taken { // and refused because it is shorter than declared
 				refused(t, err, "has only")
 			} else {
 				refused(t, err, "layer 1 claims to have")

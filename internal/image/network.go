@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// network is how all that comes from afar is asked for.
+// network is the transport of all downloads.
 var network http.RoundTripper = watchful{newTransport()}
 
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = 1 << 20
-	// A checksum is of the file as it is served.
+	// Checksums are of the file as it is served.
 	t.DisableCompression = true
 	return t
 }
 
-// maxRedirects is how often a server may point to another.
+// maxRedirects is the maximal number of redirects of a request.
 const maxRedirects = 10
 
 func newClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
 }
 
-// checkRedirect does not let go of what encryption gives, and does not tell the next server the address that it was reached
-// from: that may be signed.
+// checkRedirect refuses a redirect from https to http, and removes the Referer, because the previous address may be signed.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	req.Header.Del("Referer")
 	switch {
@@ -42,13 +41,13 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// stallAfter is how long a server may be silent while something is expected of it. There is no limit to all of it: a large
-// image takes as long as it takes.
+// stallAfter is how long a server may be silent while a response is expected. The total time is not limited, because it depends on the
+// size.
 var stallAfter = time.Minute
 
 var errStalled = errors.New("the server stopped sending")
 
-// watchful ends requests that make no progress.
+// watchful ends requests without progress.
 type watchful struct{ inner http.RoundTripper }
 
 func (w watchful) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -65,7 +64,7 @@ func (w watchful) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// watchedBody has its timer run only while something waits for the server, not while what was read is made use of.
+// watchedBody runs its timer only during a Read, not while the caller processes the data.
 type watchedBody struct {
 	io.ReadCloser
 	ctx    context.Context

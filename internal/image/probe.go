@@ -1,5 +1,5 @@
-// Package image is bytes: where the content of a disk comes from, and what it may be. It knows neither libvirt, Terraform nor
-// Kubernetes.
+// Package image reads, checks and creates disk images: where their bytes come from, and what they may contain. It knows neither libvirt,
+// Terraform nor Kubernetes.
 package image
 
 import (
@@ -8,25 +8,25 @@ import (
 	"regexp"
 )
 
-// Header is what the beginning of an image tells of it.
+// Header is what the header of an image declares.
 type Header struct {
-	// Format is QEMU's: raw or qcow2. All that has no head of its own is raw.
+	// Format is QEMU's name: raw or qcow2. An image without a header is raw.
 	Format string
-	// Capacity is what a guest sees, in bytes; 0 of a raw image, whose length it is.
+	// Capacity is the guest-visible size in bytes; 0 for a raw image, whose size is its length.
 	Capacity int64
 }
 
-// HeadSize is how many bytes of an image Probe wants, or all of a shorter one. The head of a qcow2 image is one cluster, of
-// at most 2 MiB, of which only the beginning is in use.
+// HeadSize is how many bytes of an image Probe needs, or all of a shorter one. The header of a qcow2 image is one cluster, of at most 2
+// MiB, of which only the beginning is used.
 const HeadSize = 64 << 10
 
-// MaxCapacity is how large a disk may claim to be, in bytes: what is larger is a mistake or an attack.
+// MaxCapacity is the maximal capacity that a header may declare, in bytes: a larger one is a mistake or an attack.
 const MaxCapacity = 64 << 40
 
-// ErrUntrusted is the error of an image that asks for more than to be a disk.
+// ErrUntrusted is the error of an image that is refused because of its content.
 var ErrUntrusted = errors.New("the image is refused")
 
-// magics are the heads of formats that are not taken, by where they are.
+// magics are the headers of unsupported formats, by their offset.
 var magics = []struct {
 	offset int
 	magic  string
@@ -41,23 +41,24 @@ var magics = []struct {
 	{0, "QED\x00", "QED"},
 	{0, "WithoutFreeSpace", "Parallels"},
 	{0, "WithouFreSpacExt", "Parallels"},
-	{0, "<<< ", "VDI"}, // the text before the magic, in a head that is cut off
+	{0, "<<< ", "VDI"}, // the text before the magic, in a truncated header
 	{0, "OOOM", "COW"}, // of user-mode Linux
 	{0, "Bochs Virtual HD Image", "Bochs"},
 	{0, "#!/bin/sh\n#V2.0 Format\nmodprobe cloop", "cloop"},
 }
 
-// Convert is the advice to make another image of one, in that format, for whoever trusts it: qemu-img opens what a head names, so that the
-// content of any file may get into the new image.
+// Convert returns the advice to convert an image to that format, if the user trusts its author: qemu-img opens the files that a header
+// references, so that the content of any file may get into the new image.
 func Convert(format string) string {
 	return "If you trust who wrote it (qemu-img opens every file that the image references, and copies its content), convert it: qemu-img convert -O " +
 		format + " <image> <new>"
 }
 
-// Probe tells what an image is by its head, and refuses one that QEMU would open anything else for: another file, or a key.
+// Probe determines the format of an image from its header, and refuses an image for which QEMU would open another file, or need a key.
 func Probe(head []byte) (Header, error) { return probe(head, false) }
 
-// ProbeOverlay is Probe of an image that may have a backing file: whoever opens it must say which, and not believe the head.
+// ProbeOverlay is Probe for an image that may have a backing file: the caller must configure the backing file, and not use that in the
+// header.
 func ProbeOverlay(head []byte) (Header, error) { return probe(head, true) }
 
 func probe(head []byte, overlay bool) (Header, error) {
@@ -73,7 +74,8 @@ func probe(head []byte, overlay bool) (Header, error) {
 	return Header{Format: "raw"}, nil
 }
 
-// foreignFormat is empty for what has no head of its own. A disk that begins with LUKS is one: its guest encrypts it.
+// foreignFormat returns the unsupported format of a header; empty if there is none. A disk that begins with LUKS is supported: its guest
+// encrypts it.
 func foreignFormat(head []byte) string {
 	for _, m := range magics {
 		if has(head, m.offset, m.magic) {
@@ -86,7 +88,8 @@ func foreignFormat(head []byte) string {
 	return ""
 }
 
-// vmdkText is what QEMU takes for a VMDK that names other files: its first line that is neither a comment nor empty.
+// vmdkText matches the header that QEMU recognizes as a VMDK with references to other files: the first line that is neither a comment nor
+// empty.
 var vmdkText = regexp.MustCompile(`\A(?:#[^\n]*\n|[ ]*\r?\n)*version=[123]\r?\n`)
 
 func has(head []byte, offset int, magic string) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// qcow2 is the head of a good image, with some words of it changed.
+// qcow2 returns the header of a valid image after change.
 func qcow2(change func(head []byte)) []byte {
 	head := make([]byte, image.HeadSize)
 	copy(head, "QFI\xfb")
@@ -38,7 +38,7 @@ func long(at int, value uint64) func([]byte) {
 	return func(head []byte) { binary.BigEndian.PutUint64(head[at:], value) }
 }
 
-// extension is a header extension of no length at the end of the header.
+// extension writes an empty header extension at the end of the header.
 func extension(kind uint32) func([]byte) { return word(104, kind) }
 
 func TestProbe(t *testing.T) {
@@ -119,7 +119,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// What QEMU itself makes is taken for what it is.
+// Images of QEMU are recognized.
 func TestProbe_ImagesOfQEMU(t *testing.T) {
 	for name, options := range map[string]string{
 		"compat 0.10": "compat=0.10", "compat 1.1": "compat=1.1", "zstd": "compression_type=zstd", "extended L2": "extended_l2=on",

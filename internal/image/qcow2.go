@@ -8,7 +8,7 @@ import (
 
 const magicQcow2 = "QFI\xfb"
 
-// The fields of a qcow2 header, by their offset (QEMU, docs/interop/qcow2.txt).
+// The offsets of the fields of a qcow2 header (QEMU, docs/interop/qcow2.txt).
 const (
 	qcow2Version       = 4
 	qcow2Backing       = 8
@@ -29,7 +29,7 @@ const (
 	qcow2Short         = 72 // the length of a version 2 header
 )
 
-// The incompatible features that a reader must know.
+// The incompatible features, which a reader must support.
 const (
 	featureDirty        = 1 << 0
 	featureCorrupt      = 1 << 1
@@ -39,20 +39,20 @@ const (
 	featuresThatAreGood = featureDirty | featureCompression | featureExtendedL2
 )
 
-// What QEMU takes of tables, in bytes, and of snapshots (QEMU, block/qcow2.h).
+// QEMU's limits for tables, in bytes, and for snapshots (QEMU, block/qcow2.h).
 const (
 	maxL1        = 32 << 20
 	maxRefcounts = 8 << 20
 	maxSnapshots = 65536
 )
 
-// qcow2 is the head of an image.
+// qcow2 is the header of an image.
 type qcow2 []byte
 
 func (q qcow2) word(at int) uint32 { return binary.BigEndian.Uint32(q[at:]) }
 func (q qcow2) long(at int) uint64 { return binary.BigEndian.Uint64(q[at:]) }
 
-// probeQcow2 refuses a backing file, too, unless overlay says that there may be one.
+// probeQcow2 also refuses a backing file, unless overlay is set.
 func probeQcow2(head qcow2, overlay bool) (Header, error) {
 	err := head.check()
 	if err == nil && !overlay && head.long(qcow2Backing) != 0 {
@@ -90,7 +90,7 @@ func (q qcow2) check() error {
 	return q.checkTables()
 }
 
-// features are the incompatible ones.
+// features returns the incompatible features.
 func (q qcow2) features() uint64 {
 	if q.word(qcow2Version) == 2 {
 		return 0
@@ -98,7 +98,7 @@ func (q qcow2) features() uint64 {
 	return q.long(qcow2Incompatible)
 }
 
-// length is that of the header without its extensions.
+// length returns the length of the header without its extensions.
 func (q qcow2) length() uint32 {
 	if q.word(qcow2Version) == 2 {
 		return qcow2Short
@@ -106,7 +106,7 @@ func (q qcow2) length() uint32 {
 	return q.word(qcow2Length)
 }
 
-// checkFeatures looks at what is new in version 3.
+// checkFeatures checks the fields that version 3 has added.
 func (q qcow2) checkFeatures() error {
 	if len(q) < qcow2Length+4 {
 		return fmt.Errorf("of %d bytes only", len(q))
@@ -131,8 +131,8 @@ func (q qcow2) checkFeatures() error {
 	return nil
 }
 
-// covered is how many bytes of the disk an entry of the table of the first level is for: it leads to a table of the second
-// level, which is a cluster long.
+// covered returns how many bytes of the disk an entry of the first-level table covers: it references a second-level table, which is one
+// cluster long.
 func (q qcow2) covered() uint64 {
 	entry := uint64(8)
 	if q.features()&featureExtendedL2 != 0 {
@@ -141,8 +141,8 @@ func (q qcow2) covered() uint64 {
 	return uint64(1) << (2 * q.word(qcow2ClusterBits)) / entry
 }
 
-// checkTables looks at how large the tables are, which QEMU has in memory, and where. Whether they are in the file, CheckTables
-// sees: only the head is here.
+// checkTables checks the sizes of the tables, which QEMU keeps in memory, and their offsets. CheckWhole checks whether they are in the
+// file, of which only the header is available here.
 func (q qcow2) checkTables() error {
 	bits, covered := q.word(qcow2ClusterBits), q.covered()
 	l1, snapshots := uint64(q.word(qcow2L1Size)), q.word(qcow2Snapshots)
@@ -178,7 +178,8 @@ func (q qcow2) checkOffset(at int, name string) error {
 // backingFormat is the type of the header extension that only an overlay has.
 const backingFormat = 0xe2792aca
 
-// The header extensions that name other files or keys, or have QEMU allocate what no head bounds.
+// extensions are the refused header extensions: they reference other files or keys, or have QEMU allocate memory without a limit in the
+// header.
 var extensions = map[uint32]string{
 	backingFormat: "that names the format of a backing file",
 	0x44415441:    "that names another file for its data",
@@ -188,7 +189,7 @@ var extensions = map[uint32]string{
 		Convert("qcow2"),
 }
 
-// checkExtensions walks through what follows the header, up to its end mark, which must be in the first cluster.
+// checkExtensions checks the header extensions, up to their end mark, which must be in the first cluster.
 func (q qcow2) checkExtensions(overlay bool) error {
 	q = q.firstCluster()
 	at := q.length()
@@ -208,7 +209,7 @@ func (q qcow2) checkExtensions(overlay bool) error {
 	return errors.New("whose header does not end")
 }
 
-// HasDataFile tells whether a head is that of a qcow2 image that keeps its data in another file.
+// HasDataFile reports whether head is that of a qcow2 image with an external data file.
 func HasDataFile(head []byte) bool {
 	q := qcow2(head)
 	return len(q) >= qcow2Incompatible+8 && has(q, 0, magicQcow2) && q.features()&featureDataFile != 0

@@ -11,31 +11,31 @@ import (
 	"strings"
 )
 
-// rangeReader reads what an address has, and asks again for the rest when a connection breaks off.
+// rangeReader reads the content of an address, and requests the rest again when a connection breaks off.
 type rangeReader struct {
 	ctx     context.Context
 	client  *http.Client
 	address string
-	// immutable is an address that has always the same content, if any.
+	// immutable is whether the address always has the same content.
 	immutable bool
-	// accept is what kinds of content are asked for; empty for any.
+	// accept is the Accept header; empty for any content.
 	accept string
 
 	body io.ReadCloser
-	// size is what the server announced, in bytes; negative if it did not.
+	// size is in bytes, as announced by the server; negative if it was not.
 	size int64
-	// version is how the server calls this version of the file; empty if it has no name that holds.
+	// version is the server's strong validator of this version of the file; empty if there is none.
 	version string
-	// refusesRanges is a server that did so.
+	// refusesRanges is whether the server has refused a range.
 	refusesRanges bool
 
-	// offset is how many bytes were passed on, and seen what they hash to: a server may begin from the start again.
+	// offset is how many bytes were passed on, and seen is their hash: a server may begin from the start again.
 	offset   int64
 	seen     maphash.Hash
 	failures int
 }
 
-// open asks for the content, from its start.
+// open requests the content from its start.
 func (r *rangeReader) open() (*rangeReader, error) {
 	r.size = -1
 	if err := r.connect(); err != nil {
@@ -44,7 +44,7 @@ func (r *rangeReader) open() (*rangeReader, error) {
 	return r, nil
 }
 
-// Read passes on what comes, and hides that a connection broke off as long as there is progress.
+// Read passes the content on, and reconnects as long as there is progress.
 func (r *rangeReader) Read(p []byte) (int, error) {
 	for {
 		n, err := r.read(p)
@@ -72,7 +72,7 @@ func (r *rangeReader) Read(p []byte) (int, error) {
 	}
 }
 
-// retryableError is an error that may be none the next time.
+// retryableError is an error after which a retry may succeed.
 type retryableError struct{ err error }
 
 func (i retryableError) Error() string { return i.err.Error() }
@@ -91,7 +91,7 @@ func (r *rangeReader) read(p []byte) (int, error) {
 	r.offset += int64(n)
 	switch {
 	case n > 0 || err == nil:
-		return n, nil // an error comes again
+		return n, nil // an error is returned again by the next Read
 	case !errors.Is(err, io.EOF):
 		return 0, retryableError{err}
 	case r.size >= 0 && r.offset < r.size:
@@ -100,7 +100,7 @@ func (r *rangeReader) read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (r *rangeReader) Close() error {
 	if r.body == nil {
 		return nil
@@ -109,7 +109,7 @@ func (r *rangeReader) Close() error {
 	return r.body.Close()
 }
 
-// connect asks for what was not read yet. Requests that fail were repeated already, by a patient transport.
+// connect requests the rest of the content. Failed requests were already repeated by retryTransport.
 func (r *rangeReader) connect() error {
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, r.address, nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *rangeReader) connect() error {
 			req.Header.Set("If-Range", r.version)
 		}
 	}
-	resp, err := r.client.Do(req) //nolint:bodyclose // Close does
+	resp, err := r.client.Do(req) //nolint:bodyclose // Close closes it
 	if err != nil {
 		return r.explain(err)
 	}
@@ -150,7 +150,7 @@ func (r *rangeReader) take(resp *http.Response, ranged bool) error {
 	return refusal{r.address, resp.StatusCode}
 }
 
-// start takes an answer from the start, of which perhaps something was passed on already.
+// start accepts a response from the start, of which a part may have been passed on already.
 func (r *rangeReader) start(resp *http.Response) error {
 	if r.offset > 0 {
 		if r.size >= 0 && resp.ContentLength >= 0 && resp.ContentLength != r.size {
@@ -167,7 +167,7 @@ func (r *rangeReader) start(resp *http.Response) error {
 	return nil
 }
 
-// skip reads what was passed on already, which must be the same.
+// skip reads the part that was passed on already, which must be the same.
 func (r *rangeReader) skip() error {
 	var again maphash.Hash
 	again.SetSeed(r.seen.Seed())
@@ -187,7 +187,7 @@ func (r *rangeReader) changed() error {
 	return fmt.Errorf("%w: it changed while it was read. Try again when whatever writes it is done", ErrUntrusted)
 }
 
-// goOn takes an answer with the rest.
+// goOn accepts a response with the rest.
 func (r *rangeReader) goOn(resp *http.Response) error {
 	var first, last, total int64
 	text := resp.Header.Get("Content-Range")
@@ -198,7 +198,7 @@ func (r *rangeReader) goOn(resp *http.Response) error {
 	if n != 3 || err != nil || first != r.offset || last < first || total >= 0 && last >= total || r.size >= 0 && total != r.size {
 		return fmt.Errorf("%w: the server was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.offset, r.size, text)
 	}
-	// A server may know ranges and not If-Range.
+	// A server may support Range but not If-Range.
 	if version := versionOf(resp.Header); !r.immutable && version != "" && version != r.version {
 		return r.changed()
 	}
@@ -206,7 +206,7 @@ func (r *rangeReader) goOn(resp *http.Response) error {
 	return nil
 }
 
-// versionOf is what If-Range may hold: a weak entity tag stands for content that is only much the same.
+// versionOf returns a validator for If-Range. Weak entity tags are not allowed: they identify content that is only equivalent.
 func versionOf(h http.Header) string {
 	if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
 		return tag
@@ -214,7 +214,7 @@ func versionOf(h http.Header) string {
 	return h.Get("Last-Modified")
 }
 
-// explain takes the address out of an error: redirects lead to signed ones.
+// explain removes the address from an error, because redirects lead to signed ones.
 func (r *rangeReader) explain(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -226,7 +226,7 @@ func (r *rangeReader) explain(err error) error {
 	return fmt.Errorf("asking for %s: %w", r.address, err)
 }
 
-// refusal is an answer without the content.
+// refusal is the error of a response without the content.
 type refusal struct {
 	address string
 	code    int

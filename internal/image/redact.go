@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// What may be secret in a URL: the query, which signs it, and the user's part. Addresses come from servers, too, and errors of
-// libraries repeat them. Quotes are legal in both: only white space ends them for sure, and what may be a quote around them is
-// left standing.
+// The parts of a URL that may be secret: the query, which may contain a signature, and the user. Addresses come from servers, too, and
+// errors of libraries contain them. Quotes are legal in both parts, so that only white space ends them for certain; what may be a closing
+// quote is kept.
 var (
 	queries   = regexp.MustCompile(`\?\S+?(["':,]*(?:\s|$))`)
 	userParts = regexp.MustCompile(`//[^/\s]+@`)
 )
 
-// breaks are in no message of ours: what a server says must not look like more than one.
+// breaks escapes line breaks: a server's text must not look like several messages.
 var breaks = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
-// redact takes out of an error's text what nobody may read in a log. What the error is stays.
+// redact removes secrets from the text of an error, which may be logged. The result wraps the error.
 func redact(err error, secrets ...string) error {
 	if err == nil {
 		return nil

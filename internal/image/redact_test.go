@@ -7,7 +7,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// A signature is secret whatever it is made of, in the address that is asked for and in those that servers point to.
+// A signature is secret in any form, in the requested address and in those of redirects.
 func TestRedact_HidesQuery(t *testing.T) {
 	image.WithoutPauses(t)
 	redirects := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,20 +18,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// registry is where a repository's manifests and layers are read from. What it holds is asked for by digest, and is what has it.
+// registry reads the manifests and layers of a repository. It reads by digest, and verifies that.
 type registry struct {
 	repository name.Repository
 	client     *http.Client
-	// scheme is https, or http for the registries of this machine and the local net that have no more.
+	// scheme is https, or http for registries of this machine and the local network without TLS.
 	scheme string
-	// mostOfLayer is how many bytes a layer may have, packed or not.
+	// mostOfLayer is the maximal number of bytes of a layer, packed or not.
 	mostOfLayer int64
-	// secrets are what may be in no error.
+	// secrets must not be in errors.
 	secrets []string
 }
 
-// dial logs in to the registry; credentials go to the registry and to whom it has grant tokens, not to whom it redirects to.
-// Without TLS only what is pinned, named by its digest, is read, and without credentials.
+// dial logs in to the registry. Credentials are sent to the registry and its token server, but not to servers that it redirects to. Without
+// TLS only a pinned image, referenced by its digest, is read, and without credentials.
 func dial(ctx context.Context, repository name.Repository, auth authn.Authenticator, pinned bool) (*registry, error) {
 	r := &registry{repository: repository, scheme: repository.Scheme()}
 	config, err := authn.Authorization(ctx, auth)
@@ -61,12 +61,12 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 	return r, nil
 }
 
-// address is that of a manifest or a blob.
+// address returns the URL of a manifest or a blob.
 func (r *registry) address(kind, identifier string) string {
 	return fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.scheme, r.repository.RegistryStr(), r.repository.RepositoryStr(), kind, identifier)
 }
 
-// resolve asks for the digest of a tag. Most registries count only a GET against what one may read.
+// resolve queries the digest of a tag. It tries HEAD first, because most registries count only GET requests for their rate limit.
 func (r *registry) resolve(ctx context.Context, tag string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, r.address("manifests", tag), nil)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *registry) resolve(ctx context.Context, tag string) (string, error) {
 			return digest.String(), nil
 		}
 	}
-	// Some have no HEAD, or no digest in its answer; and only a GET says what is wrong.
+	// Some registries do not support HEAD, or return no digest for it; and only GET returns an error's details.
 	raw, err := r.read(ctx, tag, checksum{}, -1)
 	if err != nil {
 		return "", err
@@ -89,7 +89,7 @@ func (r *registry) resolve(ctx context.Context, tag string) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// manifest reads one by its digest; a negative size is unknown.
+// manifest reads a manifest by its digest; a negative size is unknown.
 func (r *registry) manifest(ctx context.Context, digest v1.Hash, size int64) (manifest, error) {
 	raw, err := r.read(ctx, digest.String(), checksum{digest.Algorithm, digest.Hex}, size)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *registry) read(ctx context.Context, identifier string, want checksum, s
 	return raw, r.explain(ctx, err)
 }
 
-// layer gives one of an image's layers, unpacked. Its end comes only if it has the digest and the size.
+// layer returns one of an image's layers, unpacked. It returns io.EOF only if digest and size match.
 func (r *registry) layer(ctx context.Context, d v1.Descriptor) Layer {
 	want := checksum{d.Digest.Algorithm, d.Digest.Hex}
 	return func() (io.ReadCloser, error) {
@@ -143,7 +143,7 @@ func (l layerReader) Close() error {
 	return l.body.Close()
 }
 
-// explain says what to check when a registry refuses.
+// explain adds the remedy to an error of a registry.
 func (r *registry) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

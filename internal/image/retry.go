@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// maxFailures is how often in a row something fails before it is given up.
+// maxFailures is the number of consecutive failures after which an operation fails.
 const maxFailures = 5
 
-// The pauses between attempts: they double, up to the longest, which is also what a server may ask for.
+// The pauses between attempts: they double, up to the longest, which also limits Retry-After.
 const (
 	firstPause   = time.Second
 	longestPause = time.Minute
 )
 
-// pause waits; tests have less time.
+// pause waits; tests replace it.
 var pause = func(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -33,13 +33,13 @@ var pause = func(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pauseAfter is how long to wait after so many failures, at random by a fifth so that many don't come back at once.
+// pauseAfter returns how long to wait after that many failures. It is randomized by a fifth, so that many clients don't retry at once.
 func pauseAfter(failures int) time.Duration {
 	d := min(firstPause<<(failures-1), longestPause)
-	return d - d/10 + rand.N(d/5) //nolint:gosec // nobody gains by guessing it
+	return d - d/10 + rand.N(d/5) //nolint:gosec // a predictable pause is harmless
 }
 
-// retryTransport asks again where a server can't be reached, or can't answer now. What it answers at last is passed on.
+// retryTransport retries requests that a server did not receive, or can't answer now. It returns the last response or error.
 type retryTransport struct{ inner http.RoundTripper }
 
 func (p retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -65,7 +65,7 @@ func (p retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// repeat is the same request once more, if that is possible.
+// repeat returns the same request again, if that is possible.
 func repeat(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true
@@ -82,7 +82,7 @@ func repeat(req *http.Request) (*http.Request, bool) {
 	return again, true
 }
 
-// isRetryable tells whether another attempt could end otherwise: not if a name is unknown or a certificate wrong.
+// isRetryable reports whether a retry may succeed: not if a name is unknown or a certificate invalid.
 func isRetryable(ctx context.Context, resp *http.Response, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -104,7 +104,7 @@ func isRetryable(ctx context.Context, resp *http.Response, err error) bool {
 	return !errors.As(err, &certificate) && !errors.As(err, &alert) && !errors.As(err, &record)
 }
 
-// retryAfter is what the server asks for, within reason.
+// retryAfter returns the server's Retry-After, limited to longestPause.
 func retryAfter(resp *http.Response) time.Duration {
 	text := resp.Header.Get("Retry-After")
 	var d time.Duration

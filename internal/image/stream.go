@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// stream gives what produce writes to be read, with nothing kept but a buffer. The reader gets io.EOF after produce is done
-// without an error, and its error otherwise. meter tells how much of the source is read. The end of ctx ends a Read at once, even where produce is stuck in something that
-// knows no context, and Close ends ctx with cancel.
+// stream returns a reader of what produce writes, with only a small buffer. Read returns io.EOF after produce has returned without an
+// error, and its error otherwise. meter counts how much of the source is read. A Read ends with ctx at once, even if produce is blocked in
+// a call without a context, and Close ends ctx with cancel.
 func stream(ctx context.Context, cancel context.CancelFunc, meter *meter, produce func(w io.Writer) error) io.ReadCloser {
 	r, w := io.Pipe()
-	// The first error that a pipe is closed with is the one that counts.
+	// Only the first error with which a pipe is closed counts.
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(context.Cause(ctx)) })
 	go func() {
 		err := produce(w)
@@ -26,7 +26,8 @@ func stream(ctx context.Context, cancel context.CancelFunc, meter *meter, produc
 	return streamReader{r, meter, cancel}
 }
 
-// notTheEnd is an error that nobody takes for the end of what is read, though it may come from one: that of a connection.
+// notTheEnd wraps an error that may be io.EOF, such as that of a connection, so that the caller does not take it for the end of the
+// content.
 func notTheEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return brokenOff{err}
@@ -34,7 +35,7 @@ func notTheEnd(err error) error {
 	return err
 }
 
-// brokenOff is all that the error is, but an end.
+// brokenOff is the same error, but not io.EOF or io.ErrUnexpectedEOF.
 type brokenOff struct{ error }
 
 func (b brokenOff) Is(target error) bool {
@@ -57,10 +58,10 @@ func (s streamReader) Close() error {
 // meter counts how many bytes of a source are read.
 type meter struct{ done, all atomic.Int64 }
 
-// Progress is how many bytes of the source are read, as they are stored there, and how many there are; 0 if nobody knows.
+// Progress returns how many bytes of the source, packed or not, were read, and how many there are; 0 if that is unknown.
 func (m *meter) Progress() (done, all int64) { return m.done.Load(), m.all.Load() }
 
-// of counts what is read of a source that has so many bytes; less than 0 if it does not tell.
+// of counts what is read of a source with that many bytes; negative if that is unknown.
 func (m *meter) of(r io.Reader, bytes int64) io.Reader {
 	m.all.Store(max(0, bytes))
 	return meteredReader{r, m}
@@ -77,7 +78,7 @@ func (r meteredReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contextReader ends with its context where the reader behind it knows none.
+// contextReader ends with its context, for a reader without one.
 type contextReader struct {
 	ctx context.Context
 	io.Reader

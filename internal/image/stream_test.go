@@ -17,7 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// An image of any size takes little memory.
+// Memory use does not depend on the size of an image.
 func TestStream_BoundedMemory(t *testing.T) {
 	const size = 1 << 30
 	zeros := make([]byte, 1<<20)
@@ -59,7 +59,7 @@ func heap() uint64 {
 	return m.HeapInuse
 }
 
-// Whoever closes early leaves nothing behind.
+// Closing a stream early leaves no goroutines and files behind.
 func TestStream_CloseEndsRead(t *testing.T) {
 	layer := tarred(t, plain("disk/d", disk(8<<20)))
 	f := &fake{}
@@ -93,7 +93,7 @@ func TestStream_CloseEndsRead(t *testing.T) {
 			if _, err := r.Read(make([]byte, 1)); err == nil {
 				t.Error("it reads on")
 			}
-			// All of this package's goroutines end; the stacks name it.
+			// All goroutines of this package must end; their stacks contain its name.
 			for end := time.Now().Add(5 * time.Second); ; {
 				image.CloseIdle()
 				stacks := make([]byte, 1<<20)
@@ -110,7 +110,7 @@ func TestStream_CloseEndsRead(t *testing.T) {
 	}
 }
 
-// FuzzUnpack is of archives that no packer made.
+// FuzzUnpack unpacks arbitrary archives.
 func FuzzUnpack(f *testing.F) {
 	f.Add(xzed(disk(100), dictionary1MiB))
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x03\x00"))
@@ -127,7 +127,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// Servers that go away for good answer with errors that wrap an end; whoever reads on must not take that for the image's.
+// The error of a server that stays away wraps io.EOF, which the reader must not take for the end of the image.
 func TestStream_BrokenConnectionIsError(t *testing.T) {
 	for name, refuse := range map[string]func(w http.ResponseWriter){
 		"in the middle": func(http.ResponseWriter) {},

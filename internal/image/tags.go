@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Tags remembers what tags stand for, so that all that is made at one time is made of the same image, and the registry is asked
-// once. The zero value is ready; it may be used by many at a time.
+// Tags caches the digests of tags, so that all disks of one run are created from the same image, and the registry is queried once. The zero
+// value is ready for use, also concurrently.
 type Tags struct {
 	mu    sync.Mutex
 	known map[tag]*resolution
@@ -16,13 +16,12 @@ type Tags struct {
 type tag struct{ reference, username string }
 
 type resolution struct {
-	// turn is held by who asks. A registry may take long, and a mutex could not be given up meanwhile.
+	// turn is held during a query. It is not a mutex, because a registry may take long, and waiting for it must end with the context.
 	turn   chan struct{}
 	digest string
 }
 
-// Resolve is Container.Resolve for the first who asks; who asks meanwhile waits for that answer, as long as ctx lasts. An error is
-// not remembered.
+// Resolve is Container.Resolve for the first caller; concurrent callers wait for its answer, as long as ctx lasts. An error is not cached.
 func (t *Tags) Resolve(ctx context.Context, c Container) (digest string, err error) {
 	r := t.of(tag{c.Reference, c.Username})
 	select {

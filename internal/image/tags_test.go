@@ -9,7 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// A registry that is slow for one must not hold another who has no more time.
+// Waiting for the slow query of another caller must end with the own context.
 func TestTags_WaitEndsWithContext(t *testing.T) {
 	f := &fake{}
 	want := f.push(nil, tarred(t, plain("disk/d", disk(5000))))

@@ -13,21 +13,21 @@ import (
 	"github.com/therootcompany/xz"
 )
 
-// MaxUnpacked is how many bytes an image has at most, unpacked, where nothing says less: a bomb must end somewhere.
+// MaxUnpacked is the default limit of an unpacked image, in bytes: it stops decompression bombs.
 const MaxUnpacked = 1 << 40
 
-// What unpacking may take of memory, in bytes: an archive says itself how far back it refers, and would have it allocated. All
-// levels of xz and zstd stay below these without --lzma2=dict and --long.
+// The memory limits of unpacking, in bytes: an archive itself declares how far back it refers, and so how much is allocated. All levels of
+// xz and zstd stay below these limits without --lzma2=dict and --long.
 const (
 	maxDictionary = 64 << 20
 	maxWindow     = 128 << 20
 )
 
-// headSize is how much of a file tells what it is: the magic of tar archives is at 257.
+// headSize is how many bytes of a file are needed to determine its type: the magic of tar archives is at 257.
 const headSize = 512
 
-// unpack writes an image out of what it may be packed in, of at most limit bytes; a limit of 0 is MaxUnpacked. It reads all of
-// packed, and fails if more follows than one archive, or if that holds another.
+// unpack writes the unpacked image, of at most limit bytes; 0 means MaxUnpacked. It reads all of packed, and fails if it is not a single
+// archive, or if that contains another archive.
 func unpack(w io.Writer, packed io.Reader, limit int64) error {
 	in := &source{r: packed}
 	raw := bufio.NewReaderSize(in, 64<<10)
@@ -47,7 +47,7 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 	return err
 }
 
-// source remembers the error of what is read: a decoder may make another one of it.
+// source remembers the error of its reader, because a decoder may replace it.
 type source struct {
 	r   io.Reader
 	err error
@@ -61,16 +61,16 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limited refuses more bytes than it was told.
+// limited refuses to read more bytes than its limit.
 type limited struct {
 	r           io.Reader
 	limit, read int64
-	// what there is too much of, and what to do, goes into the error.
+	// tooMuch is the error, which says what exceeds the limit, and the remedy.
 	tooMuch string
 }
 
 func (l *limited) Read(p []byte) (int, error) {
-	// One byte more than there may be, so that the end is seen where there is nothing more.
+	// One more byte than allowed is read, so that the end is detected if there are no more.
 	n, err := l.r.Read(p[:min(int64(len(p)), l.limit-l.read+1)])
 	if l.read += int64(n); l.read > l.limit {
 		return 0, fmt.Errorf("%w: "+l.tooMuch, ErrUntrusted, l.limit)
@@ -78,7 +78,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decode tells by its magic what a file is packed with, and unpacks it; packing is empty where it is not packed.
+// decode determines by its magic how a file is packed, and returns a decoder; packing is empty if it is not packed.
 func decode(raw *bufio.Reader, in *source) (out *decoder, packing string, err error) {
 	head, err := raw.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -92,7 +92,7 @@ func decode(raw *bufio.Reader, in *source) (out *decoder, packing string, err er
 		d.r, err = xz.NewReader(raw, maxDictionary)
 	case "zstd":
 		var z *zstd.Decoder
-		// One at a time: it needs a window for each, and has no goroutines then.
+		// A concurrency of 1 needs only one window, and no goroutines.
 		z, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err == nil {
 			d.r, d.close = z, z.Close
@@ -106,7 +106,7 @@ func decode(raw *bufio.Reader, in *source) (out *decoder, packing string, err er
 	return d, d.packing, nil
 }
 
-// packingOf is empty for what is not packed.
+// packingOf returns how a file is packed; empty if it is not.
 func packingOf(head []byte) string {
 	switch {
 	case has(head, 0, "\x1f\x8b"):
@@ -115,13 +115,13 @@ func packingOf(head []byte) string {
 		return "xz"
 	case has(head, 0, "\x28\xb5\x2f\xfd"):
 		return "zstd"
-	case has(head, 1, "\x2a\x4d\x18") && head[0]&0xf0 == 0x50: // one that begins with a frame to be skipped, as pzstd's
+	case has(head, 1, "\x2a\x4d\x18") && head[0]&0xf0 == 0x50: // begins with a skippable frame, as those of pzstd
 		return "zstd"
 	}
 	return ""
 }
 
-// decoder explains what is wrong with an archive.
+// decoder unpacks an archive, and explains its errors.
 type decoder struct {
 	in      *source
 	packing string
@@ -135,8 +135,8 @@ func (d *decoder) Close() {
 	}
 }
 
-// Read does not trust decoders to be right about all that an archive can hold: a panic would end the provider in the middle of
-// an apply.
+// Read converts panics of decoders, which an invalid archive may cause, to errors: a panic would end the provider in the middle of an
+// apply.
 func (d *decoder) Read(p []byte) (n int, err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -163,7 +163,7 @@ func (d *decoder) explain(err error) error {
 	return fmt.Errorf("%w: its %s archive is broken, or something follows it: %w", ErrUntrusted, d.packing, err)
 }
 
-// foreign is content that holds an image at best, and is none.
+// foreign is content that is no image, but may contain one.
 var foreign = []struct {
 	offset int
 	magic  string
@@ -182,7 +182,7 @@ var foreign = []struct {
 	{0, "\xed\xab\xee\xdb", "an RPM package"},
 }
 
-// checkContent looks at what was unpacked, before any of it is passed on.
+// checkContent checks the unpacked content, before any of it is passed on.
 func checkContent(content *bufio.Reader, wasPacked bool) error {
 	head, err := content.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {

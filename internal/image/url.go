@@ -10,17 +10,17 @@ import (
 	"unicode"
 )
 
-// URL is an image that a web server has.
+// URL is an image on a web server.
 type URL struct {
-	// URL is its address, http or https.
+	// URL is the address, http or https.
 	URL string
-	// Checksum is algorithm:hex of the file as it is served, packed or not; empty if nobody knows it.
+	// Checksum is algorithm:hex of the file as it is served, packed or not; empty if it is unknown.
 	Checksum string
-	// Limit is how many bytes the image may have, unpacked; 0 is MaxUnpacked.
+	// Limit is the maximal number of bytes of the unpacked image; 0 means MaxUnpacked.
 	Limit int64
 }
 
-// Check tells what is wrong with the address or the checksum, without asking anybody.
+// Check checks the address and the checksum offline.
 func (u URL) Check() error {
 	if err := checkAddress(u.URL); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (u URL) Check() error {
 	return err
 }
 
-// checkAddress does not repeat the address in its errors: it may hold a password, and who reads them sees what they wrote.
+// checkAddress checks an address. Its errors do not contain it: it may contain a password.
 func checkAddress(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -46,8 +46,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// Open asks for the image and gives its bytes, unpacked. io.EOF comes after all of it was read and the checksum is right; the
-// content is at fault where an error is ErrUntrusted. The end of ctx ends a Read that waits.
+// Open requests the image and returns a reader of its unpacked bytes. It returns io.EOF only after the whole file was read and the checksum
+// verified; an error is ErrUntrusted if the content is the cause. A blocked Read ends with ctx.
 func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	if err := u.Check(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	}), nil
 }
 
-// secrets are forms of the query that have white space in them, which ends all others.
+// secrets returns the forms of the query with white space, which redact does not find itself.
 func (u URL) secrets() (secrets []string) {
 	parsed, err := url.Parse(u.URL)
 	if err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// server serves a file as web servers do, better or worse.
+// server serves a file like a web server, with faults.
 type server struct {
 	content []byte
-	// ranges tells whether it serves ranges, and what it calls the file then; "" is a server without.
+	// ranges is the validator of the file if the server supports ranges; "" if it does not.
 	ranges string
-	// cuts are after how many bytes of its content an answer breaks off; those after the last are whole.
+	// cuts are the offsets after which each answer breaks off; further answers are complete.
 	cuts []int
-	// before may answer instead, and tells whether it did.
+	// before may answer instead, and returns whether it did.
 	before func(n int, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex
@@ -67,7 +67,7 @@ func (s *server) requests() int {
 	return len(s.seen)
 }
 
-// cutWriter breaks the connection after some bytes.
+// cutWriter breaks the connection after a number of bytes.
 type cutWriter struct {
 	http.ResponseWriter
 	left int
@@ -115,7 +115,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// Wherever a connection breaks off, the image is whole.
+// The image is complete, wherever the connection breaks off.
 func TestURL_Resumes(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(100_000)
@@ -126,7 +126,7 @@ func TestURL_Resumes(t *testing.T) {
 				s := &server{content: want, ranges: ranges, cuts: cuts}
 				got, err := readAll(image.URL{URL: serve(t, s).URL, Checksum: sha(want)}.Open(t.Context()))
 				if ranges != "ETag" && ranges != "Last-Modified" && len(cuts) > maxFailures {
-					// Read from the start each time, it does not get on by ten bytes at a time.
+					// Read from the start each time, it makes no progress with ten bytes at a time.
 					if err == nil || !strings.Contains(err.Error(), "the connection broke off") {
 						t.Errorf("%d bytes, %v", len(got), err)
 					}
@@ -210,7 +210,7 @@ func TestURL_UnreachableServer(t *testing.T) {
 	}
 }
 
-// A server that stops in the middle is asked again.
+// A request to a server that stops in the middle is repeated.
 func TestURL_StallingServer(t *testing.T) {
 	image.WithoutPauses(t)
 	image.StallAfter(t, 50*time.Millisecond)
@@ -234,7 +234,7 @@ func TestURL_StallingServer(t *testing.T) {
 	}
 }
 
-// Whoever reads slowly is no server that stalls.
+// A slow reader does not count as a stalled server.
 func TestURL_SlowReader(t *testing.T) {
 	image.StallAfter(t, 20*time.Millisecond)
 	want := disk(8 << 20)

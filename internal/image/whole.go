@@ -8,11 +8,11 @@ import (
 	"math"
 )
 
-// besideTables is what a qcow2 image may have besides its clusters and tables: a table of snapshots, for example.
+// besideTables is how many bytes a qcow2 image may have beside its clusters and tables, for example for a table of snapshots.
 const besideTables = 64 << 20
 
-// Bounded reads an image of that head, which Probe has taken, and refuses more bytes than its head can account for: the length of
-// a qcow2 image is no part of its head, and what follows its clusters is never seen by a guest.
+// Bounded reads an image with that head, which Probe has accepted, and refuses more bytes than the header accounts for: the length of a
+// qcow2 image is not in its header, and a guest never sees the bytes after its clusters.
 func Bounded(r io.Reader, head []byte) io.Reader {
 	if !has(head, 0, magicQcow2) {
 		return r
@@ -21,8 +21,8 @@ func Bounded(r io.Reader, head []byte) io.Reader {
 		"and its tables account for. What is beyond is not of the disk, or of its snapshots. " + Convert("qcow2")}
 }
 
-// longest is how many bytes an image has at most: all clusters of the disk, with its tables, and as much again for what was
-// freed or belongs to snapshots.
+// longest returns the maximal length of an image in bytes: all clusters of the disk, with its tables, and as much again for freed clusters
+// and snapshots.
 func (q qcow2) longest() int64 {
 	bits := q.word(qcow2ClusterBits)
 	cluster := uint64(1) << bits
@@ -33,7 +33,7 @@ func (q qcow2) longest() int64 {
 	return int64(2*(clusters+2*blocks+uint64(q.word(qcow2RefcountSize)))*cluster + besideTables)
 }
 
-// countBits is how wide a reference count is; countsInBlock is how many of them a block of one cluster has.
+// countBits returns the width of a reference count; countsInBlock how many of them a block of one cluster has.
 func (q qcow2) countBits() uint64 {
 	if q.word(qcow2Version) == 2 {
 		return 16
@@ -43,8 +43,8 @@ func (q qcow2) countBits() uint64 {
 
 func (q qcow2) countsInBlock() uint64 { return 8 << q.word(qcow2ClusterBits) / q.countBits() }
 
-// CheckWhole tells whether an image of that head, which Probe has taken, has all that its tables lead to; length is what it has,
-// and at reads it. QEMU reads zeros behind the end of a file: of an image that is cut off, a guest would find a part, or nothing.
+// CheckWhole returns an error if an image with that head, which Probe has accepted, is shorter than its tables require; length is its
+// length, and at reads it. QEMU reads zeros after the end of a file: the guest of a truncated image would find only a part of its data.
 func CheckWhole(head []byte, length int64, at io.ReaderAt) error {
 	if !has(head, 0, magicQcow2) {
 		return nil
@@ -59,7 +59,7 @@ const cutOff = "It is cut off, or broken: get it anew, and look at it with qemu-
 
 func (q qcow2) checkWhole(length uint64, at io.ReaderAt) error {
 	bits := q.word(qcow2ClusterBits)
-	length = (length + 1<<bits - 1) >> bits << bits // the last cluster may end where its content does
+	length = (length + 1<<bits - 1) >> bits << bits // the last cluster may be shorter
 	for _, table := range []struct {
 		name        string
 		from, bytes uint64
@@ -79,10 +79,10 @@ func (q qcow2) checkWhole(length uint64, at io.ReaderAt) error {
 	return err
 }
 
-// shortSnapshot is how many bytes an entry of the table of snapshots has at least.
+// shortSnapshot is the minimal size in bytes of an entry in the table of snapshots.
 const shortSnapshot = 40
 
-// end is where the last cluster ends that the reference counts say is in use: those of the last block, which may say nothing.
+// end returns the end of the last cluster in use by the reference counts of the last block; 0 if that block has none.
 func (q qcow2) end(length uint64, at io.ReaderAt) (uint64, error) {
 	bits := q.word(qcow2ClusterBits)
 	table := make([]byte, uint64(q.word(qcow2RefcountSize))<<bits)
@@ -117,7 +117,7 @@ func (q qcow2) end(length uint64, at io.ReaderAt) (uint64, error) {
 	return math.MaxUint64, nil
 }
 
-// lastUsed is how many counts of a block there are up to the last that is not 0.
+// lastUsed returns how many counts of a block there are up to the last one that is not 0.
 func (q qcow2) lastUsed(block []byte) uint64 {
 	bits := q.countBits()
 	for used := uint64(len(block)); used > 0; used-- {
@@ -126,7 +126,7 @@ func (q qcow2) lastUsed(block []byte) uint64 {
 			continue
 		}
 		counts := (used*8 + bits - 1) / bits
-		for ; bits < 8 && b>>(8-bits) == 0; b <<= bits { // several share a byte, the lowest bits first
+		for ; bits < 8 && b>>(8-bits) == 0; b <<= bits { // several counts share a byte, the lowest bits first
 			counts--
 		}
 		return counts
@@ -134,7 +134,7 @@ func (q qcow2) lastUsed(block []byte) uint64 {
 	return 0
 }
 
-// readPadded reads what there is; behind the end there are zeros.
+// readPadded reads p; after the end of the file there are zeros.
 func readPadded(at io.ReaderAt, p []byte, offset uint64) error {
 	_, err := at.ReadAt(p, int64(offset))
 	if errors.Is(err, io.EOF) {

@@ -20,7 +20,7 @@ func qemuImg(t *testing.T, args ...string) {
 	}
 }
 
-// converted is a qcow2 image of a disk that has content at its beginning, in its middle and at its end, as qemu-img writes it.
+// converted returns a qcow2 image of qemu-img for a disk with content at its beginning, in its middle and at its end.
 func converted(t *testing.T, options string) []byte {
 	t.Helper()
 	raw := make([]byte, 20<<20)
@@ -41,7 +41,7 @@ func readFile(t *testing.T, path string) []byte {
 	return content
 }
 
-// whole does with an image what an upload does.
+// whole checks an image like an upload.
 func whole(t *testing.T, content []byte) error {
 	t.Helper()
 	head := content[:min(len(content), image.HeadSize)]
@@ -54,7 +54,7 @@ func whole(t *testing.T, content []byte) error {
 	return image.CheckWhole(head, int64(len(content)), bytes.NewReader(content))
 }
 
-// What QEMU makes is whole, and not any more when its last cluster is missing, or all but its head.
+// Images of QEMU are complete, and truncated without their last cluster, or with only their header.
 func TestCheckWhole_Truncated(t *testing.T) {
 	for name, options := range map[string]string{
 		"as usual": "compat=1.1", "compat 0.10": "compat=0.10", "extended L2": "extended_l2=on", "large clusters": "cluster_size=2M",
@@ -74,7 +74,7 @@ func TestCheckWhole_Truncated(t *testing.T) {
 	}
 }
 
-// An image that was written to, resized, compressed or had snapshots is whole, too.
+// An image is complete also after writes, a resize, compression or snapshots.
 func TestCheckWhole_Used(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, path string){
 		"empty":   func(t *testing.T, _ string) { t.Helper() },
@@ -105,7 +105,7 @@ func TestCheckWhole_Used(t *testing.T) {
 	}
 }
 
-// A tail behind the clusters is refused once it is longer than what the head accounts for.
+// Bytes after the clusters are refused if there are more than the header accounts for.
 func TestBounded_Tail(t *testing.T) {
 	head := converted(t, "compat=1.1")
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Persistent bitmaps, which QEMU has in memory, are refused with what removes them, and taken without them.
+// Persistent bitmaps, which QEMU keeps in memory, are refused with the command that removes them, and accepted once removed.
 func TestProbe_Bitmaps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image")
 	qemuImg(t, "create", "-q", "-f", "qcow2", path, "100M")
@@ -143,7 +143,7 @@ func TestProbe_Bitmaps(t *testing.T) {
 	}
 }
 
-// Of an overlay the backing file is no reason to refuse it, but whatever else QEMU would open.
+// An overlay is not refused because of its backing file, but because of anything else that QEMU would open.
 func TestProbeOverlay(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

@@ -11,11 +11,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// DeletingError is the error of a claim that is being deleted: it can't be held any more.
+// DeletingError is the error of a claim that is being deleted: it can't be reserved any more.
 type DeletingError struct {
 	Claim Ref
 	Since time.Time
-	// Finalizers are what it still waits for.
+	// Finalizers are those that delay the deletion.
 	Finalizers []string
 }
 
@@ -25,10 +25,10 @@ func (e *DeletingError) Error() string {
 		e.Claim, e.Since.UTC().Format(time.RFC3339), strings.Join(e.Finalizers, ", "))
 }
 
-// OtherClaimError is the error of a claim that was created anew since it was resolved.
+// OtherClaimError is the error of a claim that was recreated since it was resolved.
 type OtherClaimError struct {
 	Claim Ref
-	// Want is the UID that was resolved, Have the one that there is.
+	// Want is the UID that was resolved, Have the present one.
 	Want, Have string
 }
 
@@ -37,14 +37,14 @@ func (e *OtherClaimError) Error() string {
 		"look what it holds now, and apply again", e.Claim, e.Have, e.Want)
 }
 
-// Holder is a record that stands in the way.
+// Holder is a record that conflicts with a reservation.
 type Holder struct {
 	Record
-	// Release is the command that releases it by hand.
+	// Release is the kubectl command that releases the record.
 	Release string
 }
 
-// Holders are the records on a claim, sorted by id.
+// Holders returns the records on a claim, sorted by id.
 func Holders(claim *corev1.PersistentVolumeClaim) (holders []Holder) {
 	for _, r := range Look(claim) {
 		holders = append(holders, Holder{r, releaseCommand(claim, r)})
@@ -55,10 +55,10 @@ func Holders(claim *corev1.PersistentVolumeClaim) (holders []Holder) {
 // HeldError is the error of a claim that other bindings hold.
 type HeldError struct {
 	Claim Ref
-	// Mode is what the claim was wanted for; empty when it was to be released, and its record can't be read.
+	// Mode is the requested access mode; empty if the claim was to be released and its record can't be parsed.
 	Mode    volume.AccessMode
 	Holders []Holder
-	// ReleaseAll is the command that releases all of them by hand.
+	// ReleaseAll is the kubectl command that releases all of them.
 	ReleaseAll string
 }
 
@@ -94,7 +94,7 @@ func (e *HeldError) Error() string {
 	return text.String() + "(A command is outdated when it is refused because the claim has been modified: apply again for a new one.)"
 }
 
-// rule is what would have to hold.
+// rule is the rule for the access mode that the holders violate.
 func rule(mode volume.AccessMode) string {
 	switch mode {
 	case "":
@@ -106,7 +106,7 @@ func rule(mode volume.AccessMode) string {
 	}
 }
 
-// TwoStatesError is the error of a claim that another binding of the same owner and name holds, which is in another state.
+// TwoStatesError is the error of a claim that is held by another binding of the same owner and name, which is in another state.
 type TwoStatesError struct {
 	Claim  Ref
 	Holder Holder
@@ -129,12 +129,11 @@ func (e *TwoStatesError) Error() string {
 		e.Claim, e.Holder, users, e.Holder.Release)
 }
 
-// ForeignError is the error of a claim that another binding of the same owner and name holds, while machines that are not
-// the owner's use it.
+// ForeignError is the error of a claim that is held by another binding of the same owner and name while machines of other owners use it.
 type ForeignError struct {
 	Claim  Ref
 	Holder Holder
-	// Users are the machines.
+	// Users are these machines.
 	Users []string
 }
 

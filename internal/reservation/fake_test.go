@@ -15,17 +15,17 @@ import (
 
 var golden = Ref{"vms", "golden"}
 
-// fakeClaims is one claim as an API server keeps it: a patch of another version is a conflict, and a claim that is being
-// deleted goes with its last finalizer. client-go's fake does neither.
+// fakeClaims is one claim with the behavior of an API server: a patch of another version is a conflict, and a claim that is being deleted
+// is removed with its last finalizer. client-go's fake does neither.
 type fakeClaims struct {
 	mu    sync.Mutex
-	claim *corev1.PersistentVolumeClaim // nil when it is gone
-	// patches are those that were applied.
+	claim *corev1.PersistentVolumeClaim // nil if it was deleted
+	// patches are the patches that were applied.
 	patches []string
-	// read and write come before the real thing, and can fail it; nil does nothing. Their number counts from 1.
+	// read and write are called before the real operation, and can fail it; nil does nothing. Their argument counts from 1.
 	read, write   func(n int) error
 	reads, writes int
-	// lost fails a write after it was done.
+	// lost is returned by a write that was done.
 	lost error
 }
 
@@ -44,7 +44,7 @@ func conflict() error {
 	return apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), golden.Name, errors.New("modified"))
 }
 
-// call counts one, and asks its hook without the lock, so that the hook may change the claim.
+// call counts a call, and calls its hook without the lock, so that the hook may change the claim.
 func (f *fakeClaims) call(count *int, hook func(n int) error) error {
 	f.mu.Lock()
 	*count++
@@ -96,7 +96,7 @@ func (f *fakeClaims) apply(patch []byte) error {
 	return nil
 }
 
-// change is somebody else's.
+// change changes the claim as another client would.
 func (f *fakeClaims) change(do func(*corev1.PersistentVolumeClaim)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *fakeClaims) holders() map[string][]string {
 	return found
 }
 
-// merged is a JSON merge patch (RFC 7396).
+// merged applies a JSON merge patch (RFC 7396).
 func merged(claim *corev1.PersistentVolumeClaim, patch []byte) (*corev1.PersistentVolumeClaim, error) {
 	text, err := json.Marshal(claim)
 	if err != nil {
@@ -161,7 +161,7 @@ func merge(target, change map[string]any) map[string]any {
 	return target
 }
 
-// refusing is a contest that must not happen.
+// refusing returns a ResolveConflict that must not be called.
 func refusing(t *testing.T) ResolveConflict {
 	t.Helper()
 	return func(context.Context) (HolderState, error) {
@@ -171,7 +171,7 @@ func refusing(t *testing.T) ResolveConflict {
 	}
 }
 
-// snapshot is the claim as it is now.
+// snapshot returns a copy of the claim.
 func (f *fakeClaims) snapshot() *corev1.PersistentVolumeClaim {
 	f.mu.Lock()
 	defer f.mu.Unlock()

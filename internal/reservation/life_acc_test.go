@@ -157,7 +157,7 @@ func TestAccRelease_SurvivesAPIServerRestart(t *testing.T) {
 	}
 }
 
-// Kubernetes notes who wrote a field. Who took one away it notes only when that one wrote something, too.
+// Kubernetes records who wrote a field, and who removed one only if that client wrote another field, too.
 func TestAccLastWriter(t *testing.T) {
 	s := newScene(t, "written")
 	s.mustReserve(t, "a", volume.WriteExclusive)

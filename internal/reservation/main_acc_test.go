@@ -38,7 +38,7 @@ func (s *scene) PatchClaim(ctx context.Context, namespace, name string, patch []
 	return err
 }
 
-// newScene makes a claim for the test. A record is written on one that is not bound, too.
+// newScene creates a claim for the test. It stays unbound, since a record can be written on an unbound claim, too.
 func newScene(t *testing.T, name string, finalizers ...string) *scene {
 	t.Helper()
 	l := acctest.Lab(t)
@@ -68,7 +68,7 @@ func newScene(t *testing.T, name string, finalizers ...string) *scene {
 	return s
 }
 
-// now is the claim; nil when it is gone.
+// now returns the claim; nil if it was deleted.
 func (s *scene) now(t *testing.T) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	claim, err := s.Claim(context.WithoutCancel(t.Context()), s.ref.Namespace, s.ref.Name)
@@ -106,7 +106,7 @@ func (s *scene) mustRelease(t *testing.T, id string) {
 	}
 }
 
-// shell is a command of a user's shell.
+// shell returns a command in a user's shell.
 func (s *scene) shell(t *testing.T, command string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)

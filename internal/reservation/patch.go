@@ -19,13 +19,13 @@ type patch struct {
 	claim *corev1.PersistentVolumeClaim
 }
 
-// patchMetadata has a UID or a resourceVersion: the API server refuses to patch another claim, or another version of it.
+// patchMetadata has a UID or a resourceVersion, so that the API server refuses to patch another claim, or another version of it.
 type patchMetadata struct {
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Annotations that are null are removed.
+	// Annotations with the value null are removed.
 	Annotations map[string]*string `json:"annotations,omitempty"`
-	// Finalizers are all of them, because a merge patch has no way to name one.
+	// Finalizers is the complete list, because a merge patch can't change a single one.
 	Finalizers *[]string `json:"finalizers,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func newPatch(claim *corev1.PersistentVolumeClaim) *patch {
 	}
 }
 
-// put writes a record, in place of the one that its id has on the claim.
+// put writes a record, and replaces one with the same id.
 func (p *patch) put(r Record) {
 	if key, value := keyPrefix+r.ID, r.value(); p.claim.Annotations[key] != value {
 		p.Metadata.Annotations[key] = &value
@@ -52,7 +52,7 @@ func (p *patch) addFinalizer() {
 	}
 }
 
-// removeFinalizer leaves those of others, such as Kubernetes' own, which waits for pods.
+// removeFinalizer keeps all other finalizers, such as that of Kubernetes, which waits for pods.
 func (p *patch) removeFinalizer() {
 	if slices.Contains(p.claim.Finalizers, Finalizer) {
 		finalizers := slices.DeleteFunc(slices.Clone(p.claim.Finalizers), func(f string) bool { return f == Finalizer })
@@ -61,18 +61,18 @@ func (p *patch) removeFinalizer() {
 }
 
 func (p *patch) json() []byte {
-	text, _ := json.Marshal(p) // which can't fail for strings
+	text, _ := json.Marshal(p) // strings can always be marshaled
 	return text
 }
 
-// command is what makes the change by hand.
+// command returns the kubectl command for the same patch.
 func (p *patch) command() string {
 	return strings.Join([]string{
 		"kubectl patch pvc", quote(p.claim.Name), "-n", quote(p.claim.Namespace), "--type=merge -p", quote(string(p.json())),
 	}, " ")
 }
 
-// write changes the claim, if there is anything to change. orElse is what else helps credentials that may not.
+// write patches the claim, if there is a change. orElse is the alternative for credentials that must not patch it.
 func (p *patch) write(ctx context.Context, claims Claims, orElse string) error {
 	if len(p.Metadata.Annotations) == 0 && p.Metadata.Finalizers == nil {
 		return nil
@@ -80,7 +80,7 @@ func (p *patch) write(ctx context.Context, claims Claims, orElse string) error {
 	return explain(claims.PatchClaim(ctx, p.claim.Namespace, p.claim.Name, p.json()), orElse)
 }
 
-// explain adds what to do to the API server's refusals that a user can mend.
+// explain adds the remedy to those errors of the API server that a user can resolve.
 func explain(err error, orElse string) error {
 	switch {
 	case apierrors.IsForbidden(err):

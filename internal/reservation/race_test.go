@@ -12,7 +12,7 @@ import (
 
 const rounds = 100
 
-// race reserves for all bindings at once, and tells who got the claim.
+// race reserves for all bindings at once, and returns the ids that got the claim.
 func race(t *testing.T, bindings []Binding) (won map[string]bool) {
 	t.Helper()
 	claims, won := newClaims(protection), map[string]bool{}
@@ -69,7 +69,7 @@ func TestReserve_ReadersOrOneWriter(t *testing.T) {
 	}
 }
 
-// Bindings come and go while others do; at the end nobody holds the claim.
+// Bindings are reserved and released concurrently; at the end no binding holds the claim.
 func TestReserve_ConcurrentReleasesLeaveNothing(t *testing.T) {
 	for range rounds {
 		synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		claims *fakeClaims
 		uid    string
-		// want is how many records there are; -1 means nil.
+		// want is the number of records; -1 means nil.
 		want int
 	}{
 		"a claim that is held":           {held, "uid-1", 1},

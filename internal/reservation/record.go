@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// keyPrefix and a binding's id are the name of the annotation that holds its record.
+	// keyPrefix and a binding's id are the name of the annotation with its record.
 	keyPrefix = "virtclaim.io/binding."
-	// Finalizer keeps a claim that has a record from being deleted: Kubernetes itself does that for pods only.
+	// Finalizer delays the deletion of a claim that has a record: Kubernetes itself delays it only for pods.
 	Finalizer = "virtclaim.io/reservation"
 )
 
-// Record is what is written on a claim about one binding.
+// Record is the record of one binding on a claim.
 type Record struct {
 	// ID is the binding's id.
 	ID string
 	// Owner and Name are those of the binding; Owner is empty for a configuration without one.
 	Owner, Name string
-	// Nonces are those of the bindings of this id that hold the claim, the oldest first: more than one while one of them
-	// replaces the other.
+	// Nonces are those of the bindings of this id that hold the claim, the oldest first: more than one while a binding replaces another
+	// one.
 	Nonces   []string
 	Mode     volume.AccessMode
 	ClaimUID string
-	// Remade tells that the claim was made again, and that the binding has not gone on with it yet.
+	// Remade is whether the claim was recreated and the binding has not adopted the new one yet.
 	Remade bool
-	// Unreadable is why the record can't be understood; nil when it can. Such a record is somebody's, in some mode.
+	// Unreadable is why the record can't be parsed; nil if it can. Such a record belongs to an unknown holder, with an unknown mode.
 	Unreadable error
 }
 
-// stored is a record as the annotation has it, with the id in its name. Hosts are not in it: all annotations of an object
-// together may have 256 KiB.
+// stored is the JSON of a record in its annotation, whose name has the id. It has no hosts, because all annotations of an object together
+// may have 256 KiB.
 type stored struct {
 	Owner    string            `json:"owner"`
 	Name     string            `json:"name"`
@@ -47,8 +47,8 @@ type stored struct {
 	Remade   bool              `json:"remade,omitempty"`
 }
 
-// Look gives the records on a claim, sorted by id. Those made for a claim of another UID came along with a backup or a
-// copy: they hold nothing and are left out. What can't be read is somebody's record and is not left out.
+// Look returns the records on a claim, sorted by id. Records for the UID of another claim came with a backup or a copy: they hold nothing
+// and are left out. A record that can't be parsed may hold the claim and is included.
 func Look(claim *corev1.PersistentVolumeClaim) (records []Record) {
 	for key, value := range claim.Annotations {
 		id, ok := strings.CutPrefix(key, keyPrefix)
@@ -63,8 +63,8 @@ func Look(claim *corev1.PersistentVolumeClaim) (records []Record) {
 	return records
 }
 
-// Held is the mode in which the claim is held under a binding's id and nonce: there is the record, and the finalizer that
-// gives it force. It is empty when the claim is not held so.
+// Held returns the mode in which the claim is held under a binding's id and nonce: there must be the record, and the finalizer that
+// enforces it. It is empty if the claim is not held.
 func Held(claim *corev1.PersistentVolumeClaim, id, nonce string) volume.AccessMode {
 	r, _ := find(Look(claim), id)
 	if !slices.Contains(r.Nonces, nonce) || !slices.Contains(claim.Finalizers, Finalizer) {
@@ -73,13 +73,13 @@ func Held(claim *corev1.PersistentVolumeClaim, id, nonce string) volume.AccessMo
 	return r.Mode
 }
 
-// HeldByOther tells whether there is a record under a binding's id, and the binding's nonce is not on it.
+// HeldByOther reports whether there is a record under a binding's id without the binding's nonce.
 func HeldByOther(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
 	r, ok := find(Look(claim), id)
 	return ok && !slices.Contains(r.Nonces, nonce)
 }
 
-// Last tells whether a binding is the last that holds the claim under its id: no other one has come after it.
+// Last reports whether a binding is the last one that holds the claim under its id, or no binding does.
 func Last(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
 	r, _ := find(Look(claim), id)
 	return slices.Index(r.Nonces, nonce) == len(r.Nonces)-1
@@ -120,11 +120,11 @@ func (s stored) check() error {
 }
 
 func (r Record) value() string {
-	text, _ := json.Marshal(stored{r.Owner, r.Name, r.Nonces, r.Mode, r.ClaimUID, r.Remade}) // which can't fail for strings
+	text, _ := json.Marshal(stored{r.Owner, r.Name, r.Nonces, r.Mode, r.ClaimUID, r.Remade}) // strings can always be marshaled
 	return string(text)
 }
 
-// String names the binding and what it holds the claim for.
+// String names the binding and its access mode.
 func (r Record) String() string {
 	if r.Unreadable != nil {
 		return fmt.Sprintf("an unknown holder (id %s, whose record can't be read: %s)", r.ID, r.Unreadable)

@@ -69,7 +69,7 @@ func FuzzLook(f *testing.F) {
 			}
 			return
 		}
-		// What holds the claim in any way is in the way of somebody who wants it alone.
+		// A record that holds the claim in any way conflicts with a write-exclusive binding.
 		other := binding(id+"-other", "n1", volume.WriteExclusive)
 		if against := other.conflicting(Look(claim)); len(against) != 1 {
 			t.Errorf("%q is in nobody's way", value)

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Read gives the records on a claim; nil when it is gone or is another one by now. It asks until ctx ends, however long the
-// API server does not answer.
+// Read returns the records on a claim; nil if the claim is gone or was recreated. While the API server is unavailable it retries until ctx
+// ends.
 func Read(ctx context.Context, claims Claims, ref Ref, claimUID string) (records []Record, err error) {
 	err = retry(ctx, forever, func(ctx context.Context) (bool, error) {
 		claim, err := claims.Claim(ctx, ref.Namespace, ref.Name)
@@ -25,27 +25,27 @@ func Read(ctx context.Context, claims Claims, ref Ref, claimUID string) (records
 	return records, err
 }
 
-// Release takes a binding's nonce off its claim, the record with the last nonce, and the finalizer with the last record:
-// a claim that is being deleted goes then. A claim that is gone or is another one by now, and a record that is gone or is
-// another's, are fine. It asks until ctx ends, however long the API server does not answer.
+// Release removes a binding's nonce from its claim, the record with the last nonce, and the finalizer with the last record, so that a claim
+// that is being deleted can go. It is no error if the claim is gone or was recreated, or if the record is gone or belongs to another
+// binding. While the API server is unavailable it retries until ctx ends.
 func Release(ctx context.Context, claims Claims, ref Ref, id, nonce, claimUID string) error {
 	return release(ctx, claims, ref, claimUID, holder{id: id, nonce: nonce})
 }
 
-// End is Release for a binding that was, instead of one that never came to be. What came before it goes, too: it has
-// replaced that, or that was of an apply that was interrupted, so that no state has it.
+// End is Release for a binding that was created completely. It also removes the nonces before its own: those bindings were replaced by it,
+// or belong to an interrupted apply and are in no state.
 func End(ctx context.Context, claims Claims, ref Ref, id, nonce, claimUID string) error {
 	return release(ctx, claims, ref, claimUID, holder{id: id, nonce: nonce, ends: true})
 }
 
-// holder is a binding that gives a claim up.
+// holder is a binding that releases a claim.
 type holder struct {
 	id, nonce string
-	// ends tells that its predecessors do so with it.
+	// ends is whether the nonces before its own are removed, too.
 	ends bool
 }
 
-// heirs are those that hold the claim after it.
+// heirs returns the nonces that remain.
 func (h holder) heirs(nonces []string) []string {
 	n := slices.Index(nonces, h.nonce)
 	if h.ends {
@@ -76,12 +76,12 @@ func release(ctx context.Context, claims Claims, ref Ref, claimUID string, h hol
 	return fmt.Errorf("the %s may still be reserved for the binding %s: %w", ref, h.id, err)
 }
 
-// releasing is the change that takes a holder off a claim.
+// releasing returns the patch that removes a holder from a claim.
 func releasing(claim *corev1.PersistentVolumeClaim, h holder) (*patch, error) {
 	p, records := newPatch(claim), Look(claim)
 	mine, ok := find(records, h.id)
 	if ok && mine.Unreadable != nil {
-		return nil, heldError(claim, "", []Record{mine}) // nobody knows whether it is ours
+		return nil, heldError(claim, "", []Record{mine}) // it may belong to another binding
 	}
 	if slices.Contains(mine.Nonces, h.nonce) {
 		if mine.Nonces = h.heirs(mine.Nonces); len(mine.Nonces) > 0 {
@@ -91,7 +91,7 @@ func releasing(claim *corev1.PersistentVolumeClaim, h holder) (*patch, error) {
 		p.remove(h.id)
 		records = slices.DeleteFunc(records, func(r Record) bool { return r.ID == h.id })
 	}
-	// Also when the record was gone before: a finalizer that no record asks for would keep the claim for ever.
+	// This is done also if the record was gone before: a finalizer without a record would keep the claim forever.
 	if len(records) == 0 {
 		p.removeFinalizer()
 	}

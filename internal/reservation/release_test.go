@@ -25,10 +25,10 @@ func TestRelease(t *testing.T) {
 		there      map[string]string
 		finalizers []string
 		uid        string
-		// ends has the binding end.
+		// ends calls End instead of Release.
 		ends bool
 		want map[string][]string
-		// left are the finalizers after it, writes the patches.
+		// left are the remaining finalizers, writes the number of patches.
 		left   []string
 		writes int
 	}{
@@ -113,7 +113,7 @@ func TestRelease_DeletedClaim(t *testing.T) {
 	if err := Release(t.Context(), claims, golden, "db", "n1", "uid-1"); err != nil {
 		t.Error(err)
 	}
-	// It goes between the read and the write.
+	// The claim is deleted between the read and the write.
 	claims = newClaims(Finalizer)
 	claims.claim.Annotations = with(binding("db", "n1", volume.ReadShared).record())
 	claims.write = func(int) error {

@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// releaseCommand is the command that removes records from a claim. Where these are all of them it removes the finalizer, too; that
-// needs the version of the claim, so that it does no harm to a record or finalizer that came later. Other commands don't
-// name it: of several, each must work after the others.
+// releaseCommand returns the kubectl command that removes records from a claim. If these are all records it removes the finalizer, too, and
+// requires the present version of the claim, so that it fails if a record or finalizer was added since. Otherwise it requires only the
+// claim's UID: of several commands, each must work after the others.
 func releaseCommand(claim *corev1.PersistentVolumeClaim, gone ...Record) string {
 	p := newPatch(claim)
 	for _, r := range gone {
@@ -22,7 +22,7 @@ func releaseCommand(claim *corev1.PersistentVolumeClaim, gone ...Record) string 
 	return p.command()
 }
 
-// quote makes one word for a shell.
+// quote quotes a word for a shell.
 func quote(word string) string {
 	plain := func(c rune) bool {
 		return c == '-' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z'

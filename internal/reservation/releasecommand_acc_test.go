@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// held is what stands against a writer.
+// held returns the error of a conflicting writer.
 func held(t *testing.T, s *scene) *reservation.HeldError {
 	t.Helper()
 	var e *reservation.HeldError
@@ -20,7 +20,7 @@ func held(t *testing.T, s *scene) *reservation.HeldError {
 	return e
 }
 
-// run runs a command that an error has printed.
+// run runs a command from an error.
 func run(t *testing.T, s *scene, e *reservation.HeldError, command string) {
 	t.Helper()
 	if !strings.Contains(e.Error(), "\n  "+command+"\n") {

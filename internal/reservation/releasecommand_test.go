@@ -50,7 +50,7 @@ func TestReleaseCommand(t *testing.T) {
 	}
 }
 
-// A shell gives the words back as they were.
+// A shell returns the quoted words unchanged.
 func TestQuote(t *testing.T) {
 	for _, word := range []string{"golden", "", "it's", `'"$HOME" \`, "a b\n`c`", "*", "~", "é"} {
 		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf %s "+quote(word)+"x").Output()

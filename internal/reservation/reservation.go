@@ -1,6 +1,6 @@
-// Package reservation keeps the record on a claim that says which bindings hold it, and for what. Kubernetes is the lock
-// service: each binding has an annotation on the PersistentVolumeClaim, and one finalizer keeps the claim while there is
-// any. All of it is written against the version of the claim that was read, so that of two that want the same one wins.
+// Package reservation keeps records on a claim of the bindings that hold it, and in which mode. Kubernetes is the lock service: each
+// binding has an annotation on the PersistentVolumeClaim, and one finalizer protects the claim while there is any. All patches require the
+// version of the claim that was read, so that one of two concurrent reservations wins.
 package reservation
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Claims are read and written. Errors keep what apierrors.IsNotFound and its kin look for.
+// Claims reads and patches claims. Errors work with apierrors.IsNotFound and the like.
 type Claims interface {
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	// PatchClaim applies a JSON merge patch.
@@ -25,20 +25,20 @@ type Ref struct{ Namespace, Name string }
 
 func (r Ref) String() string { return "PersistentVolumeClaim " + r.Namespace + "/" + r.Name }
 
-// Binding is who wants a claim, and for what.
+// Binding is a binding that reserves a claim.
 type Binding struct {
 	// ID is the same for all bindings of one owner and name.
 	ID string
 	// Owner is empty for a configuration without one, whose bindings all have ids of their own.
 	Owner, Name string
-	// Nonce is random for each binding; it tells two of the same owner and name apart.
+	// Nonce is random for each binding; it distinguishes two bindings of the same owner and name.
 	Nonce string
 	Mode  volume.AccessMode
-	// ClaimUID is that of the claim that was resolved.
+	// ClaimUID is the UID of the claim that was resolved.
 	ClaimUID string
-	// Remade tells that the claim was made again, and that the binding has not gone on with it yet.
+	// Remade is whether the claim was recreated and the binding has not adopted the new one yet.
 	Remade bool
-	// InState tells that the binding has held the claim before: what is on record instead of it is no predecessor.
+	// InState is whether the binding has held the claim before: a record of another nonce is then not one of its predecessors.
 	InState bool
 }
 
@@ -46,33 +46,32 @@ type Binding struct {
 type Use int
 
 const (
-	// Foreign is a machine that is not the owner's. It comes first, so that an answer that was forgotten refuses.
+	// Foreign means that machines of other owners use it. It is the zero value, so that an answer without a Use refuses the reservation.
 	Foreign Use = iota
-	// Ours are machines of the same owner only.
+	// Ours means that only machines of the same owner use it.
 	Ours
-	// Free is nobody.
+	// Free means that no machine uses it.
 	Free
 )
 
-// HolderState is what became of another binding of the same owner and name.
+// HolderState is the state of another binding of the same owner and name.
 type HolderState struct {
 	Use Use
-	// Users are the machines, such as "domain web on host-a"; they are only for the error.
+	// Users are the machines, such as "domain web on host-a", for the error.
 	Users []string
-	// Instances are the machines by the instance (volume.InstanceOf) of the binding that they have the storage from, as far as
-	// they tell.
+	// Instances are the machines by the instance (volume.InstanceOf) of the binding from which they have the storage, as far as known.
 	Instances map[string][]string
 }
 
-// ResolveConflict finds out what became of another binding of the same owner and name: was its apply interrupted, or does it live?
+// ResolveConflict determines the state of another binding of the same owner and name: was its apply interrupted, or is it in use?
 type ResolveConflict func(ctx context.Context) (HolderState, error)
 
-// Reserve writes a binding's record on its claim, and once more when its mode has changed: nobody else can come between
-// the old mode and the new. Who has it under another nonce is contested: a record that nobody stands behind, or only machines
-// of the same owner, is joined. What an interrupted apply left of it goes with this binding's own.
+// Reserve writes a binding's record on its claim, and updates it if its mode has changed: no other binding can reserve the claim between
+// the old mode and the new. If the record has another nonce, contest is called: the binding joins a record that no machine uses, or only
+// machines of the same owner. Later nonces, of an interrupted apply, are removed by the update of this binding's own record.
 //
-// A HeldError, ForeignError, TwoStatesError, DeletingError or OtherClaimError is the claim's answer; nothing was written then. After any
-// other error the record may be there all the same, because the API server's answer was lost: Release takes it back.
+// After a HeldError, ForeignError, TwoStatesError, DeletingError or OtherClaimError nothing was written. After any other error the record
+// may exist nevertheless, because the API server's answer was lost: call Release to remove it.
 func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest ResolveConflict) error {
 	return retry(ctx, outage, func(ctx context.Context) (bool, error) {
 		claim, err := claims.Claim(ctx, ref.Namespace, ref.Name)
@@ -94,7 +93,7 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest Res
 	})
 }
 
-// check refuses a claim that can't be held.
+// check refuses a claim that can't be reserved.
 func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 	switch {
 	case string(claim.UID) != b.ClaimUID:
@@ -105,7 +104,7 @@ func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// settle is the record that b gets, or who stands against it.
+// settle returns the record for b, or the error with its conflicting holders.
 func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim, contest ResolveConflict) (Record, error) {
 	records := Look(claim)
 	if against := b.conflicting(records); len(against) > 0 {
@@ -126,9 +125,9 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	case b.InState:
 		return Record{}, twoStatesError(claim, there, standing.of(there.Nonces))
 	case standing.Use == Ours && there.Mode != b.Mode:
-		return Record{}, heldError(claim, b.Mode, []Record{there}) // its machines run under that mode
+		return Record{}, heldError(claim, b.Mode, []Record{there}) // its machines run with that mode
 	case standing.Use != Foreign:
-		// Also where nobody uses it: the other one may be in state, about to be replaced, and this one may still fail.
+		// This applies also if no machine uses it: the other binding may be in state, about to be replaced, and this apply may still fail.
 		mine.Nonces = append(slices.Clone(there.Nonces), b.Nonce)
 		return mine, nil
 	default:
@@ -136,8 +135,8 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	}
 }
 
-// outlast is the record of b, the nth on it. A binding that still changes has no successor: what came after it was interrupted,
-// unless machines have the storage from that. Then it is another state's.
+// outlast returns the record for b, whose nonce is the nth on it. A binding that is still updated has no successor: the later nonces are of
+// an interrupted apply, unless machines have the storage from them. Then they are in another state.
 func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, contest ResolveConflict) (Record, error) {
 	mine := there
 	mine.Mode, mine.Nonces, mine.Remade = b.Mode, there.Nonces[:n+1], b.Remade
@@ -162,7 +161,7 @@ func contested(ctx context.Context, claim *corev1.PersistentVolumeClaim, there R
 	return standing, err
 }
 
-// of are the machines that have the storage from the bindings with those nonces.
+// of returns the machines that have the storage from the bindings with those nonces.
 func (s HolderState) of(nonces []string) (users []string) {
 	for _, nonce := range nonces {
 		users = append(users, s.Instances[volume.InstanceOf(nonce)]...)
@@ -170,8 +169,8 @@ func (s HolderState) of(nonces []string) (users []string) {
 	return users
 }
 
-// conflicting are the records that b can't be held beside. Who shares must share in the same mode; who can't be read may hold
-// anything; and under b's own id there is another binding of the same owner and name, or else it is not b's to contest.
+// conflicting returns the records that exclude b. Shared access must be in the same mode, an unreadable record may have any mode, and a
+// record with b's id must be of the same owner and name, which needs an owner.
 func (b Binding) conflicting(records []Record) (against []Record) {
 	for _, r := range records {
 		sharing := r.Mode == b.Mode && b.Mode != volume.WriteExclusive

@@ -17,7 +17,7 @@ import (
 
 const protection = "kubernetes.io/pvc-protection"
 
-// binding is one of the owner prod on the claim with UID uid-1; ids are names here.
+// binding returns a binding of the owner prod on the claim with UID uid-1; ids are names here.
 func binding(id, nonce string, mode volume.AccessMode) Binding {
 	return Binding{ID: id, Owner: "prod", Name: id, Nonce: nonce, Mode: mode, ClaimUID: "uid-1"}
 }
@@ -27,7 +27,7 @@ func unowned(b Binding) Binding {
 	return b
 }
 
-// record is what a binding's annotation holds when nobody contests it.
+// record returns the record of a binding without conflicts.
 func (b Binding) record() Record {
 	return Record{ID: b.ID, Owner: b.Owner, Name: b.Name, Nonces: []string{b.Nonce}, Mode: b.Mode, ClaimUID: b.ClaimUID}
 }
@@ -37,7 +37,7 @@ func ofUID(uid string, r Record) Record {
 	return r
 }
 
-// with are the annotations of records.
+// with returns the annotations of records.
 func with(records ...Record) map[string]string {
 	found := map[string]string{}
 	for _, r := range records {
@@ -57,8 +57,8 @@ func TestReserve(t *testing.T) {
 		name    string
 		there   map[string]string
 		reserve Binding
-		contest ResolveConflict // nil must not be asked
-		// want are the nonces of each record; held, if not empty, are the ids that the error names.
+		contest ResolveConflict // nil must not be called
+		// want are the nonces of each record; held, if not empty, are the ids in the error.
 		want map[string][]string
 		held []string
 	}{
@@ -86,7 +86,7 @@ func TestReserve(t *testing.T) {
 			reserve: db, held: []string{"a", "b"},
 		},
 
-		// What another UID or garbage means.
+		// Records of another UID, and unreadable ones.
 		{
 			name:  "a backup's record of another id is ignored and left",
 			there: with(ofUID("uid-0", binding("a", "x", exclusive).record())), reserve: db, want: map[string][]string{"db": {"n1"}},
@@ -98,7 +98,7 @@ func TestReserve(t *testing.T) {
 		{name: "garbage of another id", there: map[string]string{keyPrefix + "a": "{"}, reserve: binding("db", "n1", readers), held: []string{"a"}},
 		{name: "garbage of the same id", there: map[string]string{keyPrefix + "db": "{}"}, reserve: db, held: []string{"db"}},
 
-		// The same id.
+		// Records of the same id.
 		{name: "once more", there: with(db.record()), reserve: db, want: map[string][]string{"db": {"n1"}}},
 		{
 			name: "stronger alone", there: with(binding("db", "n1", readers).record()), reserve: db,
@@ -273,8 +273,8 @@ func TestReserve_RespectsForeignMachines(t *testing.T) {
 	}
 }
 
-// What is on record beside a binding that is in state is another state's: when it is there instead of the binding, and when
-// machines have the storage from what came after it.
+// A record under the id of a binding in state is in another state if it lacks the binding's nonce, or if machines have the storage from a
+// later nonce.
 func TestReserve_TwoStates(t *testing.T) {
 	mine := binding("db", "n1", volume.WriteExclusive)
 	mine.InState = true

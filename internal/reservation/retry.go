@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// outage is how long an API server may be away before a reservation fails: it restarts in less.
+	// outage is how long an API server may be unavailable before a reservation fails: it restarts faster.
 	outage = 30 * time.Second
-	// forever is until the caller's time is over.
+	// forever means until the caller's context ends.
 	forever time.Duration = 1<<63 - 1
 )
 
-// backoff is short at first, since most conflicts are settled by the next try, and spreads those that want one claim.
+// backoff is short at first, since most conflicts are resolved by the next try, and its jitter spreads concurrent reservations of one
+// claim.
 var backoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 3 * time.Second}
 
-// retry tries until there is no error to try again for. A conflict is tried again until ctx ends, and so is any other error,
-// but only as long as the last answer is no older than patience. An end of ctx keeps the last error.
+// retry calls try until it returns no error that can be retried. Conflicts are retried until ctx ends, and other errors for at most
+// patience since the start or the last conflict. When ctx ends, the last error is kept.
 func retry(ctx context.Context, patience time.Duration, try func(context.Context) (again bool, err error)) error {
 	var last error
 	answered := time.Now()
@@ -45,13 +46,13 @@ func retry(ctx context.Context, patience time.Duration, try func(context.Context
 	case ctx.Err() == nil || !errors.Is(err, ctx.Err()) || last == nil:
 		return err
 	case errors.Is(last, ctx.Err()):
-		return last // which says what was asked
+		return last // it names the request
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 }
 
-// isTransient tells whether asking again can help. The API server's own answers say so by their code; all else is a server
-// that did not answer, but for one that is not who it should be.
+// isTransient reports whether a retry can help. Errors of the API server are classified by their code; all others mean that it did not
+// answer, except an untrusted certificate.
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

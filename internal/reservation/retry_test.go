@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// outages are errors of an API server that is not at its best.
+// outages are errors of an API server that is unavailable or overloaded.
 var outages = map[string]error{
 	"nobody listens":    fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED),
 	"it took too long":  errors.New("no answer within 30s"),
@@ -27,7 +27,7 @@ var outages = map[string]error{
 	"it has much to do": apierrors.NewTooManyRequests("later", 1),
 }
 
-// final are errors that asking again does not mend.
+// final are errors for which a retry can't help.
 var final = map[string]error{
 	"forbidden":    apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "golden", errors.New("RBAC")),
 	"unauthorized": apierrors.NewUnauthorized("who are you"),
@@ -151,7 +151,7 @@ func TestReserve_SurvivesShortOutage(t *testing.T) {
 	}
 }
 
-// The answer to a write that was done may be lost.
+// The answer to a successful write may be lost.
 func TestReserve_FindsOwnRecordAfterLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims := newClaims()
@@ -214,7 +214,7 @@ func TestReserve_RefusalsNameRemedy(t *testing.T) {
 	}
 }
 
-// Whoever releases may have set reserve_claims = false already: what helps is the change itself.
+// The configuration may have reserve_claims = false already when it releases: the error names the command for the change itself.
 func TestRelease_ForbiddenNamesCommand(t *testing.T) {
 	claims := reserved(t)
 	claims.write = func(int) error { return final["forbidden"] }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Writer is who wrote something on a claim. The zero Writer is one that nobody can tell.
+// Writer is the last writer of a part of a claim. The zero Writer is unknown.
 type Writer struct {
 	Manager string
 	At      time.Time
@@ -22,9 +22,8 @@ func (w Writer) String() string {
 	return fmt.Sprintf("last written by %s at %s", w.Manager, w.At.UTC().Format(time.RFC3339))
 }
 
-// LastWriter is who wrote a binding's record last. Of a record that vanished no manager has the annotation any more, so
-// it is who wrote the claim last, but only when that was not before the reservation: Kubernetes notes who set a field, not
-// who took one away.
+// LastWriter returns the last writer of a binding's record. If the record vanished, no manager owns its annotation any more: then it is the
+// last writer of the claim, but only if that was not before the reservation. Kubernetes records who set a field, but not who removed one.
 func LastWriter(claim *corev1.PersistentVolumeClaim, id string) Writer {
 	var record, reserved, other Writer
 	for _, entry := range claim.ManagedFields {
@@ -53,7 +52,7 @@ func (w *Writer) update(entry metav1.ManagedFieldsEntry) {
 	}
 }
 
-// managed is what matters here of the fields that a manager has set.
+// managed are the relevant fields of a managedFields entry.
 type managed struct {
 	Metadata struct {
 		Annotations map[string]json.RawMessage `json:"f:annotations"`
@@ -62,7 +61,7 @@ type managed struct {
 }
 
 func managedBy(entry metav1.ManagedFieldsEntry) (m managed) {
-	_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &m) // of what can't be read only the manager is known
+	_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &m) // if they can't be parsed, only the manager is known
 	return m
 }
 

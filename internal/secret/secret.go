@@ -1,5 +1,4 @@
-// Package secret keeps credentials on hosts as libvirt secrets: one for each binding and host, whose UUID is the
-// binding's id.
+// Package secret keeps credentials on hosts as libvirt secrets: one for each binding and host, whose UUID is the binding's id.
 package secret
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Store is what is needed of a host.
+// Store are the calls of a host that this package needs.
 type Store interface {
 	DefineSecret(ctx context.Context, xml string) error
 	SetSecretValue(ctx context.Context, id string, value []byte) error
@@ -23,22 +22,22 @@ type Store interface {
 	UndefineSecret(ctx context.Context, id string) error
 }
 
-// ErrForeign is the error of a secret that has a binding's UUID but that virtclaim did not make.
+// ErrForeign is the error of a secret that has a binding's UUID but was not created by virtclaim.
 var ErrForeign = errors.New("the libvirt secret was not made by virtclaim")
 
-// Record is what a secret on a host tells of itself, in its description.
+// Record is the description of a secret on a host.
 type Record struct {
 	// ID is the binding's id and the secret's UUID.
 	ID string
 	// Owner and Name are those of the binding.
 	Owner, Name string
-	// Nonce is random for each binding; it tells two of the same owner and name apart.
+	// Nonce is random for each binding; it distinguishes two bindings of the same owner and name.
 	Nonce string
-	// Version is that of the credentials.
+	// Version is the version of the credentials.
 	Version string
 }
 
-// prefix starts every description; what follows is a query string, so that any character may be in a name.
+// prefix starts every description; a query string follows, so that names may have any character.
 const prefix = "virtclaim binding "
 
 func (r Record) description() string {
@@ -59,8 +58,8 @@ func parse(id, description string) (Record, error) {
 	return Record{ID: id, Owner: v.Get("owner"), Name: v.Get("name"), Nonce: v.Get("nonce"), Version: v.Get("version")}, nil
 }
 
-// xml describes the secret, which is for credentials of that type, without its value. It is private, so that libvirt tells
-// nobody the value, and survives a restart of the host, because the machines that need it do.
+// xml describes the secret, for credentials of that type, without its value. It is private, so that libvirt does not return the value, and
+// persistent, because the machines that need it survive a restart of the host, too.
 func (r Record) xml(kind string) (string, error) {
 	usage := &libvirtxml.SecretUsage{Type: kind, Target: "virtclaim-" + r.ID}
 	if kind == "ceph" {
@@ -70,9 +69,9 @@ func (r Record) xml(kind string) (string, error) {
 	return s.Marshal()
 }
 
-// Put makes the secret of a binding on a host, or renews it. It tells its version only once it has the value: one whose
-// value was not renewed is out of date. undo takes back what was done, also after an error; it is nil where nothing was.
-// A secret of that UUID that is not ours is ErrForeign, and left alone.
+// Put creates or updates the secret of a binding on a host. Its version is written after its value: a secret whose value was not updated
+// has no version. undo reverts the change, also after an error; it is nil if nothing was changed. A secret of that UUID that virtclaim did
+// not create is ErrForeign, and left alone.
 func Put(ctx context.Context, s Store, r Record, c volume.Credentials) (undo func(context.Context) error, err error) {
 	before, err := Get(ctx, s, r.ID)
 	isNew := errors.Is(err, host.ErrNotFound)
@@ -96,8 +95,8 @@ func Put(ctx context.Context, s Store, r Record, c volume.Credentials) (undo fun
 	return undo, define(ctx, s, r, c.Type)
 }
 
-// hand gives a secret back to the binding that had it before, whose machines need it. Its value is lost, for libvirt tells
-// none: so it has no version, and that binding's next update puts it there again.
+// hand returns a secret to the binding that had it before, whose machines need it. libvirt does not return values, so the former value is
+// lost: the secret has no version, and that binding's next update writes the value again.
 func hand(ctx context.Context, s Store, from, to Record, kind string) error {
 	now, err := Get(ctx, s, from.ID)
 	if errors.Is(err, host.ErrNotFound) || err == nil && now.Nonce != from.Nonce {
@@ -118,7 +117,7 @@ func define(ctx context.Context, s Store, r Record, kind string) error {
 	return s.DefineSecret(ctx, xml)
 }
 
-// Get reads what a binding's secret tells; host.ErrNotFound when there is none.
+// Get reads the description of a binding's secret; host.ErrNotFound if there is none.
 func Get(ctx context.Context, s Store, id string) (Record, error) {
 	xml, err := s.SecretXML(ctx, id)
 	if err != nil {
@@ -131,8 +130,8 @@ func Get(ctx context.Context, s Store, id string) (Record, error) {
 	return parse(id, parsed.Description)
 }
 
-// Remove takes a binding's secret off a host while its nonce is the binding's own. One that is gone, or that another
-// binding of the same owner and name has taken over, is left.
+// Remove removes a binding's secret from a host if it has the binding's nonce. It is no error if the secret is gone, or if another binding
+// of the same owner and name has taken it over.
 func Remove(ctx context.Context, s Store, id, nonce string) error {
 	r, err := Get(ctx, s, id)
 	if errors.Is(err, host.ErrNotFound) || err == nil && r.Nonce != nonce {

@@ -19,7 +19,7 @@ var (
 	credentials = volume.Credentials{Type: "iscsi", Secret: []byte("top-secret")}
 )
 
-// hostStub is a host's secrets, and the errors that it is told to give.
+// hostStub are a host's secrets, and the errors of its calls.
 type hostStub struct {
 	xml, value       map[string]string
 	define, set, get error
@@ -109,7 +109,7 @@ func TestPut_FailureIsReverted(t *testing.T) {
 	}
 }
 
-// A replacement that fails leaves the machines of the binding that it was to replace their secret.
+// A failed replacement keeps the secret for the machines of the former binding.
 func TestPut_RevertRestoresFormerSecret(t *testing.T) {
 	for _, kept := range []string{"neither", "define", "value"} {
 		t.Run("fails at "+kept, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestPut_RevertRestoresFormerSecret(t *testing.T) {
 			}
 			want := record
 			if kept != "define" {
-				want.Version = "" // it must be put again
+				want.Version = "" // its value must be written again
 			}
 			if got, err := Get(t.Context(), s, id); err != nil || got != want {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -223,7 +223,7 @@ func TestRemove(t *testing.T) {
 	if err := Remove(t.Context(), s, id, "another"); err != nil || len(s.xml) != 1 {
 		t.Errorf("one that another binding has taken over: %v, and the host has %v", err, s.xml)
 	}
-	for range 2 { // once more is no error
+	for range 2 { // a second removal is no error
 		if err := Remove(t.Context(), s, id, "n1"); err != nil || len(s.xml) != 0 {
 			t.Errorf("got %v, and the host has %v", err, s.xml)
 		}

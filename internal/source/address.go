@@ -18,8 +18,8 @@ var (
 	errBrackets = errors.New("an IPv6 address needs brackets, because its end could be the port")
 )
 
-// ParseServer reads the address of a server: host, host:port, [IPv6] or [IPv6]:port. The port defaults to the protocol's
-// own, and a name stays a name: where it leads to is for each host to find out.
+// ParseServer parses the address of a server: host, host:port, [IPv6] or [IPv6]:port. The port defaults to the protocol's. Names are not
+// resolved, because each host may resolve them differently.
 func ParseServer(s, protocol string) (volume.Server, error) {
 	host, port, err := splitAddress(s, volume.DefaultPort(protocol))
 	if err != nil {
@@ -29,7 +29,7 @@ func ParseServer(s, protocol string) (volume.Server, error) {
 	return volume.Server{Host: host, Port: &port}, nil
 }
 
-// ParseHost reads the address of a server that has no port: a name, or an address with or without brackets.
+// ParseHost parses the address of a server without a port: a name, or an IP address with or without brackets.
 func ParseHost(s string) (string, error) {
 	if ip, err := parseIPv6(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
 		return ip, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// libvirt's names for the kinds of credentials.
+// libvirt's names for the types of credentials.
 const (
 	chapAuth = "iscsi"
 	cephAuth = "ceph"
@@ -34,26 +34,26 @@ type VersionReader interface {
 	SecretVersion(ctx context.Context, namespace, name string) (string, error)
 }
 
-// Form is how a Kubernetes secret holds credentials: under which keys, and as what.
+// Form is the form of credentials in a Kubernetes secret: their type, and the keys of their parts.
 type Form struct {
 	auth, what string
-	// user and value are the keys of the user and of the password or key; user is empty where the secret names none.
+	// user and value are the keys of the user and of the password or key; user is empty if the secret has no user name.
 	user, value string
-	// method is a key that says CHAP where the secret has credentials at all; empty when it always has.
+	// method is a key whose value is CHAP if the secret has credentials; empty if it always has.
 	method string
-	// mutual are keys that must not have a value.
+	// mutual are keys that must be empty.
 	mutual []string
 }
 
-// The forms that Kubernetes and the CSI drivers use.
+// The forms of Kubernetes and the CSI drivers.
 var (
-	// CHAP is that of iSCSI volumes and of csi-driver-iscsi.
+	// CHAP is the form of iSCSI volumes and of csi-driver-iscsi.
 	CHAP = chapForm("", "")
-	// OptionalCHAP is democratic-csi's: settings for the node database of open-iscsi, maybe without credentials.
+	// OptionalCHAP is the form of democratic-csi: settings for the node database of open-iscsi, possibly without credentials.
 	OptionalCHAP = chapForm("node-db.", "node-db.node.session.auth.authmethod")
-	// CephKey is that of in-tree RBD volumes, which name the user themselves.
+	// CephKey is the form of in-tree RBD volumes, which name the user in the volume.
 	CephKey = Form{auth: cephAuth, what: "key of Ceph", value: "key"}
-	// CephUser is ceph-csi's.
+	// CephUser is the form of ceph-csi.
 	CephUser = Form{auth: cephAuth, what: "user and key of Ceph", user: "userID", value: "userKey"}
 )
 
@@ -65,19 +65,19 @@ func chapForm(prefix, method string) Form {
 	}
 }
 
-// Login says where the credentials of a volume are: in which secret, and in which form.
+// Login is the location of a volume's credentials: their secret, and its form.
 type Login struct {
 	Form   Form
 	Secret SecretRef
-	// Username is the user where the secret does not name them.
+	// Username is the user if the secret does not name it.
 	Username string
 }
 
-// Optional tells that the secret may have no credentials, and the volume ask for none.
+// Optional reports whether the secret may have no credentials, because the volume needs none.
 func (l Login) Optional() bool { return l.Form.method != "" }
 
-// Read reads the credentials; nil when there are none. A missing secret is a NotReady, one without the right keys an
-// Error that blames attribute. No error holds anything of the secret's data.
+// Read reads the credentials; nil if there are none. A missing secret is a NotReady, one without the right keys an Error for attribute. No
+// error contains data of the secret.
 func (l Login) Read(ctx context.Context, r SecretReader, attribute string) (*volume.Credentials, error) {
 	s, err := r.Secret(ctx, l.Secret.Namespace, l.Secret.Name)
 	if apierrors.IsNotFound(err) {
@@ -93,7 +93,7 @@ func (l Login) Read(ctx context.Context, r SecretReader, attribute string) (*vol
 	return c, nil
 }
 
-// credentials takes what the form says out of a secret. The errors go on after its name.
+// credentials extracts the credentials from a secret. The errors continue a sentence that begins with its name.
 func (l Login) credentials(s *corev1.Secret) (*volume.Credentials, error) {
 	for _, key := range l.Form.mutual {
 		if len(s.Data[key]) > 0 {
@@ -134,17 +134,17 @@ func (f Form) rule() string {
 	return "ceph-csi needs the user's name, without client. before it, under " + f.user + " and the key under " + f.value
 }
 
-// CHAPCredentials are those of an iSCSI session.
+// CHAPCredentials returns the credentials of an iSCSI session.
 func CHAPCredentials(username string, password []byte, version string) *volume.Credentials {
 	return &volume.Credentials{Type: chapAuth, Username: username, Secret: password, Version: version}
 }
 
-// CephCredentials are those of a Ceph user. The key is given as Ceph prints it, in base64; libvirt wants the bytes that
-// this stands for. The error does not show it. A nil key is one that is not known yet.
+// CephCredentials returns the credentials of a Ceph user. key is in base64, as Ceph prints it, and libvirt needs it decoded. It is nil if
+// it is not known yet. The error does not contain it.
 func CephCredentials(username string, key []byte, version string) (*volume.Credentials, error) {
 	decoded, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(string(key)))
 	if err != nil || key != nil && len(decoded) == 0 {
-		return nil, errors.New("it must be base64, as ceph auth get-key prints it") // the cause would show a part of it
+		return nil, errors.New("it must be base64, as ceph auth get-key prints it") // the cause would contain a part of it
 	}
 	if key == nil {
 		decoded = nil
@@ -152,7 +152,7 @@ func CephCredentials(username string, key []byte, version string) (*volume.Crede
 	return &volume.Credentials{Type: cephAuth, Username: username, Secret: decoded, Version: version}, nil
 }
 
-// WithCredentials is v as one that asks for these credentials; without any it is as it was.
+// WithCredentials returns v with a reference to these credentials; unchanged if c is nil.
 func WithCredentials(v volume.Volume, c *volume.Credentials) Resolved {
 	if c != nil {
 		v.Images[0].Auth = &volume.Auth{Type: c.Type, Username: c.Username}
@@ -160,8 +160,8 @@ func WithCredentials(v volume.Volume, c *volume.Credentials) Resolved {
 	return Resolved{Volume: v, Credentials: c}
 }
 
-// CurrentVersion is the version of a secret that is in use already. A secret that is gone or may not be read is no
-// error, because hosts have their copy: then version is empty and warning says why.
+// CurrentVersion returns the version of a secret that is in use. A secret that is gone or may not be read is no error, because hosts have a
+// copy: then version is empty, and warning has the cause.
 func CurrentVersion(ctx context.Context, r VersionReader, ref SecretRef) (version, warning string, err error) {
 	version, err = r.SecretVersion(ctx, ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

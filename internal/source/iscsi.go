@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// maxLUN is the highest logical unit number that flat addressing can hold.
+// maxLUN is the highest logical unit number in flat addressing.
 const maxLUN = 16383
 
 var iscsiName = regexp.MustCompile(`^(?i:iqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(:[^,;*&$|/\s[:cntrl:]]+)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
@@ -21,10 +21,10 @@ type Portal struct {
 	Port int64
 }
 
-// String is the portal as it is written: host:port, with an IPv6 address in brackets.
+// String returns host:port, with an IPv6 address in brackets.
 func (p Portal) String() string { return net.JoinHostPort(p.Host, strconv.FormatInt(p.Port, 10)) }
 
-// ParsePortal reads host, host:port, [IPv6] or [IPv6]:port. The port defaults to iSCSI's own.
+// ParsePortal parses host, host:port, [IPv6] or [IPv6]:port. The port defaults to 3260.
 func ParsePortal(s string) (Portal, error) {
 	host, port, err := splitAddress(s, volume.DefaultPort("iscsi"))
 	if err != nil {
@@ -42,8 +42,8 @@ func CheckLUN(lun int64) error {
 	return nil
 }
 
-// ISCSIName checks the name of an iSCSI target or initiator, and leaves its case as it is. It trims one trailing slash, which Kubernetes lets through
-// and libvirt refuses: to libvirt a slash ends the name and begins the LUN.
+// ISCSIName checks the name of an iSCSI target or initiator, and keeps its case. It trims one trailing slash, which Kubernetes accepts and
+// libvirt refuses: for libvirt a slash separates the name and the LUN.
 func ISCSIName(s string) (string, error) {
 	name := strings.TrimSuffix(s, "/")
 	if !iscsiName.MatchString(name) || !isVisible(name) {
@@ -53,8 +53,8 @@ func ISCSIName(s string) (string, error) {
 	return name, nil
 }
 
-// ISCSIVolume is the whole logical unit lun of the target iqn. The names must have been checked; an empty initiator
-// leaves the choice to QEMU. capacity is in bytes, nil when nobody knows it.
+// ISCSIVolume returns the whole logical unit lun of the target iqn. The names must have been checked; an empty initiator means QEMU's
+// default. capacity is in bytes, nil if it is unknown.
 func ISCSIVolume(p Portal, iqn string, lun int64, initiator string, capacity *int64) volume.Volume {
 	return volume.Volume{Capacity: capacity, Images: []volume.Image{{
 		Type: "network", Format: "raw", Protocol: "iscsi", Name: fmt.Sprintf("%s/%d", iqn, lun),

@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// isVisible tells whether a text has only what can be seen in a plan. A line break or a control character in a name is a
-// mistake or an attack, and XML can't hold most of them.
+// isVisible reports whether a text has only characters that a plan can show. A line break or a control character in a name is a mistake or
+// an attack, and most of them are invalid in XML.
 func isVisible(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsGraphic(r) })
 }
 
-// CheckName checks one part of a longer name, such as a pool or an image: it must not have what ends a part there.
+// CheckName checks one part of a longer name, such as a pool or an image: it must not have the separators of such names.
 func CheckName(s string) error {
 	switch {
 	case s == "":
@@ -26,7 +26,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// CheckUser checks the name of a user.
+// CheckUser checks a user name.
 func CheckUser(s string) error {
 	if s == "" || !isVisible(s) {
 		return fmt.Errorf("%q is no name of a user: it must not be empty or have a control character", s)
@@ -34,7 +34,7 @@ func CheckUser(s string) error {
 	return nil
 }
 
-// Path checks an absolute path, and cleans it of what does not change where it leads.
+// Path checks an absolute path, and returns it in its shortest form.
 func Path(s string) (string, error) {
 	switch {
 	case !strings.HasPrefix(s, "/"):
@@ -47,7 +47,7 @@ func Path(s string) (string, error) {
 	return path.Clean(s), nil
 }
 
-// FilePath is Path for what is no folder.
+// FilePath is Path for files and devices: it refuses folders.
 func FilePath(s string) (string, error) {
 	if strings.HasSuffix(s, "/") {
 		return "", fmt.Errorf("%q is the path of a folder: it must lead to the image itself", s)
@@ -55,16 +55,16 @@ func FilePath(s string) (string, error) {
 	return Path(s)
 }
 
-// CheckURLPath checks the decoded path of a URL, which stays as it is: servers may tell // from /.
+// CheckURLPath checks the decoded path of a URL, which is not cleaned: for servers, // and / may differ.
 func CheckURLPath(s string) error {
 	_, err := Path(s)
 	return err
 }
 
-// maxExport is the length of the longest string of the NBD protocol, in bytes.
+// maxExport is the maximal length of a string in the NBD protocol, in bytes.
 const maxExport = 4096
 
-// CheckExport checks the name of an NBD export, which may be nearly anything, also empty.
+// CheckExport checks the name of an NBD export, which may be empty and have nearly all characters.
 func CheckExport(s string) error {
 	if len(s) > maxExport || !isVisible(s) {
 		return fmt.Errorf("%.40q is no name of an NBD export: it must have no control character and at most %d bytes", s, maxExport)

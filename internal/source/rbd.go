@@ -9,13 +9,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// cephEntity starts the full name of a Ceph user, which libvirt and the Kubernetes drivers leave away.
+// cephEntity is the prefix of the full name of a Ceph user, which libvirt and the Kubernetes drivers omit.
 const cephEntity = "client."
 
-// RBDImage names an image of Ceph. An empty Namespace is the pool's default one.
+// RBDImage names a Ceph image. An empty Namespace is the pool's default one.
 type RBDImage struct{ Pool, Namespace, Image string }
 
-// Check refuses names that would lead elsewhere, with one Error for each wrong part: pool, namespace or image.
+// Check refuses names that would lead to another image, with one Error for each invalid part: pool, namespace or image.
 func (i RBDImage) Check() (wrong []*Error) {
 	blame := func(attribute, name string) {
 		if err := CheckName(name); err != nil {
@@ -37,7 +37,7 @@ func (i RBDImage) name() string {
 	return i.Pool + "/" + i.Namespace + "/" + i.Image
 }
 
-// Hint is a warning about what hosts may not be able to open; empty when they can.
+// Hint returns a warning if hosts may not be able to open the image; empty otherwise.
 func (i RBDImage) Hint() string {
 	if i.Namespace == "" {
 		return ""
@@ -47,7 +47,7 @@ func (i RBDImage) Hint() string {
 		"can open it; an image in the default namespace of its pool always works.", i.name(), i.Namespace, i.Namespace, i.Image)
 }
 
-// CheckCephUser refuses a user that Ceph would not know by this name.
+// CheckCephUser refuses a user name that Ceph would not accept.
 func CheckCephUser(name string) error {
 	if !isVisible(name) || name == "" || strings.HasPrefix(name, cephEntity) {
 		return fmt.Errorf("%q is no user of Ceph: write admin for client.admin, and no control characters", name)
@@ -55,28 +55,28 @@ func CheckCephUser(name string) error {
 	return nil
 }
 
-// RBDVolume is an image of Ceph. Its names must have been checked. capacity is in bytes, nil when nobody knows it.
+// RBDVolume returns a Ceph image. Its names must have been checked. capacity is in bytes, nil if it is unknown.
 func RBDVolume(monitors []volume.Server, i RBDImage, capacity *int64) volume.Volume {
 	return volume.Volume{Capacity: capacity, Images: []volume.Image{{
 		Type: "network", Format: "raw", Protocol: "rbd", Name: i.name(), Servers: monitors,
 	}}}
 }
 
-// The two messengers of a monitor. librados takes an address without messenger for v1 on this port and for v2 on that
-// one; on any other it tries both (MonMap::_add_ambiguous_addr). libvirt has no words for the messenger.
+// The two messengers of a monitor, and their ports. librados assumes the messenger of an address without one by these ports; on other ports
+// it tries both (MonMap::_add_ambiguous_addr). libvirt can't configure the messenger.
 const (
 	messenger1, port1 = "v1", 6789
 	messenger2, port2 = "v2", 3300
 )
 
 type monitorAddress struct {
-	messenger string // empty when it is not said
+	messenger string // empty if it is not given
 	server    volume.Server
 }
 
-// ParseMonitors reads monitors as Kubernetes and Ceph list them: host:port, v1:host:port, or several addresses of one
-// monitor as [v2:host:3300/0,v1:host:6789/0]. Of those it takes the one that speaks messenger v1, which every client
-// does, and otherwise that of messenger v2. IPv6 addresses are in brackets.
+// ParseMonitors parses monitors in the forms of Kubernetes and Ceph: host:port, v1:host:port, or several addresses of one monitor as
+// [v2:host:3300/0,v1:host:6789/0]. Of these it returns the address of messenger v1, which all clients support, or else that of messenger
+// v2. IPv6 addresses are in brackets.
 func ParseMonitors(list []string) ([]volume.Server, error) {
 	var servers []volume.Server
 	var unusable []string
@@ -106,7 +106,7 @@ func ParseMonitors(list []string) ([]volume.Server, error) {
 	return nil, errors.New("there is no monitor in it")
 }
 
-// splitList cuts a list at the commas that are in no brackets.
+// splitList splits a list at the commas outside of brackets.
 func splitList(s string) (parts []string) {
 	depth, start := 0, 0
 	for n, c := range s {
@@ -141,8 +141,8 @@ func parseMonitor(s string) ([]monitorAddress, error) {
 	return all, nil
 }
 
-// parseMonitorAddress reads one address. The number after a slash tells two processes at one address apart; a monitor
-// has none, and it is written as 0.
+// parseMonitorAddress parses one address. The number after a slash distinguishes two processes at one address; for a monitor it is always
+// 0.
 func parseMonitorAddress(s string) (monitorAddress, error) {
 	var a monitorAddress
 	defaultPort := int64(port1)
@@ -162,7 +162,7 @@ func parseMonitorAddress(s string) (monitorAddress, error) {
 	return a, err
 }
 
-// choose finds the address of a monitor to use; ok is false when there is none.
+// choose returns the address to use for a monitor; ok is false if there is none.
 func choose(addresses []monitorAddress) (best volume.Server, ok bool) {
 	for _, a := range addresses {
 		port := *a.server.Port

@@ -1,5 +1,5 @@
-// Package source finds out where a volume is. Its subpackages are the kinds of sources; what they share is here: the
-// result, the kinds of errors, names, addresses and credentials, and what names storage to QEMU.
+// Package source determines the storage of a volume. Its subpackages are the kinds of sources; this package has what they share: the
+// result, the error types, names, addresses and credentials, and the description of storage for QEMU.
 package source
 
 import (
@@ -8,23 +8,23 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Resolved is what a source led to.
+// Resolved is the result of resolving a source.
 type Resolved struct {
-	// Volume lacks what its binding adds: the access mode and hosts of its images and the secret UUID of their Auth.
+	// Volume is incomplete: the binding adds the access mode and hosts of its images, and the secret UUID of their Auth.
 	Volume volume.Volume
-	// Credentials are those of the volume's Auth; nil when it asks for none.
+	// Credentials are those of the volume's Auth; nil if it needs none.
 	Credentials *volume.Credentials
-	// ReadOnly says that the storage can't be written, so that only read-shared will do. A claim is refused for the other
-	// modes already; of a direct source it is for the caller to compare.
+	// ReadOnly is whether the storage can't be written, so that only read-shared is possible. A claim refuses the other modes itself; for a
+	// direct source the caller must check the mode.
 	ReadOnly bool
-	// DiskImage says that the image is the disk.img of a Filesystem volume, 1:1 with the virtual disk. It may be missing
-	// while nobody has put one there; then the binding may make it, raw and of the claim's capacity.
+	// DiskImage is whether the image is the disk.img of a Filesystem volume, 1:1 with the virtual disk. The file may be missing; then the
+	// binding may create it, raw and with the claim's capacity.
 	DiskImage bool
-	// Warnings are whole sentences for the user.
+	// Warnings are complete sentences for the user.
 	Warnings []string
 }
 
-// Version is that of the credentials; empty when there are none.
+// Version returns the version of the credentials; empty if there are none.
 func (r Resolved) Version() string {
 	if r.Credentials == nil {
 		return ""
@@ -32,26 +32,26 @@ func (r Resolved) Version() string {
 	return r.Credentials.Version
 }
 
-// NotReady is the error of a source that may still come to be what is needed: a claim that is missing or not bound, a
-// secret that is not there. A plan can leave the volume open for it.
+// NotReady is the error of a source that may become ready: a claim that is missing or not bound, or a missing secret. A plan can leave the
+// volume unknown for it.
 type NotReady struct{ Err error }
 
 func (e *NotReady) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *NotReady) Unwrap() error { return e.Err }
 
-// Error is the error of a source that is wrong for good, until somebody changes it. Errors of this package and its
-// subpackages that are neither an Error nor a NotReady come from a system that could not be asked.
+// Error is the error of a source that stays invalid until it is changed. Errors of this package and its subpackages that are neither an
+// Error nor a NotReady mean that a system could not be queried.
 type Error struct {
-	// Attribute is the attribute to blame, below the source's own block; empty when it is none of them.
+	// Attribute is the invalid attribute, relative to the source's own block; empty if it is none of them.
 	Attribute string
 	Err       error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // NotReadyf formats a NotReady as fmt.Errorf does.
@@ -59,7 +59,7 @@ func NotReadyf(format string, args ...any) error {
 	return &NotReady{Err: fmt.Errorf(format, args...)}
 }
 
-// Errorf formats an Error that blames attribute, as fmt.Errorf does.
+// Errorf formats an Error of an attribute as fmt.Errorf does.
 func Errorf(attribute, format string, args ...any) error {
 	return &Error{Attribute: attribute, Err: fmt.Errorf(format, args...)}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
-// Claim is what names a PersistentVolumeClaim and says how to read it: the attributes that bindings and the data source have
-// in common.
+// Claim has the attributes that bindings and the data source have in common: the name of a PersistentVolumeClaim, and how to read it.
 type Claim struct {
 	Namespace     types.String `tfsdk:"namespace"`
 	ClaimName     types.String `tfsdk:"claim_name"`
@@ -26,12 +25,12 @@ type configMap struct {
 	Key       types.String `tfsdk:"key"`
 }
 
-// Ref names the claim.
+// Ref returns the name of the claim.
 func (c Claim) Ref() claim.Ref {
 	return claim.Ref{Namespace: c.Namespace.ValueString(), Name: c.ClaimName.ValueString()}
 }
 
-// Options are what is said about the claim beside its name.
+// Options returns the options of the claim beside its name.
 func (c Claim) Options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
 	o := claim.Options{ForceBlock: c.ForceBlock.ValueBool(), MountPath: c.MountPath.ValueString()}
 	if !c.Monitors.IsNull() && !c.Monitors.IsUnknown() {

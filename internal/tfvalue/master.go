@@ -9,8 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ReadBelow is a volume, which may be known in part only, whose chain says what volume.Uses does: disks below the top image
-// are read-shared.
+// ReadBelow applies volume.Uses to a volume that may be partly unknown: disks below the top image become read-shared.
 func ReadBelow(o types.Object) types.Object {
 	images, ok := o.Attributes()["images"].(types.List)
 	if !ok || o.IsUnknown() || images.IsUnknown() || images.IsNull() {
@@ -29,7 +28,7 @@ func ReadBelow(o types.Object) types.Object {
 	return types.ObjectValueMust(VolumeTypes, fields)
 }
 
-// isExclusiveDisk tells whether an image is known to be a disk that is write-exclusive. One whose binding is not known yet is none.
+// isExclusiveDisk reports whether an image is known to be a write-exclusive disk. An image with an unknown binding is not.
 func isExclusiveDisk(i types.Object) bool {
 	is := func(name string, want attr.Value) bool { return want.Equal(i.Attributes()[name]) }
 	return is("type", types.StringValue("file")) && is("binding", types.StringNull()) &&

@@ -7,7 +7,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A disk below an overlay is read-shared, known or not. An image whose binding is not known yet keeps its mode.
+// A disk below an overlay is read-shared, known or not. An image with an unknown binding keeps its mode.
 func TestReadBelow(t *testing.T) {
 	disk := volume.Image{Type: "file", Name: "/ssd/a", AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
 	top := volume.Volume{Images: []volume.Image{disk}}

@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// objectName is what Kubernetes accepts as the name of most objects (RFC 1123 subdomain).
+// objectName is the form of the names of most Kubernetes objects (RFC 1123 subdomain).
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-// ObjectName refuses what Kubernetes would not accept as the name of an object.
+// ObjectName refuses strings that Kubernetes would not accept as the name of an object.
 func ObjectName() []validator.String {
 	return []validator.String{stringvalidator.RegexMatches(objectName, "must be a name as Kubernetes accepts it")}
 }

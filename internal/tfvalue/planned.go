@@ -10,7 +10,7 @@ import (
 
 var asOptions = basetypes.ObjectAsOptions{}
 
-// chainKnown tells whether a list of images, and each image's lists, are known.
+// chainKnown reports whether a list of images, and each image's lists, are known.
 func chainKnown(images types.List) bool {
 	if images.IsUnknown() {
 		return false
@@ -29,8 +29,8 @@ func chainKnown(images types.List) bool {
 	return true
 }
 
-// AsPlanned is what apply must return: every field that the plan knew as it was planned, the others as they turned
-// out. Terraform refuses anything else; what moved meanwhile shows at the next refresh.
+// AsPlanned returns the value that an apply must return: known fields as planned, the other ones from actual. Terraform refuses any other
+// value; the next refresh shows the drift.
 func AsPlanned(ctx context.Context, planned, actual types.Object) types.Object {
 	return asPlanned(ctx, planned, actual).(types.Object)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 )
 
-// progressAgain is how often it is logged what is still waited for.
+// progressAgain is the interval of the log messages.
 const progressAgain = 10 * time.Second
 
-// Progress logs at once, and again every few seconds until stop is called, what an operation waits for and how long it has and
-// will. Terraform itself shows only that it is still at it.
+// Progress logs at once, and every few seconds until stop is called, what an operation waits for, how long it has waited, and the remaining
+// time. Terraform itself only shows that the operation is running.
 func Progress(ctx context.Context, what string, fields map[string]any) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	start := time.Now()
@@ -26,7 +26,7 @@ func Progress(ctx context.Context, what string, fields map[string]any) (stop fun
 	}
 	say()
 	go func() {
-		again := time.NewTicker(progressAgain) //nolint:forbidigo // it asks for nothing, it tells
+		again := time.NewTicker(progressAgain) //nolint:forbidigo // it polls nothing: it logs
 		defer again.Stop()
 		for {
 			select {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QuantityType is a string that holds a size as Kubernetes writes it, such as 2Gi, 512M or 1073741824.
+// QuantityType is a string with a size in Kubernetes' notation, such as 2Gi, 512M or 1073741824.
 type QuantityType struct{ basetypes.StringType }
 
 // Quantity is a value of QuantityType.
@@ -26,24 +26,24 @@ var (
 	_ xattr.ValidateableAttribute = Quantity{}
 )
 
-// NewQuantity is s as a value.
+// NewQuantity returns s as a value.
 func NewQuantity(s string) Quantity { return Quantity{basetypes.NewStringValue(s)} }
 
-// QuantityOfKiB writes a number of KiB with the largest binary unit that divides it.
+// QuantityOfKiB formats a number of KiB with the largest binary unit that divides it.
 func QuantityOfKiB(kib uint) Quantity {
 	return NewQuantity(resource.NewQuantity(int64(kib)*1024, resource.BinarySI).String())
 }
 
-// Equal tells whether other is the same type.
+// Equal reports whether other is the same type.
 func (t QuantityType) Equal(other attr.Type) bool {
 	o, ok := other.(QuantityType)
 	return ok && t.StringType.Equal(o.StringType)
 }
 
-// String names the type in framework errors.
+// String returns the type's name in framework errors.
 func (t QuantityType) String() string { return "QuantityType" }
 
-// ValueType is Quantity.
+// ValueType returns a Quantity.
 func (t QuantityType) ValueType(context.Context) attr.Value { return Quantity{} }
 
 // ValueFromString wraps a string value.
@@ -51,7 +51,7 @@ func (t QuantityType) ValueFromString(_ context.Context, in basetypes.StringValu
 	return Quantity{in}, nil
 }
 
-// ValueFromTerraform reads the wire value.
+// ValueFromTerraform converts the wire value.
 func (t QuantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
 	value, err := t.StringType.ValueFromTerraform(ctx, in)
 	if err != nil {
@@ -60,16 +60,16 @@ func (t QuantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) 
 	return Quantity{value.(basetypes.StringValue)}, nil
 }
 
-// Type is QuantityType.
+// Type returns QuantityType.
 func (q Quantity) Type(context.Context) attr.Type { return QuantityType{} }
 
-// Equal compares to the letter.
+// Equal compares the texts.
 func (q Quantity) Equal(other attr.Value) bool {
 	o, ok := other.(Quantity)
 	return ok && q.StringValue.Equal(o.StringValue)
 }
 
-// OrSame is q if other is the same size in another spelling, as 2Gi and 2048Mi are, and other if not. Sizes count in KiB,
+// OrSame returns q if other is the same size in another notation, such as 2Gi and 2048Mi, and other otherwise. Sizes are compared in KiB,
 // rounded up, as libvirt stores them.
 func (q Quantity) OrSame(other Quantity) Quantity {
 	a, errA := q.KiB()
@@ -80,7 +80,7 @@ func (q Quantity) OrSame(other Quantity) Quantity {
 	return other
 }
 
-// ValidateAttribute refuses what is no positive quantity, at plan time.
+// ValidateAttribute refuses everything but positive quantities, at plan time.
 func (q Quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse) {
 	if q.IsNull() || q.IsUnknown() {
 		return
@@ -90,19 +90,19 @@ func (q Quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttribu
 	}
 }
 
-// Bytes is the size in bytes, rounded up to whole KiB.
+// Bytes returns the size in bytes, rounded up to whole KiB.
 func (q Quantity) Bytes() (int64, error) {
 	kib, err := q.KiB()
 	return int64(kib) * 1024, err
 }
 
-// QuantityOfBytes is QuantityOfKiB of so many bytes, rounded up.
+// QuantityOfBytes is QuantityOfKiB of a number of bytes, rounded up.
 func QuantityOfBytes(bytes int64) Quantity { return QuantityOfKiB(uint((bytes + 1023) / 1024)) }
 
-// sane is what may be given to ParseQuantity, which works out 10^n in full for any exponent n: 1e9999999 takes it minutes.
+// sane limits the input of ParseQuantity, which computes 10^n for any exponent n: 1e9999999 takes it minutes.
 var sane = regexp.MustCompile(`^[-+.0-9]{1,40}(([eE][-+]?[0-9]{1,2})|[A-Za-z]{0,2})$`)
 
-// KiB is the size in KiB, rounded up.
+// KiB returns the size in KiB, rounded up.
 func (q Quantity) KiB() (uint, error) {
 	var parsed resource.Quantity
 	err := resource.ErrFormatWrong

@@ -55,7 +55,7 @@ func TestQuantity_KeepsSpelling(t *testing.T) {
 func FuzzQuantity(f *testing.F) {
 	f.Add("2Gi")
 	f.Add("-0.5e3k")
-	f.Add("1e9999999") // ParseQuantity would not come back
+	f.Add("1e9999999") // ParseQuantity would not return
 	f.Fuzz(func(t *testing.T, text string) {
 		kib, err := tfvalue.NewQuantity(text).KiB()
 		if err != nil {

@@ -5,13 +5,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// SecretRef names a Kubernetes secret: the value of a SecretRefAttribute.
+// SecretRef is the value of a SecretRefAttribute: a reference to a Kubernetes secret.
 type SecretRef struct {
 	Namespace types.String `tfsdk:"namespace"`
 	Name      types.String `tfsdk:"name"`
 }
 
-// SecretRefAttribute is an optional reference to a Kubernetes secret.
+// SecretRefAttribute returns an optional reference to a Kubernetes secret.
 func SecretRefAttribute(description string) schema.Attribute {
 	name := ObjectName()
 	return schema.SingleNestedAttribute{

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// rule refuses texts for which ok is false.
+// rule refuses texts for which ok returns false.
 type rule struct {
 	summary, description string
 	ok                   func(string) bool
@@ -29,11 +29,11 @@ func (r rule) ValidateString(_ context.Context, req validator.StringRequest, res
 	}
 }
 
-// reserved begins the names of the domains, volumes and pools that virtclaim makes for itself.
+// reserved is the prefix of the names of virtclaim's own domains, volumes and pools.
 const reserved = "virtclaim-"
 
-// CheckReserved refuses, for what is to be made, the names that virtclaim gives to what it makes for itself, such as the domain by which
-// applies take turns. It is for plans: a validator would also keep what exists under such a name from being destroyed.
+// CheckReserved refuses the names of virtclaim's own objects, such as the mutex domain, for resources that are about to be created. It is
+// called in plans: a validator would also prevent that an existing resource of such a name is destroyed.
 func CheckReserved(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, attributes ...string) {
 	for _, attribute := range attributes {
 		at := path.Root(attribute)
@@ -49,7 +49,7 @@ func CheckReserved(ctx context.Context, req resource.ModifyPlanRequest, resp *re
 	}
 }
 
-// AbsolutePath refuses what is no path of the host, or leads upwards.
+// AbsolutePath refuses strings that are no absolute path, or have .. in it.
 func AbsolutePath() validator.String {
 	return rule{
 		"Invalid path", "must be an absolute path without ..",
@@ -57,7 +57,7 @@ func AbsolutePath() validator.String {
 	}
 }
 
-// XMLText refuses what XML has no characters for, or would not give back as it was.
+// XMLText refuses texts with characters that XML does not allow, or would not preserve.
 func XMLText() validator.String {
 	return rule{
 		"Unprintable character", "must have no control characters but line breaks (\\n) and tabs",
@@ -65,13 +65,13 @@ func XMLText() validator.String {
 	}
 }
 
-// isNoXML has in it, beside what XML 1.0 forbids, the characters that its specification discourages, and the carriage return, which
+// isNoXML reports whether XML 1.0 forbids a character or its specification discourages it. The carriage return is included, because it
 // becomes a line break.
 func isNoXML(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0xfffd && r <= 0xffff
 }
 
-// NoDevice refuses a device of the host, which may be a disk, and what leads to one: a path through /proc or /sys.
+// NoDevice refuses devices of the host, which may be a disk, and paths that may lead to one, below /proc, /sys or /run/libvirt.
 func NoDevice() validator.String {
 	return rule{
 		"Invalid path", "must not be a device, nor below /proc, /sys or /run/libvirt",

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Each rule of texts refuses what it is for at its attribute, and takes what is unknown or absent.
+// Each validator refuses invalid texts at its attribute, and accepts unknown and absent ones.
 func TestText_Validators(t *testing.T) {
 	for _, row := range []struct {
 		name          string

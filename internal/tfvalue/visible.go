@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// passwords are those in URLs, which errors of libraries repeat.
+// passwords are passwords in URLs, which errors of libraries contain.
 var passwords = regexp.MustCompile(`(://[^/\s:@]*):[^/\s]*@`)
 
-// Visible writes what can't be seen, or changes what is seen around it, as Go would: control characters, marks that turn the
-// direction of writing, characters without a width, and bytes that are no text. Line breaks and tabs stay.
+// Visible escapes, as Go does, characters that are invisible or change the display of others: control characters, marks that change the
+// direction of writing, characters without a width, and invalid UTF-8. Line breaks and tabs are kept. Passwords in URLs are replaced.
 func Visible(s string) string {
 	s = passwords.ReplaceAllString(s, "$1:xxxxx@")
 	if !strings.ContainsFunc(s, IsInvisible) {
@@ -31,7 +31,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// IsInvisible tells whether Visible changes a character. It is true of U+FFFD, too, as which bytes that are no text are read.
+// IsInvisible reports whether Visible changes a character. It is true for U+FFFD, too, which stands for invalid UTF-8.
 func IsInvisible(r rune) bool {
 	return r == utf8.RuneError || !unicode.IsGraphic(r) && r != '\n' && r != '\t'
 }

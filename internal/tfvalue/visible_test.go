@@ -2,7 +2,7 @@ package tfvalue
 
 import "testing"
 
-// Text stays as it is; what can't be seen is shown as Go would write it, and a password in a URL is not shown at all.
+// Visible text is unchanged; invisible characters are escaped as in Go, and passwords in URLs are replaced.
 func TestVisibleText_Table(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain, with ünïcödé, 漢字 and 🖥":           "plain, with ünïcödé, 漢字 and 🖥",

@@ -1,4 +1,4 @@
-// Package tfvalue holds the Terraform values that the resources share: the volume, quantities, import ids.
+// Package tfvalue has the Terraform values that the resources share: the volume, quantities, import ids.
 package tfvalue
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// VolumeTypes are the attributes of a volume. Every later one is a diff on every machine, so the shape is complete
-// from the start. Lists are canonical and absent is null, because a volume has no semantic equality: on a computed
-// value that would swallow drift.
+// VolumeTypes are the attributes of a volume. An attribute that is added later is a diff on every machine, so the list is complete from the
+// start. Lists are canonical and absent values are null, because a volume has no semantic equality: for a computed value that would hide
+// drift.
 var VolumeTypes = map[string]attr.Type{
 	"capacity":     types.Int64Type,
 	"copy_on_read": types.BoolType,
@@ -94,18 +94,18 @@ type authModel struct {
 	SecretUUID types.String `tfsdk:"secret_uuid"`
 }
 
-// UnknownVolume is a volume that only apply can tell.
+// UnknownVolume returns a volume that is known only after the apply.
 func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
-// Unknowns are the fields of a planned volume that only apply can tell. Binding is the instance of the top image's binding, and
-// Secret the id of its secret; Local is the name and the generation of a top image that is a local one and to be made.
-// Format is that of a top image which is found out when it is made.
+// Unknowns are the fields of a planned volume that are known only after the apply. Binding is the instance of the top image's binding,
+// Secret the id of its secret, Local the name and generation of a local top image that will be created, and Format the format of a top
+// image that is determined when it is created.
 type Unknowns struct {
 	Capacity, Binding, Secret, Local, Format bool
 }
 
-// VolumeObject is v as a Terraform value, with the fields in u unknown. It is made field by field: reflection would cost
-// a machine's read more than all else.
+// VolumeObject returns v as a Terraform value, with the fields in u unknown. It is created field by field: reflection would take more time
+// than the rest of a machine's refresh.
 func VolumeObject(v volume.Volume, u Unknowns) types.Object {
 	capacity := types.Int64PointerValue(v.Capacity)
 	if u.Capacity {
@@ -118,8 +118,8 @@ func VolumeObject(v volume.Volume, u Unknowns) types.Object {
 	})
 }
 
-// Over is a volume whose top image is laid over those of another, which may be known in part only. Over an unknown
-// volume, all but the capacity is unknown.
+// Over returns a volume whose top image is an overlay of another volume, which may be partly unknown. If the other volume is unknown, all
+// but the capacity and copy_on_read are unknown.
 func Over(v volume.Volume, u Unknowns, below types.Object) types.Object {
 	o := VolumeObject(v, u)
 	fields := o.Attributes()
@@ -191,7 +191,7 @@ func authObject(a *volume.Auth, secretUnknown bool) attr.Value {
 	})
 }
 
-// list is null when there is nothing in it: absent is null.
+// list returns a list, or null if it is empty, because absent values are null.
 func list[T any](element attr.Type, from []T, value func(T) attr.Value) attr.Value {
 	if len(from) == 0 {
 		return types.ListNull(element)
@@ -203,8 +203,8 @@ func list[T any](element attr.Type, from []T, value func(T) attr.Value) attr.Val
 	return types.ListValueMust(element, values)
 }
 
-// VolumeFrom reads a volume out of a Terraform value; ok is false when the value is null, or when so much of it is
-// unknown that not even its chain of images is known. Unknown fields of a known chain come out absent.
+// VolumeFrom converts a Terraform value; ok is false if the value is null, or if its chain of images is unknown. Unknown fields of a known
+// chain are absent in v.
 func VolumeFrom(ctx context.Context, o types.Object) (v volume.Volume, ok bool, diags diag.Diagnostics) {
 	if o.IsNull() || o.IsUnknown() {
 		return volume.Volume{}, false, nil
@@ -246,7 +246,7 @@ func (m imageModel) image() volume.Image {
 	return i
 }
 
-// number is absent for an unknown value, of which the framework makes a zero.
+// number returns nil for an unknown value, for which the framework returns zero.
 func number(n types.Int64) *int64 {
 	if n.IsUnknown() {
 		return nil
@@ -254,7 +254,7 @@ func number(n types.Int64) *int64 {
 	return n.ValueInt64Pointer()
 }
 
-// OrNull is s, or null where s is empty.
+// OrNull returns s, or null if s is empty.
 func OrNull(s string) types.String {
 	if s == "" {
 		return types.StringNull()

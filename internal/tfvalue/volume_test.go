@@ -13,7 +13,7 @@ import (
 
 func pointer(n int64) *int64 { return &n }
 
-// full has a value in every field, so that one that is forgotten on the way is seen.
+// full has a value in every field, so that a test notices a field that is not converted.
 var full = volume.Volume{
 	Capacity: pointer(1 << 30), CopyOnRead: true,
 	Images: []volume.Image{
@@ -112,7 +112,7 @@ func TestAsPlanned_FillsOnlyUnknown(t *testing.T) {
 	}
 }
 
-// with is o with another value in one attribute.
+// with returns o with another value in one attribute.
 func with(t *testing.T, o types.Object, name string, value attr.Value) types.Object {
 	t.Helper()
 	fields := o.Attributes()
@@ -120,7 +120,7 @@ func with(t *testing.T, o types.Object, name string, value attr.Value) types.Obj
 	return types.ObjectValueMust(o.AttributeTypes(t.Context()), fields)
 }
 
-// withImage is o with another value in one attribute of its last image.
+// withImage returns o with another value in one attribute of its last image.
 func withImage(t *testing.T, o types.Object, name string, value attr.Value) types.Object {
 	t.Helper()
 	images := o.Attributes()["images"].(types.List)

@@ -2,22 +2,22 @@ package volume
 
 import "strings"
 
-// BindingRef is what an image says of its binding. As text it is <id>[/<instance>[/<namespace>/<claim>]]: volumes of older
-// states have the id alone, those of storage that is named directly no claim.
+// BindingRef identifies an image's binding. As text it is <id>[/<instance>[/<namespace>/<claim>]]: volumes in older states have only the
+// id, and those of storage that is named directly have no claim.
 type BindingRef struct {
-	// ID is the binding's id, the same for all of one owner and name.
+	// ID is the binding's id, the same for all bindings of one owner and name.
 	ID string
-	// Instance tells a binding from the one that it replaces: see InstanceOf.
+	// Instance distinguishes a binding from the one that it replaces: see InstanceOf.
 	Instance string
 	// Namespace and Claim name the PersistentVolumeClaim.
 	Namespace, Claim string
 }
 
-// InstanceOf is the instance of the binding with that nonce. A binding that was made anew is another instance, so that what
-// uses its volume is updated and takes back what was taken from it when the one before was destroyed.
+// InstanceOf returns the instance of the binding with that nonce. A recreated binding is another instance, so that the machines that use
+// its volume are updated, and get back the storage that the destroy of the former binding detached.
 func InstanceOf(nonce string) string { return nonce[:min(8, len(nonce))] }
 
-// ParseBinding reads an Image's Binding.
+// ParseBinding parses an Image's Binding.
 func ParseBinding(text string) (b BindingRef) {
 	parts := strings.SplitN(text, "/", 4)
 	for i, to := range []*string{&b.ID, &b.Instance, &b.Namespace, &b.Claim} {
@@ -38,7 +38,7 @@ func (b BindingRef) String() string {
 	return strings.Join([]string{b.ID, b.Instance, b.Namespace, b.Claim}, "/")
 }
 
-// OtherInstance tells whether two images are known to come from two instances of one binding.
+// OtherInstance reports whether two images are known to belong to two instances of one binding.
 func OtherInstance(a, b string) bool {
 	x, y := ParseBinding(a), ParseBinding(b)
 	return x.ID != "" && x.ID == y.ID && x.Instance != "" && y.Instance != "" && x.Instance != y.Instance

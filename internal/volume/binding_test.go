@@ -2,7 +2,7 @@ package volume
 
 import "testing"
 
-// Bindings of older states have no instance, and are known to be no other one.
+// Bindings in older states have no instance, and are not known to be another one.
 func TestParseBinding_RoundTrip(t *testing.T) {
 	const id = "9d3f0c1b-6b0e-5d0c-8f5e-2f6d3c1b7a90"
 	for text, want := range map[string]BindingRef{

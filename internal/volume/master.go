@@ -1,20 +1,20 @@
 package volume
 
-// Uses are the images of a chain, each under the access mode in which a machine that has the chain uses it.
+// Uses returns the images of a chain, each with the access mode that a machine with the chain has.
 func (v Volume) Uses() []Image {
 	images := make([]Image, 0, len(v.Images))
 	for depth, i := range v.Images {
 		if depth > 0 && i.IsDisk() && i.AccessMode == WriteExclusive {
-			i.AccessMode = ReadShared // also in states and domains from before overlays said so
+			i.AccessMode = ReadShared // states and domains of earlier versions have the disk's own mode here
 		}
 		images = append(images, i)
 	}
 	return images
 }
 
-// IsRemote tells whether storage is on the network, also when the host itself has logged in to it.
+// IsRemote reports whether storage is on the network, also if the host itself has logged in to it.
 func (i Image) IsRemote() bool { return i.Type == "network" || iscsiUnit(i).name != "" }
 
-// IsDisk tells whether the image is a disk of a host's storage pool, which is no claim's: below an overlay it is only ever
-// read, and nothing else limits who may read it.
+// IsDisk reports whether the image is a disk of a host's storage pool, and not of a claim: below an overlay it is only read, by any number
+// of machines.
 func (i Image) IsDisk() bool { return i.Type == "file" && i.Binding == "" }

@@ -10,17 +10,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// defaultPorts are those of QEMU's network protocols, for servers that name none. Of Ceph it is that of messenger v1.
+// defaultPorts are the ports of QEMU's network protocols, for servers without one. The port of Ceph is that of messenger v1.
 var defaultPorts = map[string]int64{
 	"gluster": 24007, "http": 80, "https": 443, "iscsi": 3260, "nbd": 10809, "nfs": 2049, "rbd": 6789,
 }
 
-// DefaultPort is the one that a protocol's servers listen on when they name none; 0 of a protocol that nobody knows.
+// DefaultPort returns the default port of a protocol; 0 if the protocol is unknown.
 func DefaultPort(protocol string) int64 { return defaultPorts[protocol] }
 
-// SameStorage tells whether a and b are the same storage, so that one writing would change the other. It is a relation
-// and not a key: storage that is reached by several servers or from several hosts has no single name. It is symmetric
-// and reflexive but, where an image is less than fully known, not transitive.
+// SameStorage reports whether a and b are the same storage, so that writing to one would change the other. It is a relation and not a key:
+// storage that is reached by several servers or from several hosts has no single name. It is symmetric and reflexive but, if an image is
+// only partly known, not transitive.
 func SameStorage(a, b Image) bool {
 	if IsRemade(a, b) {
 		return false
@@ -29,7 +29,7 @@ func SameStorage(a, b Image) bool {
 		return x == y
 	}
 	if a.Type != "network" && b.Type != "network" {
-		// A device is the same whether it is opened as a file or as a block device. Domains made by hand spell paths as they like.
+		// A device is the same, opened as a file or as a block device. Domains that virtclaim did not define may spell paths differently.
 		return path.Clean(a.Name) == path.Clean(b.Name) && shareHost(a, b)
 	}
 	if a.Type != b.Type || a.Protocol != b.Protocol {
@@ -44,18 +44,18 @@ func SameStorage(a, b Image) bool {
 	})
 }
 
-// IsRemade tells whether two images of one name are known to be two that were made one after the other.
+// IsRemade reports whether two images of one name are known to be different ones, because one was created after the other was deleted.
 func IsRemade(a, b Image) bool {
 	return a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) != LastingGeneration(b.Generation)
 }
 
-// IsMoved tells whether two images are known to be one, or copies of one, at different paths.
+// IsMoved reports whether two images are known to be the same one, or copies of it, at different paths.
 func IsMoved(a, b Image) bool {
 	return a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) == LastingGeneration(b.Generation) &&
 		path.Clean(a.Name) != path.Clean(b.Name)
 }
 
-// LastingGeneration is a generation as the UUID that hosts know it by. Those of earlier versions were none.
+// LastingGeneration returns a generation as the UUID under which hosts know it. Generations of earlier versions were no UUIDs.
 func LastingGeneration(generation string) string {
 	if _, err := uuid.Parse(generation); err == nil {
 		return generation
@@ -67,7 +67,7 @@ func shareHost(a, b Image) bool {
 	return common(a.Hosts, b.Hosts, func(x, y string) bool { return x == y })
 }
 
-// common tells whether two lists share an element. Two empty ones do: nothing says that they differ.
+// common reports whether two lists share an element. Two empty lists do, because nothing shows that they differ.
 func common[T any](a, b []T, same func(x, y T) bool) bool {
 	if len(a) == 0 && len(b) == 0 {
 		return true
@@ -77,7 +77,7 @@ func common[T any](a, b []T, same func(x, y T) bool) bool {
 	})
 }
 
-// Overlap tells whether writing to a would change b: they are the same storage, or one is a partition of the other.
+// Overlap reports whether writing to a would change b: they are the same storage, or one is a partition of the other.
 func Overlap(a, b Image) bool {
 	if x, y := iscsiUnit(a), iscsiUnit(b); x.name != "" && x.name == y.name && (x.part == "" || y.part == "") {
 		return true
@@ -88,8 +88,8 @@ func Overlap(a, b Image) bool {
 // unit is an iSCSI target and logical unit, or a partition of it.
 type unit struct{ name, part string }
 
-// iscsiUnit is the unit that an image is, where its name tells. iSCSI names are compared in lower case (RFC 3722), and
-// libvirt reads the unit as a number, 0 where there is none.
+// iscsiUnit returns the unit of an image, if its name has one. iSCSI names are compared in lower case (RFC 3722), and libvirt parses the
+// unit as a number, with the default 0.
 func iscsiUnit(i Image) unit {
 	target, number, _ := strings.Cut(i.Name, "/")
 	part := ""
@@ -105,12 +105,12 @@ func iscsiUnit(i Image) unit {
 	return unit{strings.ToLower(target) + "/" + strings.TrimLeft(number, "0"), part}
 }
 
-// byPath is how udev names a logical unit that the host itself has logged in to, or a partition of it, below
-// /dev/disk/by-path (60-persistent-storage.rules), and libvirt the volumes of its pools of the types iscsi and iscsi-direct.
+// byPath matches udev's names of a logical unit that the host itself has logged in to, or of a partition of it, below /dev/disk/by-path
+// (60-persistent-storage.rules), and libvirt's names of volumes in pools of the types iscsi and iscsi-direct.
 var byPath = regexp.MustCompile(`(?:^|/)ip-[^/]+-iscsi-([^/]+)-lun-(\d+)(?:-part(\d+))?$`)
 
-// address is where the server listens. Which transport carries it does not matter. A monitor of Ceph listens on a port for
-// each version of the protocol: its host alone names it.
+// address returns the address of the server, without its transport. A Ceph monitor has a port for each version of the protocol, so that its
+// address is its host alone.
 func (s Server) address(protocol string) string {
 	if s.Transport == "unix" {
 		return s.Socket
@@ -125,9 +125,8 @@ func (s Server) address(protocol string) string {
 	return strings.ToLower(s.Host) + ":" + strconv.FormatInt(port, 10)
 }
 
-// SameMaster tells whether a copy of was is one of is, too. That is known for iSCSI and RBD by name alone, since storage
-// that moves to other servers keeps its name; for other protocols only a common server tells, and clear is false where
-// there is none.
+// SameMaster reports whether a copy of was is also a copy of is. iSCSI and RBD need only the name for that, since storage that moves to
+// other servers keeps it; other protocols need a common server, and clear is false if there is none.
 func SameMaster(was, is Image) (same, clear bool) {
 	if SameStorage(was, is) {
 		return true, true

@@ -146,7 +146,7 @@ func partition(iqn string, n int) Image {
 	return local("block", fmt.Sprintf("/dev/disk/by-path/ip-a:3260-iscsi-%s-lun-1-part%d", iqn, n), "", "h")
 }
 
-// A partition is not the same as all of its unit, but who writes to the one changes the other.
+// A partition is not the same as its whole unit, but writing to one changes the other.
 func TestOverlap(t *testing.T) {
 	const iqn = "iqn.2001-04.com.example:disk"
 	whole, first, second := iscsi(iqn+"/1", "a"), partition(iqn, 1), partition(iqn, 2)

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkAccess compares the access mode with what the bound claim really got, which may be more than it asked for.
+// checkAccess compares the access mode with the modes of the bound claim, which may be more than it requested.
 func (n Need) checkAccess(claim *corev1.PersistentVolumeClaim, readOnly bool) error {
 	have := claim.Status.AccessModes
 	has := func(modes ...corev1.PersistentVolumeAccessMode) bool {
@@ -68,7 +68,7 @@ func modeNames(modes []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(names, ", ")
 }
 
-// checkNodes asks whether the volume can be reached from every host.
+// checkNodes checks that the volume can be reached from every host.
 func (n Need) checkNodes(ctx context.Context, r Reader, pv *corev1.PersistentVolume) error {
 	if pv.Spec.NodeAffinity == nil {
 		return nil
@@ -91,8 +91,8 @@ func (n Need) checkNodes(ctx context.Context, r Reader, pv *corev1.PersistentVol
 		pv.Name, strings.Join(refused, ", "))
 }
 
-// nodeLabels are those of the Kubernetes node. A host need not be one, and nodes may not be readable: what is left then
-// is the label that every node has.
+// nodeLabels returns the labels of the Kubernetes node. If the host is no node, or nodes may not be read, it is the label that every node
+// has.
 func nodeLabels(ctx context.Context, r Reader, name string) (map[string]string, error) {
 	node, err := r.Node(ctx, name)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

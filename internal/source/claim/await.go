@@ -11,21 +11,21 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// eventTime is how long the last event may take to be read when the time is over.
+// eventTime bounds reading the last event after a timeout.
 const eventTime = 5 * time.Second
 
 // Watcher is a Reader that can also wait.
 type Watcher interface {
 	Reader
-	// WatchClaim waits until done is true of the claim. It returns an error when the claim is gone, and one that wraps
-	// ctx's when that ends.
+	// WatchClaim waits until done returns true for the claim. It returns an error if the claim is deleted, and one that wraps ctx's error
+	// when ctx ends.
 	WatchClaim(ctx context.Context, namespace, name string, done func(*corev1.PersistentVolumeClaim) bool) error
-	// LastEvent is the newest message about the claim; empty when there is none.
+	// LastEvent returns the newest event about the claim; empty if there is none.
 	LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string
 }
 
-// Await is Resolve for an apply: it waits for a claim that is Pending, or being filled, until ctx ends, and then says what the
-// claim was waiting for. Of what only a change of the cluster can mend it returns the error at once.
+// Await is Resolve for an apply: it waits for a claim that is Pending, or being filled, until ctx ends, and then reports what the claim was
+// waiting for. Errors that only a change of the cluster can resolve are returned at once.
 func Await(ctx context.Context, w Watcher, ref Ref, need Need) (source.Resolved, Info, error) {
 	claim, err := read(ctx, w, ref)
 	if err != nil {
@@ -56,7 +56,7 @@ func awaitReady(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeCl
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
-	// The caller's time is over, but the reason is worth a moment.
+	// The caller's timeout has expired, but the event may have the cause.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTime)
 	defer cancel()
 	if event := w.LastEvent(ctx, claim); event != "" {

@@ -102,7 +102,7 @@ func TestAwait_EndsAtOnce(t *testing.T) {
 	}
 }
 
-// A claim that a scheduler works on, or that names its volume, is bound although its class waits for a consumer.
+// A claim that a scheduler has assigned to a node, or that names its volume, is bound although its class waits for a consumer.
 func TestAwait_WaitForFirstConsumer(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -178,7 +178,7 @@ func TestAwait_WatchForbidden(t *testing.T) {
 	}
 }
 
-// A bound claim that CDI still fills is waited for, as a Pending one is. A plan does not wait: it is not ready.
+// A bound claim that CDI still fills is waited for, like a Pending one. A plan does not wait: the claim is not ready.
 func TestAwait_ClaimBeingFilled(t *testing.T) {
 	const prefix = "cdi.kubevirt.io/storage."
 	done := map[string]string{prefix + "import.endpoint": "https://a/b", prefix + "pod.phase": "Succeeded", prefix + "condition.running": "false"}

@@ -18,7 +18,7 @@ func isPending(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase != corev1.ClaimBound && claim.Status.Phase != corev1.ClaimLost
 }
 
-// pending is the error of a claim that is not bound, and says what is missing where that can be told.
+// pending returns the error of a claim that is not bound, with the cause if it is known.
 func pending(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
 	if err := checkConsumer(ctx, r, claim); err != nil {
 		return err
@@ -33,8 +33,8 @@ func ofClass(claim *corev1.PersistentVolumeClaim) string {
 	return " (no StorageClass)"
 }
 
-// checkConsumer refuses a pending claim that Kubernetes binds only once a pod uses it, while none does. A class that
-// does not exist, or that may not be read, asks for no consumer that anybody knows of.
+// checkConsumer refuses a pending claim that Kubernetes binds only once a pod uses it, if no pod does. A class that does not exist, or that
+// may not be read, is assumed to bind immediately.
 func checkConsumer(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
 	name := storagehelpers.GetPersistentVolumeClaimClass(claim)
 	if name == "" || claim.Spec.VolumeName != "" || storagehelpers.IsDelayBindingProvisioning(claim) {
@@ -56,7 +56,7 @@ func checkConsumer(ctx context.Context, r ClassReader, claim *corev1.PersistentV
 		refOf(claim), name)
 }
 
-// boundVolume gets the PersistentVolume that a bound claim names, when both agree on that.
+// boundVolume returns the PersistentVolume of a bound claim, if both reference each other.
 func boundVolume(ctx context.Context, r ObjectReader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	ref := refOf(claim)
 	pv, err := r.Volume(ctx, claim.Spec.VolumeName)
@@ -104,7 +104,7 @@ func checkClaimRef(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeCl
 		refOf(claim), claim.UID, pv.Name, whose)
 }
 
-// mode is m with Kubernetes' default.
+// mode returns m or Kubernetes' default.
 func mode(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	if m == nil {
 		return corev1.PersistentVolumeFilesystem

@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// The names of CSI drivers. democratic-csi has one for each of its installations, and ceph-csi a prefix that Rook sets.
+// The names of CSI drivers. democratic-csi has one for each installation, and ceph-csi a prefix that Rook sets.
 const (
 	cephDriver  = "rbd.csi.ceph.com"
 	iscsiDriver = "iscsi.csi.k8s.io"
@@ -37,7 +37,7 @@ func isCephCSI(pv *corev1.PersistentVolume) bool {
 
 func isRBD(pv *corev1.PersistentVolume) bool { return pv.Spec.RBD != nil || isCephCSI(pv) }
 
-// attribute is a volume attribute that the driver can't do without.
+// attribute returns a volume attribute that the driver requires.
 func (q request) attribute(name string) (string, error) {
 	if value := q.pv.Spec.CSI.VolumeAttributes[name]; value != "" {
 		return value, nil
@@ -50,7 +50,7 @@ func (q request) noAttribute(name string) error {
 		q.pv.Name, name, q.pv.Spec.CSI.Driver)
 }
 
-// secretRef is a reference whose namespace is the claim's where it has none.
+// secretRef returns a reference whose namespace defaults to the claim's.
 func (q request) secretRef(ref *corev1.SecretReference) source.SecretRef {
 	if ref.Namespace == "" {
 		return source.SecretRef{Namespace: q.claim.Namespace, Name: ref.Name}

@@ -8,12 +8,12 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// wwidForm has the characters that udev leaves in the name of a link.
+// wwidForm has the characters that udev keeps in the name of a link.
 var wwidForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9#+.:=@_-]*$`)
 
-// fibreChannel translates the type fc. A unit that is named by its world wide identifier is the same link on every host,
-// which udev makes and kubelet looks for, too (findDiskWWIDs in pkg/volume/fc). One that is named by its target's ports is
-// found by a link with the PCI address of a host's adapter in it, which nobody here knows.
+// fibreChannel translates the type fc. A unit with a world wide identifier has the same link on every host, which udev creates and kubelet
+// uses, too (findDiskWWIDs in pkg/volume/fc). The link of a unit with its target's ports has the PCI address of a host's adapter, which is
+// unknown here.
 func (q request) fibreChannel() (location, error) {
 	warnings, err := q.device("Fibre Channel device")
 	if err != nil {

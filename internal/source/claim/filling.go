@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// Annotations that KubeVirt's Containerized Data Importer (CDI) keeps on a claim that it fills.
+// Annotations of KubeVirt's Containerized Data Importer (CDI) on a claim that it fills.
 const (
 	cdiPhase      = "cdi.kubevirt.io/storage.pod.phase"
 	cdiRunning    = "cdi.kubevirt.io/storage.condition.running"
@@ -19,12 +19,12 @@ const (
 	cloneOf       = "k8s.io/CloneOf"
 )
 
-// cdiRequests ask CDI to fill a claim.
+// cdiRequests are the annotations that request CDI to fill a claim.
 var cdiRequests = []string{"cdi.kubevirt.io/storage.import.endpoint", "cdi.kubevirt.io/storage.import.source", "cdi.kubevirt.io/storage.upload.target"}
 
-// filling is the annotation that shows that a claim is still being filled, with its value; empty when none does. A claim that a
-// populator fills (dataSourceRef) stays Pending until that is done, but CDI's own claims, and those without a populator, are bound
-// from the start.
+// filling returns the annotation that shows that a claim is still being filled, with its value; empty if there is none. A claim that a
+// populator fills (dataSourceRef) stays Pending until it is done, but CDI's own claims, and those without a populator, are bound from the
+// start.
 func filling(claim *corev1.PersistentVolumeClaim) string {
 	a := claim.Annotations
 	phase, begun := a[cdiPhase]
@@ -51,7 +51,7 @@ func filling(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// waits is what a claim still waits for; empty when it is bound and filled.
+// waits returns what a claim still waits for; empty if it is bound and filled.
 func waits(claim *corev1.PersistentVolumeClaim) string {
 	if isPending(claim) {
 		return "Pending" + ofClass(claim)
@@ -62,7 +62,7 @@ func waits(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// checkFilled refuses a claim that something still writes to.
+// checkFilled refuses a claim that CDI still writes to.
 func checkFilled(claim *corev1.PersistentVolumeClaim) error {
 	if what := filling(claim); what != "" {
 		return source.NotReadyf("the %s is still being filled by CDI: %s", refOf(claim), what)

@@ -23,8 +23,8 @@ var (
 	exclusive = claim.Need{AccessMode: volume.WriteExclusive, Nodes: []string{"node-a"}}
 )
 
-// fixture is a claim that is bound to an iSCSI volume with CHAP, and what belongs to it. Tests change it before they
-// make a client.
+// fixture is a claim that is bound to an iSCSI volume with CHAP, with the objects that belong to it. Tests change it before they create a
+// client.
 type fixture struct {
 	claim  *corev1.PersistentVolumeClaim
 	pv     *corev1.PersistentVolume
@@ -69,7 +69,7 @@ func bound() *fixture {
 	}
 }
 
-// unbound is the same claim before anything was bound to it.
+// unbound is the same claim before it was bound.
 func unbound() *fixture {
 	f := bound()
 	f.claim.Spec.VolumeName = ""
@@ -82,7 +82,7 @@ func (f *fixture) waitsForConsumer() {
 	f.class.VolumeBindingMode = &wait
 }
 
-// client serves what the fixture has; nil objects are missing.
+// client serves the fixture's objects; nil objects are missing.
 func (f *fixture) client(t *testing.T) *cluster.Client {
 	t.Helper()
 	objects := f.others

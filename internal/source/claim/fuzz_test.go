@@ -25,7 +25,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// fuzzed answers every question about a claim with what the fuzzer made up.
+// fuzzed returns the fuzzer's input for every read of a claim.
 type fuzzed struct {
 	pv        *corev1.PersistentVolume
 	claim     *corev1.PersistentVolumeClaim
@@ -87,9 +87,8 @@ func newFuzzed(s corev1.PersistentVolumeSource, mode corev1.PersistentVolumeMode
 	}
 }
 
-// FuzzTranslatedVolumesHoldNoMoreThanTheySay feeds volumes that nobody would make to the translation. What it lets
-// through must come back out of libvirt's XML as it went in, so that no name has become an element, and no text may hold
-// the secret.
+// FuzzTranslatedVolumesHoldNoMoreThanTheySay feeds arbitrary volumes to the translation. Accepted ones must be unchanged after a round trip
+// through libvirt's XML, so that no name has become an element, and no text may contain the secret.
 func FuzzTranslatedVolumesHoldNoMoreThanTheySay(f *testing.F) {
 	addManifests(f)
 	f.Fuzz(func(t *testing.T, manifest []byte, which uint8, text string, block, force bool, user string, value []byte,
@@ -112,7 +111,7 @@ func FuzzTranslatedVolumesHoldNoMoreThanTheySay(f *testing.F) {
 		if len(images) > 0 {
 			checkDevice(t, images)
 		}
-		// What is said must be the same with another secret: then nothing of it is in there.
+		// The texts must be the same with another secret: then they contain nothing of it.
 		saidOfOther, _ := translate(t, newFuzzed(s, mode, user, other(value), configMap, address), options)
 		if diff := cmp.Diff(said, saidOfOther); diff != "" {
 			t.Errorf("what is said depends on the secret:\n%s", diff)
@@ -120,7 +119,7 @@ func FuzzTranslatedVolumesHoldNoMoreThanTheySay(f *testing.F) {
 	})
 }
 
-// graft puts a text into one of the texts of a volume: a fuzzer seldom writes JSON.
+// graft replaces one of the texts of a volume: a fuzzer seldom generates JSON.
 func graft(s *corev1.PersistentVolumeSource, which uint8, text string) {
 	var places []func()
 	var walk func(v reflect.Value)
@@ -155,7 +154,7 @@ func graft(s *corev1.PersistentVolumeSource, which uint8, text string) {
 	}
 }
 
-// translate resolves and refreshes a claim. It gives all texts that come out, and the images, if any.
+// translate resolves and refreshes a claim. It returns all resulting texts, and the images, if any.
 func translate(t *testing.T, r fuzzed, options claim.Options) (said []string, images []volume.Image) {
 	t.Helper()
 	found, _, err := claim.Resolve(t.Context(), r, golden, claim.Need{AccessMode: volume.ReadShared, Nodes: []string{"a"}, Options: options})
@@ -175,7 +174,7 @@ func translate(t *testing.T, r fuzzed, options claim.Options) (said []string, im
 	return append(said, err.Error()), nil
 }
 
-// addManifests gives the fuzzer what the golden files have.
+// addManifests adds the golden files to the fuzzer's corpus.
 func addManifests(f *testing.F) {
 	f.Helper()
 	manifests, err := filepath.Glob("testdata/*.yaml")
@@ -218,7 +217,7 @@ func canonical(t testing.TB, s corev1.PersistentVolumeSource) []byte {
 	return text.Bytes()
 }
 
-// checkDevice builds the device of a volume, and reads it again in two ways: as the volume, and element by element.
+// checkDevice builds the device of a volume, and parses it in two ways: as the volume, and element by element.
 func checkDevice(t *testing.T, images []volume.Image) {
 	t.Helper()
 	top := images[0]
@@ -277,7 +276,7 @@ func elements(t *testing.T, text string) map[string]int {
 	}
 }
 
-// other is another secret that is as good, or as bad, as value.
+// other returns another secret that is as valid as value.
 func other(value []byte) []byte {
 	decoded, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(string(value)))
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// glusterfs translates the in-tree type, which Kubernetes no longer mounts but still stores. Its path is the name of the
-// GlusterFS volume, maybe with a folder in it.
+// glusterfs translates the in-tree type, which Kubernetes no longer mounts but still stores. Its path is the name of the GlusterFS volume,
+// optionally with a folder.
 func (q request) glusterfs(ctx context.Context, r ObjectReader) (location, error) {
 	if err := q.folder(); err != nil {
 		return location{}, err
@@ -32,7 +32,7 @@ func (q request) glusterfs(ctx context.Context, r ObjectReader) (location, error
 	return location{volume: source.GlusterVolume(servers, name, join(folder), nil), diskImage: true}, nil
 }
 
-// glusterServers are the addresses of the Endpoints. Their ports mean nothing: Kubernetes wants one, and people write 1.
+// glusterServers returns the addresses of the Endpoints. Their ports are ignored: Kubernetes requires one, and users write 1.
 func (q request) glusterServers(ctx context.Context, r ObjectReader) ([]volume.Server, error) {
 	s := q.pv.Spec.Glusterfs
 	namespace := q.claim.Namespace

@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// needs are those of the manifests that are wanted for something else than one machine that writes on one host.
+// needs are the needs of manifests for another use than by one machine that writes, on one host.
 var needs = map[string]claim.Need{
 	"iscsi-force-block":          {Options: claim.Options{ForceBlock: true}},
 	"rbd-force-block":            {Options: claim.Options{ForceBlock: true}},
@@ -72,7 +72,7 @@ func eachManifest(t *testing.T, pattern string, check func(t *testing.T, base st
 	}
 }
 
-// TestGolden compares all that comes out of a claim, and the device that a machine gets of it.
+// TestGolden compares the result for a claim, and the device for a machine.
 func TestGolden(t *testing.T) {
 	eachManifest(t, "testdata/*.yaml", func(t *testing.T, base string, need claim.Need, found source.Resolved, err error) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// TestGolden_Refused compares the errors of claims that can't be given to a machine.
+// TestGolden_Refused compares the errors of claims that a machine can't use.
 func TestGolden_Refused(t *testing.T) {
 	eachManifest(t, "testdata/refused/*.yaml", func(t *testing.T, base string, _ claim.Need, _ source.Resolved, err error) {
 		t.Helper()
@@ -127,7 +127,7 @@ func compare(t *testing.T, file, got string) {
 	}
 }
 
-// device is what a machine's definition has for a volume that a binding holds.
+// device returns the device of a volume in a machine's definition.
 func device(t *testing.T, v volume.Volume, mode volume.AccessMode) string {
 	t.Helper()
 	text, err := deviceXML(v, mode)

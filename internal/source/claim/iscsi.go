@@ -6,7 +6,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// target is an iSCSI volume as any of its types names it. names are what the type calls the attributes.
+// target is an iSCSI volume of any type. names are the type's names of the attributes.
 type target struct {
 	portal    string
 	portals   []string
@@ -68,7 +68,7 @@ func (q request) iscsi(t target) (location, error) {
 	}, nil
 }
 
-// morePortals warns when there is another portal than the one that is used.
+// morePortals returns a warning if there are other portals than the used one.
 func (q request) morePortals(t target, used source.Portal) []string {
 	for _, other := range t.portals {
 		if p, err := source.ParsePortal(other); err != nil || p != used {

@@ -41,8 +41,8 @@ func (q request) csiISCSI() (location, error) {
 	return q.attachedISCSI(t)
 }
 
-// democraticISCSI translates a volume of democratic-csi, whose driver has any name (src/driver/freenas/api.js and its kin
-// make the attributes, src/driver/index.js reads them).
+// democraticISCSI translates a volume of democratic-csi, whose driver has any name (src/driver/freenas/api.js and similar files create the
+// attributes, src/driver/index.js reads them).
 func (q request) democraticISCSI() (location, error) {
 	s := q.pv.Spec.CSI
 	t, err := q.csiTarget("portal", "interface")
@@ -64,7 +64,7 @@ func (q request) democraticISCSI() (location, error) {
 	return q.attachedISCSI(t)
 }
 
-// csiTarget has what both drivers call the same.
+// csiTarget has the attributes with the same name in both drivers.
 func (q request) csiTarget(portal, iface string) (target, error) {
 	t := target{iface: q.pv.Spec.CSI.VolumeAttributes[iface]}
 	t.names.portal, t.names.iface = portal, iface
@@ -79,8 +79,8 @@ func (q request) csiTarget(portal, iface string) (target, error) {
 	return t, err
 }
 
-// attachedISCSI is for volumes that a CSI driver attaches: an array may hide a unit from initiators that it was not told
-// of, and it is told by a VolumeAttachment, which exists for nodes that run a pod with the volume only.
+// attachedISCSI is for volumes that a CSI driver attaches: an array may hide a unit from initiators without a VolumeAttachment, which
+// exists only for nodes that run a pod with the volume.
 func (q request) attachedISCSI(t target) (location, error) {
 	found, err := q.iscsi(t)
 	found.hints = []string{fmt.Sprintf("The PersistentVolume %s belongs to the CSI driver %s. Its array may hide the logical unit from "+
@@ -89,7 +89,7 @@ func (q request) attachedISCSI(t target) (location, error) {
 	return found, err
 }
 
-// named is the first reference that names a secret.
+// named returns the first reference with a name.
 func named(refs ...*corev1.SecretReference) *corev1.SecretReference {
 	for _, ref := range refs {
 		if ref != nil && ref.Name != "" {

@@ -7,11 +7,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// lvmName is what LVM takes as the name of a volume group or a logical volume.
+// lvmName has the characters that LVM accepts in the name of a volume group or logical volume.
 var lvmName = regexp.MustCompile(`^[A-Za-z0-9+_.][A-Za-z0-9+_.-]*$`)
 
-// openEBSLVM translates a volume of OpenEBS LVM LocalPV, whose handle is the name of the logical volume. It is on one node
-// only, and the volume's nodeAffinity says on which.
+// openEBSLVM translates a volume of OpenEBS LVM LocalPV, whose handle is the name of the logical volume. It is on one node only, which the
+// volume's nodeAffinity names.
 func (q request) openEBSLVM() (location, error) {
 	if !q.isBlock() {
 		return location{}, source.Errorf("", "the %s has volumeMode Filesystem, so there is a filesystem on the logical volume of its "+

@@ -8,13 +8,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// diskImage is the only file of a Filesystem volume, at its root: a raw image, 1:1 with the virtual disk.
+// diskImage is the path of a Filesystem volume's image in its root: a raw image, 1:1 with the virtual disk.
 const diskImage = "/disk.img"
 
 func (q request) isBlock() bool { return mode(q.pv.Spec.VolumeMode) == corev1.PersistentVolumeBlock }
 
-// device refuses a volume that is a device, such as an iSCSI one, while a filesystem with disk.img in it is on it: a
-// guest that wrote to the device would destroy that. The user can say that there is none.
+// device refuses a volume on a device, such as an iSCSI one, with volumeMode Filesystem: a guest that wrote to the device would destroy its
+// filesystem. With force_block the user asserts that there is none.
 func (q request) device(what string) (warnings []string, err error) {
 	switch {
 	case q.isBlock() && q.options.ForceBlock:
@@ -32,7 +32,7 @@ func (q request) device(what string) (warnings []string, err error) {
 		"predates volumeMode and has no filesystem", refOf(q.claim), what, q.pv.Name)
 }
 
-// folder refuses a volume that is a folder of a filesystem where a device is asked for.
+// folder refuses volumeMode Block, and force_block, for a volume that is a folder of a filesystem.
 func (q request) folder() error {
 	if q.options.ForceBlock {
 		return source.Errorf(forceBlockAttribute, "the PersistentVolume %s is of the type %s, which has no raw device of its own that "+
@@ -45,7 +45,7 @@ func (q request) folder() error {
 	return nil
 }
 
-// mounted is the disk.img where every host has the volume mounted, of whatever type it is.
+// mounted returns the disk.img in the folder where every host has the volume mounted, for volumes of any type.
 func (q request) mounted() (location, error) {
 	switch {
 	case q.isBlock():
@@ -63,12 +63,12 @@ func (q request) mounted() (location, error) {
 	return found, nil
 }
 
-// fileIn is the disk.img in a folder of the hosts.
+// fileIn returns the disk.img in a folder of the hosts.
 func fileIn(folder string) location {
 	return location{volume: source.FileVolume(join(folder), nil), diskImage: true}
 }
 
-// ofVolume says of what in the PersistentVolume an error is.
+// ofVolume adds the part of the PersistentVolume that an error is about.
 func (q request) ofVolume(what string, err error) error {
 	return source.Errorf("", "%s of the PersistentVolume %s: %w", what, q.pv.Name, err)
 }

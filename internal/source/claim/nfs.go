@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// root is the numeric identity that kubelet mounts as, so it is QEMU's, too.
+// root is the numeric identity that kubelet uses for mounts, so QEMU uses it, too.
 const root = "0"
 
 func (q request) inTreeNFS() (location, error) {
@@ -30,7 +30,7 @@ func (q request) csiNFS() (location, error) {
 			return location{}, q.noAttribute(name)
 		}
 	}
-	// The driver replaces these when it mounts, with what the provisioner has noted.
+	// The driver replaces these variables when it mounts, with attributes that the provisioner has set.
 	folder := strings.NewReplacer(
 		"${pvc.metadata.name}", attributes["csi.storage.k8s.io/pvc/name"],
 		"${pvc.metadata.namespace}", attributes["csi.storage.k8s.io/pvc/namespace"],
@@ -67,5 +67,5 @@ func wantsNFS4(option string) bool {
 	return strings.HasPrefix(option, "vers=4") || strings.HasPrefix(option, "nfsvers=4")
 }
 
-// join is the path of the disk.img in a folder.
+// join returns the path of the disk.img in a folder.
 func join(folders ...string) string { return path.Join(append(folders, diskImage)...) }

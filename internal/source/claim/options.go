@@ -2,7 +2,7 @@ package claim
 
 import "github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 
-// The attributes beside the claim's name, which errors blame.
+// The attributes beside the claim's name, for errors.
 const (
 	forceBlockAttribute = "force_block"
 	mountPathAttribute  = "mount_path"
@@ -10,23 +10,22 @@ const (
 	configMapAttribute  = "ceph_config_map"
 )
 
-// Options are what the user says about a claim beside its name. The zero value says nothing.
+// Options are the options of a claim beside its name. The zero value has none.
 type Options struct {
-	// ForceBlock gives the raw device of a Filesystem volume to the guest: of an old static one that predates volumeMode.
+	// ForceBlock exposes the raw device of a Filesystem volume to the guest: for an old static volume that predates volumeMode.
 	ForceBlock bool
-	// MountPath is where every host has a Filesystem volume mounted; empty when QEMU is to open the volume itself.
+	// MountPath is where every host has a Filesystem volume mounted; empty if QEMU opens the volume itself.
 	MountPath string
-	// Monitors are used for a Ceph volume instead of those that the cluster names, which hosts often can't reach; they are
-	// written as source.ParseMonitors reads them.
+	// Monitors replace the monitors of a Ceph volume, which hosts often can't reach; they have the forms of source.ParseMonitors.
 	Monitors []string
-	// ConfigMap is where ceph-csi has the monitors of its clusters.
+	// ConfigMap is where ceph-csi keeps the monitors of its clusters.
 	ConfigMap ConfigMapRef
 }
 
-// ConfigMapRef names a key of a ConfigMap. What is empty is as ceph-csi or Rook have it by default.
+// ConfigMapRef names a key of a ConfigMap. Empty parts have the defaults of ceph-csi or Rook.
 type ConfigMapRef struct{ Namespace, Name, Key string }
 
-// check refuses options that mean nothing for the volume, so that nobody relies on them.
+// check refuses options that have no effect for the volume.
 func (q request) check() error {
 	if len(q.options.Monitors) > 0 && !isRBD(q.pv) {
 		return source.Errorf(monitorsAttribute, "the PersistentVolume %s is of the type %s, which has no Ceph monitors: remove monitors",

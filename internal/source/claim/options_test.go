@@ -15,7 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// boundTo is a claim that is bound to a volume of another type.
+// boundTo returns a claim that is bound to a volume of another type.
 func boundTo(s corev1.PersistentVolumeSource, mode corev1.PersistentVolumeMode) *fixture {
 	f := bound()
 	f.claim.Spec.VolumeMode, f.pv.Spec.VolumeMode = &mode, &mode
@@ -24,7 +24,7 @@ func boundTo(s corev1.PersistentVolumeSource, mode corev1.PersistentVolumeMode) 
 	return f
 }
 
-// ceph is a volume of ceph-csi, with its secret and its ConfigMap.
+// ceph returns a volume of ceph-csi, with its secret and its ConfigMap.
 func ceph() *fixture {
 	f := boundTo(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 		Driver: "rbd.csi.ceph.com", VolumeHandle: "x", NodeStageSecretRef: &corev1.SecretReference{Namespace: "ceph-csi", Name: "node"},

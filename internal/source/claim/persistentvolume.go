@@ -12,32 +12,32 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// request is a PersistentVolume to be translated, the claim that it is bound to, and what the user says about it.
+// request is a PersistentVolume to translate, its claim, and the user's options.
 type request struct {
 	pv      *corev1.PersistentVolume
 	claim   *corev1.PersistentVolumeClaim
 	options Options
 }
 
-// location is what a PersistentVolume says, before any secret is read.
+// location is the storage of a PersistentVolume, before any secret is read.
 type location struct {
 	volume volume.Volume
-	// readOnly says that the PersistentVolume must not be written.
+	// readOnly is whether the PersistentVolume must not be written.
 	readOnly bool
-	// diskImage is source.Resolved's.
+	// diskImage is source.Resolved.DiskImage.
 	diskImage bool
-	// oneHost says that the volume is another one on each host.
+	// oneHost is whether each host has another volume under this path.
 	oneHost bool
-	// oneMount says that the volume's filesystem is written to, and not known to be one that several hosts can have mounted.
+	// oneMount is whether the volume's filesystem is written to, and not known to support mounts on several hosts.
 	oneMount bool
-	// login says where the credentials are; nil when the storage asks for none.
+	// login is the location of the credentials; nil if the storage needs none.
 	login    *source.Login
 	warnings []string
-	// hints are warnings for when a volume is bound. A refresh does not repeat them: it works, or it would not be bound.
+	// hints are warnings for the creation of a binding. A refresh does not repeat them, because a bound volume has proven to work.
 	hints []string
 }
 
-// locate translates a PersistentVolume. It reads only what that refers to, and no secret.
+// locate translates a PersistentVolume. It reads the objects that the volume references, but no secret.
 func (q request) locate(ctx context.Context, r ObjectReader) (location, error) {
 	if err := q.check(); err != nil {
 		return location{}, err
@@ -76,7 +76,7 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 	return location{}, q.unsupported()
 }
 
-// unsupported is the error of a type that nobody has taught virtclaim.
+// unsupported is the error of a type that virtclaim does not support.
 func (q request) unsupported() error {
 	works := "what works is iscsi, rbd, fc, local and the CSI drivers ceph-csi (RBD), democratic-csi (iSCSI), csi-driver-iscsi and " +
 		"OpenEBS LVM; storage that the hosts can reach without the driver can also be named directly"
@@ -93,7 +93,7 @@ func (q request) unsupported() error {
 		q.pv.Name, refOf(q.claim), typeOf(q.pv), mode(q.pv.Spec.VolumeMode), works)
 }
 
-// typeOf is the type's name in the manifest, and for CSI the driver's.
+// typeOf returns the type's name in the manifest, and for CSI the driver's.
 func typeOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.CSI != nil {
 		return "csi with the driver " + pv.Spec.CSI.Driver
@@ -104,7 +104,7 @@ func typeOf(pv *corev1.PersistentVolume) string {
 	return "(none)"
 }
 
-// isReadOnly looks for the flag that nearly every type has, under the same name.
+// isReadOnly checks the mount options and the field ReadOnly, which nearly every type has.
 func isReadOnly(pv *corev1.PersistentVolume) bool {
 	if slices.Contains(pv.Spec.MountOptions, "ro") {
 		return true
@@ -120,7 +120,7 @@ func isReadOnly(pv *corev1.PersistentVolume) bool {
 	return flag.Kind() == reflect.Bool && flag.Bool()
 }
 
-// sourceOf is the volume's type by name, and what the manifest says about it; the name is empty when there is none.
+// sourceOf returns the volume's type by name, and its fields; the name is empty if there is none.
 func sourceOf(pv *corev1.PersistentVolume) (name string, s reflect.Value) {
 	sources := reflect.ValueOf(pv.Spec.PersistentVolumeSource)
 	for i := range sources.NumField() {
@@ -132,7 +132,7 @@ func sourceOf(pv *corev1.PersistentVolume) (name string, s reflect.Value) {
 	return "", reflect.Value{}
 }
 
-// capacity is what the bound claim really got, in bytes; nil when it does not say.
+// capacity returns the actual capacity of the bound claim, in bytes; nil if it is unknown.
 func capacity(claim *corev1.PersistentVolumeClaim) *int64 {
 	q, ok := claim.Status.Capacity[corev1.ResourceStorage]
 	if !ok {

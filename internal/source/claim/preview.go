@@ -10,29 +10,29 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// PreviewReader is what Preview needs: it reads no secret, not even its version.
+// PreviewReader are the reads of Preview: it reads no secret, not even its version.
 type PreviewReader interface {
 	ObjectReader
 	ClassReader
 }
 
-// Previewed is what can be told of a claim without holding it.
+// Previewed is what is known of a claim without binding it.
 type Previewed struct {
-	// Claim is shared where the reader's objects are: it must not be changed.
+	// Claim may be shared with the reader's cache: it must not be changed.
 	Claim *corev1.PersistentVolumeClaim
-	// Volume is as in source.Resolved, but without Auth, which takes the secret; nil when Wrong is set.
+	// Volume is as in source.Resolved, but without Auth, which requires the secret; nil if Wrong is set.
 	Volume *volume.Volume
-	// Secret is where a binding would take the credentials from; nil when the storage asks for none.
+	// Secret is where a binding would read the credentials from; nil if the storage needs none.
 	Secret *source.SecretRef
-	// Warnings are whole sentences for the user.
+	// Warnings are complete sentences for the user.
 	Warnings []string
-	// Wrong is why the claim can't be bound, now or for good; nil when that depends on the binding only: on its access mode,
-	// its hosts, and what is in the secret.
+	// Wrong is why the claim can't be bound, now or permanently; nil if that depends only on the binding: on its access mode, its hosts,
+	// and the data of the secret.
 	Wrong error
 }
 
-// Preview looks once at a claim that nobody need want to use. Whatever the claim is like, that is an answer; only a claim
-// that does not exist and a cluster that can't be asked are errors, which keep what apierrors looks for.
+// Preview reads a claim once, without a binding. A claim that can't be bound is no error but a result; only a claim that does not exist, or
+// a cluster that can't be queried, is an error, which works with apierrors.
 func Preview(ctx context.Context, r PreviewReader, ref Ref, options Options) (Previewed, error) {
 	claim, err := r.Claim(ctx, ref.Namespace, ref.Name)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// cephImage is an image of Ceph as both of its types name it.
+// cephImage is a Ceph image of either type.
 type cephImage struct {
 	source.RBDImage
 	monitors []string
 	login    source.Login
 }
 
-// rbd translates an image of Ceph, in-tree or of ceph-csi.
+// rbd translates a Ceph image, in-tree or of ceph-csi.
 func (q request) rbd(ctx context.Context, r ObjectReader) (location, error) {
 	warnings, err := q.device("RBD image")
 	if err != nil {
@@ -46,7 +46,7 @@ func (q request) cephImage(ctx context.Context, r ObjectReader) (cephImage, erro
 	return q.cephCSI(ctx, r)
 }
 
-// monitors are the user's, or else those that the cluster names.
+// monitors returns the user's monitors, or else those of the cluster.
 func (q request) monitors(named []string) ([]volume.Server, error) {
 	if len(q.options.Monitors) > 0 {
 		servers, err := source.ParseMonitors(q.options.Monitors)
@@ -62,7 +62,7 @@ func (q request) monitors(named []string) ([]volume.Server, error) {
 	return servers, nil
 }
 
-// inTreeRBD reads the in-tree type. The API server fills in the defaults; they are Kubernetes' own.
+// inTreeRBD translates the in-tree type. The defaults are those of the API server.
 func (q request) inTreeRBD() (cephImage, error) {
 	s := q.pv.Spec.RBD
 	if named(s.SecretRef) == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// cephCSI reads a volume of ceph-csi (docs/rbd/deploy.md and docs/static-pvc.md have its attributes).
+// cephCSI translates a volume of ceph-csi (docs/rbd/deploy.md and docs/static-pvc.md have its attributes).
 func (q request) cephCSI(ctx context.Context, r ObjectReader) (cephImage, error) {
 	s := q.pv.Spec.CSI
 	if encrypted := s.VolumeAttributes["encrypted"]; encrypted != "" && encrypted != "false" {
@@ -31,7 +31,7 @@ func (q request) cephCSI(ctx context.Context, r ObjectReader) (cephImage, error)
 	}
 	image := cephImage{RBDImage: names, login: source.Login{Form: source.CephUser, Secret: q.secretRef(ref)}}
 	if len(q.options.Monitors) > 0 && !q.isStatic() {
-		return image, nil // ceph-csi notes the namespace with what it provisions
+		return image, nil // ceph-csi records the namespace in volumes that it provisions
 	}
 	cluster, err := q.cephCluster(ctx, r)
 	if err != nil && (len(q.options.Monitors) == 0 || !isMissing(err)) {
@@ -47,7 +47,7 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// isStatic tells a volume that somebody made by hand from one that ceph-csi provisioned.
+// isStatic reports whether a volume was created manually, and not provisioned by ceph-csi.
 func (q request) isStatic() bool { return q.pv.Spec.CSI.VolumeAttributes["staticVolume"] == "true" }
 
 func (q request) csiImage() (i source.RBDImage, err error) {
@@ -63,7 +63,7 @@ func (q request) csiImage() (i source.RBDImage, err error) {
 	return i, err
 }
 
-// cephCluster is what ceph-csi knows of one cluster. Older versions have the namespace outside rbd.
+// cephCluster is ceph-csi's configuration of one cluster. Older versions have the namespace outside of rbd.
 type cephCluster struct {
 	ClusterID      string   `json:"clusterID"`
 	Monitors       []string `json:"monitors"`
@@ -73,7 +73,7 @@ type cephCluster struct {
 	} `json:"rbd"`
 }
 
-// cephCluster looks the volume's cluster up in the ConfigMap.
+// cephCluster returns the volume's cluster from the ConfigMap.
 func (q request) cephCluster(ctx context.Context, r ObjectReader) (cephCluster, error) {
 	id, err := q.attribute("clusterID")
 	if err != nil {
@@ -99,8 +99,8 @@ func (q request) cephCluster(ctx context.Context, r ObjectReader) (cephCluster, 
 	return cluster, nil
 }
 
-// configMap is the one that the user names, or else the default: of Rook, in the namespace that its drivers' names begin
-// with, or of ceph-csi, where its secret is.
+// configMap returns the configured ConfigMap, or else the default one: that of Rook, in the namespace in its drivers' prefix, or that of
+// ceph-csi, in the namespace of its secret.
 func (q request) configMap() ConfigMapRef {
 	ref := q.options.ConfigMap
 	byDefault := ConfigMapRef{Name: "ceph-csi-config", Key: "config.json", Namespace: q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace}
@@ -114,7 +114,7 @@ func (q request) configMap() ConfigMapRef {
 	}
 }
 
-// findCluster finds a cluster in the text of ceph-csi's configuration. Its errors go on after the name of the key.
+// findCluster finds a cluster in ceph-csi's configuration. Its errors continue a sentence that begins with the name of the key.
 func findCluster(text, id string) (cephCluster, error) {
 	if text == "" {
 		return cephCluster{}, errors.New("is empty or missing")

@@ -13,34 +13,34 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// RefreshReader is what Refresh needs: it reads no secret's data.
+// RefreshReader are the reads of Refresh: it reads no secret's data.
 type RefreshReader interface {
 	ObjectReader
 	source.VersionReader
 }
 
-// Last is what was found before.
+// Last is the result of the last read.
 type Last struct {
-	// UID is the claim's; empty when it is not known.
+	// UID is the claim's; empty if it is unknown.
 	UID string
-	// Auth is that of the volume; nil when it had none.
+	// Auth is the volume's; nil if it had none.
 	Auth *volume.Auth
 }
 
-// Refreshed is what a refresh saw.
+// Refreshed is the result of a refresh.
 type Refreshed struct {
-	// Volume is nil when the last one is to be kept; otherwise it is as in source.Resolved.
+	// Volume is nil if the last one is to be kept; otherwise it is as in source.Resolved.
 	Volume *volume.Volume
-	// Version is that of the credentials; empty when there are none or nobody could tell, so that the last one holds.
+	// Version is the version of the credentials; empty if there are none or it is unknown, so that the last one is kept.
 	Version string
-	// VolumeUID is the UID of the claim's PersistentVolume; empty when the last volume is to be kept.
+	// VolumeUID is the UID of the claim's PersistentVolume; empty if the last volume is to be kept.
 	VolumeUID string
-	// Warnings are whole sentences for the user.
+	// Warnings are complete sentences for the user.
 	Warnings []string
 }
 
-// Refresh looks at a claim that is in use. Whatever became of it, there are machines and secrets that depend on the last
-// volume, so that is kept, with a warning, when there is no better one. Only a cluster that can't be asked is an error.
+// Refresh reads a claim that is in use. Machines and secrets depend on the last volume, so it is kept, with a warning, if the claim has
+// become invalid in any way. Only a cluster that can't be queried is an error.
 func Refresh(ctx context.Context, r RefreshReader, ref Ref, options Options, last Last) (Refreshed, error) {
 	pv, claim, err := inUse(ctx, r, ref, last)
 	var found location
@@ -75,7 +75,7 @@ func Refresh(ctx context.Context, r RefreshReader, ref Ref, options Options, las
 	return refreshed, nil
 }
 
-// inUse gets the claim and its volume when they still are what the last look found.
+// inUse returns the claim and its volume if they are still those of the last read.
 func inUse(ctx context.Context, r ObjectReader, ref Ref, last Last) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim, error) {
 	claim, err := r.Claim(ctx, ref.Namespace, ref.Name)
 	switch {
@@ -94,7 +94,7 @@ func inUse(ctx context.Context, r ObjectReader, ref Ref, last Last) (*corev1.Per
 	return pv, claim, err
 }
 
-// isAnswer tells what the cluster says from a cluster that can't be asked.
+// isAnswer reports whether an error is a state of the cluster, and not a failure to query it.
 func isAnswer(err error) bool {
 	var wrong *source.Error
 	var notReady *source.NotReady

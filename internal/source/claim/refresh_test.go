@@ -126,7 +126,7 @@ func TestRefresh_ClusterError(t *testing.T) {
 	})
 }
 
-// refreshable is a client of a bound claim, and the part of it that tells the versions of secrets.
+// refreshable returns a client of a bound claim, and its part for the versions of secrets.
 func refreshable(t *testing.T) (*cluster.Client, *metadatafake.FakeMetadataClient) {
 	t.Helper()
 	f := bound()

@@ -1,5 +1,5 @@
-// Package claim resolves a PersistentVolumeClaim: is it bound, does its PersistentVolume allow what is wanted, and where
-// is the storage. There is one file for each kind of PersistentVolume.
+// Package claim resolves a PersistentVolumeClaim: is it bound, does its PersistentVolume allow the access mode and hosts, and where is the
+// storage. There is one file for each kind of PersistentVolume.
 package claim
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ObjectReader reads claims, volumes, and what volumes refer to beside secrets. Its errors keep what apierrors.IsNotFound
-// and its kin look for.
+// ObjectReader reads claims, volumes, and the objects that volumes reference, except secrets. Its errors work with apierrors.IsNotFound and
+// the like.
 type ObjectReader interface {
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 	Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
@@ -24,12 +24,12 @@ type ObjectReader interface {
 	Endpoints(ctx context.Context, namespace, name string) (*corev1.Endpoints, error)
 }
 
-// ClassReader reads the classes of claims.
+// ClassReader reads the StorageClasses of claims.
 type ClassReader interface {
 	StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error)
 }
 
-// Reader is what Resolve needs.
+// Reader are the reads of Resolve.
 type Reader interface {
 	ObjectReader
 	source.SecretReader
@@ -42,22 +42,22 @@ type Ref struct{ Namespace, Name string }
 
 func (r Ref) String() string { return "PersistentVolumeClaim " + r.Namespace + "/" + r.Name }
 
-// Need is what the claim is wanted for.
+// Need is the intended use of the claim.
 type Need struct {
 	AccessMode volume.AccessMode
-	// Nodes are the names of the Kubernetes nodes that the hosts stand for, one for each host.
+	// Nodes are the names of the hosts' Kubernetes nodes, one for each host.
 	Nodes []string
 	Options
 }
 
-// Info is what was found out about the claim itself.
+// Info identifies the claim.
 type Info struct {
-	// UID is the claim's, VolumeUID its PersistentVolume's.
+	// UID is that of the claim, VolumeUID that of its PersistentVolume.
 	UID, VolumeUID string
 }
 
-// Resolve looks once and never waits. Its error is a source.NotReady while the claim, its binding or its secret may
-// still come to be, a source.Error when something is wrong for good, and the Reader's otherwise.
+// Resolve reads the claim once and never waits. Its error is a source.NotReady if the claim, its binding or its secret may still become
+// ready, a source.Error if it stays invalid, and the Reader's otherwise.
 func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved, Info, error) {
 	claim, err := read(ctx, r, ref)
 	if err != nil {
@@ -110,7 +110,7 @@ func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolum
 	return n.checkNodes(ctx, r, pv)
 }
 
-// read gets a claim that is there to stay.
+// read returns a claim that is neither being deleted nor Lost.
 func read(ctx context.Context, r ObjectReader, ref Ref) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := r.Claim(ctx, ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {

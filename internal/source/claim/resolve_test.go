@@ -166,7 +166,7 @@ func TestResolve_AccessModes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := bound()
-			// The status counts: what was asked for may be less than what was given, and the other way round.
+			// The modes in the status decide: they may be more or less than the requested ones.
 			f.claim.Spec.AccessModes = nil
 			f.claim.Status.AccessModes = []corev1.PersistentVolumeAccessMode{tt.mode}
 			if _, _, err := claim.Resolve(t.Context(), f.client(t), golden, tt.need); err != nil {
@@ -239,7 +239,7 @@ func unavailable() error {
 	return apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "get", corev1.Resource("x"), "x", "starting", 0, true)
 }
 
-// fails answers each GET of the resource with err. Call it after client.
+// fails answers each GET of the resource with err. It must be called after client.
 func (f *fixture) fails(resource string, err error) {
 	f.fake.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
 }

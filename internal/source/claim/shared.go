@@ -7,15 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sharedDrivers are CSI drivers of filesystems that many hosts have mounted at once, by the end of their names: some have a
-// prefix for each installation.
+// sharedDrivers are CSI drivers of filesystems that several hosts can mount at once, by the end of their names: some have a prefix for each
+// installation.
 var sharedDrivers = []string{
 	nfsDriver, "cephfs.csi.ceph.com", "smb.csi.k8s.io", "efs.csi.aws.com", "file.csi.azure.com", "filestore.csi.storage.gke.io",
 }
 
-// isSharedFilesystem tells whether several hosts can have the volume's filesystem mounted. One on a device is made for a single
-// host. What is neither known to be shared nor to be on a device is what its access modes say: Kubernetes, and CSI drivers, have
-// ReadWriteMany for nothing else.
+// isSharedFilesystem reports whether several hosts can have the volume's filesystem mounted. A filesystem on a device is for a single host.
+// For other types the access modes decide: Kubernetes, and CSI drivers, offer ReadWriteMany only for shared filesystems.
 func (q request) isSharedFilesystem() bool {
 	s := q.pv.Spec
 	switch {
@@ -29,7 +28,7 @@ func (q request) isSharedFilesystem() bool {
 	return slices.Contains(q.claim.Status.AccessModes, corev1.ReadWriteMany)
 }
 
-// isOnDevice tells whether the volume is known to be a device with a filesystem on it.
+// isOnDevice reports whether the volume is known to be a device with a filesystem.
 func (q request) isOnDevice() bool {
 	s := q.pv.Spec
 	if c := s.CSI; c != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A filesystem that is mounted on several hosts must be one that is made for that: ext4 on a device destroys itself.
+// A filesystem that is mounted on several hosts must support that: ext4 on a device destroys itself.
 func TestResolve_MountPathOnTwoHosts(t *testing.T) {
 	once, many := corev1.ReadWriteOnce, corev1.ReadWriteMany
 	iscsi := bound().pv.Spec.PersistentVolumeSource

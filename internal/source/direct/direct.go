@@ -1,4 +1,4 @@
-// Package direct is storage that is named directly, without a claim. There is one file for each protocol.
+// Package direct resolves storage that the configuration names directly, without a claim. There is one file for each protocol.
 package direct
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Source is storage that is named directly.
+// Source is storage that the configuration names directly.
 type Source interface {
-	// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+	// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 	Validate() error
-	// Storage is what the source names, without capacity and without credentials. Its error is Validate's.
+	// Storage returns the volume, without capacity and without credentials. Its error is that of Validate.
 	Storage() (volume.Volume, error)
-	// Resolve gives the volume, whose capacity is nil, and its credentials. secrets is only asked when there is a secret
-	// reference. The error is Validate's or that of reading the secret.
+	// Resolve returns the volume, whose capacity is nil, and its credentials. secrets is used only if there is a secret reference. The
+	// error is that of Validate or of reading the secret.
 	Resolve(ctx context.Context, secrets source.SecretReader) (source.Resolved, error)
 }
 
@@ -25,7 +25,7 @@ var _ = []Source{ISCSI{}, RBD{}, NBD{}, Gluster{}, NFS{}, HTTP{}, File{}, Block{
 // SecretRef names a Kubernetes secret.
 type SecretRef = source.SecretRef
 
-// fieldErrors collects what is wrong, one source.Error for each attribute.
+// fieldErrors collects one source.Error for each invalid attribute.
 type fieldErrors struct{ all []error }
 
 func (w *fieldErrors) add(attribute string, err error) {
@@ -34,7 +34,7 @@ func (w *fieldErrors) add(attribute string, err error) {
 	}
 }
 
-// err is nil when nothing is wrong.
+// err returns all errors joined; nil if there are none.
 func (w *fieldErrors) err() error { return errors.Join(w.all...) }
 
 func checkSecretRef(ref SecretRef) error {
@@ -44,7 +44,7 @@ func checkSecretRef(ref SecretRef) error {
 	return nil
 }
 
-// resolved is a volume that needs no credentials.
+// resolved returns a volume that needs no credentials.
 func resolved(v volume.Volume, err error) (source.Resolved, error) {
 	if err != nil {
 		return source.Resolved{}, err

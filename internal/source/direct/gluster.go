@@ -11,21 +11,21 @@ import (
 
 // Gluster is a raw image on a volume of GlusterFS.
 type Gluster struct {
-	// Servers are any of those that have the volume, as host or host:port; the port defaults to 24007.
+	// Servers are some of the servers that have the volume, as host or host:port; the port defaults to 24007.
 	Servers []string
 	// Volume is the name of the volume.
 	Volume string
-	// Path is that of the image in the volume; it may begin with a slash.
+	// Path is the path of the image in the volume, with or without a leading slash.
 	Path string
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (g Gluster) Validate() error {
 	_, err := g.Storage()
 	return err
 }
 
-// Storage is the image, without capacity.
+// Storage returns the image, without capacity.
 func (g Gluster) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	servers := g.servers(&w)
@@ -53,7 +53,7 @@ func (g Gluster) servers(w *fieldErrors) (servers []volume.Server) {
 	return servers
 }
 
-// Resolve gives the volume. Nothing is asked.
+// Resolve returns the volume. It needs no other system.
 func (g Gluster) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
 	return resolved(g.Storage())
 }

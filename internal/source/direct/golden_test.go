@@ -17,13 +17,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const uuid = "5f0c6f1e-58f5-5c80-9b57-0d3a2f6f8a11"
 
-// TestGolden resolves a source of each kind, binds it, and compares the device that libvirt is given.
+// TestGolden resolves a source of each kind, binds it, and compares the device for libvirt.
 func TestGolden(t *testing.T) {
 	sources := map[string]struct {
 		source Source
 		mode   volume.AccessMode
 	}{
-		// The example of the design documents names the target portal, and has its unit outside.
+		// The example of the design documents has the portal's name, and its LUN outside of the IQN.
 		"iscsi": {ISCSI{Portal: "iscsi-demo-target:3260", IQN: "iqn.2017-01.io.kubevirt:sn.42", LUN: 2}, volume.WriteExclusive},
 		"iscsi-chap": {
 			ISCSI{Portal: "[2001:db8::1]", IQN: "IQN.2001-04.com.example:Disk", Username: "u", Password: []byte(password)}, volume.WriteShared,
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// device is what a machine's definition has for a volume that a binding holds.
+// device returns the device of a volume in a machine's definition.
 func device(t *testing.T, v volume.Volume, mode volume.AccessMode) string {
 	t.Helper()
 	v.Images[0].AccessMode = mode

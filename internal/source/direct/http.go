@@ -11,22 +11,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// HTTP is a raw image on a web server, which must answer requests for ranges. It can only be read.
+// HTTP is a raw image on a web server that supports range requests. It is read-only.
 type HTTP struct {
-	// URL begins with http:// or https://. What it asks for after a question mark is handed on as it is written.
+	// URL begins with http:// or https://. Its query is passed on unchanged.
 	URL string
-	// Insecure has QEMU believe any https server. Without it the server must have a certificate that the host trusts; the
-	// volume says so in its TLSVerify, while TLS is always true of https.
+	// Insecure disables the verification of an https server's certificate, which the host must trust otherwise. It clears the volume's
+	// TLSVerify; TLS is always set for https.
 	Insecure bool
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (h HTTP) Validate() error {
 	_, err := h.Storage()
 	return err
 }
 
-// Storage is the image, without capacity.
+// Storage returns the image, without capacity.
 func (h HTTP) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	u, err := parseURL(h.URL)
@@ -48,8 +48,8 @@ func (h HTTP) Storage() (volume.Volume, error) {
 	}}}, nil
 }
 
-// parseURL takes what libvirt can hand on without changing it: libvirt wants the path decoded, and encodes it again.
-// No error shows the URL, which may have a password in it.
+// parseURL accepts URLs that libvirt passes on unchanged: libvirt wants the path decoded, and encodes it again. No error contains the URL,
+// which may contain a password.
 func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" {
@@ -73,7 +73,7 @@ func parseURL(s string) (*url.URL, error) {
 	return u, source.CheckURLPath(u.Path)
 }
 
-// Resolve gives the volume, which is read-only. Nothing is asked.
+// Resolve returns the volume, which is read-only. It needs no other system.
 func (h HTTP) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
 	found, err := resolved(h.Storage())
 	found.ReadOnly = err == nil

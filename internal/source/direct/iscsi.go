@@ -15,26 +15,26 @@ type ISCSI struct {
 	Portal string
 	IQN    string
 	LUN    int64
-	// Initiator is the initiator name to log in with; empty leaves it to QEMU.
+	// Initiator is the name of the initiator to log in with; empty means QEMU's default.
 	Initiator string
-	// Username is the CHAP user; empty means none, or that of SecretRef.
+	// Username is the CHAP user; empty means none, or the user in SecretRef.
 	Username string
 	Password []byte
-	// PasswordUnknown says that only an apply will tell the password; what Resolve gives then has none.
+	// PasswordUnknown is whether the password is known only during the apply; Resolve then returns credentials without one.
 	PasswordUnknown bool
-	// PasswordVersion is the user's own count of the passwords.
+	// PasswordVersion is the version of the password, which the user counts.
 	PasswordVersion string
 	// SecretRef is a Kubernetes secret with user and password, instead of Username and Password; nil means none.
 	SecretRef *SecretRef
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (i ISCSI) Validate() error {
 	_, err := i.Storage()
 	return err
 }
 
-// Storage is the logical unit, without capacity and without credentials.
+// Storage returns the logical unit, without capacity and without credentials.
 func (i ISCSI) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	portal, err := source.ParsePortal(i.Portal)
@@ -73,8 +73,8 @@ func (i ISCSI) validateCredentials(w *fieldErrors) {
 	}
 }
 
-// Resolve gives the volume, whose capacity is nil, and its credentials. secrets is only asked when there is a SecretRef.
-// The error is Validate's or that of reading the secret.
+// Resolve returns the volume, whose capacity is nil, and its credentials. secrets is used only if there is a SecretRef. The error is that
+// of Validate or of reading the secret.
 func (i ISCSI) Resolve(ctx context.Context, secrets source.SecretReader) (source.Resolved, error) {
 	v, err := i.Storage()
 	if err != nil {

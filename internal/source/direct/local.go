@@ -9,22 +9,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// File is an image in a file of the hosts. Its header, as qcow2 has it, can name further files of the host, and is in the hands of
-// whoever writes the file raw: it is looked at before it is opened so.
+// File is an image in a file of the hosts. The header of a qcow2 image can reference other files of the host, and any writer of the file
+// could have changed it: it is checked before the file is opened as qcow2.
 type File struct {
-	// Path is absolute, and the same on each host.
+	// Path is absolute, and the same on all hosts.
 	Path string
 	// Format is raw or qcow2; empty is raw.
 	Format string
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (f File) Validate() error {
 	_, err := f.Storage()
 	return err
 }
 
-// Storage is the file, without capacity.
+// Storage returns the file, without capacity.
 func (f File) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	path, err := source.FilePath(f.Path)
@@ -40,24 +40,24 @@ func (f File) Storage() (volume.Volume, error) {
 	return v, nil
 }
 
-// Resolve gives the volume. Nothing is asked.
+// Resolve returns the volume. It needs no other system.
 func (f File) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
 	return resolved(f.Storage())
 }
 
 // Block is a block device of the hosts.
 type Block struct {
-	// Path is absolute, and leads to the same storage on each host: better a link below /dev/disk/by-id than /dev/sdb.
+	// Path is absolute, and leads to the same storage on all hosts: rather a link below /dev/disk/by-id than /dev/sdb.
 	Path string
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (b Block) Validate() error {
 	_, err := b.Storage()
 	return err
 }
 
-// Storage is the device, without capacity.
+// Storage returns the device, without capacity.
 func (b Block) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	path, err := source.FilePath(b.Path)
@@ -68,7 +68,7 @@ func (b Block) Storage() (volume.Volume, error) {
 	return source.BlockVolume(path, nil), nil
 }
 
-// Resolve gives the volume. Nothing is asked.
+// Resolve returns the volume. It needs no other system.
 func (b Block) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
 	return resolved(b.Storage())
 }

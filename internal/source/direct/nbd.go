@@ -8,7 +8,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// NBD is an export of an NBD server, which is named by Server or by Socket.
+// NBD is an export of an NBD server, which is reached by either Server or Socket.
 type NBD struct {
 	// Server is host or host:port; the port defaults to 10809, and IPv6 addresses are in brackets.
 	Server string
@@ -16,18 +16,18 @@ type NBD struct {
 	Socket string
 	// Export is the name of the export; empty is the server's default one.
 	Export string
-	// TLS encrypts the connection and has the server prove who it is, with the certificates that each host's libvirt has
-	// for that (nbd_tls_x509_cert_dir in its qemu.conf): an NBD client that does not verify is not to be had.
+	// TLS encrypts the connection and verifies the server, with the certificates of each host's libvirt for NBD (nbd_tls_x509_cert_dir in
+	// its qemu.conf): QEMU's NBD client can't skip the verification.
 	TLS bool
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (n NBD) Validate() error {
 	_, err := n.Storage()
 	return err
 }
 
-// Storage is the export, without capacity.
+// Storage returns the export, without capacity.
 func (n NBD) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	server := n.server(&w)
@@ -60,7 +60,7 @@ func (n NBD) server(w *fieldErrors) volume.Server {
 	return volume.Server{}
 }
 
-// Resolve gives the volume. Nothing is asked.
+// Resolve returns the volume. It needs no other system.
 func (n NBD) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
 	return resolved(n.Storage())
 }

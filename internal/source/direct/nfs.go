@@ -12,21 +12,21 @@ import (
 
 // NFS is a raw image on an NFS server, which QEMU opens itself, with version 3 of the protocol.
 type NFS struct {
-	// Server is a name or an address. The server's portmapper tells the port.
+	// Server is a name or an address. The port is queried from the server's portmapper.
 	Server string
-	// Path is that of the image on the server, with what it exports.
+	// Path is the path of the image on the server, including the exported path.
 	Path string
-	// UID and GID are as whom QEMU talks to the server; 0 is root, whom servers often take for nobody (root_squash).
+	// UID and GID are the identity that QEMU uses with the server; 0 is root, which servers often map to nobody (root_squash).
 	UID, GID int64
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (n NFS) Validate() error {
 	_, err := n.Storage()
 	return err
 }
 
-// Storage is the image, without capacity.
+// Storage returns the image, without capacity.
 func (n NFS) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	host, err := source.ParseHost(n.Server)
@@ -41,7 +41,7 @@ func (n NFS) Storage() (volume.Volume, error) {
 	return source.NFSVolume(host, path, strconv.FormatInt(n.UID, 10), strconv.FormatInt(n.GID, 10), nil), nil
 }
 
-// checkID has QEMU's limits: it takes a signed number of 32 bits.
+// checkID checks QEMU's limits: a signed number of 32 bits.
 func checkID(id int64) error {
 	if id < 0 || id > math.MaxInt32 {
 		return fmt.Errorf("%d is no numeric identity: they go from 0 to %d", id, math.MaxInt32)
@@ -49,7 +49,7 @@ func checkID(id int64) error {
 	return nil
 }
 
-// Resolve gives the volume. Nothing is asked.
+// Resolve returns the volume. It needs no other system.
 func (n NFS) Resolve(context.Context, source.SecretReader) (source.Resolved, error) {
 	return resolved(n.Storage())
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// RBD is an image of a Ceph cluster.
+// RBD is an image in a Ceph cluster.
 type RBD struct {
-	// Monitors are what source.ParseMonitors reads: host:port, v1:host:port, or [v2:host:3300/0,v1:host:6789/0].
+	// Monitors are in the forms of source.ParseMonitors: host:port, v1:host:port, or [v2:host:3300/0,v1:host:6789/0].
 	Monitors []string
 	// Pool defaults to rbd.
 	Pool string
 	// Namespace is a RADOS namespace of the pool; empty means its default one.
 	Namespace string
 	Image     string
-	// Username is the Ceph user, without client. before it. Empty means that the cluster asks for no user, or, with a
-	// SecretRef, that the secret names them.
+	// Username is the Ceph user, without the prefix client. Empty means that the cluster needs no user, or, with a SecretRef, that the
+	// secret names it.
 	Username string
 	// Key is the user's key as Ceph prints it, in base64.
 	Key []byte
-	// KeyUnknown says that only an apply will tell the key; what Resolve gives then has none.
+	// KeyUnknown is whether the key is known only during the apply; Resolve then returns credentials without one.
 	KeyUnknown bool
-	// KeyVersion is the user's own count of the keys.
+	// KeyVersion is the version of the key, which the user counts.
 	KeyVersion string
-	// SecretRef is a Kubernetes secret instead of Key; nil means none. With a Username it has the key under key, as for
-	// in-tree volumes; without, it has userID and userKey, as for ceph-csi.
+	// SecretRef is a Kubernetes secret instead of Key; nil means none. With a Username the secret has the key under key, as for in-tree
+	// volumes; without, it has userID and userKey, as for ceph-csi.
 	SecretRef *SecretRef
 }
 
-// Validate checks all that can be known without asking anybody. It joins one source.Error for each wrong attribute.
+// Validate checks everything that can be checked offline. It joins one source.Error for each invalid attribute.
 func (r RBD) Validate() error {
 	_, err := r.Storage()
 	return err
@@ -43,7 +43,7 @@ func (r RBD) image() source.RBDImage {
 	return source.RBDImage{Pool: cmp.Or(r.Pool, "rbd"), Namespace: r.Namespace, Image: r.Image}
 }
 
-// Storage is the image, without capacity and without credentials.
+// Storage returns the image, without capacity and without credentials.
 func (r RBD) Storage() (volume.Volume, error) {
 	var w fieldErrors
 	monitors, err := source.ParseMonitors(r.Monitors)
@@ -78,8 +78,8 @@ func (r RBD) validateCredentials(w *fieldErrors) {
 	}
 }
 
-// Resolve gives the volume, whose capacity is nil, and its credentials. secrets is only asked when there is a SecretRef.
-// The error is Validate's or that of reading the secret.
+// Resolve returns the volume, whose capacity is nil, and its credentials. secrets is used only if there is a SecretRef. The error is that
+// of Validate or of reading the secret.
 func (r RBD) Resolve(ctx context.Context, secrets source.SecretReader) (source.Resolved, error) {
 	v, err := r.Storage()
 	if err != nil {

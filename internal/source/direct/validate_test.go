@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// key is that of a Ceph user who does not exist, and keyBytes what it stands for.
+// key is the key of a Ceph user that does not exist, and keyBytes its decoded form.
 var (
 	keyBytes = []byte("twenty-eight bytes of a key!")
 	key      = base64.StdEncoding.EncodeToString(keyBytes)
