@@ -6,9 +6,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// access is what a device says of who may use its volume: whether the guest can only read, and whether others may use it,
-// too. A drive is shared with nobody, whatever its medium: readers don't mind each other, and libvirt changes that only with
-// the drive.
+// access returns what a device's XML says of access to its volume: whether the guest can only read, and whether other domains may use
+// the volume as well. A drive is never shareable, whatever its medium: concurrent readers don't conflict, and libvirt changes the flag
+// only together with the drive.
 func (is Disk) access() (readOnly, shareable bool) {
 	if IsDrive(is.Device) {
 		return true, false
@@ -20,8 +20,8 @@ func (is Disk) access() (readOnly, shareable bool) {
 	return is.ReadOnly || mode == volume.ReadShared, mode == volume.ReadShared || mode == volume.WriteShared
 }
 
-// showsOtherAccess tells whether a device says otherwise than want. A drive, and a read-only disk made by hand, may be shared
-// or not.
+// showsOtherAccess reports whether the access of a device differs from want. For a drive, and for a read-only disk that was defined
+// outside of Terraform, <shareable> is ignored.
 func showsOtherAccess(d libvirtxml.DomainDisk, want Disk) bool {
 	readOnly, shareable := want.access()
 	if isDrive(d) || readOnly && !hasKey(d) {
@@ -45,7 +45,7 @@ func applyAccess(d *libvirtxml.DomainDisk, want Disk) {
 	}
 }
 
-// isReadOnly tells whether a guest can't write through a device: libvirt makes a CD-ROM drive so, whatever its XML says.
+// isReadOnly reports whether the guest can't write to a device: libvirt makes CD-ROM drives read-only, whatever their XML says.
 func isReadOnly(d libvirtxml.DomainDisk) bool { return d.ReadOnly != nil || d.Device == CDROM }
 
 func parseAccess(d libvirtxml.DomainDisk) volume.AccessMode {

@@ -34,13 +34,13 @@ func (m Machine) isUnmanaged() bool { return m.Mark.Phase == "" }
 // asks reports whether an attribute was configured. In an unmanaged domain, all that exists counts as configured.
 func (m machineMark) asks(name string) bool { return m.Phase == "" || slices.Contains(m.Asked, name) }
 
-// markOf is the metadata of a domain before it is written again. Unreadable metadata is an error of the writer's.
+// markOf returns the metadata of a domain before it is written again. Unreadable metadata is reported by the write.
 func markOf(d *libvirtxml.Domain) machineMark {
 	mark, _ := parseMark(d)
 	return mark
 }
 
-// The state that libvirt keeps beside a domain's disks, and removes with a domain that has what it belongs to.
+// The kinds of state that libvirt keeps beside a domain's disks. libvirt removes it only together with a domain that has the device.
 const (
 	keepsNVRAM = "nvram"
 	keepsTPM   = "tpm"
@@ -59,8 +59,8 @@ func keeps(d *libvirtxml.Domain) []string {
 	return slices.Compact(all)
 }
 
-// Reclaim gives the XML of a domain that is about to be undefined with all whose state is to go with it. It is empty when
-// the domain has that already.
+// Reclaim returns the XML for a domain that is about to be undefined, with all devices whose state has to be removed with it. It is
+// empty when the domain has them already.
 func Reclaim(stored string) (string, error) {
 	d, err := Unmarshal(stored)
 	if err != nil {

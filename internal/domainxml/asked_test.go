@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What libvirt keeps of a machine is removed with it when the machine has, at its end, what it once had.
+// libvirt removes the state of a device only with a domain that has the device: Reclaim restores the devices that a machine had
+// earlier.
 func TestReclaim_RestoresLostDevices(t *testing.T) {
 	m := machines()["uefi"]
 	text, err := Build(m)
@@ -19,12 +20,12 @@ func TestReclaim_RestoresLostDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Metadata = nil // so it is one that was made by hand
+	d.Metadata = nil // as in a domain that was defined outside of Terraform
 	if text, err = d.Marshal(); err != nil {
 		t.Fatal(err)
 	}
 	m.Firmware, m.TPM = nil, nil
-	for range 2 { // also when it has lost it long ago
+	for range 2 { // also when the devices were removed by an earlier update
 		if text, err = Update(text, m); err != nil {
 			t.Fatal(err)
 		}

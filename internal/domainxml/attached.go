@@ -8,37 +8,37 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Attached is a device of a domain, of any kind, with what it opens.
+// Attached is a device of a domain, of any kind, with the volume that it opens.
 type Attached struct {
-	// Key is virtclaim's name of it, or its target's.
+	// Key is virtclaim's key of the device, or its target name if it has none.
 	Key string
-	// Target is libvirt's name of it, such as vda.
+	// Target is libvirt's name of the device, such as vda.
 	Target string
-	// Boots tells that the domain boots from it: it has a boot order; or no device has one, no kernel is given, and it is
-	// the first disk. libvirt's own <boot dev='hd'/> says nothing.
+	// Boots is true if the domain boots from the device: it has a boot order, or it is the first disk and no device has a boot order
+	// and no kernel is configured. libvirt's own <boot dev='hd'/> is ignored.
 	Boots bool
-	// Pluggable tells that it can be unplugged from a running guest, and plugged in again.
+	// Pluggable is true if the device can be unplugged from a running guest and plugged in again.
 	Pluggable bool
-	// Drive tells that it is the medium of a CD-ROM or floppy drive: a running guest can lose that, and keeps the drive.
+	// Drive is true for the medium of a CD-ROM or floppy drive: it can be ejected from a running guest, which keeps the drive.
 	Drive bool
-	// ReadOnly tells that the guest can't write to it, whatever its volume allows.
+	// ReadOnly is true if the guest can't write to the device, whatever the access mode of its volume allows.
 	ReadOnly bool
-	// Ephemeral tells that what the guest writes is discarded when it stops: while it runs, the volume is only read.
+	// Ephemeral is true if the guest's writes are discarded when it stops: while it runs, the volume is only read.
 	Ephemeral bool
-	// Volume is what it opens, top first, with what virtclaim's metadata add to it.
+	// Volume is the volume that the device opens, top image first, completed from virtclaim's metadata.
 	Volume volume.Volume
-	// Noted is what virtclaim's metadata have of its volume when it opens nothing of that: a definition does not tell what is below an overlay that
-	// was made while the domain was off.
+	// Noted are the images that virtclaim's metadata record for the device while it opens none of them: a definition does not say what
+	// is below an overlay that was created while the domain was off.
 	Noted []volume.Image
 }
 
-// Writes tells whether the guest can write to what the device opens, so that it stays.
+// Writes reports whether the guest can write permanently to the volume that the device opens.
 func (a Attached) Writes() bool {
 	return len(a.Volume.Images) > 0 && a.Volume.Images[0].AccessMode != volume.ReadShared && !a.ReadOnly && !a.Ephemeral && !a.Drive
 }
 
-// AttachedTo lists what a domain's XML, stored or live, has, also what a block job copies a disk to and what is passed
-// through, and virtclaim's mark of the domain; a domain that is not virtclaim's has none.
+// AttachedTo lists the devices of a domain's XML, stored or live, including targets of block jobs and SCSI devices that are passed
+// through. It also returns virtclaim's mark of the domain, which is empty for a domain that virtclaim does not manage.
 func AttachedTo(text string) ([]Attached, Mark, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
@@ -72,7 +72,7 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 	return append(all, passedThrough(d)...), mark.Mark, nil
 }
 
-// passedThrough are the logical units that a domain has as SCSI devices, without QEMU's block layer in between.
+// passedThrough returns the iSCSI logical units that a domain has as SCSI host devices, without QEMU's block layer in between.
 func passedThrough(d *libvirtxml.Domain) (all []Attached) {
 	for _, h := range d.Devices.Hostdevs {
 		if h.SubsysSCSI == nil || h.SubsysSCSI.Source == nil || h.SubsysSCSI.Source.ISCSI == nil {
@@ -90,7 +90,7 @@ func writer(i volume.Image) volume.Image {
 	return i
 }
 
-// boots tells whether a domain boots from its nth disk.
+// boots reports whether a domain boots from its nth disk.
 func boots(d *libvirtxml.Domain, n int) bool {
 	if d.Devices.Disks[n].Boot != nil {
 		return true
@@ -98,21 +98,20 @@ func boots(d *libvirtxml.Domain, n int) bool {
 	return !hasBootOrder(d) && d.OS.Kernel == "" && n == slices.IndexFunc(d.Devices.Disks, isFixed)
 }
 
-// hasBootOrder tells whether a device of a domain has a place in the order to boot from.
+// hasBootOrder reports whether a disk or interface of a domain has a boot order.
 func hasBootOrder(d *libvirtxml.Domain) bool {
 	return slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return k.Boot != nil }) ||
 		slices.ContainsFunc(d.Devices.Interfaces, func(i libvirtxml.DomainInterface) bool { return i.Boot != nil })
 }
 
-// pluggableBuses are those that a running guest can lose a fixed disk from: QEMU refuses it for SATA and IDE.
+// pluggableBuses are the buses from which a fixed disk can be unplugged while the guest runs: QEMU refuses it for SATA and IDE.
 var pluggableBuses = []string{"virtio", "scsi", "usb"}
 
 func isPluggable(d libvirtxml.DomainDisk) bool {
 	return isFixed(d) && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
 }
 
-// Device is the element of the device of that key, as a domain's XML has it; ok is false when it has none, or only an
-// empty drive.
+// Device returns the <disk> element with that key from a domain's XML; ok is false when the domain has none, or only an empty drive.
 func Device(text, key string) (element string, ok bool, err error) {
 	d, err := Unmarshal(text)
 	if err != nil {

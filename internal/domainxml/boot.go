@@ -11,8 +11,8 @@ var directBoot = part{
 	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Boot, want.Boot) },
 }
 
-// applyBoot sets the kernel. libvirt refuses <boot dev> in <os> beside a <boot order> on a device, and adds
-// <boot dev='hd'/> by itself when neither is there.
+// applyBoot sets the kernel, initrd and command line. libvirt refuses <boot dev> in <os> together with a <boot order> on a device, and
+// adds <boot dev='hd'/> by itself when the domain has neither.
 func applyBoot(d *libvirtxml.Domain, m Machine) {
 	var b Boot
 	if m.Boot != nil {

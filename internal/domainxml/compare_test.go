@@ -10,7 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Where a guest and its next start have different media, the drive shows neither, nor none: whatever is wanted is a change.
+// Where a guest and its next start have different media, the drive shows neither medium and is not empty: any configuration is a
+// change.
 func TestCompare_MediumOfOneSideOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored, live, want volume.Volume
@@ -36,7 +37,7 @@ func TestCompare_MediumOfOneSideOnly(t *testing.T) {
 	}
 }
 
-// What a guest has already is not taken from it only because its next start would have something else.
+// A medium that the guest already has is not ejected only because the stored definition has another one.
 func TestCompare_ReturningMediumIsOnlyStored(t *testing.T) {
 	live, want := build(t, withSeed(seed("seed", "g1"))), withSeed(seed("seed", "g1"))
 	was, err := Parse(build(t, withSeed(seed("new", "g2"))))
@@ -54,7 +55,7 @@ func TestCompare_ReturningMediumIsOnlyStored(t *testing.T) {
 	}
 }
 
-// A floppy drive that its guest may write to is given its medium with the next start, and has it until then.
+// The medium of a writable floppy drive changes at the next start: until then the stored one is reported.
 func TestCompare_MediumOfWritableDrive(t *testing.T) {
 	tray := func(source string) string {
 		return strings.Replace(stored(t), "<devices>", "<devices><disk type='file' device='floppy'>"+source+
@@ -69,7 +70,7 @@ func TestCompare_MediumOfWritableDrive(t *testing.T) {
 	}
 }
 
-// The same holds for a disk that could be plugged in, unless nobody has said yet that it is to be so.
+// The same applies to a disk that could be plugged in, unless virtclaim has never changed the domain.
 func TestCompare_DiskDiffersInGuest(t *testing.T) {
 	now, next := running(), running()
 	next.Disks["data"] = Disk{Volume: local("other", "g9"), Device: Fixed, Bus: "virtio"}
@@ -88,7 +89,7 @@ func TestCompare_DiskDiffersInGuest(t *testing.T) {
 	}
 }
 
-// A medium that the guest has booted from changes at its next start: until then the stored one is what the machine has.
+// A medium that the guest has booted from changes at its next start: until then the machine shows the stored one.
 func TestCompare_BootMedium(t *testing.T) {
 	for live, want := range map[string]volume.Volume{
 		build(t, bootSeed(seed("seed", "g1"))): seed("new", "g2"),

@@ -7,9 +7,9 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Console is a virtio console, which a guest has beside its serial port, and whose output may be kept.
+// Console is a virtio console, which a guest has beside its serial port, and whose output can be logged.
 type Console struct {
-	// LogFile is an absolute path on the host; empty keeps no log.
+	// LogFile is an absolute path on the host; empty disables the log.
 	LogFile string
 }
 

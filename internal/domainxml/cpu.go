@@ -15,37 +15,37 @@ var vcpus = part{
 	},
 }
 
-// CPU is what the guest's processors are.
+// CPU is the CPU model and topology of the guest.
 type CPU struct {
-	// Mode is one of CPUModes; empty lets libvirt choose.
+	// Mode is an element of CPUModes; empty lets libvirt choose.
 	Mode string
-	// Model is that of the mode CustomCPU.
+	// Model is the CPU model for the mode CustomCPU.
 	Model string
-	// Topology is nil where libvirt makes a socket of each processor.
+	// Topology is nil for libvirt's default, one socket per processor.
 	Topology *Topology
-	// Unknown tells that a running domain has a model of which nobody has noted what it was asked for as.
+	// Unknown is true for a running domain that shows a CPU model while the metadata do not record the configured one.
 	Unknown bool
 }
 
-// Topology is how the processors, all that there can be, are arranged.
+// Topology arranges the maximum number of processors.
 type Topology struct{ Sockets, Dies, Cores, Threads uint }
 
-// VCPUs is how many processors that is.
+// VCPUs is the number of processors of the topology.
 func (t Topology) VCPUs() uint { return t.Sockets * t.Dies * t.Cores * t.Threads }
 
-// CustomCPU is the mode that has a model.
+// CustomCPU is the mode that names a CPU model.
 const CustomCPU = "custom"
 
-// CPUModes are all of libvirt's.
+// CPUModes are all modes that libvirt has.
 var CPUModes = []string{"host-passthrough", "host-model", "maximum", CustomCPU}
 
-// unknownCPU is noted in a running domain that was made by hand.
+// unknownCPU is recorded in the metadata of a running domain that was not started by virtclaim.
 const unknownCPU = "unknown"
 
-// note is the processor as it was asked for, in one word.
+// note is the configured CPU in one word, its model or its mode, as the metadata record it.
 func (c CPU) note() string { return cmp.Or(c.Model, c.Mode) }
 
-// mayBe tells whether a running processor is what is wanted, as far as anybody knows.
+// mayBe reports whether a running processor matches want, as far as that is known.
 func (c CPU) mayBe(want CPU) bool {
 	if !reflect.DeepEqual(c.Topology, want.Topology) {
 		return false
@@ -58,8 +58,8 @@ func (c CPU) mayBe(want CPU) bool {
 
 func (m Machine) maxVCPUs() uint { return cmp.Or(m.MaxVCPUs, m.VCPUs) }
 
-// applyCPU writes the count, the model and the topology each only if it differs, so that what else is said of processors
-// stays, such as where they are pinned to.
+// applyCPU writes the count, the model and the topology each only if it differs, so that other settings of the processors, such as
+// pinning, are kept.
 func applyCPU(d *libvirtxml.Domain, m Machine) {
 	if now, most := vcpusOf(d); d.VCPU == nil || now != m.VCPUs || most != m.maxVCPUs() {
 		if d.VCPU == nil {
@@ -133,7 +133,7 @@ func cpuOf(d *libvirtxml.Domain, mark machineMark) (is CPU) {
 	case c.Model.Fallback != "forbid":
 		is.Mode, is.Model = CustomCPU, c.Model.Value
 	case mark.Phase == "" || mark.CPU == unknownCPU:
-		// libvirt's own choice of what nobody asked for, or what it has made of what was asked for.
+		// libvirt shows a model that it has chosen by default, or that it has computed from the configured mode.
 		is.Unknown = true
 	case mark.CPU == "" || slices.Contains(CPUModes, mark.CPU):
 		is.Mode = mark.CPU
@@ -143,7 +143,8 @@ func cpuOf(d *libvirtxml.Domain, mark machineMark) (is CPU) {
 	return is
 }
 
-// cpuDrift shows processors that were taken from a running guest: more than are stored may be waiting for their end.
+// cpuDrift records processors that were unplugged from a running guest. More processors than are stored are no drift: they may be
+// waiting for the next start, which removes them.
 func cpuDrift(stored *Machine, live Machine) {
 	if live.VCPUs < stored.VCPUs && stored.VCPUs <= live.maxVCPUs() {
 		stored.Drift.VCPUs = live.VCPUs

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// small is a machine with more room than it uses.
+// small is a machine whose maximum of processors and memory is larger than their number and size.
 func small() Machine {
 	return Machine{
 		Name: "small", VCPUs: 2, MaxVCPUs: 4, Memory: 131072, MaxMemory: 262144, DomainType: "qemu", Disks: map[string]Disk{},
@@ -15,8 +15,8 @@ func small() Machine {
 	}
 }
 
-// defined is what libvirt makes of a machine's processor, live or stored: it fills in what nobody asked for, and works out
-// what was asked for.
+// defined replaces the machine's CPU as libvirt does, live or stored: it fills in defaults and computes the model of a configured
+// mode.
 func defined(t *testing.T, m Machine, cpu string) string {
 	t.Helper()
 	m.CPU.Topology = nil

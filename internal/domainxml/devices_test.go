@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What libvirt adds by itself is nobody's wish in a domain of virtclaim's, and stays. In one that was made by hand it is
-// read, so that it can be adopted, or taken out.
+// In a domain of virtclaim's, devices that libvirt adds by default are not read, and are kept. In an unmanaged domain they are read,
+// so that they can be adopted or removed.
 func TestDevices_OnlyRequestedAreReadAndRemoved(t *testing.T) {
 	m := machines()["smallest"]
 	m.Mark.Phase = Ready
@@ -36,7 +36,7 @@ func TestDevices_OnlyRequestedAreReadAndRemoved(t *testing.T) {
 	}
 }
 
-// Every device goes when it is not wanted any more, and leaves nothing.
+// Each device is removed completely when it is no longer configured.
 func TestDevices_RequestedAreRemoved(t *testing.T) {
 	with := machines()["devices"]
 	text, err := Build(with)

@@ -16,17 +16,17 @@ var devicesXML = part{
 	same: func(live, want Machine) bool { return live.DevicesXML == want.DevicesXML },
 }
 
-// xmlAlias starts the user alias of a device that is given as XML; a number follows, from 0.
+// xmlAlias is the prefix of the user alias of a device that is configured as XML; a number from 0 follows.
 const xmlAlias = "ua-xml-"
 
-// elsewhere are the kinds of device that have an attribute, as two writers would fight over them, and in the case of disks the
-// storage they use would be nobody's concern.
+// elsewhere maps the kinds of device that have an attribute of their own to that attribute. They are refused in devices_xml: two
+// attributes would conflict over one device, and disks in it would bypass the check whether their storage is in use.
 var elsewhere = map[string]string{
 	"disk": "disks", "interface": "interfaces", "filesystem": "filesystems", "serial": "serial", "console": "console",
 	"tpm": "tpm", "graphics": "graphics", "video": "video", "watchdog": "watchdog", "rng": "rng",
 }
 
-// CheckDevices tells what is wrong with a text of one or more elements of devices that are to be added to a domain.
+// CheckDevices validates XML text of one or more device elements that are to be added to a domain.
 func CheckDevices(text string) error {
 	if err := checkTokens(text); err != nil {
 		return err
@@ -61,7 +61,7 @@ func CheckDevices(text string) error {
 	return given.without(understood)
 }
 
-// node is any element. A namespace is no part of a device's name.
+// node is any XML element. Namespaces are ignored in its name.
 type node struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`
@@ -69,7 +69,7 @@ type node struct {
 	Children []node     `xml:",any"`
 }
 
-// check refuses a device of a kind that can't be added in this way.
+// check returns an error for a device of a kind that can't be added as XML.
 func (n node) check() error {
 	kind := n.XMLName.Local
 	if attribute, ok := elsewhere[kind]; ok {
@@ -101,7 +101,7 @@ func (n node) attr(name string) string {
 	return ""
 }
 
-// without is an error when n has an element or an attribute that other has not: it would be lost without a word.
+// without returns an error if n has an element or an attribute that other lacks, because it would be lost silently.
 func (n node) without(other node) error {
 	for _, a := range n.Attrs {
 		if a.Name.Space != "xmlns" && a.Name.Local != "xmlns" && other.attr(a.Name.Local) == "" && a.Value != "" {
@@ -134,7 +134,8 @@ func parseDevices(text string) (libvirtxml.DomainDeviceList, error) {
 	return list, nil
 }
 
-// deviceField is the field of a list of devices that has those of a kind, whose devices can be told by an alias.
+// deviceField returns the index of the field of libvirtxml.DomainDeviceList for a kind of device; ok is false if such devices have no
+// alias to identify them by.
 func deviceField(kind string) (index int, ok bool) {
 	list := reflect.TypeFor[libvirtxml.DomainDeviceList]()
 	for i := range list.NumField() {
@@ -147,7 +148,7 @@ func deviceField(kind string) (index int, ok bool) {
 	return 0, false
 }
 
-// eachDevice calls f with each kind of device that can be added as XML: a slice in a list, which f may set.
+// eachDevice calls f for each kind of device that can be added as XML, with the slice of these devices in the list, which f may set.
 func eachDevice(list *libvirtxml.DomainDeviceList, f func(field int, devices reflect.Value)) {
 	v := reflect.ValueOf(list).Elem()
 	for i := range v.NumField() {
@@ -167,7 +168,7 @@ func aliasOf(device reflect.Value) string {
 	return ""
 }
 
-// applyDevicesXML replaces the devices that came from another text, and those only. CheckDevices has seen this one.
+// applyDevicesXML replaces only the devices that were added from an earlier devices_xml. CheckDevices has validated the new text.
 func applyDevicesXML(d *libvirtxml.Domain, m Machine) {
 	var now Machine
 	_ = parseDevicesXML(d, markOf(d), &now)
@@ -197,7 +198,7 @@ func applyDevicesXML(d *libvirtxml.Domain, m Machine) {
 	})
 }
 
-// countXML is how many devices a domain has that were given as XML.
+// countXML returns the number of devices of a domain that were configured as XML.
 func countXML(d *libvirtxml.Domain) (n int) {
 	eachDevice(d.Devices, func(_ int, devices reflect.Value) {
 		for i := range devices.Len() {
@@ -209,7 +210,7 @@ func countXML(d *libvirtxml.Domain) (n int) {
 	return n
 }
 
-// parseDevicesXML gives the text as it was given, as long as the domain has as many devices of it as it had.
+// parseDevicesXML returns the text as configured, as long as the domain still has as many devices from it as the text defines.
 func parseDevicesXML(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	if mark.DevicesXML == "" {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// checkTokens sees the text by itself: an end element that it does not begin, such as </devices>, would end what is read of it.
+// checkTokens checks the tokens of the text alone, before it is wrapped in an element: an end element without a start, such as
+// </devices>, would otherwise end the parsing early.
 func checkTokens(text string) error {
 	decoder := xml.NewDecoder(strings.NewReader(text))
 	for {
@@ -32,7 +33,7 @@ func checkTokens(text string) error {
 	}
 }
 
-// checkNames refuses what two readers may read differently.
+// checkNames refuses namespaces and duplicate attributes, which two parsers may read differently.
 func checkNames(t xml.StartElement) error {
 	seen := map[string]bool{}
 	for _, a := range t.Attr {
@@ -47,8 +48,8 @@ func checkNames(t xml.StartElement) error {
 	return nil
 }
 
-// storageTypes are, of each kind of device that may bring storage of the host, the types that bring none of which only its name is
-// told here. It lists what may be had: what libvirt learns later is refused until it was looked at.
+// storageTypes lists, for each kind of device that can open storage of the host, the types that open none. It is an allowlist: types
+// that libvirt adds later are refused until they have been reviewed.
 var storageTypes = map[string]struct {
 	attribute string
 	allowed   []string
@@ -61,33 +62,33 @@ var storageTypes = map[string]struct {
 	"smartcard": {"type", append([]string{""}, streams...)},
 }
 
-// streams are what a character device can be connected with but for file, dev and pipe, which open, and write to, any path.
+// streams are the allowed backends of a character device. file, dev and pipe are left out, because they open and write to any path.
 var streams = []string{"null", "vc", "pty", "stdio", "udp", "tcp", "unix", "spicevmc", "spiceport", "nmdm", "qemu-vdagent", "dbus"}
 
-// sockets are the folders where a device's socket may be: QEMU deletes what is at the path where it makes one, and who is connected to a
-// service of the host, such as libvirt, has what that gives to its clients. The last one is libvirt's, for those that are given by hand: in
-// the folders below it are those of other machines.
+// sockets are the folders where a device's socket may be. Elsewhere QEMU might delete an existing file when it creates the socket, or
+// a guest might connect to a service of the host, such as libvirt. The last folder is libvirt's for manually configured sockets; its
+// subfolders contain those of other machines.
 var sockets = []string{"/run/virtclaim/*", "/var/run/virtclaim/*", "/var/lib/libvirt/qemu/channel/target/*"}
 
 var inputs = []string{"/dev/input/"}
 
-// hostPaths are where a device may name a path of the host, and what it must be below: no image and no device with blocks.
+// hostPaths maps the places where a device may name a path of the host to the folders that the path must be below: none of them leads
+// to an image or a block device.
 var hostPaths = map[string][]string{
 	"channel/source/path": sockets, "parallel/source/path": sockets, "redirdev/source/path": sockets, "smartcard/source/path": sockets,
 	"hostdev/rom/file": {"/"}, "shmem/server/path": {"/"}, "smartcard/database": {"/"}, "smartcard/certificate": {""}, // the last is a name
 	"input/source/evdev": inputs, "input/source/dev": inputs,
 }
 
-// IsSpecial tells whether a path of the host is that of a device or of libvirt's own sockets and records, or leads through /proc or /sys,
-// where links such as /proc/self/root go anywhere.
+// IsSpecial reports whether a path of the host is below /dev or libvirt's own runtime folders, or below /proc or /sys, where links
+// such as /proc/self/root lead anywhere.
 func IsSpecial(name string) bool {
 	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/", "/run/libvirt/", "/var/run/libvirt/"}, func(folder string) bool {
 		return strings.HasPrefix(path.Clean(name)+"/", folder)
 	})
 }
 
-// checkStorage refuses a device that opens storage which nobody keeps others from: what is not in disks is not seen by those who
-// ask hosts whether a volume is in use.
+// checkStorage refuses a device that may open storage of the host. Only volumes in disks are checked for use by other machines.
 func (n node) checkStorage() error {
 	kind := n.XMLName.Local
 	if rule, has := storageTypes[kind]; has && !slices.Contains(rule.allowed, n.attr(rule.attribute)) {
@@ -100,7 +101,7 @@ func (n node) checkStorage() error {
 	return n.checkPaths(kind)
 }
 
-// checkPaths knows a path by the name that libvirt has for one, or by a slash.
+// checkPaths checks all values that name a path of the host, which are recognized by libvirt's names for paths or by a slash.
 func (n node) checkPaths(at string) error {
 	if err := checkHostPath(at, strings.TrimSpace(n.Text)); err != nil {
 		return err
@@ -134,7 +135,8 @@ func checkHostPath(at, value string) error {
 	return nil
 }
 
-// isBelow takes any text for the folder "", of the root folder only what is not special, and with a * only what is in the folder itself.
+// isBelow reports whether a path is below a folder. The folder "" allows any text, "/" any path that is not special, and a trailing *
+// only paths directly in the folder.
 func isBelow(folder, value string) bool {
 	in := strings.HasPrefix(value, folder)
 	if before, own := strings.CutSuffix(folder, "*"); own {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// No device that is given as XML opens storage which the look at hosts does not see, whatever it is called.
+// No device that is configured as XML opens storage that the check for use by other machines does not see, whatever its kind.
 func TestCheckDevices_NoStorage(t *testing.T) {
 	for _, text := range []string{
 		`<memory model='nvdimm'><source><path>/dev/sdb</path></source><target><size unit='M'>64</size></target></memory>`,
@@ -59,7 +59,8 @@ func TestCheckDevices_NoStorage(t *testing.T) {
 	}
 }
 
-// A socket is made where nothing of others can be, and connects with no service of the host; no path leads through /proc or /sys.
+// A socket is created only where no file of other programs can be, and connects to no service of the host; no path leads through /proc
+// or /sys.
 func TestCheckDevices_Sockets(t *testing.T) {
 	for device, text := range map[string]string{
 		"channel":   `<channel type='unix'><source mode='%s' path='%s'/><target type='virtio' name='a'/></channel>`,
@@ -100,7 +101,7 @@ func TestCheckDevices_Sockets(t *testing.T) {
 	}
 }
 
-// All of the text is read, and as libvirt would: nothing follows the devices, and nothing means something else than it says.
+// The whole text is validated, and parsed as libvirt would: it contains nothing but devices, and nothing ambiguous.
 func TestCheckDevices_WholeText(t *testing.T) {
 	for text, want := range map[string]string{
 		`<sound model='ac97'/></devices><disk type='file'/>`:          "not well-formed",

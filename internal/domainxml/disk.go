@@ -14,15 +14,15 @@ import (
 
 var disks = part{name: "disks", apply: applyDisks, parse: parseDisks}
 
-// diskAlias starts the user alias that carries a disk's key. libvirt keeps aliases only when they start with ua-.
+// diskAlias is the prefix of the user alias that contains a disk's key. libvirt keeps aliases only when they start with ua-.
 const diskAlias = "ua-disk-"
 
-// hasKey tells whether virtclaim has named a disk.
+// hasKey reports whether a disk has a key assigned by virtclaim.
 func hasKey(d libvirtxml.DomainDisk) bool {
 	return d.Alias != nil && strings.HasPrefix(d.Alias.Name, diskAlias)
 }
 
-// diskKey is the name of a disk: its alias if virtclaim gave it one, else its target.
+// diskKey returns the key of a disk: that of its alias if virtclaim has assigned one, else its target name.
 func diskKey(d libvirtxml.DomainDisk) string {
 	if hasKey(d) {
 		return strings.TrimPrefix(d.Alias.Name, diskAlias)
@@ -33,22 +33,21 @@ func diskKey(d libvirtxml.DomainDisk) string {
 	return ""
 }
 
-// isFixed leaves CD-ROM and floppy drives out.
+// isFixed reports whether a device is a disk, and no CD-ROM or floppy drive.
 func isFixed(d libvirtxml.DomainDisk) bool { return !isDrive(d) }
 
-// isDisk tells whether a device is one of a machine's disks. Of the drives that come with a domain made by hand those are
-// that virtclaim was asked to fill, and, as long as it has changed nothing of that domain, those with a medium. The rest is
-// nobody's concern.
+// isDisk reports whether a device is one of a machine's disks. Of the unmanaged drives of a domain these are the ones that are
+// configured in virtclaim, and, until virtclaim changes the domain, those with a medium. All other drives are ignored.
 func isDisk(d libvirtxml.DomainDisk, mark machineMark) bool {
 	key := diskKey(d)
 	return isFixed(d) || isDrive(d) && (hasKey(d) || mark.disk(key).Key == key || mark.Phase == "" && !isEmpty(d))
 }
 
-// isUnmanagedDrive tells whether a device is a drive that came with a domain made by hand. It stays, also when it is not wanted.
+// isUnmanagedDrive reports whether a device is a drive that was added outside of Terraform. It is kept even if it is not configured.
 func isUnmanagedDrive(d libvirtxml.DomainDisk) bool { return isDrive(d) && !hasKey(d) }
 
-// applyDisks makes the disks those of want. A disk that stays keeps its target and address, so inserting one moves no
-// other.
+// applyDisks replaces the disks of a domain with those of m. A disk that stays keeps its target and address, so that inserting a disk
+// moves no other.
 func applyDisks(d *libvirtxml.Domain, m Machine) {
 	want := m.Disks
 	var kept []libvirtxml.DomainDisk
@@ -77,21 +76,22 @@ func applyDisks(d *libvirtxml.Domain, m Machine) {
 	addIOThreads(d)
 }
 
-// newKeys are the disks that have no device yet, the ones to boot from first, so that they get the first targets.
+// newKeys returns the keys of the disks that have no device yet. Those with a boot order are first, so that they get the first
+// targets.
 func newKeys(want map[string]Disk, have map[string]bool) []string {
 	keys := slices.DeleteFunc(slices.Collect(maps.Keys(want)), func(k string) bool { return have[k] })
 	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(cmp.Compare(want[a].BootOrder-1, want[b].BootOrder-1), cmp.Compare(a, b)) // 0, no order, is last
+		return cmp.Or(cmp.Compare(want[a].BootOrder-1, want[b].BootOrder-1), cmp.Compare(a, b)) // an order of 0, which is none, sorts last
 	})
 	return keys
 }
 
-// applyDisk writes the intent into one device, and only what differs from it.
+// applyDisk updates one device to match want, and writes only what differs.
 func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now, want) {
 		applyVolume(d, want.Volume)
 	}
-	endChain(d, want.Volume) // also that of a definition from before virtclaim ended chains
+	endChain(d, want.Volume) // also in definitions that were stored before virtclaim ended chains
 	if hasKey(*d) || showsOtherAccess(*d, want) {
 		applyAccess(d, want)
 	}
@@ -111,7 +111,7 @@ func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
 	}
 }
 
-// sameDevice compares what of two disks' volumes a device's XML can hold.
+// sameDevice reports whether the volumes of two disks are equal in everything that a device's XML can express.
 func sameDevice(a, b Disk) bool {
 	return (IsDrive(a.Device) || a.Volume.CopyOnRead == b.Volume.CopyOnRead) &&
 		slices.EqualFunc(a.Volume.Images, b.Volume.Images, func(x, y volume.Image) bool {
@@ -138,12 +138,12 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	return nil
 }
 
-// Compare adds to a stored machine what its running domain says otherwise. What merely waits for the next start is named as
-// pending; of a domain that virtclaim has not changed nothing is: nobody asked for it here. A disk that somebody attached by
-// hand, so that it is in no stored definition and has no key of virtclaim's, is there. A disk of virtclaim's that could be
-// plugged in but is not, because that failed or was interrupted, has no volume. One that has a key and is not stored is one that
-// an update took out: the guest keeps it until its next start. A device that has one volume here and another one there is
-// unsettled.
+// Compare adds to a stored machine the differences of its running domain. Changes that wait for the next start are listed as pending,
+// but not for a domain that virtclaim has never changed.
+//
+// An attached disk without a definition and without virtclaim's key was added outside of Terraform: it is listed. With a key, it was
+// removed by an update, and the guest keeps it until its next start. A stored disk that could be plugged in but is not attached has no
+// volume: plugging it in failed or was interrupted. A disk with different volumes in definition and running domain is unsettled.
 func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -173,7 +173,7 @@ func (m *Machine) Compare(live string) error {
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
 		case ok && m.differs(d, i, is) && m.Mark.Phase == "":
-			stored.Volume = is.Volume // nobody has asked for either here
+			stored.Volume = is.Volume // neither was configured by virtclaim: the running domain counts
 			m.Disks[key] = stored
 		case ok && m.differs(d, i, is):
 			stored.Volume, stored.Unsettled = volume.Volume{}, true
@@ -196,8 +196,8 @@ func (m *Machine) Compare(live string) error {
 	return nil
 }
 
-// differs tells whether the nth disk of a running domain has another volume than the stored machine says, and could have that
-// one before its next start. What the guest has booted from, or can write to in a drive, it could not.
+// differs reports whether the nth disk of a running domain has another volume than the stored machine, and could be changed to it
+// before the next start. A disk that the guest has booted from, and the medium of a writable drive, can't be changed.
 func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 	disk := d.Devices.Disks[n]
 	stored := m.Disks[diskKey(disk)]
@@ -208,7 +208,7 @@ func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 		return false
 	}
 	if isDrive(disk) && IsDrive(stored.Device) {
-		live.Device = stored.Device // the drive itself may wait for the next start
+		live.Device = stored.Device // a change of the drive itself waits for the next start
 	}
 	return live.Another(stored)
 }
@@ -234,5 +234,5 @@ func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
 	return disk
 }
 
-// kindOf is how a guest sees a device: libvirt's default is a disk.
+// kindOf returns the kind of device that the guest sees: libvirt's default is a disk.
 func kindOf(d libvirtxml.DomainDisk) string { return cmp.Or(d.Device, Fixed) }

@@ -9,32 +9,32 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// The ways in which a guest can see a volume, in libvirt's words.
+// The kinds of device as which a guest can see a volume, in libvirt's terms.
 const (
 	// Fixed is an ordinary disk.
 	Fixed = "disk"
-	// LUN is a logical unit whose SCSI commands the guest sends itself.
+	// LUN is a logical unit to which the guest sends SCSI commands itself.
 	LUN = "lun"
-	// CDROM is a drive that the guest only reads from, and whose medium changes while it runs. The drive itself stays.
+	// CDROM is a read-only drive whose medium can be changed while the guest runs. The drive itself stays.
 	CDROM = "cdrom"
-	// Floppy is another such drive. The guest can't write to what virtclaim puts there either: libvirt changes that only with
-	// the drive, not with its medium.
+	// Floppy is a drive with a changeable medium, too. The guest can't write to media that virtclaim inserts: libvirt changes
+	// <readonly> only together with the drive, not with its medium.
 	Floppy = "floppy"
 )
 
-// IsDrive tells whether a device is one whose medium changes, and which may be empty.
+// IsDrive reports whether a device is a drive whose medium can be changed, and which may be empty.
 func IsDrive(device string) bool { return device == CDROM || device == Floppy }
 
 func isDrive(d libvirtxml.DomainDisk) bool { return IsDrive(d.Device) }
 
-// isEmpty tells whether a drive has no medium. libvirt leaves a source that names nothing in one that was emptied while
-// its domain runs.
+// isEmpty reports whether a drive has no medium. libvirt leaves an empty <source> in a drive whose medium was ejected while its domain
+// runs.
 func isEmpty(d libvirtxml.DomainDisk) bool {
 	s := d.Source
 	return s == nil || isDrive(d) && (s.File != nil && s.File.File == "" || s.Block != nil && s.Block.Dev == "")
 }
 
-// eject takes the medium out of a drive. What is left is a file without a name, as it is in all empty drives.
+// eject removes the medium from a drive. As in all empty drives, the source becomes a file without a name.
 func eject(d *libvirtxml.DomainDisk) {
 	d.Source = &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{}}
 	d.Auth, d.BackingStore = nil, nil
@@ -43,8 +43,8 @@ func eject(d *libvirtxml.DomainDisk) {
 	}
 }
 
-// Drive is the element of the CD-ROM or floppy drive of that key, as a domain's XML has it, with that medium in it; with none when
-// the volume has no image. ok is false when the device of that key is no drive.
+// Drive returns the element of the CD-ROM or floppy drive with that key from a domain's XML, with the given medium in it, or empty
+// when the volume has no image. ok is false when the device with that key is not a drive.
 func Drive(text, key string, medium volume.Volume) (element string, ok bool, err error) {
 	d, err := Unmarshal(text)
 	if err != nil {
@@ -61,8 +61,8 @@ func Drive(text, key string, medium volume.Volume) (element string, ok bool, err
 	return "", false, nil
 }
 
-// Inserts are the disks, by key and sorted, whose drive is empty in a running domain and whose medium want has. A floppy drive that
-// was made by hand may let its guest write: it is given none, as that changes only with the drive.
+// Inserts returns the keys, sorted, of the disks whose drive is empty in a running domain and has a medium in want. A writable floppy
+// drive, which was defined outside of Terraform, is left out, because <readonly> changes only with the drive.
 func Inserts(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {

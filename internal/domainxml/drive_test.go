@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// seed is a medium in a pool, as a disk gives it.
+// seed returns a medium in a pool, as a disk resource provides it.
 func seed(name, generation string) volume.Volume {
 	return volume.Volume{Capacity: ptr(int64(1 << 20)), Images: []volume.Image{{
 		Type: "file", Format: "raw", Name: "/pools/ssd/" + name, AccessMode: volume.ReadShared,
@@ -19,21 +19,21 @@ func seed(name, generation string) volume.Volume {
 	}}}
 }
 
-// withSeed is a machine with a drive on a bus that nothing can be plugged into.
+// withSeed returns a machine with a drive on a bus without hot-plug.
 func withSeed(medium volume.Volume) Machine {
 	m := running()
 	m.Disks["seed"] = Disk{Volume: medium, Device: CDROM, Bus: "ide"}
 	return m
 }
 
-// bootSeed is withSeed that boots from the drive.
+// bootSeed is withSeed with the drive as the boot device.
 func bootSeed(medium volume.Volume) Machine {
 	m := withSeed(medium)
 	m.Disks["seed"] = Disk{Volume: medium, Device: CDROM, Bus: "ide", BootOrder: 1}
 	return m
 }
 
-// bootRoot is withSeed that boots from a disk, and has no other that could be unplugged.
+// bootRoot is withSeed that boots from a disk, and has no other disk that could be unplugged.
 func bootRoot(medium volume.Volume) Machine {
 	m := withSeed(medium)
 	m.Boot = nil
@@ -43,7 +43,7 @@ func bootRoot(medium volume.Volume) Machine {
 
 func TestDrive_MediumIsEjectedAndInserted(t *testing.T) {
 	full, empty := build(t, withSeed(seed("seed", "g1"))), build(t, withSeed(volume.Volume{}))
-	// As libvirt 9.0 has it after an eject.
+	// The drive as libvirt 9.0 shows it after an eject.
 	emptied := strings.Replace(full, `<source file="/pools/ssd/seed">`, `<source index="2">`, 1)
 	alone := seed("seed", "g1")
 	alone.Images[0].AccessMode = volume.WriteExclusive
@@ -163,7 +163,8 @@ func TestDrive_ChangesOnlyMedium(t *testing.T) {
 	}
 }
 
-// In a drive, what a pool calls a volume is another medium than the file: it is changed once and not named a pool again.
+// In a drive, a medium that is named by pool and volume differs from the one named by its file: it is changed once, and the file is
+// kept.
 func TestDrive_MediumInPoolIsChanged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='cdrom'>` +
 		`<driver name='qemu' type='raw'/><source pool='ssd' volume='seed'/><target dev='hda' bus='ide'/></disk></devices></domain>`
@@ -177,7 +178,7 @@ func TestDrive_MediumInPoolIsChanged(t *testing.T) {
 	}
 }
 
-// libvirt refuses copy_on_read for a drive, and what was asked for is still read back.
+// libvirt refuses copy_on_read for a drive, but the configured value is still read back.
 func TestDrive_NoCopyOnRead(t *testing.T) {
 	want := withSeed(overlay())
 	text := build(t, want)
@@ -193,7 +194,7 @@ func TestDrive_NoCopyOnRead(t *testing.T) {
 	}
 }
 
-// What a machine is about to be given is not in its drive, whatever the guest sees there: the next apply has to ask again.
+// A tentative medium is not reported as the drive's, whatever the guest sees there: the next apply has to check its use again.
 func TestCompare_TentativeMediumIsIgnored(t *testing.T) {
 	is, err := Parse(build(t, withSeed(seed("seed", "g1")).WithTentative([]string{"seed"})))
 	is = is.WithoutTentative()
@@ -228,8 +229,7 @@ func TestDrive_ReadOnlyAndNotBootableByDefault(t *testing.T) {
 	}
 }
 
-// The drives of a domain made by hand: one with a medium is a disk, as long as nothing was changed; and what is not asked
-// for is left alone.
+// Unmanaged drives: one with a medium is a disk as long as virtclaim has changed nothing, and drives that are not configured are kept.
 func TestDrive_UnmanagedDrives(t *testing.T) {
 	const tools = `<disk type='file' device='cdrom'><source file='/images/tools.iso'/><target dev='sda' bus='sata'/><readonly/></disk>`
 	ours := strings.Replace(stored(t), "<devices>", "<devices>"+tools, 1)
@@ -265,7 +265,7 @@ func TestDrive_UnmanagedDrives(t *testing.T) {
 	wanted.Disks = map[string]Disk{"sda": tray}
 	maps.Copy(wanted.Disks, m.Disks)
 	for _, want := range []Machine{m, wanted} {
-		// The running domain says ready once a disk was plugged in, and nothing of the drive.
+		// The running domain is marked ready after a disk was plugged in, without a record of the drive.
 		for _, live := range []string{text, ours} {
 			if pending, err := Pending(live, want); err != nil || len(pending) != 0 {
 				t.Errorf("pending are %v, %v", pending, err)
@@ -288,7 +288,7 @@ func TestDrive_UnmanagedDrives(t *testing.T) {
 	}
 }
 
-// What a machine made by hand has is known, of whatever kind it is.
+// All kinds of devices of an unmanaged machine are read.
 func TestDevices_UnmanagedAreRead(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices>
 		<disk type='file' device='floppy'><driver name='qemu' type='raw'/><source file='/a.img'/><target dev='fda' bus='fdc'/></disk>
@@ -319,12 +319,12 @@ func TestDevices_UnmanagedAreRead(t *testing.T) {
 	if lun.ReadOnly || lun.Drive || !lun.Pluggable || !lun.Boots || stick.Boots || !stick.Pluggable {
 		t.Errorf("the logical unit is %+v, the stick %+v", lun, stick)
 	}
-	// Adopted, the floppy is one that virtclaim would have made: its guest can't write to it.
+	// After adoption the floppy is defined as by virtclaim: its guest can't write to it.
 	m.Mark.Phase = Ready
 	if pending, err := Pending(byHand, m); err != nil || strings.Join(pending, ", ") != "disk fda" {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
-	// Of a machine of ours, those that somebody attached are drift, and go.
+	// In a machine of virtclaim's, devices that were attached outside of Terraform are drift, and are removed.
 	ours := strings.Replace(byHand, "<devices>", `<metadata><machine xmlns="`+Namespace+`" phase="ready"/></metadata><devices>`, 1)
 	is, err := Parse(ours)
 	delete(want, "fda")

@@ -8,15 +8,15 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Endpoints are where a running machine's ports and its display are. What it has not is empty.
+// Endpoints are the addresses of a running machine's serial port, console and display; empty where it has none.
 type Endpoints struct {
 	// Serial and Console are terminals of the host, such as /dev/pts/3.
 	Serial, Console string
-	// Graphics is a URI of the display, such as vnc://127.0.0.1:5900: RFC 7869 has the port there, not the display's number.
+	// Graphics is the URI of the display, such as vnc://127.0.0.1:5900. RFC 7869 puts the port there, not the display number.
 	Graphics string
 }
 
-// endpointsOf reads them out of a running domain's XML: no stored definition has them.
+// endpointsOf reads the endpoints from a running domain's XML: stored definitions don't contain them.
 func endpointsOf(d *libvirtxml.Domain) (e Endpoints) {
 	if len(d.Devices.Serials) > 0 {
 		e.Serial = terminal(d.Devices.Serials[0].Source)

@@ -11,35 +11,36 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// External is a disk whose chain somebody else has changed: with an overlay on top of virtclaim's volume (an external snapshot), by
-// moving it elsewhere (a block copy or pull), or with a block job that may do so when it ends.
+// External is a disk whose chain was changed outside of virtclaim: by an overlay on top of virtclaim's volume (an external snapshot),
+// by moving it (a block copy or pull), or by a block job that is still running and may do so when it ends.
 type External struct {
 	// Target is libvirt's name of the disk, such as vda.
 	Target string
 	// Noted are the names of the images of virtclaim's volume, top first.
 	Noted []string
-	// Chain is what the disk opens, top first, as far as the definition tells.
+	// Chain is the chain that the disk opens, top first, as far as the definition contains it.
 	Chain []volume.Image
-	// Depth is the place of virtclaim's top image in Chain: what is before it are overlays. It is -1 where the chain has it nowhere.
+	// Depth is the index of virtclaim's top image in Chain: the images before it are overlays. It is -1 if the chain does not contain
+	// it.
 	Depth int
-	// Base is that image as virsh blockcommit names it; empty where only the running domain can tell.
+	// Base is that image in the syntax of virsh blockcommit; empty if only the running domain can tell.
 	Base string
-	// Job is the kind of the block job, such as copy or active-commit; empty without.
+	// Job is the kind of the block job, such as copy or active-commit; empty without a job.
 	Job string
-	// Snapshot is the name of the snapshot that made the top image. The host is asked; empty where it knows none.
+	// Snapshot is the name of the snapshot that created the top image. It is queried from the host; empty if the host has none.
 	Snapshot string
-	// Cut tells that virtclaim's top image is there alone, or over fewer images than is noted: it was pulled from the others.
+	// Cut is true if virtclaim's top image is over fewer images than the metadata record: it was pulled or rebased.
 	Cut bool
-	// Live tells that the running domain has this chain, and not only the stored definition.
+	// Live is true if the running domain has this chain, and not only the stored definition.
 	Live bool
 }
 
-// TakeCut says what to do about an overlay that somebody else has pulled or rebased.
+// TakeCut is the instruction for adopting an overlay that was pulled or rebased outside of Terraform.
 const TakeCut = "Adopt the image; a running machine keeps running: remove the disk from the state (terraform state rm <address of the disk>), remove " +
 	"source and copy_mode from its configuration (or, if another disk is its backing file now, set that as its source; a disk without a source " +
 	"needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
 
-// IsAdoptedBy tells whether a volume is the chain as it is, so that defining it takes nothing away.
+// IsAdoptedBy reports whether a volume describes the chain as it is, so that defining the volume removes nothing from it.
 func (e External) IsAdoptedBy(v volume.Volume) bool {
 	n := min(len(e.Chain), len(v.Images))
 	if e.Cut && len(v.Images) != len(e.Chain) {
@@ -48,8 +49,8 @@ func (e External) IsAdoptedBy(v volume.Volume) bool {
 	return e.Job == "" && n > 0 && slices.EqualFunc(e.Chain[:n], v.Images[:n], func(a, b volume.Image) bool { return a.Name == b.Name })
 }
 
-// Externals are the disks of a machine, by key, whose chain somebody else has changed. The stored definition is empty for a transient
-// domain, the live one for a domain that is off. A domain that is not virtclaim's has none.
+// Externals returns, by key, the disks of a machine whose chain was changed outside of virtclaim. The stored definition is empty for a
+// transient domain, the live one for a domain that is off. A domain that virtclaim does not manage has none.
 func Externals(stored, live string) (map[string]External, error) {
 	var m Machine
 	if stored != "" {
@@ -81,7 +82,7 @@ func unmarshalMarked(text string) (*libvirtxml.Domain, machineMark, error) {
 	return d, mark, err
 }
 
-// Replaced are the disks whose chain somebody else has changed and that defining want would not leave as they are, sorted.
+// Replaced returns the keys, sorted, of the disks whose chain was changed outside of virtclaim and that defining want would overwrite.
 func (m Machine) Replaced(want Machine) (keys []string) {
 	for key, e := range m.External {
 		if !e.IsAdoptedBy(want.Disks[key].Volume) {
@@ -92,7 +93,8 @@ func (m Machine) Replaced(want Machine) (keys []string) {
 	return keys
 }
 
-// AddOverlaid adds the disks of a domain that virtclaim has not changed yet, running or stored, in which want's volume is below other images.
+// AddOverlaid adds the disks of a domain that virtclaim has not changed yet, running or stored, in which want's volume is below other
+// images.
 func (m *Machine) AddOverlaid(text string, want Machine) error {
 	if m.Mark.Phase != "" {
 		return nil
@@ -107,15 +109,15 @@ func (m *Machine) AddOverlaid(text string, want Machine) error {
 			continue
 		}
 		if e, is := external(disk, parseVolume(disk).Images, nil, namesOf(images)); is {
-			e.Live = d.ID != nil // only a running domain has one
+			e.Live = d.ID != nil // only a running domain has an ID
 			m.addExternal(diskKey(disk), e)
 		}
 	}
 	return nil
 }
 
-// compareChains compares the disks of the running domain with what its own metadata and those of the stored machine note. What was adopted
-// since its start only the latter do.
+// compareChains compares the disks of the running domain with the images that its own metadata and those of the stored machine record.
+// A chain that was adopted since the start is only in the latter.
 func (m *Machine) compareChains(d *libvirtxml.Domain, mark machineMark) {
 	for _, disk := range d.Devices.Disks {
 		if !isFixed(disk) {
@@ -133,7 +135,8 @@ func (m *Machine) compareChains(d *libvirtxml.Domain, mark machineMark) {
 	}
 }
 
-// isOfExternal tells of a word of what is pending whether it is of a disk whose chain somebody else has changed: no start settles that.
+// isOfExternal reports whether a pending change is of a disk whose chain was changed outside of virtclaim: a restart does not resolve
+// that.
 func (m Machine) isOfExternal(what string) bool {
 	for key := range m.External {
 		if what == "disk "+key {
@@ -151,8 +154,8 @@ func (m *Machine) addExternal(key string, e External) {
 	m.External[key] = e
 }
 
-// external compares the chain of a disk with the names that its own definition notes, and with those that another one does. Of what only
-// the latter notes the disk may have nothing: it may wait for the next start.
+// external compares the chain of a disk with the image names that its own definition records, and with those of the other definition.
+// Images that only the latter records may be missing from the chain: they may wait for the next start.
 func external(d libvirtxml.DomainDisk, chain []volume.Image, own, other []string) (e External, is bool) {
 	e = External{Chain: chain, Noted: own, Depth: -1}
 	if d.Target != nil {
@@ -178,7 +181,7 @@ func external(d libvirtxml.DomainDisk, chain []volume.Image, own, other []string
 	return e, e.Cut || e.Depth > 0 || e.Depth < 0 && len(own) > 0 || e.Job != ""
 }
 
-// isCut tells whether a disk is known to have less below its top image than all have noted who know that.
+// isCut reports whether a disk is known to have fewer images below its top image than every definition that records this top image.
 func isCut(d libvirtxml.DomainDisk, chain []volume.Image, noted ...[]string) (is bool) {
 	for _, names := range noted {
 		if len(names) == 0 || len(chain) == 0 || names[0] != chain[0].Name {
@@ -192,7 +195,8 @@ func isCut(d libvirtxml.DomainDisk, chain []volume.Image, noted ...[]string) (is
 	return is && isWhole(d)
 }
 
-// isWhole tells whether a disk's chain is told to its end. What a definition leaves out, libvirt finds out when it starts the domain.
+// isWhole reports whether the XML contains a disk's complete chain. libvirt determines the rest of an incomplete one when it starts
+// the domain.
 func isWhole(d libvirtxml.DomainDisk) bool {
 	for b := d.BackingStore; b != nil; b = b.BackingStore {
 		if b.Format == nil {
@@ -202,7 +206,7 @@ func isWhole(d libvirtxml.DomainDisk) bool {
 	return false
 }
 
-// baseOf names an image below the top one for a block job: by its path, or else by its place in the running chain.
+// baseOf returns the name of an image below the top image for a block job: its path, or else its index in the running chain.
 func baseOf(d libvirtxml.DomainDisk, chain []volume.Image, depth int) string {
 	if depth <= 0 {
 		return ""
@@ -227,7 +231,7 @@ func namesOf(images []volume.Image) (names []string) {
 	return names
 }
 
-// missing are the noted images, as far as they are files, when the chain of a disk has not even the top one.
+// missing returns the recorded images that are files, if the chain of a disk contains not even the top one.
 func (m diskMark) missing(d libvirtxml.DomainDisk, chain []volume.Image) (images []volume.Image) {
 	if e, is := external(d, chain, m.names(), nil); !isFixed(d) || !is || e.Depth >= 0 {
 		return nil
@@ -247,7 +251,8 @@ func (m diskMark) names() (names []string) {
 	return names
 }
 
-// SnapshotOf is the name of the snapshot, of those with the given XML, that made the image of that path; empty when none has.
+// SnapshotOf returns the name of the snapshot, of those with the given XML, that created the image with that path; empty when there is
+// none.
 func SnapshotOf(snapshots []string, image string) string {
 	for _, text := range snapshots {
 		var s libvirtxml.DomainSnapshot

@@ -10,7 +10,8 @@ import (
 
 const externalMark = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="root"><image name="NOTED" generation="g" access-mode="write-exclusive"><host>a</host></image></disk></machine></metadata>`
 
-// externalDomain is the XML of a domain with the disk root, which has that inside, and with what virtclaim has noted of it.
+// externalDomain returns the XML of a domain with the disk root, which contains inside, and with the given image in virtclaim's
+// metadata.
 func externalDomain(noted, inside string) string {
 	mark := ""
 	if noted != "" {
@@ -28,13 +29,14 @@ func externalBacking(path, below string) string {
 	return `<backingStore type="file" index="3"><format type="qcow2"/><source file="` + path + `"/>` + below + `</backingStore>`
 }
 
-// twoNoted is externalDomain with a master noted below the image /ours.
+// twoNoted is externalDomain with a master recorded below the image /ours.
 func twoNoted(inside string) string {
 	return strings.Replace(externalDomain("/ours", inside), "</disk></machine>",
 		`<image name="/master" access-mode="read-shared"><host>a</host></image></disk></machine>`, 1)
 }
 
-// What runs, what is stored and what is noted tell apart who has put what on top of a disk, has moved it, or is about to.
+// The running domain, the stored definition and the metadata together show that an overlay was put on a disk, or that it was or is
+// being moved.
 func TestExternals(t *testing.T) {
 	const end = `<backingStore/>`
 	ours := externalSource("/ours", end)
@@ -93,7 +95,7 @@ func TestExternals(t *testing.T) {
 	}
 }
 
-// What is noted of an image holds below an overlay, too: it is still write-exclusive.
+// The record of an image is valid below an overlay, too: it is still write-exclusive.
 func TestMark_HoldsBelowAnOverlay(t *testing.T) {
 	all, _, err := AttachedTo(externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`))))
 	if err != nil || len(all) != 1 {
@@ -108,7 +110,8 @@ func TestMark_HoldsBelowAnOverlay(t *testing.T) {
 	}
 }
 
-// The metadata of a machine marks no other domain, such as a clone that virt-clone gave another UUID. What they note of its images holds.
+// The mark of a machine is ignored in another domain, such as a clone to which virt-clone gave another UUID. The records of its images
+// stay valid.
 func TestMark_OfAnotherDomain(t *testing.T) {
 	text, err := Build(machines()["direct-boot"])
 	if err != nil {
@@ -126,7 +129,8 @@ func TestMark_OfAnotherDomain(t *testing.T) {
 	}
 }
 
-// A disk whose chain somebody has changed is left alone unless it is adopted as it is, with all that it is known to have below.
+// A disk whose chain was changed outside of virtclaim is kept unless its chain is adopted as it is, including all images known to be
+// below it.
 func TestMachine_Replaced(t *testing.T) {
 	m, err := Parse(externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`))))
 	if err != nil {
@@ -144,7 +148,7 @@ func TestMachine_Replaced(t *testing.T) {
 	}
 }
 
-// A disk that was pulled from its master is never put over that again, but taken as it is.
+// A disk that was pulled from its master is never put over the master again, but can be adopted as it is.
 func TestMachine_ReplacedPulled(t *testing.T) {
 	m, err := Parse(twoNoted(externalSource("/ours", `<backingStore/>`)))
 	if err != nil || !m.External["root"].Cut {
@@ -159,7 +163,7 @@ func TestMachine_ReplacedPulled(t *testing.T) {
 	}
 }
 
-// In a domain made by hand nothing is noted: what is to be defined and is below another image there is below an overlay.
+// An unmanaged domain has no records: an image that is to be defined and that is below another image there is below an overlay.
 func TestMachine_AddOverlaid(t *testing.T) {
 	text := externalDomain("", externalSource("/snap", externalBacking("/ours", `<backingStore/>`)))
 	m, err := Parse(text)

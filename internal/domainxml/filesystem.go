@@ -8,7 +8,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// The ways in which a folder of the host gets into a guest.
+// The drivers that share a folder of the host with a guest.
 const (
 	VirtioFS = "virtiofs"
 	NineP    = "9p"
@@ -28,10 +28,10 @@ var filesystems = part{
 	same: func(live, want Machine) bool { return maps.Equal(live.Filesystems, want.Filesystems) },
 }
 
-// fsAlias starts the user alias that carries a filesystem's key.
+// fsAlias is the prefix of the user alias that contains a filesystem's key.
 const fsAlias = "ua-fs-"
 
-// filesystemKey is the name of a filesystem: its alias if virtclaim gave it one, else its tag.
+// filesystemKey returns the key of a filesystem: that of its alias if virtclaim has assigned one, else its tag.
 func filesystemKey(f libvirtxml.DomainFilesystem) string {
 	switch {
 	case f.Alias != nil && strings.HasPrefix(f.Alias.Name, fsAlias):
@@ -42,12 +42,12 @@ func filesystemKey(f libvirtxml.DomainFilesystem) string {
 	return ""
 }
 
-// isFolder leaves out what is not a folder of the host: images, and what containers have.
+// isFolder reports whether a filesystem is a folder of the host, and not an image or one of the kinds that containers have.
 func isFolder(f libvirtxml.DomainFilesystem) bool {
 	return f.Source != nil && f.Source.Mount != nil && f.Source.Mount.Dir != ""
 }
 
-// applyFilesystems keeps what is as wanted, with its place on the bus, and makes the rest anew.
+// applyFilesystems keeps filesystems that are unchanged, with their bus address, and recreates all others.
 func applyFilesystems(d *libvirtxml.Domain, m Machine) {
 	var kept []libvirtxml.DomainFilesystem
 	have := map[string]bool{}
@@ -71,7 +71,7 @@ func applyFilesystems(d *libvirtxml.Domain, m Machine) {
 
 func newFilesystem(key string, f Filesystem) libvirtxml.DomainFilesystem {
 	fs := libvirtxml.DomainFilesystem{
-		AccessMode: "passthrough", // libvirt's default, and the only mode of virtiofs
+		AccessMode: "passthrough", // libvirt's default, and the only mode that virtiofs supports
 		Source:     &libvirtxml.DomainFilesystemSource{Mount: &libvirtxml.DomainFilesystemSourceMount{Dir: f.Source}},
 		Target:     &libvirtxml.DomainFilesystemTarget{Dir: f.Target},
 		Alias:      &libvirtxml.DomainAlias{Name: fsAlias + key},
@@ -89,8 +89,8 @@ func isVirtioFS(f libvirtxml.DomainFilesystem) bool {
 	return f.Driver != nil && f.Driver.Type == VirtioFS
 }
 
-// shareMemory lets virtiofsd reach the guest's memory: virtiofs needs that. A domain that had virtiofs, and has it no more,
-// gets memory of its own again.
+// shareMemory configures shared memory, through which virtiofsd accesses the guest. A domain whose last virtiofs filesystem was
+// removed gets private memory again.
 func shareMemory(d *libvirtxml.Domain, had bool) {
 	b := d.MemoryBacking
 	switch has := slices.ContainsFunc(d.Devices.Filesystems, isVirtioFS); {

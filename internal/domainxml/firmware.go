@@ -12,11 +12,11 @@ const (
 	UEFI = "efi"
 )
 
-// Firmware is what starts a machine. libvirt chooses the file.
+// Firmware is the firmware of a machine. libvirt chooses the file.
 type Firmware struct {
 	// Type is BIOS or UEFI.
 	Type string
-	// SecureBoot enforces signatures, with the usual keys enrolled. Only UEFI has it.
+	// SecureBoot enforces signatures, with the default keys enrolled. It requires UEFI.
 	SecureBoot bool
 }
 
@@ -25,7 +25,7 @@ var firmware = part{
 	same: func(live, want Machine) bool { return live.uefi() == want.uefi() },
 }
 
-// uefi is the firmware of a machine that has UEFI; BIOS, asked for or not, is none.
+// uefi returns the firmware of a machine that has UEFI; for BIOS, configured or by default, it is empty.
 func (m Machine) uefi() Firmware {
 	if m.Firmware == nil || m.Firmware.Type != UEFI {
 		return Firmware{}
@@ -33,8 +33,8 @@ func (m Machine) uefi() Firmware {
 	return *m.Firmware
 }
 
-// applyFirmware leaves what is there as long as it is the kind that is wanted: it names the file that the firmware keeps
-// its variables in.
+// applyFirmware keeps an existing firmware of the same kind, because its definition contains the path of the file with the UEFI
+// variables.
 func applyFirmware(d *libvirtxml.Domain, m Machine) {
 	var now Machine
 	_ = parseFirmware(d, markOf(d), &now)
@@ -47,8 +47,8 @@ func applyFirmware(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-// setUEFI says no to both features for plain UEFI: without that libvirt prefers secure boot. The file with the variables
-// stays the same, wherever it is.
+// setUEFI disables both features explicitly for plain UEFI, because libvirt prefers secure boot otherwise. The path of the file with
+// the variables is kept.
 func setUEFI(d *libvirtxml.Domain, want Firmware) {
 	enabled := "no"
 	if want.SecureBoot {
@@ -66,7 +66,7 @@ func setUEFI(d *libvirtxml.Domain, want Firmware) {
 // secureBoot is libvirt's name of the feature.
 const secureBoot = "secure-boot"
 
-// isUEFI also knows the older way, a file that somebody has chosen.
+// isUEFI also recognizes the older form, an explicitly configured firmware file.
 func isUEFI(d *libvirtxml.Domain) bool {
 	return d.OS.Firmware == UEFI || d.OS.Firmware == "" && d.OS.Loader != nil && d.OS.Loader.Type == "pflash"
 }

@@ -17,15 +17,15 @@ const (
 type Graphics struct {
 	// Type is VNC or Spice.
 	Type string
-	// Listen is the address that it is served at; empty where nobody has chosen one.
+	// Listen is the address on which the display listens; empty if none is configured.
 	Listen string
-	// Port is 0 where libvirt chooses one at each start.
+	// Port is 0 where libvirt chooses a port at each start.
 	Port int
-	// Password is what the display is to ask for. It is never read.
+	// Password is the password of the display. It is write-only.
 	Password string
-	// PasswordVersion tells one password from the next; nil where virtclaim has set none.
+	// PasswordVersion is the version of the password, whose change sets it again; nil if virtclaim has set none.
 	PasswordVersion *int64
-	// Protected tells that a domain's display asks for a password, whoever has set it. It is only read.
+	// Protected is true if the domain's display requires a password, whether or not virtclaim has set it. It is read-only.
 	Protected bool
 }
 
@@ -34,8 +34,8 @@ var graphics = part{
 	same: func(live, want Machine) bool { return live.Graphics.serves(want.Graphics) },
 }
 
-// serves tells whether a running display is as wanted, but for the word itself that it asks for: that is changed live. One
-// that was started without a password can't be given one, and none can be taken from it.
+// serves reports whether a running display matches want. The value of the password is ignored, because it is changed live; but a
+// password can be neither added to nor removed from a running display.
 func (is *Graphics) serves(want *Graphics) bool {
 	if is == nil || want == nil {
 		return is == want
@@ -47,7 +47,7 @@ func (is *Graphics) serves(want *Graphics) bool {
 	return is.Type == want.Type && is.Listen == want.Listen && is.Port == want.Port && protected
 }
 
-// display is what both kinds have in common.
+// display is the common part of both kinds of display.
 type display struct {
 	kind                 string
 	port                 *int
@@ -55,7 +55,7 @@ type display struct {
 	listeners            *[]libvirtxml.DomainGraphicListener
 }
 
-// displayOf is the first display that is reached over the network, and its place; ok is false when there is none.
+// displayOf returns the first display that is reached over the network, and its index; ok is false when there is none.
 func displayOf(d *libvirtxml.Domain) (is display, n int, ok bool) {
 	for n, g := range d.Devices.Graphics {
 		switch {
@@ -68,7 +68,7 @@ func displayOf(d *libvirtxml.Domain) (is display, n int, ok bool) {
 	return display{}, 0, false
 }
 
-// applyGraphics keeps a password that is not changed: only the stored definition knows it.
+// applyGraphics keeps an unchanged password, which is only in the stored definition.
 func applyGraphics(d *libvirtxml.Domain, m Machine) {
 	want := m.Graphics
 	is, n, ok := displayOf(d)
@@ -104,7 +104,7 @@ func applyGraphics(d *libvirtxml.Domain, m Machine) {
 	is.protect(*want, markOf(d).Password)
 }
 
-// protect sets the password, of which the domain has that version.
+// protect sets or removes the password; has is the version of the domain's password.
 func (is display) protect(want Graphics, has *int64) {
 	switch {
 	case want.PasswordVersion == nil && has != nil:
@@ -138,8 +138,8 @@ func parseGraphics(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	return nil
 }
 
-// Unlocks is the element of a running domain's display with the password that want has anew; empty when it is not changed,
-// or when that display asks for none. Both texts must have their secrets.
+// Unlocks returns the element of a running domain's display with the new password of want; empty when the password is unchanged, or
+// when that display requires none. Both texts must contain their secrets.
 func Unlocks(stored, live string, want Machine) (string, error) {
 	was, err := Parse(stored)
 	if err != nil {

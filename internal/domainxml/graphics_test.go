@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// protected is a machine whose display asks for a password.
+// protected returns a machine whose display requires a password.
 func protected(version int64, password string) Machine {
 	m := machines()["spice"]
 	m.Graphics = &Graphics{Type: VNC, Listen: "127.0.0.1", Password: password, PasswordVersion: &version}

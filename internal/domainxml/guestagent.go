@@ -6,7 +6,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// agentPort is the name by which QEMU's guest agent knows its port.
+// agentPort is the name of the virtio port that QEMU's guest agent opens.
 const agentPort = "org.qemu.guest_agent.0"
 
 var guestAgent = part{

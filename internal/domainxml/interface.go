@@ -13,51 +13,51 @@ import (
 
 var interfaces = part{name: "interfaces", apply: applyInterfaces, parse: parseInterfaces}
 
-// Interface is one network interface of a machine. Of Network, Bridge, Direct and User exactly one is set.
+// Interface is a network interface of a machine. Exactly one of Network, Bridge, Direct and User is set.
 type Interface struct {
 	// Network is a libvirt network, and PortGroup one of its port groups; empty for the network's default.
 	Network, PortGroup string
 	// Bridge is a bridge of the host.
 	Bridge string
-	// Direct is a device of the host under a macvtap device.
+	// Direct is a macvtap device on a device of the host.
 	Direct Direct
-	// User is QEMU's own network, which needs nothing of the host.
+	// User is QEMU's user-mode network, which requires no network of the host.
 	User bool
 	// Model is the device that the guest sees, such as virtio.
 	Model string
-	// MAC is in lower case; an empty one is whatever the domain has.
+	// MAC is in lower case; empty for the address that the domain has.
 	MAC string
-	// BootOrder counts from 1; 0 means that the interface is not booted from by order.
+	// BootOrder counts from 1; 0 is no boot order.
 	BootOrder uint
-	// Down tells that the guest sees no link.
+	// Down is true if the link state is down.
 	Down bool
-	// MTU is 0 for the default of what the interface is on.
+	// MTU is 0 for the default of the network or bridge.
 	MTU uint
-	// VLAN has the tags of what the interface is on; nil for none.
+	// VLAN are the tags on the network or bridge; nil for none.
 	VLAN *VLAN
-	// VirtualPort is how a switch other than the kernel's bridge knows the interface; nil for none.
+	// VirtualPort identifies the interface to a switch other than the kernel's bridge; nil for none.
 	VirtualPort *VirtualPort
 }
 
-// Direct is a macvtap device over one of the host's.
+// Direct is a macvtap device on a device of the host.
 type Direct struct {
 	Dev string
-	// Mode is libvirt's: bridge, vepa, private or passthrough.
+	// Mode is a macvtap mode of libvirt: bridge, vepa, private or passthrough.
 	Mode string
 }
 
-// VLAN are tags; several, or a trunk of one, leave the guest to tag its packets.
+// VLAN are VLAN tags. With several tags, or a trunk with one, the guest tags its packets itself.
 type VLAN struct {
 	Tags  []uint
 	Trunk bool
 }
 
-// VirtualPort is libvirt's <virtualport>, as far as one type of it has that.
+// VirtualPort is libvirt's <virtualport>, with the parameters that its type supports.
 type VirtualPort struct {
 	Type, InterfaceID, ProfileID string
 }
 
-// WithMACs is m with an address from generate for each interface that has none, neither in m nor in what is there already.
+// WithMACs returns m with an address from generate for each interface that has none, neither in m nor in the existing machine.
 func (m Machine) WithMACs(is Machine, generate func() string) Machine {
 	taken := map[string]bool{}
 	for _, of := range []Machine{m, is} {
@@ -78,22 +78,22 @@ func (m Machine) WithMACs(is Machine, generate func() string) Machine {
 	return m
 }
 
-// interfaceAlias starts the user alias that carries an interface's key.
+// interfaceAlias is the prefix of the user alias that contains an interface's key.
 const interfaceAlias = "ua-net-"
 
-// isInterface leaves the kinds out that an Interface can't say.
+// isInterface reports whether an Interface can represent this kind of interface.
 func isInterface(i libvirtxml.DomainInterface) bool {
 	return i.Source != nil && (i.Source.Network != nil || i.Source.Bridge != nil || i.Source.Direct != nil || i.Source.User != nil)
 }
 
-// hasInterfaceKey tells whether virtclaim has named an interface.
+// hasInterfaceKey reports whether an interface has a key assigned by virtclaim.
 func hasInterfaceKey(i libvirtxml.DomainInterface) bool {
 	return i.Alias != nil && strings.HasPrefix(i.Alias.Name, interfaceAlias)
 }
 
-// interfaceKeys are the names of interfaces: virtclaim's own, or the one that known has for the MAC address, or the name of
-// the device on the host that somebody has chosen, or else one by position. libvirt's own vnet0 and the like are those of a
-// running domain only.
+// interfaceKeys returns the keys of interfaces: virtclaim's own, else the key that known has for the MAC address, else the configured
+// name of the device on the host, else a key by position. Generated names, such as libvirt's vnet0, are ignored, because only a
+// running domain has them.
 func interfaceKeys(all []libvirtxml.DomainInterface, known map[string]string) []string {
 	keys, taken := make([]string, len(all)), map[string]bool{}
 	for n, i := range all {
@@ -117,7 +117,8 @@ func interfaceKeys(all []libvirtxml.DomainInterface, known map[string]string) []
 	return keys
 }
 
-// applyInterfaces makes the interfaces those of want. One that stays keeps its place, so inserting one moves no other.
+// applyInterfaces replaces the interfaces of a domain with those of m. An interface that stays keeps its address, so that inserting
+// one moves no other.
 func applyInterfaces(d *libvirtxml.Domain, m Machine) {
 	keys := interfaceKeys(d.Devices.Interfaces, nil)
 	var kept []libvirtxml.DomainInterface
@@ -141,7 +142,7 @@ func applyInterfaces(d *libvirtxml.Domain, m Machine) {
 	d.Devices.Interfaces = kept
 }
 
-// applyInterface writes the intent into one device, and only what differs from it.
+// applyInterface updates one device to match want, and writes only what differs.
 func applyInterface(i *libvirtxml.DomainInterface, key string, want Interface) {
 	i.Alias = &libvirtxml.DomainAlias{Name: interfaceAlias + key}
 	is := parseInterface(*i)
@@ -169,7 +170,7 @@ func applyInterface(i *libvirtxml.DomainInterface, key string, want Interface) {
 	}
 }
 
-// applyWire writes what a running domain can change, too: what the interface is on, its tags, and its link.
+// applyWire writes the settings that can also be changed in a running domain: network, VLAN tags and link state.
 func applyWire(i *libvirtxml.DomainInterface, is, want Interface) {
 	if i.Source == nil || !is.sameSource(want) {
 		i.Source = want.source()
@@ -198,7 +199,7 @@ func (is Interface) source() *libvirtxml.DomainInterfaceSource {
 	return &libvirtxml.DomainInterfaceSource{User: &libvirtxml.DomainInterfaceSourceUser{}}
 }
 
-// same takes several tags for a trunk, as libvirt does.
+// same compares VLANs. Several tags are always a trunk, as in libvirt.
 func (v *VLAN) same(other *VLAN) bool {
 	if v == nil || other == nil {
 		return v == other
@@ -220,7 +221,7 @@ func (v *VLAN) element() *libvirtxml.DomainInterfaceVLan {
 	return e
 }
 
-// has tells whether the port has what want asks for: libvirt makes up an interface id that is missing.
+// has reports whether the port matches want. libvirt generates a missing interface id, so one that want leaves out is ignored.
 func (p *VirtualPort) has(want *VirtualPort) bool {
 	if p == nil || want == nil {
 		return p == want
@@ -316,7 +317,7 @@ func parseVirtualPort(e *libvirtxml.DomainInterfaceVirtualPort) *VirtualPort {
 	return nil
 }
 
-// Has tells whether the interface is as want asks, in whatever words: what want leaves to libvirt may be anything.
+// Has reports whether the interface matches want. Values that want leaves to libvirt may be anything.
 func (is Interface) Has(want Interface) bool {
 	if !is.VLAN.same(want.VLAN) || !is.VirtualPort.has(want.VirtualPort) {
 		return false

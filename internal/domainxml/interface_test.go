@@ -26,13 +26,13 @@ func everyInterface() map[string]Interface {
 	}
 }
 
-// wired is a running domain of virtclaim's with interfaces as libvirt shows them.
+// wired returns a running domain of virtclaim's with interfaces as libvirt shows them.
 func wired(interfaces ...string) string {
 	return `<domain type='kvm' id='1'><name>web</name><metadata><machine xmlns='` + Namespace + `' owner='prod' phase='ready'/></metadata>
 		<os><type>hvm</type></os><devices>` + strings.Join(interfaces, "") + `</devices></domain>`
 }
 
-// nic is an interface of a running domain; an empty key is one that virtclaim has not named.
+// nic returns an interface of a running domain; an empty key is for one without a key of virtclaim's.
 func nic(kind, source, mac, key, more string) string {
 	alias := "net0"
 	if key != "" {

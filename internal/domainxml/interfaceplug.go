@@ -10,21 +10,22 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// InterfaceChange is an interface of a running domain that has to be changed, with the element for that.
+// InterfaceChange is an interface of a running domain that has to be changed, with the element for the change.
 type InterfaceChange struct{ Key, MAC, Element string }
 
-// InterfaceDiff is what has to be done to the interfaces of a running domain.
+// InterfaceDiff lists the changes of the interfaces of a running domain.
 type InterfaceDiff struct {
-	// Unplug are those that want has not, or has as another device: of another model, address, kind or size.
+	// Unplug are interfaces that want does not have, or that want has with another model, MAC address, MTU, virtual port or kind of
+	// network.
 	Unplug []InterfaceChange
-	// Change are those that are to be on something else, or to have another link, and stay the same device.
+	// Change are interfaces whose network, VLAN tags or link state change, while the device stays.
 	Change []InterfaceChange
-	// Plug are the keys of those that it has not.
+	// Plug are the keys of interfaces that the domain does not have.
 	Plug []string
 }
 
-// DiffInterfaces is what has to be done to the interfaces of a running domain to have them as want says. One that the domain
-// boots from stays as it is.
+// DiffInterfaces returns the changes that a running domain's interfaces need to match want. An interface with a boot order is left as
+// it is.
 func DiffInterfaces(live string, want Machine) (InterfaceDiff, error) {
 	var todo InterfaceDiff
 	all, err := liveInterfaces(live, want)
@@ -55,14 +56,14 @@ func DiffInterfaces(live string, want Machine) (InterfaceDiff, error) {
 	return todo, nil
 }
 
-// HasInterface tells whether a running domain has the interface of that key; want names those without a key of their own.
+// HasInterface reports whether a running domain has the interface with that key; keys of unmanaged interfaces are looked up in want.
 func HasInterface(live, key string, want Machine) (bool, error) {
 	all, err := liveInterfaces(live, want)
 	return slices.ContainsFunc(all, func(w liveInterface) bool { return w.key == key }), err
 }
 
-// PlugInterface is what to plug into a running domain to give it the interface of that key as its stored definition has
-// it, at the same place if that is free.
+// PlugInterface returns the element to plug into a running domain for the interface with that key, as in the stored definition. Its
+// address is kept if it is free.
 func PlugInterface(stored, live, key string) (string, error) {
 	s, err := Unmarshal(stored)
 	if err != nil {
@@ -80,7 +81,7 @@ func PlugInterface(stored, live, key string) (string, error) {
 	if slices.ContainsFunc(addresses(l), func(a libvirtxml.DomainAddress) bool { return reflect.DeepEqual(&a, i.Address) }) {
 		i.Address = nil
 	}
-	i.Boot = nil // a running domain has booted; and libvirt refuses an order that another device has
+	i.Boot = nil // a running domain has booted already, and libvirt refuses an order that another device has
 	return i.Marshal()
 }
 
@@ -90,8 +91,8 @@ type liveInterface struct {
 	is      Interface
 }
 
-// liveInterfaces are those of a running domain, with the keys that of has for those without one. There libvirt shows one
-// that is on a network as what it is on underneath, a bridge or a device, and names the network beside that.
+// liveInterfaces returns the interfaces of a running domain; keys of those without one are looked up in of. libvirt shows an interface
+// on a network as the underlying bridge or device, with the network as an additional attribute.
 func liveInterfaces(live string, of Machine) ([]liveInterface, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -100,7 +101,7 @@ func liveInterfaces(live string, of Machine) ([]liveInterface, error) {
 	return interfacesOf(d, live, of)
 }
 
-// interfacesOf is liveInterfaces for XML that is read already.
+// interfacesOf is liveInterfaces for XML that is parsed already.
 func interfacesOf(d *libvirtxml.Domain, live string, of Machine) ([]liveInterface, error) {
 	if len(d.Devices.Interfaces) == 0 {
 		return nil, nil
@@ -133,13 +134,14 @@ func interfacesOf(d *libvirtxml.Domain, live string, of Machine) ([]liveInterfac
 	return all, nil
 }
 
-// runsAs is Has for an interface of a running domain: it has what its network adds, and an order to boot is over.
+// runsAs is Has for an interface of a running domain: it ignores the boot order and settings that the network has added.
 func (is Interface) runsAs(want Interface) bool {
 	is.BootOrder = want.BootOrder
 	return is.asked(want).Has(want)
 }
 
-// asked is an interface of a running domain without what its network may have added, as far as want does not ask for it.
+// asked returns an interface of a running domain without the settings that its network may have added and that want does not
+// configure.
 func (is Interface) asked(want Interface) Interface {
 	if want.Network == "" {
 		return is
@@ -156,8 +158,8 @@ func (is Interface) asked(want Interface) Interface {
 	return is
 }
 
-// isOtherDevice tells whether a running domain's interface can't be made what want says. libvirt moves one from a network
-// or a bridge to another one.
+// isOtherDevice reports whether a running domain's interface can't be updated in place to match want. libvirt can only move an
+// interface between networks and bridges.
 func (is Interface) isOtherDevice(want Interface) bool {
 	is = is.asked(want)
 	isFixed := func(i Interface) bool { return i.Network == "" && i.Bridge == "" }
@@ -165,10 +167,10 @@ func (is Interface) isOtherDevice(want Interface) bool {
 		!is.sameSource(want) && (isFixed(is) || isFixed(want))
 }
 
-// compareInterfaces adds to a stored machine what its running domain says otherwise of its interfaces: one that somebody
-// attached by hand is there. One of virtclaim's is on nothing where only one of the two has it, or has it otherwise, because that
-// failed or was interrupted: whatever is wanted, both are to become so. What the guest boots from is only changed at its next
-// start, and so is the order.
+// compareInterfaces adds to a stored machine the differences of its running domain's interfaces. An interface attached outside of
+// Terraform is listed. A managed interface that only the definition or only the running domain has, or that differs, is listed without
+// a network: a change failed or was interrupted, and the next update applies it again. Interfaces with a boot order change only at the
+// next start.
 func (m *Machine) compareInterfaces(live []liveInterface) {
 	seen := map[string]Interface{}
 	onNothing := func(i Interface) Interface { return Interface{Model: i.Model, MAC: i.MAC} }
@@ -193,7 +195,7 @@ func (m *Machine) compareInterfaces(live []liveInterface) {
 	}
 }
 
-// pendingInterfaces are those that a running domain has otherwise than want says.
+// pendingInterfaces returns the interfaces in which a running domain differs from want.
 func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	has := map[string]bool{}
 	for _, w := range live {
@@ -211,8 +213,8 @@ func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	return pending
 }
 
-// Forgets are the interfaces of which want says less than was did of what a network may give to them by itself: a running domain
-// keeps that, as nobody can tell which of the two it is.
+// Forgets returns the interfaces for which want removes a setting of was that a network can also provide: a running domain keeps such
+// a setting, because its origin can't be determined.
 func Forgets(was, want Machine) (pending []string) {
 	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
 		before, after := was.Interfaces[key], want.Interfaces[key]

@@ -12,41 +12,41 @@ import (
 // CopyTarget is the disk of a journal's domain into which a clone is copied.
 const CopyTarget = "vda"
 
-// Done is the phase of a journal whose volume is finished.
+// Done is the phase of a journal whose volume is complete.
 const Done = "done"
 
-// Journal is a throw-away domain that notes on the host which volume is being made, because storage volumes carry no
-// metadata and a half-copied image looks finished. A clone is copied by the same domain.
+// Journal is a temporary domain that records on the host which volume is being created, because storage volumes have no metadata and a
+// half-copied image looks complete. The same domain also copies a clone.
 type Journal struct {
-	// Name is the domain's name, which no two can have: it locks the volume, too.
+	// Name is the domain's name. Names of domains are unique, so it also locks the volume.
 	Name string
 	UUID string
 	Note Note
-	// Copy is what a clone is copied from, below the volume itself; nil when there is nothing to copy (any more).
+	// Copy is the chain that a clone is copied from, below the volume itself; nil when there is nothing (more) to copy.
 	Copy *volume.Volume
 }
 
-// Note is what a journal tells.
+// Note is the content of a journal.
 type Note struct {
 	// Owner is the provider's owner; empty when none is configured.
 	Owner string `xml:"owner,attr,omitempty"`
 	// Phase is Creating or Done.
 	Phase string `xml:"phase,attr"`
 	Pool  string `xml:"pool,attr"`
-	// Volume is the storage volume's name, and Prefix what of it was configured when the rest was made up.
+	// Volume is the storage volume's name, and Prefix its configured prefix if the rest was generated.
 	Volume string `xml:"volume,attr"`
 	Prefix string `xml:"prefix,attr,omitempty"`
-	// Generation is that of the image.
+	// Generation is the generation of the image.
 	Generation string `xml:"generation,attr"`
-	// Digest is of all that the volume is made from, so that another configuration does not take it for its own.
+	// Digest is a hash of everything that the volume is created from, so that another configuration does not adopt it.
 	Digest string `xml:"digest,attr"`
-	// Base is the name of the image that the volume shares with others; empty when it shares none.
+	// Base is the name of the shared image below the volume; empty when there is none.
 	Base string `xml:"base,attr,omitempty"`
-	// Beat counts up in the running domain while somebody works on the volume.
+	// Beat is a counter that is incremented in the running domain while the volume is being created.
 	Beat int `xml:"beat,attr,omitempty"`
 }
 
-// Element is the note as an element of a domain's metadata.
+// Element returns the note as an element of a domain's metadata.
 func (n Note) Element() (string, error) {
 	text, err := xml.Marshal(journalMark{Note: n})
 	return string(text), err
@@ -57,10 +57,10 @@ type journalMark struct {
 	Note
 }
 
-// copierMemory is what a domain without a guest gets, in MiB.
+// copierMemory is the memory of a domain without a guest, in MiB.
 const copierMemory = 16
 
-// BuildJournal gives the XML of a journal.
+// BuildJournal returns the XML of a journal.
 func BuildJournal(j Journal) (string, error) {
 	note, err := j.Note.Element()
 	if err != nil {
@@ -81,7 +81,7 @@ func BuildJournal(j Journal) (string, error) {
 	return text, nil
 }
 
-// withoutGuest is a domain that never runs a guest.
+// withoutGuest returns a domain that never runs a guest.
 func withoutGuest(name, uuid string) *libvirtxml.Domain {
 	return &libvirtxml.Domain{
 		Type: "qemu", Name: name, UUID: uuid,
@@ -94,17 +94,17 @@ func withoutGuest(name, uuid string) *libvirtxml.Domain {
 	}
 }
 
-// MutexName is the name of the domain that is a host's mutex.
+// MutexName is the name of the domain that serves as a host's mutex.
 const MutexName = "virtclaim-mutex"
 
-// BuildMutex gives the XML of a host's mutex.
+// BuildMutex returns the XML of a host's mutex.
 func BuildMutex(uuid string) (string, error) {
 	d := withoutGuest(MutexName, uuid)
 	d.Description = "virtclaim changes several volumes of this host at once"
 	return d.Marshal()
 }
 
-// ParseJournal reads what a journal tells; ok is false for a domain that is none.
+// ParseJournal reads the note of a journal; ok is false for a domain that is not a journal.
 func ParseJournal(text string) (note Note, ok bool, err error) {
 	d, err := Unmarshal(text)
 	if err != nil {

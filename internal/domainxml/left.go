@@ -6,8 +6,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// left are the kinds of device, of which a machine has one at most, that a domain made by hand has still when the machine has none:
-// the one that the attribute described is gone, and the others are nobody's concern.
+// left returns the kinds of device, of which a machine has at most one, that a domain defined outside of Terraform still has when the
+// machine has none: the device that the attribute described is removed, the remaining ones are ignored.
 func left(d *libvirtxml.Domain, m Machine) (names []string) {
 	_, _, hasDisplay := displayOf(d)
 	for _, kind := range []struct {
@@ -26,5 +26,5 @@ func left(d *libvirtxml.Domain, m Machine) (names []string) {
 	return names
 }
 
-// leaves tells whether a domain's devices of a kind are those that were left.
+// leaves reports whether a domain's devices of a kind are such remaining ones.
 func (m machineMark) leaves(kind string) bool { return slices.Contains(m.Left, kind) }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An attribute that is taken out takes the one device with it that it describes, whatever a machine made by hand has beside that,
-// however often that is done.
+// Removing an attribute removes the one device that it describes, and keeps other devices of that kind in a machine defined outside of
+// Terraform, also in repeated updates.
 func TestUpdate_RemovesOnlyDescribedDevice(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>131072</memory><devices>
 		<serial type='pty'><target port='0'/></serial><serial type='file'><source path='/second'/><target port='1'/></serial>

@@ -8,9 +8,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Unnoted are the disks, by key and sorted, that a running domain has as want says, and whose images it does not note: it was
-// started, or given another chain, without virtclaim. A disk is left out when the definition that was stored before notes another
-// volume under the same name: the guest may have opened that one.
+// Unnoted returns the keys, sorted, of the disks that a running domain has as in want, but whose images its metadata do not record,
+// because the disk was started, or its chain changed, without virtclaim. A disk is left out when the previous definition records
+// another volume under the same name: the guest may have opened that one.
 func Unnoted(live string, was, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -32,15 +32,15 @@ func Unnoted(live string, was, want Machine) ([]string, error) {
 	return keys, nil
 }
 
-// notes tells whether it has the identities of these images.
+// notes reports whether the mark records the identities of these images.
 func (m diskMark) notes(images []volume.Image) bool {
 	return slices.EqualFunc(m.Images, images, func(m imageMark, i volume.Image) bool {
 		return m.Name == i.Name && (m.Generation != "" || i.Generation == "")
 	})
 }
 
-// LiveMark is virtclaim's metadata for a running domain that has the disks of those keys, or is about to be plugged them: what it has
-// noted of the others stays.
+// LiveMark returns virtclaim's metadata for a running domain that has the disks with those keys, or is about to get them plugged in.
+// The records of other disks are kept.
 func LiveMark(live string, want Machine, keys []string) (string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -53,7 +53,7 @@ func LiveMark(live string, want Machine, keys []string) (string, error) {
 	full := newMachineMark(want)
 	if mark.Phase == "" {
 		mark.CPU = unknownCPU
-		mark.Asked = everything // all that it runs with goes on to be read
+		mark.Asked = everything // all attributes of the running domain continue to be read
 	}
 	mark.Mark, mark.UUID, mark.Type = full.Mark, d.UUID, full.Type
 	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return slices.Contains(keys, m.Key) })

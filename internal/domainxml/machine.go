@@ -1,5 +1,5 @@
 // Package domainxml turns a machine into libvirt's domain XML and back. It is pure: the same machine gives the same
-// XML, and nothing is asked of a host. The source of every rule is libvirt's domain format
+// XML, and no host is queried. The source of every rule is libvirt's domain format
 // (https://libvirt.org/formatdomain.html) unless a comment says otherwise.
 package domainxml
 
@@ -27,8 +27,8 @@ type Machine struct {
 	Memory, MaxMemory uint
 	// Title and Description are for people.
 	Title, Description string
-	// State is libvirt's domain state, and Autostart tells whether the host starts the domain when it boots. They are not part of the
-	// XML: the host is asked.
+	// State is libvirt's domain state, and Autostart is true if the host starts the domain when it boots. They are not part of the
+	// XML, but are queried from the host.
 	State     string
 	Autostart bool
 	// Drift are changes made to the running domain only, outside of Terraform; all else is as stored.
@@ -62,9 +62,9 @@ type Machine struct {
 	Filesystems map[string]Filesystem
 	// DevicesXML is libvirt's XML of further devices, as the user gave it.
 	DevicesXML string
-	// GuestAgent tells whether there is a channel for QEMU's guest agent.
+	// GuestAgent is true if there is a channel for QEMU's guest agent.
 	GuestAgent bool
-	// AgentPort tells whether a running machine was started with that channel, AgentConnected whether the guest has opened it.
+	// AgentPort is true if a running machine was started with that channel, AgentConnected if the guest has opened it.
 	AgentPort, AgentConnected bool
 	// Addresses are the IP addresses of a running machine's interfaces, by their key. They are in no XML.
 	Addresses map[string][]string
@@ -103,11 +103,11 @@ type Boot struct {
 type Disk struct {
 	// Volume has no image where a drive is empty.
 	Volume volume.Volume
-	// Device is Fixed, LUN, CDROM or Floppy; Build takes an empty one as Fixed.
+	// Device is Fixed, LUN, CDROM or Floppy; Build treats an empty one as Fixed.
 	Device string
 	// Bus is virtio, scsi, sata, usb, ide or, of a floppy drive, fdc.
 	Bus string
-	// Target is the configured name in libvirt, such as vdb; empty has virtclaim choose one.
+	// Target is the configured name in libvirt, such as vdb; if empty, virtclaim chooses one.
 	Target string
 	// ReadOnly configures a read-only device, also where the volume's access mode would allow writes.
 	ReadOnly bool
@@ -119,8 +119,8 @@ type Disk struct {
 	// Tentative marks a disk in the stored definition that the guard has not admitted yet. It shows other machines that this one
 	// requests the volume.
 	Tentative bool
-	// Unsettled tells that the stored definition and the running domain have different volumes, or that the disk is tentative. It
-	// then has no volume, which differs from an empty drive: an update makes both as configured.
+	// Unsettled is true if the stored definition and the running domain have different volumes, or if the disk is tentative. It then
+	// has no volume, which differs from an empty drive: an update changes both to the configured volume.
 	Unsettled bool
 }
 

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func ptr[T any](v T) *T { return &v }
 
-// iscsi is a volume as a binding gives it.
+// iscsi returns a volume as a volume binding provides it.
 func iscsi(mode volume.AccessMode, auth bool) volume.Volume {
 	i := volume.Image{
 		Type: "network", Format: "raw", Protocol: "iscsi", Name: "iqn.2026-01.io.example:disks/1",
@@ -137,7 +137,7 @@ func machines() map[string]Machine {
 						LogicalBlockSize: 512, PhysicalBlockSize: 4096,
 					},
 				},
-				// What is asked for is what it would have anyway.
+				// The configured values equal the defaults.
 				"b-same": {
 					Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", Target: "vda",
 					Tuning: Tuning{Cache: "none", Discard: "unmap", ErrorPolicy: "stop", LogicalBlockSize: 4096, PhysicalBlockSize: 4096},
@@ -210,7 +210,7 @@ func TestUpdate_SameIsNoChange(t *testing.T) {
 	}
 }
 
-// stored is what libvirt 9.0 makes of a machine with two disks, shortened, with what other tools add to a domain.
+// stored returns what libvirt 9.0 stores for a machine with two disks, shortened, with elements that other tools have added.
 func stored(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "stored.xml"))
@@ -358,7 +358,7 @@ func FuzzUpdatedDomainsStayReadable(f *testing.F) {
 	})
 }
 
-// Some hosts have aliases that don't show in what they stand for, as Ubuntu has ubuntu.
+// Some hosts have aliases that are no prefix of the type they resolve to, such as Ubuntu's ubuntu.
 func TestParse_KeepsRequestedMachineAlias(t *testing.T) {
 	const full = "pc-i440fx-jammy"
 	m := small()

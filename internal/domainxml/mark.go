@@ -17,46 +17,47 @@ import (
 // Namespace is the XML namespace of virtclaim's element in a domain's <metadata>.
 const Namespace = "https://virtclaim.io/libvirt/domain/1"
 
-// The phases of a machine's life.
+// The phases of a machine.
 const (
-	// Creating holds until all that a creation does is done, so that an interrupted one can go on.
+	// Creating is the phase until a creation is complete, so that an interrupted one can be resumed.
 	Creating = "creating"
-	// Ready holds afterwards.
+	// Ready is the phase afterwards.
 	Ready = "ready"
 )
 
-// Mark is what virtclaim notes in a domain's metadata about the machine as a whole.
+// Mark is what virtclaim records in a domain's metadata about the machine as a whole.
 type Mark struct {
 	// Owner is the provider's owner; empty when none is configured.
 	Owner string `xml:"owner,attr,omitempty"`
-	// Phase is Creating or Ready; empty in a domain that virtclaim did not make.
+	// Phase is Creating or Ready; empty in a domain that virtclaim did not create.
 	Phase string `xml:"phase,attr,omitempty"`
 	// Creation identifies the apply that creates the domain; empty when the machine is Ready.
 	Creation string `xml:"creation,attr,omitempty"`
 }
 
-// machineMark is the element in <metadata>. Beside the mark it keeps what a <disk> has no words for.
+// machineMark is the element in <metadata>. Beside the mark it records what a <disk> can't express.
 type machineMark struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
 	Mark
-	// UUID is the domain's. Metadata that came into another domain, as a clone's do, marks nothing there.
+	// UUID is the domain's UUID. A mark is ignored in another domain, such as a clone that was created with the metadata of its
+	// original.
 	UUID string `xml:"uuid,attr,omitempty"`
-	// Type is the machine type as it was asked for: libvirt stores what an alias stands for.
+	// Type is the configured machine type: libvirt stores the type that an alias resolves to.
 	Type string `xml:"machine-type,attr,omitempty"`
-	// StandsFor is what libvirt has stored for Type, where that can't be told from the name.
+	// StandsFor is the type that libvirt has stored for Type, if the name of the alias does not show it.
 	StandsFor string `xml:"stands-for,attr,omitempty"`
-	// CPU is the processor as it was asked for: libvirt works it out for the running domain.
+	// CPU is the configured CPU: libvirt replaces it with a computed one in the running domain.
 	CPU string `xml:"cpu,attr,omitempty"`
-	// HotplugPorts are those that were asked for: libvirt adds more.
+	// HotplugPorts is the configured number: libvirt adds more.
 	HotplugPorts *uint      `xml:"hotplug-ports,attr"`
 	Disks        []diskMark `xml:"disk"`
-	// Asked are attributes that were asked for: see Machine.asked.
+	// Asked are attributes that were configured explicitly: see Machine.asked.
 	Asked []string `xml:"asked"`
-	// Left are kinds of device that stay and that no attribute describes.
+	// Left are kinds of device that are kept although no attribute describes them.
 	Left []string `xml:"left"`
 	// Password is the version of the display's password.
 	Password *int64 `xml:"password-version"`
-	// DevicesXML is as it was given.
+	// DevicesXML is the text as configured.
 	DevicesXML string `xml:"devices-xml,omitempty"`
 	// Keeps are kinds of state that libvirt may keep beside the domain's disks.
 	Keeps []string `xml:"keeps"`
@@ -65,17 +66,18 @@ type machineMark struct {
 type diskMark struct {
 	Key      string `xml:"key,attr"`
 	Capacity *int64 `xml:"capacity,attr"`
-	// Tentative keeps its first name in the XML, which stored definitions have.
+	// Tentative keeps its former name in the XML, for definitions that are stored already.
 	Tentative bool `xml:"entering,attr,omitempty"`
-	// Asked are the names of what was asked for and can't be told from what the device has anyway.
+	// Asked are the names of settings that were configured explicitly and that the device does not show, because it may also have them
+	// by default.
 	Asked string `xml:"asked,attr,omitempty"`
-	// CopyOnRead is noted of drives only, whose device can't show it.
+	// CopyOnRead is recorded for drives only, whose device can't express it.
 	CopyOnRead bool        `xml:"copy-on-read,attr,omitempty"`
 	Images     []imageMark `xml:"image"`
 }
 
 type imageMark struct {
-	// Name is the image's: what is noted is of that one only.
+	// Name is the name of the image that the record applies to.
 	Name       string            `xml:"name,attr"`
 	AccessMode volume.AccessMode `xml:"access-mode,attr,omitempty"`
 	Generation string            `xml:"generation,attr,omitempty"`
@@ -103,8 +105,8 @@ func newMachineMark(of Machine) machineMark {
 	return m
 }
 
-// typeOf is the type, as it was asked for, of a machine that is stored as one of that type. Nobody has read yet what libvirt has
-// made of it while the machine is being created.
+// typeOf returns the configured type of a machine whose stored type is given. While the machine is being created, the type that
+// libvirt has resolved it to is not recorded yet.
 func (m machineMark) typeOf(stored string) string {
 	if m.Type != "" && (SameMachineType(m.Type, stored) || m.StandsFor == stored || m.Phase == Creating) {
 		return m.Type
@@ -112,7 +114,7 @@ func (m machineMark) typeOf(stored string) string {
 	return stored
 }
 
-// asks tells whether something was asked for by name.
+// asks reports whether the setting with that name was configured explicitly.
 func (m diskMark) asks(name string) bool { return slices.Contains(strings.Fields(m.Asked), name) }
 
 func (m machineMark) disk(key string) diskMark {
@@ -124,9 +126,9 @@ func (m machineMark) disk(key string) diskMark {
 	return diskMark{}
 }
 
-// complete adds to a disk read from a device what the mark knows of its volume. A device that somebody changed by hand to
-// another access mode or chain is believed over the mark. One that only reads, because it is a drive or was asked to, does so
-// under any access mode. Below an overlay that somebody has put on top, what is noted holds as before.
+// complete adds the recorded facts about its volume to a disk that was read from a device. A device whose access mode or chain was
+// changed outside of Terraform overrides the record. A drive, and a disk that is configured as read-only, only reads with any access
+// mode. Below an overlay that was added outside of Terraform the record stays valid.
 func (m diskMark) complete(d *Disk) {
 	v := &d.Volume
 	above := len(v.Images) - len(m.Images)
@@ -153,7 +155,8 @@ func (m diskMark) completeImages(images []volume.Image) {
 	}
 }
 
-// applyMark adds what libvirt keeps of the domain as it is now to what it has kept of it before.
+// applyMark writes the mark of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has kept
+// before.
 func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	mark := newMachineMark(m)
 	if stored := typeOf(d); m.Type != "" && !SameMachineType(m.Type, stored) {
@@ -166,7 +169,7 @@ func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
 	return setMark(d, mark)
 }
 
-// setMark replaces virtclaim's element and keeps those of others.
+// setMark replaces virtclaim's element and keeps all other elements.
 func setMark(d *libvirtxml.Domain, mark machineMark) error {
 	mark.UUID = d.UUID
 	ours, err := xml.Marshal(mark)
@@ -200,7 +203,8 @@ func parseMark(d *libvirtxml.Domain) (machineMark, error) {
 	return m, nil
 }
 
-// unreadable is the error of metadata that virtclaim did not write so, which stop all that asks who uses what on the host.
+// unreadable returns the error for metadata in virtclaim's namespace that virtclaim has not written. Such metadata block all checks of
+// which domains of the host use a volume.
 func unreadable(d *libvirtxml.Domain, err error) error {
 	return fmt.Errorf("read virtclaim's metadata of domain %[1]s: %[2]w. If the domain is not virtclaim's, remove them: virsh metadata %[1]s %[3]s --remove "+
 		"--config (and --live if it runs)", d.Name, err, Namespace)

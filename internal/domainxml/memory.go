@@ -7,14 +7,14 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// memory is what the balloon leaves of maxMemory. Where nobody speaks of a maximum, memory is both.
+// memory is the size that the balloon leaves of maxMemory. Without a configured maximum, memory is both.
 var memory = part{
 	name: "memory", apply: applyMemory, parse: parseMemory, drift: memoryDrift,
 	same: sameMemory,
 }
 
-// sameMemory takes a guest that has all it could be given for one that does not follow its balloon: it may lack the driver, and no
-// start would change that.
+// sameMemory compares memory. A guest that uses its whole maximum is assumed to ignore its balloon: it may lack the driver, which a
+// restart would not change.
 func sameMemory(live, want Machine) bool {
 	if want.MaxMemory == 0 {
 		return near(live.Memory, want.Memory) && near(live.maxMemory(), want.Memory)
@@ -30,7 +30,7 @@ var maxMemory = part{
 
 func (m Machine) maxMemory() uint { return cmp.Or(m.MaxMemory, m.Memory) }
 
-// near takes two sizes for the same that differ by less than what libvirt and QEMU round to: whole MiB.
+// near reports whether two sizes are equal within the rounding of libvirt and QEMU, which is to whole MiB.
 func near(a, b uint) bool { return max(a, b)-min(a, b) < 1024 }
 
 func applyMemory(d *libvirtxml.Domain, m Machine) {
@@ -60,7 +60,7 @@ func parseMaxMemory(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
 	return err
 }
 
-// memoryOf gives KiB. libvirt itself always writes KiB; other units only occur in XML that it has not seen.
+// memoryOf returns KiB. libvirt itself always writes KiB; other units only occur in XML that it has not processed.
 func memoryOf(d *libvirtxml.Domain) (now, most uint, err error) {
 	if d.Memory == nil {
 		return 0, 0, nil
@@ -78,7 +78,8 @@ func memoryOf(d *libvirtxml.Domain) (now, most uint, err error) {
 	return now, most, nil
 }
 
-// memoryDrift believes the balloon. But a guest that has given up nothing may not have the driver, or not have booted yet.
+// memoryDrift records the balloon's size as drift. But a guest that still has all its memory may lack the driver, or not have booted
+// yet.
 func memoryDrift(stored *Machine, live Machine) {
 	waits := stored.Memory > live.maxMemory() || live.Memory >= live.maxMemory() && stored.Memory < live.maxMemory()
 	if !waits && !near(live.Memory, stored.Memory) {

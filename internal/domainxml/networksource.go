@@ -29,8 +29,8 @@ func networkSource(i volume.Image) *libvirtxml.DomainDiskSource {
 	return s
 }
 
-// newHosts writes the ports as they are. libvirt adds the default of every protocol but two: for RBD it would tell QEMU
-// port 0, and for NFS it refuses any.
+// newHosts writes the ports as they are. libvirt adds the default of all protocols but two: for RBD it would pass port 0 to QEMU, and
+// for NFS it refuses any port.
 func newHosts(servers []volume.Server) (hosts []libvirtxml.DomainDiskSourceHost) {
 	for _, s := range servers {
 		h := libvirtxml.DomainDiskSourceHost{Transport: s.Transport, Name: s.Host, Socket: s.Socket}
@@ -42,10 +42,10 @@ func newHosts(servers []volume.Server) (hosts []libvirtxml.DomainDiskSourceHost)
 	return hosts
 }
 
-// numeric marks an identity as a number, which libvirt would first look up as a name.
+// numeric marks an identity as a number, which libvirt would otherwise look up as a name first.
 const numeric = "+"
 
-// newIdentity is as whom QEMU talks to an NFS server.
+// newIdentity is the user and group as which QEMU connects to an NFS server.
 func newIdentity(i volume.Image) *libvirtxml.DomainDiskSourceNetworkIdentity {
 	if i.User == "" && i.Group == "" {
 		return nil
@@ -60,7 +60,7 @@ func newID(id string) string {
 	return numeric + id
 }
 
-// applyTLS asks for an encrypted connection. HTTPS is one by its name, and verifies the server unless it is told not to.
+// applyTLS enables an encrypted connection. The protocol https implies it, and the server is verified unless that is disabled.
 func applyTLS(s *libvirtxml.DomainDiskSource, i volume.Image) {
 	switch {
 	case !i.TLS:

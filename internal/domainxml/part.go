@@ -2,22 +2,22 @@ package domainxml
 
 import "libvirt.org/go/libvirtxml"
 
-// part is one thing that a machine consists of: what a Machine says of it, to libvirt's domain and back.
+// part is one aspect of a machine, with its conversion from a Machine to libvirt's domain and back.
 type part struct {
-	// name is the attribute's in the configuration.
+	// name is the name of the attribute in the configuration.
 	name string
-	// apply writes what is wanted into a domain, new or not, and leaves alone what already says the same.
+	// apply writes the desired value into a domain, new or existing, and keeps elements that match already.
 	apply func(*libvirtxml.Domain, Machine)
-	// parse reads it out of a domain. The mark tells what a domain has no words for.
+	// parse reads the value from a domain. The mark contains what a domain can't express.
 	parse func(*libvirtxml.Domain, machineMark, *Machine) error
-	// same tells whether a running domain is in this as is wanted; nil where that is told in another way.
+	// same reports whether a running domain matches want in this aspect; nil if it is compared elsewhere.
 	same func(live, want Machine) bool
-	// drift notes in a stored machine what somebody has changed in the running one alone; nil where nobody can. What merely
-	// waits for the next start is none.
+	// drift records in a stored machine what was changed in the running domain only, outside of Terraform; nil if that is not
+	// possible. Changes that wait for the next start are no drift.
 	drift func(stored *Machine, live Machine)
 }
 
-// parts are in the order in which they are applied: what looks at the devices' boot order comes after the devices.
+// parts are in the order in which they are applied: parts that evaluate the devices' boot order come after the devices.
 var parts = []part{
 	vcpus, memory, maxMemory, disks, interfaces, directBoot, serialPort, guestAgent, title, description, hotplugPorts,
 	firmware, tpm, graphics, video, rng, watchdog, console, filesystems, devicesXML,

@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Pending is what of a running domain is otherwise than want says, in the words of the configuration, so that it has to be
-// stopped and started to be so.
+// Pending returns the attributes, as named in the configuration, in which a running domain differs from want and that require a
+// restart.
 func Pending(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -25,7 +25,7 @@ func Pending(live string, want Machine) ([]string, error) {
 	return pendingOf(d, wires, is, want), err
 }
 
-// pendingOf is Pending for XML that is read already.
+// pendingOf is Pending for XML that is parsed already.
 func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (pending []string) {
 	differs := func(what string, different bool) {
 		if different {
@@ -47,8 +47,8 @@ func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (p
 	return append(pending, pendingInterfaces(wires, want)...)
 }
 
-// driftsFrom tells of a word of what is pending whether the machine shows as drift what it stands for: that waits for no start, the
-// next update changes it.
+// driftsFrom returns a function that reports whether the machine shows a pending change as drift: that does not wait for a restart,
+// because the next update corrects it.
 func (m Machine) driftsFrom(stored Machine) func(what string) bool {
 	drifts := map[string]bool{
 		title.name: m.Drift.Title != nil, description.name: m.Drift.Description != nil, vcpus.name: m.Drift.VCPUs != 0, memory.name: m.Drift.Memory != 0,
@@ -66,8 +66,8 @@ func (m Machine) driftsFrom(stored Machine) func(what string) bool {
 	return func(what string) bool { return drifts[what] }
 }
 
-// liveDisks are all disks and drives of a running domain. Its metadata tell only of what was plugged into it since, so that
-// they do not say which drives of a domain made by hand are wanted.
+// liveDisks returns all disks and drives of a running domain. Unmanaged drives are included, because the metadata of a running domain
+// record only devices plugged in since its start, so they do not show which unmanaged drives are configured.
 func liveDisks(d *libvirtxml.Domain) map[string]libvirtxml.DomainDisk {
 	all := map[string]libvirtxml.DomainDisk{}
 	for _, disk := range d.Devices.Disks {
@@ -76,7 +76,7 @@ func liveDisks(d *libvirtxml.Domain) map[string]libvirtxml.DomainDisk {
 	return all
 }
 
-// isAs tells whether a running device is as is wanted.
+// isAs reports whether a running device matches want.
 func isAs(d libvirtxml.DomainDisk, want Disk) bool {
 	is := parseDisk(d, diskMark{})
 	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
@@ -84,8 +84,8 @@ func isAs(d libvirtxml.DomainDisk, want Disk) bool {
 		(want.Target == "" || want.Target == d.Target.Dev)
 }
 
-// isRemade tells whether a running device was started with a file of which want has another one under its name: QEMU goes on with the
-// deleted one.
+// isRemade reports whether a running device was started with a file that want has recreated under the same name: QEMU continues to use
+// the deleted one.
 func (is Disk) isRemade(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
 	for i, image := range is.Volume.Images[:n] {
@@ -96,7 +96,7 @@ func (is Disk) isRemade(want Disk) bool {
 	return false
 }
 
-// opens tells whether a running device opens a volume as it is to be opened. A live chain may go on where want's ends.
+// opens reports whether a running device opens a volume as in want. A live chain may be longer than want's.
 func opens(live, want Disk) bool {
 	if n := len(want.Volume.Images); len(live.Volume.Images) > n {
 		live.Volume.Images = live.Volume.Images[:n]

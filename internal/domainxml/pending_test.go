@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is stored and what runs are told apart in the words of the configuration, and where the running one is to be seen.
+// Compare lists the differences of the running domain by their names in the configuration, and the endpoints of the running domain.
 func TestCompare_PendingChanges(t *testing.T) {
 	mark := Mark{Phase: Ready}
 	const live = `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu><devices>` +
@@ -41,7 +41,7 @@ func TestCompare_PendingChanges(t *testing.T) {
 	}
 }
 
-// What somebody has changed in the running domain alone is drift, which waits for no start.
+// A change of the running domain only, made outside of Terraform, is drift, which does not wait for a restart.
 func TestCompare_DriftIsNotPending(t *testing.T) {
 	stored := Machine{
 		Mark: Mark{Phase: Ready}, Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
@@ -63,7 +63,7 @@ func TestCompare_DriftIsNotPending(t *testing.T) {
 	}
 }
 
-// A size that nobody says is no zero.
+// A size that is not configured is not zero.
 func TestCompare_UnsetSizeStays(t *testing.T) {
 	is := Machine{VCPUs: 2, MaxVCPUs: 4, Memory: 131072, MaxMemory: 262144}
 	if got := (Machine{MaxVCPUs: 8}).SizedAs(is); got.VCPUs != 2 || got.MaxVCPUs != 4 || got.Memory != 131072 || got.MaxMemory != 262144 {
@@ -74,7 +74,7 @@ func TestCompare_UnsetSizeStays(t *testing.T) {
 	}
 }
 
-// A stored definition has no terminals yet, and a display whose port is not chosen is nowhere.
+// A stored definition has no terminals, and a display with an automatic port has no endpoint in it.
 func TestEndpoints_StoppedDomainHasNone(t *testing.T) {
 	d, err := Unmarshal(build(t, Machine{Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}}))
 	if err != nil {
@@ -85,7 +85,7 @@ func TestEndpoints_StoppedDomainHasNone(t *testing.T) {
 	}
 }
 
-// A device that can't be unplugged goes on with a deleted file when the disk was made anew under its name: that is pending.
+// A device that can't be unplugged continues to use the deleted file when its disk was recreated under the same name: that is pending.
 func TestCompare_RemadeDiskIsPending(t *testing.T) {
 	machine := func(generation string) Machine {
 		return Machine{

@@ -11,14 +11,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Prefix is that of Namespace where libvirt wants one.
+// Prefix is the XML prefix of Namespace where libvirt requires one.
 const Prefix = "virtclaim"
 
-// Loses are the disks, by key and sorted, that a running domain has to let go of before it can be as want says: those that
-// want has not, and those that are another volume or on another bus there. Media are first: a guest may refuse to give one
-// up, and then nothing else is to have changed. Only what can be unplugged or is in a drive, and is not booted from, is
-// named; the rest stays until the domain is started anew. So does a disk that names a pool and a volume, as domains made by
-// hand do: that may well be the file that want has. A drive loses nothing by being given that again.
+// Loses returns the keys of the disks that have to be detached from a running domain before it can match want: those that are not in
+// want, and those with another volume or on another bus. Media are first, because a guest may refuse to eject one, and then nothing
+// else should have changed. Each group is sorted.
+//
+// Only devices that can be unplugged, or ejected from a drive, and that are not booted from are listed; others stay until the next
+// start. So does a disk that names a pool and a volume, as in domains defined outside of Terraform: it may well be the file that want
+// has. A drive's medium is listed in that case, too, because reinserting it does no harm.
 func Loses(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -49,14 +51,14 @@ func Loses(live string, want Machine) ([]string, error) {
 	return slices.Concat(media, fixed), nil
 }
 
-// canLose tells whether a running domain can be without its nth disk, or without the medium of that drive.
+// canLose reports whether a running domain's nth disk can be unplugged, or the medium of that drive be ejected.
 func canLose(d *libvirtxml.Domain, n int) bool {
 	disk := d.Devices.Disks[n]
 	return !isEmpty(disk) && !boots(d, n) && (isDrive(disk) || isPluggable(disk))
 }
 
-// Takes are the disks, by key and sorted, of which want is the first to use the storage in that way: those that the
-// machine has not, has as another volume, or has under another access mode. An empty drive uses none.
+// Takes returns the keys, sorted, of the disks whose storage want starts to use, or uses in another way: those that was does not have,
+// has with another volume, or has with another access mode. An empty drive uses none.
 func Takes(was, want Machine) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
@@ -76,14 +78,14 @@ func modes(d Disk) (all []volume.AccessMode) {
 	return all
 }
 
-// namesPool tells whether the disk is said to be a volume of a pool, and not which file that is.
+// namesPool reports whether the disk is defined as a volume of a pool, which does not say which file that is.
 func (is Disk) namesPool() bool {
 	return len(is.Volume.Images) > 0 && is.Volume.Images[0].Type == "volume"
 }
 
-// Another tells whether want can't be had by changing a running device: it is another volume, or on another bus. A chain
-// that is longer on one side is compared as far as both go: of an imported image nobody has said what is below. A drive
-// keeps its medium on another bus: it gets there when the domain is started anew.
+// Another reports whether want can't be reached by updating a running device: it has another volume, or is on another bus. Chains of
+// different length are compared up to the shorter one, because the images below an imported image are not configured. A drive that
+// moves to another bus keeps its medium: the move waits for the next start.
 func (is Disk) Another(want Disk) bool {
 	n := min(len(is.Volume.Images), len(want.Volume.Images))
 	return is.Device != want.Device || !IsDrive(is.Device) && is.Bus != want.Bus ||
@@ -97,10 +99,9 @@ func sameImage(a, b volume.Image) bool {
 	return volume.SameStorage(a, b)
 }
 
-// Gains are the disks, by key and sorted, that want has and a running domain has not, as far as they can be plugged in. A
-// domain without a SCSI controller gets no SCSI disk: libvirt would add a controller that guests have no driver for. One
-// without a USB controller, or without the I/O thread, can't have the disk either. Nor does one get a disk whose key a drive
-// still has there: the drive can't go, and libvirt refuses a second device of its alias.
+// Gains returns the keys, sorted, of the disks of want that a running domain does not have and that can be plugged in. A SCSI disk
+// requires a SCSI controller, because libvirt would add one that guests have no driver for; a USB controller and the I/O thread have
+// to exist, too. A key that a drive still has is left out, because drives can't be unplugged and libvirt refuses a duplicate alias.
 func Gains(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -120,9 +121,9 @@ func canGain(d *libvirtxml.Domain, disk Disk) bool {
 	return !IsDrive(disk.Device) && slices.Contains(pluggableBuses, disk.Bus) && hasController(d, disk.Bus) && hasIOThread(d, disk.IOThread)
 }
 
-// Plug is what to plug into a running domain to give it the disk of that key as its stored definition has it. The place
-// on the bus is left to libvirt where another device of the running domain has it, and a target that another one has is
-// named anew: what an update took out may stay in a running domain until that ends.
+// Plug returns the element to plug into a running domain for the disk with that key, as in the stored definition. The address is left
+// to libvirt if another device has it, and a target that is in use is renamed: a device that an update removed may stay in a running
+// domain until it stops.
 func Plug(stored, live, key string) (string, error) {
 	s, err := Unmarshal(stored)
 	if err != nil {
@@ -141,12 +142,12 @@ func Plug(stored, live, key string) (string, error) {
 		disk.Address = nil
 	}
 	renameTarget(&disk, l.Devices.Disks)
-	disk.Boot = nil // a running domain has booted; and libvirt refuses an order that another device has
+	disk.Boot = nil // a running domain has booted already, and libvirt refuses an order that another device has
 	return disk.Marshal()
 }
 
-// renameTarget gives a disk whose target another one of a running domain has a name that is free there. One that virtclaim
-// has not named keeps its target: that is its key.
+// renameTarget gives a disk a free target name if another disk of a running domain has its target. A disk without a key keeps its
+// target, which is its key.
 func renameTarget(d *libvirtxml.DomainDisk, live []libvirtxml.DomainDisk) {
 	taken := func(k libvirtxml.DomainDisk) bool {
 		return k.Target != nil && d.Target != nil && k.Target.Dev == d.Target.Dev
@@ -158,7 +159,7 @@ func renameTarget(d *libvirtxml.DomainDisk, live []libvirtxml.DomainDisk) {
 	nameTargets(append(slices.Clone(live), *d))
 }
 
-// addresses are those of the devices that can be plugged in or that share a bus with them.
+// addresses returns the addresses of the devices that can be plugged in or that share a bus with such devices.
 func addresses(d *libvirtxml.Domain) (all []libvirtxml.DomainAddress) {
 	add := func(a *libvirtxml.DomainAddress) {
 		if a != nil {
@@ -177,8 +178,8 @@ func addresses(d *libvirtxml.Domain) (all []libvirtxml.DomainAddress) {
 	return all
 }
 
-// Grows are the disks of a running domain, by libvirt's names of them, whose storage may have more bytes than the guest knows.
-// Files on the host are left out, and a device that still has another volume than want: that one is not to be touched.
+// Grows returns the capacity in bytes of the disks of a running domain, by libvirt's target names, whose storage may be larger than
+// the guest knows. Files on the host are left out, and devices that still have another volume than want, which must not be resized.
 func Grows(live string, want Machine) (map[string]int64, error) {
 	d, err := Unmarshal(live)
 	if err != nil {

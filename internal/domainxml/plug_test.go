@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// local is a volume in a pool, as a disk gives it.
+// local returns a volume in a pool, as a disk resource provides it.
 func local(name, generation string) volume.Volume {
 	return volume.Volume{Images: []volume.Image{{
 		Type: "file", Format: "qcow2", Name: "/pools/ssd/" + name, AccessMode: volume.WriteExclusive,
@@ -18,7 +18,7 @@ func local(name, generation string) volume.Volume {
 	}}}
 }
 
-// running is a machine with disks on each bus, none of which it boots from.
+// running returns a machine with disks on each bus, none of which it boots from.
 func running() Machine {
 	return Machine{
 		Name: "web", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "qemu", Boot: &Boot{Kernel: "/boot/vmlinux"},
@@ -111,7 +111,7 @@ func TestDiff_Disks(t *testing.T) {
 	}
 }
 
-// While a domain with an ephemeral disk runs, libvirt 9.0 has an image over it.
+// While a domain with an ephemeral disk runs, libvirt 9.0 has an overlay on it.
 func TestDiff_RunningEphemeralDiskIsUnchanged(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", Ephemeral: true}
@@ -148,7 +148,7 @@ func TestPlug_BootDeviceStays(t *testing.T) {
 	live := build(t, m)
 	m.Disks = map[string]Disk{}
 	loses, err := Loses(live, m)
-	// data is the first disk, old is on SATA.
+	// data is the first disk, which is booted from; old is on SATA, which has no hot-plug.
 	if err != nil || !slices.Equal(loses, []string{"log", "net"}) {
 		t.Errorf("it loses %v, %v", loses, err)
 	}
@@ -175,7 +175,7 @@ func TestPlug_StoredDeviceWithoutBootOrder(t *testing.T) {
 	}
 }
 
-// A drive that was taken out of the stored definition stays in the running domain, where its target is taken until then.
+// A drive that was removed from the stored definition stays in the running domain, and keeps its target in use until the next start.
 func TestPlug_RenamesUsedTarget(t *testing.T) {
 	before, after := running(), running()
 	before.Disks["seed"] = Disk{Device: CDROM, Bus: "scsi"}
@@ -255,7 +255,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// What nobody has looked after yet is there for others, and not for the machine's own next update.
+// A tentative disk, whose use has not been checked yet, is visible to other machines, but not to the machine's own next update.
 func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	m := machines()["many-disks"]
 	text, err := Build(m.WithTentative([]string{"c-lib"}))
@@ -280,7 +280,7 @@ func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	}
 }
 
-// A domain that was made by hand and imported keeps what it runs with: a volume of a pool may be the file that is wanted.
+// An imported unmanaged domain keeps its running disks: a volume of a pool may be the file that is configured.
 func TestPlug_DiskInPoolIsNotUnplugged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='disk'>` +
 		`<driver name='qemu' type='qcow2'/><source pool='ssd' volume='data'/><target dev='vda' bus='virtio'/></disk></devices>` +
@@ -296,7 +296,8 @@ func TestPlug_DiskInPoolIsNotUnplugged(t *testing.T) {
 	}
 }
 
-// A machine that boots from a disk keeps that until its next start, whatever it is to have by then: what is larger is the other one.
+// Only a disk with the configured volume is resized. A disk that is booted from keeps its volume until the next start, so the
+// configured size may be that of another volume.
 func TestGrow_OnlyAttachedDisks(t *testing.T) {
 	live := machines()["direct-boot"]
 	for name, c := range map[string]struct {
@@ -315,7 +316,7 @@ func TestGrow_OnlyAttachedDisks(t *testing.T) {
 	}
 }
 
-// A floppy drive that was made by hand lets its guest write; libvirt changes that with the drive only.
+// An unmanaged floppy drive is writable; libvirt changes that only together with the drive.
 func TestDrive_NoMediumInWritableDrive(t *testing.T) {
 	want := Machine{Disks: map[string]Disk{"fda": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"}}}
 	for more, inserted := range map[string][]string{"": nil, "<readonly/>": {"fda"}} {

@@ -7,11 +7,12 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// ErrNoPath is what tells WithPaths that nothing is known of a volume.
+// ErrNoPath is the error with which a lookup tells WithPaths that a volume is unknown.
 var ErrNoPath = errors.New("the path of the volume is not known")
 
-// WithPaths gives a domain's XML with the path of each disk that names a storage pool and a volume, as path says of what kind that is (file or
-// block) and where. One that it gives ErrNoPath for stays as it is. All else of virtclaim knows local images by their paths.
+// WithPaths returns a domain's XML in which each disk that names a storage pool and a volume has its path instead. The function path
+// returns the kind (file or block) and the path. A volume with ErrNoPath is kept as it is. The other code of virtclaim identifies
+// local images by path.
 func WithPaths(text string, path func(pool, name string) (kind, at string, err error)) (string, error) {
 	if !strings.Contains(text, "'volume'") && !strings.Contains(text, `"volume"`) {
 		return text, nil
@@ -44,7 +45,7 @@ func WithPaths(text string, path func(pool, name string) (kind, at string, err e
 	return d.Marshal()
 }
 
-// sourcesOf are the sources of all that the disks of a domain open, some of them nil.
+// sourcesOf returns all sources that the disks of a domain open; some may be nil.
 func sourcesOf(d *libvirtxml.Domain) (all []*libvirtxml.DomainDiskSource) {
 	for _, disk := range d.Devices.Disks {
 		all = append(all, disk.Source)

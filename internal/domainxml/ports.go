@@ -9,8 +9,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// sparePorts is how many PCI Express root ports a q35 machine gets where nobody says how many. libvirt adds one spare and
-// never replenishes it, and devices can only be plugged into a free port.
+// sparePorts is the default number of PCI Express root ports of a q35 machine. libvirt adds one spare port and never replenishes it,
+// and devices can only be plugged into a free port.
 const sparePorts = 12
 
 const rootPort = "pcie-root-port"
@@ -29,7 +29,7 @@ func (m Machine) hotplugPorts() uint {
 	return *m.HotplugPorts
 }
 
-// applyPorts adds the ports that are missing. Of those that were asked for and are not any more, only free ones go.
+// applyPorts adds missing ports. When the configured number decreases, only free ports are removed.
 func applyPorts(d *libvirtxml.Domain, m Machine) {
 	if m.HotplugPorts == nil || d.OS.Type == nil || !IsQ35(d.OS.Type.Machine) {
 		return
@@ -70,7 +70,7 @@ func addPorts(d *libvirtxml.Domain, n uint) {
 	}
 }
 
-// removePorts takes the last n free ports away, or as many as are free.
+// removePorts removes the last n free ports, or as many as are free.
 func removePorts(d *libvirtxml.Domain, n uint) {
 	taken := takenBuses(d)
 	for i := len(d.Devices.Controllers) - 1; i >= 0 && n > 0; i-- {
@@ -81,10 +81,10 @@ func removePorts(d *libvirtxml.Domain, n uint) {
 	}
 }
 
-// takenBuses are those that a device of any kind has its place on.
+// takenBuses returns the buses on which any device has its address.
 func takenBuses(d *libvirtxml.Domain) map[uint]bool {
 	taken := map[uint]bool{}
-	text, _ := d.Marshal() // it was read a moment ago
+	text, _ := d.Marshal() // it was unmarshalled before, so marshalling can't fail
 	for tokens := xml.NewDecoder(strings.NewReader(text)); ; {
 		token, err := tokens.Token()
 		if err != nil {

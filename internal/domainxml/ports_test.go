@@ -13,7 +13,7 @@ func TestPorts_OnlyFreeOnesAreRemoved(t *testing.T) {
 		m.HotplugPorts = &n
 		return m
 	}
-	// A device has its place on the last port.
+	// A device has its address on the last port.
 	taken := func(text string) string {
 		return strings.Replace(text, "</devices>", `<memballoon model="virtio"><address type="pci" domain="0x0000" bus="0x0c" slot="0x00" function="0x0"/></memballoon></devices>`, 1)
 	}

@@ -19,7 +19,7 @@ var rng = part{
 	},
 }
 
-// applyRNG has nothing to say of what does not read a device of the host's.
+// applyRNG ignores random number generators whose backend is not a device of the host.
 func applyRNG(d *libvirtxml.Domain, m Machine) {
 	n := slices.IndexFunc(d.Devices.RNGs, readsDevice)
 	switch {

@@ -1,20 +1,21 @@
 package domainxml
 
-// Scale is what a running domain has, or can be given, more or less of than is said elsewhere. What is 0 is as said there.
+// Scale is the number of processors and the memory to set in a running domain, or in which it differs from the stored definition; 0 is
+// unchanged.
 type Scale struct {
 	VCPUs uint
 	// Memory is in KiB.
 	Memory uint
 }
 
-// Drift is what somebody has made of a running machine alone. What is 0, or nil, is as stored.
+// Drift are changes of a running machine that the stored definition does not have; 0 or nil is unchanged.
 type Drift struct {
 	Scale
 	Title, Description *string
 }
 
-// SizedAs is m with the stored processors and memory of a machine where nobody says how many: a refresh can't tell them after an
-// interrupted update, and ignore_changes may keep that.
+// SizedAs returns m with the stored processors and memory where m has none: a refresh can't determine them after an interrupted
+// update, and ignore_changes may keep that state.
 func (m Machine) SizedAs(is Machine) Machine {
 	if m.VCPUs == 0 {
 		m.VCPUs, m.MaxVCPUs = is.VCPUs, is.MaxVCPUs
@@ -25,8 +26,8 @@ func (m Machine) SizedAs(is Machine) Machine {
 	return m
 }
 
-// Scales is what makes a running domain have the processors and the memory that want has, as far as its own maximum lets
-// it. It never loses processors: guests may not give them up, and QEMU's emulation can't take them.
+// Scales returns the changes that give a running domain the processors and memory of want, up to the domain's maximum. Processors are
+// never unplugged: guests may not release them, and QEMU's emulation can't unplug them.
 func Scales(live string, want Machine) (s Scale, err error) {
 	d, err := Unmarshal(live)
 	if err != nil {
@@ -46,7 +47,7 @@ func Scales(live string, want Machine) (s Scale, err error) {
 	return s, nil
 }
 
-// HasMemory tells whether a running domain has so many KiB.
+// HasMemory reports whether a running domain has that much memory, in KiB.
 func HasMemory(live string, kib uint) (bool, error) {
 	is, err := Parse(live)
 	return near(is.Memory, kib), err

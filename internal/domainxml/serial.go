@@ -11,8 +11,8 @@ var serialPort = part{
 	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Serial, want.Serial) },
 }
 
-// applySerial gives the domain its first serial port, or takes that away. libvirt makes the first <console> a twin of the first
-// <serial>, so it goes with it.
+// applySerial adds the first serial port to the domain, or removes it. libvirt makes the first <console> a copy of the first <serial>,
+// so the console is removed with it.
 func applySerial(d *libvirtxml.Domain, m Machine) {
 	if m.Serial == nil {
 		if len(d.Devices.Serials) == 0 || markOf(d).leaves("serial") {
@@ -35,7 +35,7 @@ func applySerial(d *libvirtxml.Domain, m Machine) {
 	d.Devices.Consoles = withoutSerialTwin(d.Devices.Consoles)
 }
 
-// withoutSerialTwin drops the copy of the serial port, which libvirt writes anew.
+// withoutSerialTwin removes the copy of the serial port, which libvirt generates again.
 func withoutSerialTwin(consoles []libvirtxml.DomainConsole) []libvirtxml.DomainConsole {
 	var kept []libvirtxml.DomainConsole
 	for _, c := range consoles {
@@ -53,7 +53,7 @@ func parseSerial(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 	return nil
 }
 
-// newLog is appended to, so that it keeps what an earlier boot had to say.
+// newLog returns a log that is appended to, so that the output of earlier boots is kept.
 func newLog(file string) *libvirtxml.DomainChardevLog {
 	if file == "" {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// skeleton is the part of a new domain that does not change afterwards.
+// skeleton returns the part of a new domain that does not change afterwards.
 func skeleton(m Machine) *libvirtxml.Domain {
 	d := &libvirtxml.Domain{
 		Type: m.DomainType,
@@ -15,7 +15,7 @@ func skeleton(m Machine) *libvirtxml.Domain {
 		OS: &libvirtxml.DomainOS{
 			Type: &libvirtxml.DomainOSType{Type: "hvm", Machine: m.Type, Arch: m.Arch},
 		},
-		// Without ACPI a guest never sees the power button, so it could not be shut down gracefully.
+		// Without ACPI a guest ignores the power button, so it could not be shut down gracefully.
 		Features: &libvirtxml.DomainFeatureList{
 			ACPI: &libvirtxml.DomainFeature{},
 			APIC: &libvirtxml.DomainFeatureAPIC{},
@@ -30,13 +30,13 @@ func skeleton(m Machine) *libvirtxml.Domain {
 	return d
 }
 
-// IsQ35 tells whether a machine type, alias or full name, is of the q35 family.
+// IsQ35 reports whether a machine type, alias or full name, is of the q35 family.
 func IsQ35(machineType string) bool {
 	return machineType == "q35" || strings.HasPrefix(machineType, "pc-q35-")
 }
 
-// SameMachineType tells whether two machine types are the same once libvirt has resolved aliases: it stores pc as
-// pc-i440fx-<version>, q35 as pc-q35-<version>, and others, such as virt, with the version behind them.
+// SameMachineType reports whether two machine types are the same after libvirt has resolved aliases: it stores pc as
+// pc-i440fx-<version>, q35 as pc-q35-<version>, and others, such as virt, with the version appended.
 func SameMachineType(a, b string) bool {
 	return a == b || resolves(a, b) || resolves(b, a)
 }
@@ -51,7 +51,7 @@ func resolves(alias, full string) bool {
 	return alias != "" && strings.HasPrefix(full, alias+"-")
 }
 
-// StoredType is the machine type as a domain's XML has it: what libvirt has made of an alias.
+// StoredType returns the machine type of a domain's XML, with the alias resolved by libvirt.
 func StoredType(text string) (string, error) {
 	d, err := Unmarshal(text)
 	if err != nil {

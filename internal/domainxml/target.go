@@ -8,14 +8,14 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// targetPrefixes are those of the buses that do not count in sda, sdb and so on.
+// targetPrefixes are the target prefixes of the buses that do not use sd.
 var targetPrefixes = map[string]string{"virtio": "vd", "ide": "hd", "fdc": "fd"}
 
-// TargetPrefix is what the names of targets on a bus begin with.
+// TargetPrefix returns the prefix of target names on a bus.
 func TargetPrefix(bus string) string { return cmp.Or(targetPrefixes[bus], "sd") }
 
-// applyTarget puts a device on its bus, under the name that is asked for. The place on the bus goes with what it depends on:
-// those of SCSI, SATA and IDE follow the name.
+// applyTarget sets the bus and the configured target name of a device. The address is removed when the bus changes, and, for SCSI,
+// SATA and IDE, when the name changes, because it follows the name.
 func applyTarget(d *libvirtxml.DomainDisk, want Disk) {
 	if d.Target == nil || d.Target.Bus != want.Bus {
 		d.Target = &libvirtxml.DomainDiskTarget{Bus: want.Bus}
@@ -37,7 +37,7 @@ func rename(d *libvirtxml.DomainDisk, target string) {
 	}
 }
 
-// yieldTargets has disks that got their target by chance give it up for one that is to have it.
+// yieldTargets clears an automatically assigned target that is configured for another disk.
 func yieldTargets(disks []libvirtxml.DomainDisk, want map[string]Disk) {
 	holder := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -52,7 +52,7 @@ func yieldTargets(disks []libvirtxml.DomainDisk, want map[string]Disk) {
 	}
 }
 
-// nameTargets gives every disk without a target the first free name of its bus.
+// nameTargets gives each disk without a target the first free name of its bus.
 func nameTargets(disks []libvirtxml.DomainDisk) {
 	taken := map[string]bool{}
 	for _, d := range disks {
@@ -82,11 +82,10 @@ func letters(n int) string {
 	return s
 }
 
-// controllerModels are the ones that guests have a driver for and that are fast, where libvirt's own choice is not: an
-// lsilogic, and USB 1.
+// controllerModels are models that guests have drivers for and that are fast, unlike libvirt's defaults: lsilogic, and USB 1.
 var controllerModels = map[string]string{"scsi": "virtio-scsi", "usb": "qemu-xhci"}
 
-// addControllers adds those that a domain's disks need and that it has none of.
+// addControllers adds controllers for the buses that a domain's disks use and that have none.
 func addControllers(d *libvirtxml.Domain) {
 	for _, bus := range slices.Sorted(maps.Keys(controllerModels)) {
 		on := func(k libvirtxml.DomainDisk) bool { return k.Target != nil && k.Target.Bus == bus }
@@ -98,8 +97,8 @@ func addControllers(d *libvirtxml.Domain) {
 	}
 }
 
-// hasController tells whether a running domain has what a disk on a bus is plugged into. Of virtio that is not asked: there,
-// each disk is a device of its own.
+// hasController reports whether a running domain has a controller that a disk on a bus can be plugged into. Virtio needs none: each
+// disk is a device of its own.
 func hasController(d *libvirtxml.Domain, bus string) bool {
 	return controllerModels[bus] == "" || slices.ContainsFunc(d.Devices.Controllers, func(c libvirtxml.DomainController) bool {
 		return c.Type == bus && c.Model != "none"

@@ -9,7 +9,7 @@ import (
 
 // TPM is a trusted platform module, emulated by swtpm on the host.
 type TPM struct {
-	// Model is how the guest sees it; empty leaves it to libvirt.
+	// Model is the device that the guest sees; empty lets libvirt choose.
 	Model string
 	// Version is 1.2 or 2.0.
 	Version string
@@ -25,7 +25,7 @@ var tpm = part{
 	},
 }
 
-// applyTPM has nothing to say of a TPM of the host's that is passed through.
+// applyTPM ignores a TPM of the host that is passed through.
 func applyTPM(d *libvirtxml.Domain, m Machine) {
 	var now Machine
 	_ = parseTPM(d, markOf(d), &now)
@@ -48,7 +48,7 @@ func newTPM(t TPM) libvirtxml.DomainTPM {
 
 func isEmulator(t libvirtxml.DomainTPM) bool { return t.Backend != nil && t.Backend.Emulator != nil }
 
-// emulatorOf is the domain's emulated TPM; nil when it has none.
+// emulatorOf returns the domain's emulated TPM; nil when it has none.
 func emulatorOf(d *libvirtxml.Domain) *libvirtxml.DomainTPM {
 	if n := slices.IndexFunc(d.Devices.TPMs, isEmulator); n >= 0 {
 		return &d.Devices.TPMs[n]

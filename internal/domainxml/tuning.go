@@ -89,10 +89,10 @@ func (is Disk) defaults(ours bool) Tuning {
 	return is.required()
 }
 
-// libvirts is libvirt's word for its own choice, which it does not write.
+// libvirts is libvirt's name of its own choice, which it does not write.
 const libvirts = "default"
 
-// withDefaults are the configured options, completed by the defaults; ours tells whether virtclaim has defined the device.
+// withDefaults returns the configured options, completed by the defaults; ours is true if virtclaim has defined the device.
 func (is Disk) withDefaults(ours bool) Tuning {
 	t, usual := is.Tuning, is.defaults(ours)
 	t.Cache = cmp.Or(t.Cache, usual.Cache)
@@ -187,7 +187,7 @@ func addIOThreads(d *libvirtxml.Domain) {
 	}
 }
 
-// hasIOThread tells whether a domain has the thread of that number; 0 is none. Without numbers of their own they count from 1.
+// hasIOThread reports whether a domain has the I/O thread with that number; 0 is none. Threads without explicit numbers count from 1.
 func hasIOThread(d *libvirtxml.Domain, n uint) bool {
 	if n == 0 || d.IOThreadIDs == nil {
 		return n <= d.IOThreads

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// one is a machine with that disk alone.
+// one returns a machine with only that disk.
 func one(d Disk) Machine {
 	m := running()
 	m.Disks = map[string]Disk{"data": d}
@@ -44,7 +44,7 @@ func TestTuning_Defaults(t *testing.T) {
 	}
 }
 
-// What somebody else has changed is read, also where nothing was asked for.
+// Changes made outside of Terraform are read, also of settings that are not configured.
 func TestTuning_ManualChangesAreRead(t *testing.T) {
 	asked := Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", Tuning: Tuning{Cache: "none"}}
 	silent := Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
@@ -75,7 +75,7 @@ func TestTuning_ManualChangesAreRead(t *testing.T) {
 	}
 }
 
-// Nothing of a device's tuning can change while it runs, and none of it is a reason to unplug it.
+// No tuning of a device can change while it runs, and none of it is a reason to unplug the device.
 func TestTuning_ChangesNeedRestart(t *testing.T) {
 	plain := Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
 	for name, change := range map[string]func(d *Disk){
@@ -117,7 +117,7 @@ func TestTuning_ChangesNeedRestart(t *testing.T) {
 	}
 }
 
-// A read-only device keeps the access mode of its volume: nobody else is to have what only this machine may.
+// A read-only device keeps the access mode of its volume: a write-exclusive volume is still refused to other machines.
 func TestTuning_ReadOnlyKeepsAccessMode(t *testing.T) {
 	for _, mode := range []volume.AccessMode{volume.WriteExclusive, volume.WriteShared, volume.ReadShared} {
 		want := one(Disk{Volume: iscsi(mode, false), Device: Fixed, Bus: "virtio", ReadOnly: true})
@@ -166,7 +166,7 @@ func TestTuning_IOThreads(t *testing.T) {
 	}
 }
 
-// A device made by hand has what libvirt chose, and keeps it.
+// An unmanaged device keeps the settings that libvirt has chosen.
 func TestTuning_UnmanagedDiskKeepsItsOwn(t *testing.T) {
 	text := strings.Replace(stored(t), ` phase="ready"`, "", 1)
 	m, err := Parse(text)
@@ -235,7 +235,7 @@ func TestTarget_Requested(t *testing.T) {
 	}
 }
 
-// A disk that comes first in the map changes nothing of the others.
+// Inserting a disk that sorts first changes no other disk.
 func TestTarget_StableOnInsert(t *testing.T) {
 	m := running()
 	before, err := Unmarshal(build(t, m))

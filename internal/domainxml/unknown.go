@@ -11,16 +11,17 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// piece is an element or an attribute of a domain's XML that libvirtxml does not know, because libvirt is newer or somebody's own.
+// piece is an element or an attribute of a domain's XML that libvirtxml does not know, because libvirt is newer or because it belongs
+// to another tool.
 type piece struct {
-	// name is what it is, for people, text the piece itself.
+	// name is for messages, text is the XML of the piece.
 	name, text string
-	// at is its place in the XML that is written.
+	// at is its offset in the XML that is written.
 	at int
 }
 
-// unknownTo are the pieces of a domain's stored XML that libvirtxml does not know, with the places in now, that XML as
-// it was changed, where they belong. What is not there any more, they go with.
+// unknownTo returns the pieces of a domain's stored XML that libvirtxml does not know, with their offsets in the changed XML, which
+// now returns. Pieces of elements that were removed are dropped.
 func unknownTo(d *libvirtxml.Domain, stored string, now func() (string, error)) (all []piece, changed string, err error) {
 	known, err := xml.Marshal(d)
 	if err != nil {
@@ -37,7 +38,7 @@ func unknownTo(d *libvirtxml.Domain, stored string, now func() (string, error)) 
 	}
 	add := func(name, text string, at int) {
 		same := func(p piece) bool { return p.name == name && p.at == at }
-		if !strings.HasPrefix(text, " ") || !slices.ContainsFunc(all, same) { // an attribute is there once
+		if !strings.HasPrefix(text, " ") || !slices.ContainsFunc(all, same) { // an attribute must be unique
 			all = append(all, piece{name, text, at})
 		}
 	}
@@ -45,7 +46,8 @@ func unknownTo(d *libvirtxml.Domain, stored string, now func() (string, error)) 
 	return all, changed, nil
 }
 
-// keepUnknown changes a domain by f, which gives its new XML, without losing what libvirtxml does not know, where it can be read.
+// keepUnknown changes a domain by f, which returns its new XML, and preserves what libvirtxml does not know, as far as the result is
+// well-formed.
 func keepUnknown(d *libvirtxml.Domain, stored string, f func() (string, error)) (string, error) {
 	all, text, err := unknownTo(d, stored, f)
 	if err != nil {
@@ -57,11 +59,11 @@ func keepUnknown(d *libvirtxml.Domain, stored string, f func() (string, error)) 
 	return text, nil
 }
 
-// insert puts pieces in their places in a text.
+// insert inserts pieces into a text at their offsets.
 func insert(text string, all []piece) string {
 	slices.SortStableFunc(all, func(a, b piece) int { return b.at - a.at })
 	for n := 0; n < len(all); {
-		same := n // several at one place are in their order
+		same := n // several pieces at one offset keep their order
 		for ; same < len(all) && all[same].at == all[n].at; same++ {
 		}
 		var here strings.Builder
@@ -73,7 +75,7 @@ func insert(text string, all []piece) string {
 	return text
 }
 
-// wellFormed tells whether libvirt can read a text. Go takes an attribute that is there twice.
+// wellFormed reports whether libvirt can parse a text. Duplicate attributes are checked here, because Go accepts them.
 func wellFormed(text string) bool {
 	for tokens := xml.NewDecoder(strings.NewReader(text)); ; {
 		token, err := tokens.Token()
@@ -89,7 +91,7 @@ func wellFormed(text string) bool {
 	}
 }
 
-// unknownNames are the pieces of a domain's XML that libvirtxml does not know.
+// unknownNames returns the names of the pieces of a domain's XML that libvirtxml does not know.
 func unknownNames(d *libvirtxml.Domain, stored string) (names []string, err error) {
 	all, _, err := unknownTo(d, stored, func() (string, error) { return d.Marshal() })
 	for _, p := range all {
@@ -100,12 +102,12 @@ func unknownNames(d *libvirtxml.Domain, stored string) (names []string, err erro
 	return names, err
 }
 
-// element is the outline of one in a text. A name is without its prefix: libvirtxml writes namespaces in another way.
+// element is the outline of an XML element in a text. Names are without prefix, because libvirtxml writes namespaces differently.
 type element struct {
 	name     string
 	attrs    []xml.Attr
 	children []*element
-	// start and end are around the whole, open is where a further attribute belongs, and inner where a further child does.
+	// start and end are the offsets of the whole element, open is where an attribute can be added, and inner where a child can be.
 	start, open, inner, end int
 }
 
@@ -155,8 +157,8 @@ func (e *element) named(name string) (all []*element) {
 	return all
 }
 
-// unknown adds what of an element is not known, where now is what the element has become; nil if it is gone. Nobody's words
-// for a source are those for another one.
+// unknown adds the unknown pieces of an element. known is the element as libvirtxml knows it, now the changed element; nil if it was
+// removed. Pieces of a source are dropped if the source has changed.
 func (e *element) unknown(text string, known, now *element, add func(name, text string, at int)) {
 	if now == nil || e.name == "metadata" || e.name == "source" && !known.says(now) {
 		return
@@ -170,7 +172,7 @@ func (e *element) unknown(text string, known, now *element, add func(name, text 
 			name = a.Name.Space + ":" + name
 		}
 		var value strings.Builder
-		_ = xml.EscapeText(&value, []byte(a.Value)) // a builder takes all
+		_ = xml.EscapeText(&value, []byte(a.Value)) // a strings.Builder never returns an error
 		add(name+" of "+e.name, fmt.Sprintf(` %s="%s"`, name, value.String()), now.open)
 	}
 	of := map[string]kin{}
@@ -188,9 +190,10 @@ func (e *element) unknown(text string, known, now *element, add func(name, text 
 	}
 }
 
-// kin are the elements of one name in another one.
+// kin maps the child elements of one name to their counterparts.
 type kin struct {
-	// known is what is known of them, now what that has become; stay tells that those of which nothing is known go on.
+	// known maps elements to what libvirtxml knows of them, now maps that to the changed elements; stay is true if elements that are
+	// entirely unknown are kept.
 	known, now pairs
 	stay       bool
 }
@@ -199,12 +202,12 @@ func kinOf(all, known, now []*element) kin {
 	return kin{recognized(all, known), become(known, now), (len(known) == 0) == (len(now) == 0)}
 }
 
-// pairs lead from an element to the one of another text that it is, and back: each is in one pair at most.
+// pairs maps an element to its counterpart in another text, and back: each element is in at most one pair.
 type pairs map[*element]*element
 
 func (p pairs) join(a, b *element) { p[a], p[b] = b, a }
 
-// find joins those of two lists that are the same, in their order.
+// find joins equal elements of two lists, in their order.
 func (p pairs) find(some, others []*element, same func(a, b *element) bool) {
 	for _, a := range some {
 		n := slices.IndexFunc(others, func(b *element) bool { return p[b] == nil && same(a, b) })
@@ -214,7 +217,8 @@ func (p pairs) find(some, others []*element, same func(a, b *element) bool) {
 	}
 }
 
-// recognized joins elements with what is known of them. Of some kinds only one is: the first that it can be.
+// recognized joins elements with what libvirtxml knows of them. If it knows fewer, as with kinds of which it reads only one, the first
+// candidate is joined.
 func recognized(all, known []*element) pairs {
 	p := pairs{}
 	if len(all) == len(known) {
@@ -224,7 +228,7 @@ func recognized(all, known []*element) pairs {
 		return p
 	}
 	p.find(all, known, (*element).covers)
-	p.find(all, known, func(_, _ *element) bool { return true }) // what is known may be made of several
+	p.find(all, known, func(_, _ *element) bool { return true }) // an element that libvirtxml writes may combine several
 	return p
 }
 
@@ -232,21 +236,21 @@ func has(e *element, a xml.Attr) bool {
 	return slices.ContainsFunc(e.attrs, func(b xml.Attr) bool { return a.Name == b.Name })
 }
 
-// says tells whether two elements have the same attributes.
+// says reports whether two elements have the same attributes.
 func (e *element) says(other *element) bool {
 	return len(e.attrs) == len(other.attrs) && e.covers(other)
 }
 
-// covers tells whether an element has all the attributes of another one.
+// covers reports whether an element has all the attributes of another one.
 func (e *element) covers(other *element) bool {
 	return !slices.ContainsFunc(other.attrs, func(a xml.Attr) bool { return !slices.Contains(e.attrs, a) })
 }
 
-// identities are what tells a device from others, the surest first.
+// identities are the children that identify a device, the most reliable first.
 var identities = []string{"alias", "mac", "address"}
 
-// become joins elements with what they are in a changed domain, those that are there still. Without an identity it is by
-// position, or as the only one of its type; a driver's is its image's.
+// become joins elements with their counterparts in a changed domain. Elements without an identity are joined by position if their
+// attributes are equal, or if there is only one and it has the same type; a single <driver> is always joined.
 func become(before, now []*element) pairs {
 	p := pairs{}
 	for _, by := range identities {
@@ -267,14 +271,15 @@ func (e *element) hasIdentity() bool {
 	return slices.ContainsFunc(identities, func(by string) bool { return e.identity(by) != "" })
 }
 
-// isDevice tells whether two elements are one device by one of the identities. What has another alias is another one in its place.
+// isDevice reports whether two elements are the same device by one of the identities. A device with another alias at the same address
+// is another device.
 func (e *element) isDevice(other *element, by string) bool {
 	id, a, b := e.identity(by), e.identity("alias"), other.identity("alias")
 	return id != "" && id == other.identity(by) && (by != "address" || a == "" || b == "" || a == b)
 }
 
-// identity is one of the identities of an element; empty if it has none. In place of an alias disks have their key, which
-// may be their target, and controllers their number. An address that has but a type is nobody's own.
+// identity returns one of the identities of an element; empty if it has none. In place of an alias disks have their key, which may be
+// their target, and controllers their index. An address with only a type identifies nothing.
 func (e *element) identity(by string) string {
 	one := func(name string) *element {
 		if all := e.named(name); len(all) == 1 {

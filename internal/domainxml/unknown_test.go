@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newer is a domain of a libvirt that has more than libvirtxml knows, of which a machine is changed in several ways.
+// newer is a domain of a libvirt with more elements than libvirtxml knows; tests change its machine in several ways.
 const newer = `<domain type='qemu' xmlns:our='https://example.org/our'><name>theirs</name><memory unit='KiB' wear='even'>131072</memory>
 	<cputune><vcpupin vcpu='0' cpuset='0'/><vcpupin vcpu='1' cpuset='1' soft='a&amp;b'/></cputune>
 	<features><acpi/><moonlight state='on'/></features><lunar phase='full'><tide>high</tide></lunar><our:note about='it'/>
@@ -71,7 +71,7 @@ func TestUnsupported_NamesUnknownElements(t *testing.T) {
 	}
 }
 
-// What libvirt writes today is known.
+// Everything that libvirt writes today is known.
 func TestUnsupported_NothingKnownIsNamed(t *testing.T) {
 	d, err := Unmarshal(stored(t))
 	if err != nil {
@@ -82,7 +82,7 @@ func TestUnsupported_NothingKnownIsNamed(t *testing.T) {
 	}
 }
 
-// Pieces are of one device each, which is not always in the same place nor the only one.
+// Each piece belongs to one device, which may move and may have others beside it.
 func TestPreserve_StaysWithItsDevice(t *testing.T) {
 	const (
 		place = `<address type='drive' controller='0' bus='0' target='0' unit='0'/>`
@@ -153,7 +153,7 @@ func TestPreserve_StaysWithItsDevice(t *testing.T) {
 	}
 }
 
-// stays updates a domain that has these devices, and again, and looks for what is to be in it once.
+// stays updates a domain that has these devices twice, and checks that the given pieces are in it exactly once.
 func stays(t *testing.T, devices string, change func(*Machine), is []string, gone string) {
 	t.Helper()
 	theirs := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>131072</memory><devices>` + devices + `</devices></domain>`

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// modelled are the elements of a domain, and of its devices, that a Machine speaks of, or that libvirt writes into every
-// domain by itself.
+// modelled are the elements of a domain, and of its devices, that a Machine represents, or that libvirt adds to every domain by
+// itself.
 var modelled = []string{
 	"name", "uuid", "title", "description", "metadata", "memory", "currentMemory", "vcpu", "iothreads", "iothreadids", "resource", "os",
 	"features", "cpu", "clock", "on_poweroff", "on_reboot", "on_crash", "pm", "devices", "seclabel",
 	"emulator", "disk", "controller", "filesystem", "interface", "input", "audio", "memballoon",
 }
 
-// once are the devices of which a Machine has one at most.
+// once are the devices of which a Machine has at most one.
 var once = []string{"serial", "console", "tpm", "graphics", "video", "watchdog", "rng"}
 
-// Unsupported names the elements of a domain that a Machine, or libvirtxml, has no words for, sorted. They stay as they are when a Machine is
-// applied to the domain; whether they change is not seen.
+// Unsupported returns the names, sorted, of the elements of a domain that neither a Machine nor libvirtxml represents. They are
+// preserved when a Machine is applied to the domain; changes of them are not detected.
 func Unsupported(text string) ([]string, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
@@ -48,14 +48,14 @@ func Unsupported(text string) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// elements counts the child elements of one of libvirtxml's structures by name. Attributes are left out, and what was given as
-// XML.
+// elements counts the child elements of a libvirtxml structure by name. Attributes and devices that were configured as XML are not
+// counted.
 func elements(of reflect.Value) map[string]int {
 	count := map[string]int{}
 	for i := range of.NumField() {
 		field, tag := of.Field(i), of.Type().Field(i).Tag.Get("xml")
 		name, option, _ := strings.Cut(tag, ",")
-		if tag == "" { // one of another namespace names itself
+		if tag == "" { // the type of an element of another namespace contains its name
 			name = nameOf(field.Type().Elem())
 		}
 		switch {
@@ -73,7 +73,7 @@ func elements(of reflect.Value) map[string]int {
 	return count
 }
 
-// nameOf is the name that a structure has for its own element, with the namespace's last word but the version before it.
+// nameOf returns the element name of a structure, with the part of the namespace before the version as its prefix.
 func nameOf(t reflect.Type) string {
 	name, _ := t.FieldByName("XMLName")
 	space, local, _ := strings.Cut(name.Tag.Get("xml"), " ")

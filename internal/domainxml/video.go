@@ -20,7 +20,7 @@ var video = part{
 	},
 }
 
-// applyVideo leaves the card alone that libvirt gives a machine with a display: nobody has asked for it.
+// applyVideo keeps the card that libvirt adds to a machine with a display unless a card is configured.
 func applyVideo(d *libvirtxml.Domain, m Machine) {
 	var now Machine
 	_ = parseVideo(d, markOf(d), &now)

@@ -9,25 +9,25 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// DiskXML is the <disk> element that opens v for reading only, as target vda. It serves to ask QEMU about a volume.
+// DiskXML returns the <disk> element that opens v read-only, as target vda. It serves to query QEMU about a volume.
 func DiskXML(v volume.Volume) (string, error) {
 	d := diskOf(v)
 	d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	if v.Images[0].Format == "raw" {
-		d.Shareable = &libvirtxml.DomainDiskShareable{} // QEMU locks files: a machine may have it
+		d.Shareable = &libvirtxml.DomainDiskShareable{} // QEMU locks files, and a running machine may have this one open
 	}
 	return d.Marshal()
 }
 
-// WritableDiskXML is the <disk> element that opens v alone and for writing, as target vda.
+// WritableDiskXML returns the <disk> element that opens v exclusively and for writing, as target vda.
 func WritableDiskXML(v volume.Volume) (string, error) {
 	d := diskOf(v)
 	return d.Marshal()
 }
 
-// ReaderXML is the <disk> element that opens a file read-only and as raw, whatever its header says, as target vda. The lock of a QEMU process
-// that writes to the file refuses it unless shared is set. keepsOwner prevents libvirt's DAC driver from giving the file, which may have been
-// replaced by a link, to QEMU's user; only hosts with that driver accept it.
+// ReaderXML returns the <disk> element that opens a file read-only and as raw, whatever its header says, as target vda. The lock of a
+// QEMU process that writes to the file refuses it unless shared is set. keepsOwner prevents libvirt's DAC driver from changing the
+// owner of the file, which may have been replaced by a link, to QEMU's user; only hosts with that driver accept it.
 func ReaderXML(path string, shared, keepsOwner bool) string {
 	d := diskOf(volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: path}}})
 	if keepsOwner {
@@ -37,7 +37,7 @@ func ReaderXML(path string, shared, keepsOwner bool) string {
 	if shared {
 		d.Shareable = &libvirtxml.DomainDiskShareable{}
 	}
-	text, _ := d.Marshal() // none of its parts can fail
+	text, _ := d.Marshal() // none of its elements can fail to marshal
 	return text
 }
 
@@ -48,7 +48,7 @@ func diskOf(v volume.Volume) libvirtxml.DomainDisk {
 	return d
 }
 
-// applyVolume makes a device open v.
+// applyVolume makes a device open v, or empties it if v has no image.
 func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	if len(v.Images) == 0 {
 		eject(d)
@@ -56,7 +56,7 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	}
 	top := v.Images[0]
 	d.Source = source(top)
-	d.Auth = nil // old definitions have it beside the source
+	d.Auth = nil // old definitions have it outside of the source
 	d.BackingStore = backing(v.Images[1:])
 	endChain(d, v)
 	if d.Driver == nil {
@@ -64,13 +64,14 @@ func applyVolume(d *libvirtxml.DomainDisk, v volume.Volume) {
 	}
 	d.Driver.Type = top.Format
 	d.Driver.CopyOnRead = ""
-	if v.CopyOnRead && !isDrive(*d) { // libvirt refuses it for what is only read from
+	if v.CopyOnRead && !isDrive(*d) { // libvirt refuses it for read-only devices
 		d.Driver.CopyOnRead = "on"
 	}
 }
 
-// endChain ends the chain of an image that is known to have nothing below it, whatever its header names by now: others may write to it, and
-// libvirt would have QEMU open what it names. A disk's header was asked before this definition was. What others made is left to its header.
+// endChain terminates the chain of an image that is known to have no backing file, whatever its header names by now: a guest may have
+// written to it, and libvirt would have QEMU open the file that it names. A disk's header was checked before this definition. Images
+// that virtclaim did not create are left to their header.
 func endChain(d *libvirtxml.DomainDisk, v volume.Volume) {
 	if len(v.Images) == 0 {
 		return
@@ -113,7 +114,7 @@ func source(i volume.Image) *libvirtxml.DomainDiskSource {
 	}
 }
 
-// parseVolume reads what the XML of a device tells of its volume; the metadata adds the rest.
+// parseVolume reads the volume of a device from its XML; the metadata add the rest.
 func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
 	top := parseSource(d.Source)
 	if d.Auth != nil {
@@ -127,7 +128,7 @@ func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
 	}
 	top.AccessMode = parseAccess(d)
 	v.Images = append(v.Images, top)
-	// libvirtxml gives an empty <backingStore/> a source, too; only a format tells a real one.
+	// libvirtxml gives an empty <backingStore/> a source, too; only one with a format is a real image.
 	for b := d.BackingStore; b != nil && b.Format != nil; b = b.BackingStore {
 		image := parseSource(b.Source)
 		image.Format = b.Format.Type
@@ -141,7 +142,7 @@ func parseVolume(d libvirtxml.DomainDisk) volume.Volume {
 	return v
 }
 
-// isDiscarded tells whether the top image is the one that libvirt lays over an ephemeral disk while its domain runs.
+// isDiscarded reports whether the top image is the overlay that libvirt puts on an ephemeral disk while its domain runs.
 func isDiscarded(images []volume.Image) bool {
 	return len(images) > 1 && strings.HasPrefix(images[0].Name, images[1].Name+".TRANSIENT-")
 }

@@ -16,7 +16,7 @@ func networkImage(protocol, name string, servers ...volume.Server) volume.Image 
 	return volume.Image{Type: "network", Format: "raw", Protocol: protocol, Name: name, Servers: servers, AccessMode: volume.WriteExclusive}
 }
 
-// images are one of each kind, with the source that libvirt is to get.
+// images returns an image of each kind, with the source that libvirt is to get.
 func images() map[string]struct {
 	image volume.Image
 	want  string
@@ -90,7 +90,7 @@ func images() map[string]struct {
 	}
 }
 
-// deviceOf is the <disk> that opens an image, on one line.
+// deviceOf returns the <disk> that opens an image, on one line.
 func deviceOf(t *testing.T, i volume.Image) (libvirtxml.DomainDisk, string) {
 	t.Helper()
 	d := libvirtxml.DomainDisk{Device: Fixed, Alias: &libvirtxml.DomainAlias{Name: diskAlias + "data"}}
@@ -189,7 +189,7 @@ func TestVolume_WriteSharedDropsCache(t *testing.T) {
 	}
 }
 
-// Each image of a chain has its format written out and the chain its end, so that nothing is probed that a guest has written.
+// Each image of a chain has an explicit format and the chain an explicit end, so that QEMU probes no content that a guest has written.
 func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
 	over := volume.Image{Type: "file", Format: "qcow2", Name: "/pool/web.qcow2"}
 	for name, c := range map[string]struct {
@@ -217,7 +217,7 @@ func TestDiskXML_NamesFormatsAndEndsChain(t *testing.T) {
 	}
 }
 
-// The end below an overlay's master is put back, too: libvirt leaves it out of what it stores of a snapshot of a domain that is off.
+// The end below an overlay's master is restored, too: libvirt drops it from the definition after a snapshot of a domain that is off.
 func TestUpdate_EndsChainsOfOverlays(t *testing.T) {
 	m := Machine{Name: "m", VCPUs: 1, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
 		"root": {Device: Fixed, Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{
@@ -236,8 +236,8 @@ func TestUpdate_EndsChainsOfOverlays(t *testing.T) {
 	}
 }
 
-// A definition from before has its chains ended by its next update, the machine in it is the same, and what the header of others' images names
-// stays theirs.
+// Update ends the chains of older definitions and changes nothing else of the machine. Backing files of images that virtclaim did not
+// create are left to their header.
 func TestUpdate_EndsChains(t *testing.T) {
 	const end = "<backingStore></backingStore>"
 	without := Machine{Name: "m", VCPUs: 1, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{

@@ -7,7 +7,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Watchdog acts when the guest has not answered it for a while.
+// Watchdog acts when the guest has not reset it in time.
 type Watchdog struct {
 	Model string
 	// Action is what libvirt does then, such as reset.
@@ -25,10 +25,10 @@ var watchdog = part{
 	},
 }
 
-// builtIn is the model that is part of a q35: libvirt, if it is newer, lists it by itself, beside another one.
+// builtIn is the model that is part of q35: newer versions of libvirt list it by default, beside a configured one.
 const builtIn = "itco"
 
-// watchdogOf is the place of the watchdog that somebody has chosen, perhaps; -1 when there is none at all.
+// watchdogOf returns the index of the watchdog, preferably of one that is not the built-in model; -1 when there is none.
 func watchdogOf(d *libvirtxml.Domain) int {
 	n := slices.IndexFunc(d.Devices.Watchdogs, func(w libvirtxml.DomainWatchdog) bool { return w.Model != builtIn })
 	if n < 0 && len(d.Devices.Watchdogs) > 0 {

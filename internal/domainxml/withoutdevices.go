@@ -7,8 +7,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// WithoutDevices gives the XML of a stored definition without the disks of those keys and the interfaces of those MAC addresses, which
-// are the same in a running domain where keys may not be. A drive stays, empty.
+// WithoutDevices returns the XML of a stored definition without the disks with those keys and the interfaces with those MAC addresses,
+// which are the same in a running domain while keys may differ. A drive is kept, empty.
 func WithoutDevices(stored string, disks, macs []string) (string, error) {
 	m, err := Parse(stored)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An apply has many resources on a host that swallows packets: they fail with the first, not one after the other.
+// Many resources of an apply use a host that drops packets: they fail together with the first, not one after the other.
 func TestAttempt_HostDownIsDialedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attempts
@@ -30,7 +30,7 @@ func TestAttempt_HostDownIsDialedOnce(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		for range 50 { // Terraform's next ones, which come when the first have failed
+		for range 50 { // Terraform's next resources, which start after the first have failed
 			if err := a.share(t.Context(), swallow); !errors.Is(err, down) {
 				t.Errorf("got %v", err)
 			}
@@ -45,7 +45,7 @@ func TestAttempt_HostDownIsDialedOnce(t *testing.T) {
 	})
 }
 
-// A libvirtd that restarts refuses for a moment, and must be found as soon as it is there.
+// A libvirtd that restarts refuses connections for a moment, and must be found as soon as it listens again.
 func TestAttempt_RefusalIsRetriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attempts

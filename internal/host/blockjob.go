@@ -12,8 +12,8 @@ var jobKinds = map[libvirt.DomainBlockJobType]string{
 	libvirt.DomainBlockJobTypeActiveCommit: "active-commit", libvirt.DomainBlockJobTypeBackup: "backup",
 }
 
-// BlockJob is the kind of the block job that runs on a disk of a running domain; empty when there is none. The domain's XML shows copies
-// and active commits only.
+// BlockJob returns the kind of the block job that runs on a disk of a running domain; empty when there is none. The domain's XML shows
+// copies and active commits only.
 func (h *Host) BlockJob(ctx context.Context, id, target string) (kind string, err error) {
 	return onDomain(ctx, h, "ask for block jobs of disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
 		found, number, _, _, _, err := l.DomainGetBlockJobInfo(d, target, 0)

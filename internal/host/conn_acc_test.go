@@ -134,7 +134,7 @@ func TestAccConn_CloseLeavesNothing(t *testing.T) {
 	awaitConnections(t, 2)
 	f.Close()
 	awaitConnections(t, 0)
-	// What read from the connections ends a moment after them.
+	// The goroutines that read from the connections end a moment after them.
 	acctest.Eventually(t, "nothing is at work", func() error {
 		if found := working(); len(found) != 0 {
 			return errors.New(strings.Join(found, "\n\n"))
@@ -143,7 +143,7 @@ func TestAccConn_CloseLeavesNothing(t *testing.T) {
 	})
 }
 
-// awaitConnections waits until this process has n connections to libvirt, which take a moment to end.
+// awaitConnections waits until this process has n connections to libvirt, which do not end immediately.
 func awaitConnections(t *testing.T, n int) {
 	t.Helper()
 	for range 250 {
@@ -155,7 +155,7 @@ func awaitConnections(t *testing.T, n int) {
 	t.Errorf("there are not %d connections; at work are: %s", n, strings.Join(working(), "\n\n"))
 }
 
-// working is the goroutines that are in libvirt's library or in the package under test.
+// working returns the goroutines that are in libvirt's library or in the package under test.
 func working() (found []string) {
 	stacks := make([]byte, 1<<20)
 	for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
@@ -171,7 +171,7 @@ func TestAccConn_OneLibvirtdUnderTwoKeys(t *testing.T) {
 	uri := l.Hosts["host-a"].URI
 	f := host.NewRegistry(map[string]host.Config{"one": {URI: uri}, "two": {URI: strings.Replace(uri, "qemu:", "qemu+unix:", 1)}})
 	t.Cleanup(f.Close)
-	for range 2 { // the refusal holds
+	for range 2 { // the refusal persists
 		one, _ := f.Host("one")
 		if _, err := one.LookupByName(t.Context(), "nobody"); !errors.Is(err, host.ErrNotFound) {
 			t.Error(err)

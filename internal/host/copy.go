@@ -96,7 +96,7 @@ func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress
 }
 
 func (h *Host) reportCopy(ctx context.Context, id, target string, report func(Progress)) {
-	tick := time.NewTicker(progressTime) //nolint:forbidigo // libvirt tells how far a copy is only when asked
+	tick := time.NewTicker(progressTime) //nolint:forbidigo // libvirt has no events for the progress of a copy
 	defer tick.Stop()
 	for {
 		select {

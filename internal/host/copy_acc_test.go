@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// copier makes a volume and the domain that would copy into it.
+// copier creates a volume and the domain that would copy into it.
 func copier(t *testing.T, h *host.Host, dir string) string {
 	t.Helper()
 	err := h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
@@ -40,7 +40,7 @@ func TestAccCopier_EndsWithItsConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Another call that times out takes the shared connection away.
+		// Another call that times out abandons the shared connection.
 		if err := real.Freeze(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	go func() {
 		ended <- h.Await(ctx, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, gone) })
 	}()
-	again := time.NewTicker(letGoTime) //nolint:forbidigo // it asks the guest anew; an event tells that it has let go
+	again := time.NewTicker(letGoTime) //nolint:forbidigo // it repeats the request; the acknowledgement is an event
 	defer again.Stop()
 	for asked := 1; ; asked++ {
 		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)
@@ -187,7 +187,7 @@ func (h *Host) AwaitDevice(ctx context.Context, id, target string) error {
 	})
 }
 
-// DeviceSize is the capacity, in bytes, of a disk of a running domain, as its guest sees it.
+// DeviceSize returns the capacity, in bytes, of a running domain's disk, as its guest sees it.
 func (h *Host) DeviceSize(ctx context.Context, id, target string) (int64, error) {
 	return onDomain(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (int64, error) {
 		_, capacity, _, err := l.DomainGetBlockInfo(d, target, 0)

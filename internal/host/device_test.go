@@ -29,7 +29,7 @@ func TestEject_LockedTray(t *testing.T) {
 	}
 }
 
-// A guest gets a fifth of a long timeout, a minute of a short one, and never more than there is, to acknowledge an unplug.
+// A guest gets a fifth of a long timeout, a minute of a short one, and never more than the remaining time, to acknowledge an unplug.
 func TestDetach_TimeFollowsTimeout(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
 		10 * time.Minute: 2 * time.Minute, time.Hour: 12 * time.Minute, 2 * time.Minute: time.Minute, 8 * time.Second: 8 * time.Second,

@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// A host with modular daemons has the one for QEMU; where virtproxyd or libvirtd is alone, that is taken.
+// On a host with modular daemons the socket of virtqemud is used; on one with only virtproxyd or libvirtd, theirs.
 func TestDial_FirstExistingSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "run") // a test's own folder has too long a name for a socket
+	dir, err := os.MkdirTemp("", "run") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,8 @@ func TestDial_ClosedPortFailsAtOnce(t *testing.T) {
 	}
 }
 
-// tlsServer has a certificate for 127.0.0.1 alone, and answers each client with a byte. pkipath has the authority.
+// tlsServer starts a server with a certificate for 127.0.0.1 only, which answers each client with a byte. pkipath contains its
+// authority.
 func tlsServer(t *testing.T, answer byte) (port, pkipath string) {
 	t.Helper()
 	web := httptest.NewTLSServer(nil)
@@ -80,7 +81,7 @@ func tlsServer(t *testing.T, answer byte) (port, pkipath string) {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Write([]byte{answer}) // a client that trusts nobody has hung up
+			_, _ = conn.Write([]byte{answer}) // a client that does not trust the server has closed the connection
 		}
 	}()
 	_, port, _ = net.SplitHostPort(l.Addr().String())

@@ -69,7 +69,7 @@ func (h *Host) xml(ctx context.Context, id string, flags libvirt.DomainXMLFlags)
 // SavedXML is the XML of the managed save of a domain that is off: Domain.Saved, with its secrets.
 func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
 	return onDomain(ctx, h, "look at the managed save of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
-		return saved(l, d, libvirt.DomainXMLSecure) // its own flag has the same number
+		return saved(l, d, libvirt.DomainXMLSecure) // the flag of the managed save has the same value
 	})
 }
 

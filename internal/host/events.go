@@ -34,7 +34,7 @@ func (h *Host) Await(ctx context.Context, id string, done func(context.Context) 
 
 // AwaitEvery is Await for changes without an event: it also calls done at that interval.
 func (h *Host) AwaitEvery(ctx context.Context, interval time.Duration, id string, done func(context.Context) (bool, error)) error {
-	tick := time.NewTicker(interval) //nolint:forbidigo // the one place for what has no event
+	tick := time.NewTicker(interval) //nolint:forbidigo // the only place for conditions without an event
 	defer tick.Stop()
 	return h.await(ctx, id, tick.C, done)
 }
@@ -162,7 +162,7 @@ func (w *watcher) connect(ctx context.Context) error {
 	return nil
 }
 
-// subject is the UUID of the domain that an event is about.
+// subject returns the UUID of the domain that an event is about.
 func subject(event any) string {
 	var d libvirt.Domain
 	switch e := event.(type) {

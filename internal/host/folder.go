@@ -20,7 +20,7 @@ var ErrFollowsLinks = errors.New("the host can't open files without following sy
 // errUnseen is the error of a mount table that could not be read.
 var errUnseen = errors.New("the host's table of mounts could not be read")
 
-// noFollow is the mount option that has the kernel refuse to follow symbolic links, since Linux 5.10.
+// noFollow is the mount option that makes the kernel refuse to follow symbolic links, since Linux 5.10.
 const noFollow = "nosymfollow"
 
 // folderPrefix is the prefix of the names of InFolder's pools.
@@ -151,7 +151,7 @@ func (f folderPool) close(l *libvirt.Libvirt) error {
 	if err := f.host.unmount(l, f.name, f.target()); err != nil {
 		return err
 	}
-	// The folder of the target is missing where the pool could not be built.
+	// The folder of the target is missing if the pool could not be built.
 	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
 	_ = f.removePrivate(l)
 	return l.StoragePoolUndefine(p)

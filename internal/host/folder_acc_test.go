@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A pool of InFolder lists regular files only, follows no link, and leaves neither mount nor pool, also after an interruption.
+// A pool of InFolder lists regular files only, follows no link, and leaves neither a mount nor a pool, also after an interruption.
 func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)
@@ -36,11 +36,11 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 					t.Errorf("%s: %v, want %v", name, err, want)
 				}
 			}
-			// The folder that the files come from may be private: so is the one that they are mounted in.
+			// The original folder may be private, so the folder in which its files are mounted is private, too.
 			if is := acctest.Must(os.Stat(filepath.Join(on.Dir, "run", "virtclaim", pool)))(t); is.Mode().Perm() != 0o700 {
 				t.Errorf("it is mounted in a folder with the mode %v", is.Mode())
 			}
-			// What could not be unmounted before has left a pool, which is ended first.
+			// A failed unmount has left a pool, which is ended first.
 			acctest.Must(on.Virsh(ctx, "pool-create-as", pool+"-unmount", "dir", "--target", t.TempDir()))(t)
 			return inside(pool)
 		})
@@ -51,7 +51,7 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 		if times++; times > 1 {
 			return nil
 		}
-		// Another apply takes the pool for one that an interrupted apply has left.
+		// Another apply takes the pool for the remains of an interrupted one.
 		return errors.Join(look(other, func(string) error { return nil }), interrupted)
 	})
 	if err != nil || times != 2 {
@@ -62,7 +62,7 @@ func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// What could not be unmounted of another folder has left a pool with the filesystem as its source, which no other pool can have then.
+// A failed unmount of another folder has left a pool with the filesystem as its source, which no other pool can have then.
 func TestAccInFolder_AfterABusyUnmount(t *testing.T) {
 	h, on := hostA(t, acctest.Lab(t))
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func TestAccInFolder_AfterABusyUnmount(t *testing.T) {
 	}
 }
 
-// Several folders of one filesystem can be looked at together, by one apply and by several.
+// Several folders of one filesystem can be inspected concurrently, by one apply and by several.
 func TestAccInFolder_SeveralAtOnce(t *testing.T) {
 	l := acctest.Lab(t)
 	var looks errgroup.Group

@@ -13,7 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// lock is the XML of a domain to hold.
+// lock returns the XML of a domain to hold.
 func lock(id string) string {
 	return fmt.Sprintf(`<domain type='qemu'><name>lock</name><uuid>%s</uuid><memory unit='MiB'>16</memory><os><type>hvm</type></os></domain>`, id)
 }
@@ -39,7 +39,7 @@ func TestAccHold_OneHolder(t *testing.T) {
 	}
 }
 
-// libvirt has one code for many failures: only a name that is taken is a lock that somebody holds.
+// libvirt has one code for many failures: only a name that is in use is a held lock.
 func TestAccHold_OtherFailureIsNotHeld(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	id := uuid.NewString()
@@ -56,7 +56,7 @@ func TestAccHold_OtherFailureIsNotHeld(t *testing.T) {
 	}
 }
 
-// A crash of libvirtd makes it forget whose the domain was: it stays, and somebody has to end it.
+// After a crash libvirtd does not know the domain's owner any more: the domain remains, and has to be ended explicitly.
 func TestAccHold_SurvivesLibvirtdCrash(t *testing.T) {
 	h, daemon := hostA(t, acctest.Lab(t))
 	id := uuid.NewString()
@@ -73,7 +73,7 @@ func TestAccHold_SurvivesLibvirtdCrash(t *testing.T) {
 	if _, err := h.Hold(t.Context(), lock(missing())); !errors.Is(err, host.ErrExists) {
 		t.Errorf("got %v", err)
 	}
-	// libvirtd may find out by itself, while it looks at what runs.
+	// libvirtd may detect the end by itself when it checks its running domains.
 	if err := h.StopCopier(t.Context(), id); err != nil && !errors.Is(err, host.ErrNotFound) {
 		t.Error(err)
 	}

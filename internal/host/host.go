@@ -14,7 +14,7 @@ import (
 
 // Host is one libvirt host. Its methods may be called concurrently.
 type Host struct {
-	// Key is the name that the user gave the host.
+	// Key is the host's name in the provider configuration.
 	Key string
 
 	uri   *url.URL
@@ -28,7 +28,7 @@ type Host struct {
 	events watcher
 	heads  oneStream
 
-	able   sync.Map // of DomainCapabilities by Hardware
+	able   sync.Map // DomainCapabilities by Hardware
 	silent atomic.Bool
 	// folders serializes the users of each pool of InFolder; unmounting is held during an unmount. hidesMounts tells that the host's storage
 	// daemon has its own mount namespace, in which nothing more must be mounted.

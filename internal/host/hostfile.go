@@ -16,8 +16,8 @@ const maxHostFile = 4 << 20
 // settleTries is how often a changing file is read again.
 const settleTries = 20
 
-// ReadFile reads what a file of the host begins with, up to limit bytes. libvirt opens the path, which follows symbolic links and waits at a FIFO:
-// it is for hosts on which RegularFile is ErrCannotTell.
+// ReadFile reads the beginning of a file of the host, up to limit bytes. libvirt opens the path, which follows symbolic links and
+// waits at a FIFO: it is for hosts on which RegularFile is ErrCannotTell.
 func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	return call(ctx, h, "read "+path, func(l *libvirt.Libvirt) ([]byte, error) {
 		return readHostFile(l, h.look(path).name, path, limit)

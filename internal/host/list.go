@@ -76,7 +76,7 @@ func describeDomain(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err err
 	return shown, err
 }
 
-// saved is the definition in the managed save of a domain; empty without one.
+// saved returns the definition in the managed save of a domain; empty without one.
 func saved(l *libvirt.Libvirt, d libvirt.Domain, flags libvirt.DomainXMLFlags) (string, error) {
 	has, err := l.DomainHasManagedSaveImage(d, 0)
 	if err != nil || has == 0 {

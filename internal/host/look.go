@@ -40,7 +40,7 @@ func (h *Host) look(path string) look {
 
 func (k look) folder() string { return folderTargets + k.name }
 
-// checkBound is errDisturbed if another look has ended the mount.
+// checkBound returns errDisturbed if another look has ended the mount.
 func (k look) checkBound(l *libvirt.Libvirt, bound location) error {
 	seen, err := mounts(l, k.name)
 	if at := mountsAt(seen, k.folder()+"/"+lookBound); err == nil && (len(at) == 0 || at[0].location != bound) {
@@ -73,7 +73,7 @@ func lookAt[T any](ctx context.Context, h *Host, path string, f func(*libvirt.Li
 	return found, err
 }
 
-// run binds the path over a file of a new pool, which the caller closes unless there is an error.
+// run bind-mounts the path over a file of a new pool, which the caller closes unless there is an error.
 func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, bound location, err error) {
 	if k.host.hidesMounts.Load() {
 		return p, bound, ErrCannotTell

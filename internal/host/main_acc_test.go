@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// fleet is the lab's hosts, as a provider has them.
+// fleet returns the lab's hosts as a provider configures them.
 func fleet(t testing.TB, l *lab.Lab) *host.Registry {
 	t.Helper()
 	configs := map[string]host.Config{}
@@ -27,7 +27,7 @@ func fleet(t testing.TB, l *lab.Lab) *host.Registry {
 	return f
 }
 
-// hostA is host-a, to virtclaim and to the lab.
+// hostA returns host-a, as virtclaim's Host and as the lab's.
 func hostA(t testing.TB, l *lab.Lab) (*host.Host, *lab.Host) {
 	t.Helper()
 	h, err := fleet(t, l).Host("host-a")
@@ -37,8 +37,8 @@ func hostA(t testing.TB, l *lab.Lab) (*host.Host, *lab.Host) {
 	return h, l.Hosts["host-a"]
 }
 
-// define makes a domain for the test. A guest with a console boots the lab's; one without has nothing to boot, and
-// ignores its power button.
+// define creates a domain for the test. A guest with a console boots the lab's image; one without has nothing to boot, and ignores its
+// power button.
 func define(t *testing.T, l *lab.Lab, h *host.Host, name string, console *acctest.Console) string {
 	t.Helper()
 	boot, serial := "", ""
@@ -75,7 +75,7 @@ func run(t *testing.T, l *lab.Lab, h *host.Host, name string) string {
 	return id
 }
 
-// soon is a context that ends after d, or with the test.
+// soon returns a context that ends after d, or with the test.
 func soon(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -83,7 +83,7 @@ func soon(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// console is a log that the lab's user may read.
+// console returns a log that the lab's user may read.
 func console(t *testing.T) *acctest.Console {
 	t.Helper()
 	c := acctest.NewConsole(t)
@@ -99,5 +99,5 @@ func virsh(t *testing.T, h *lab.Host, args ...string) string {
 	return out
 }
 
-// missing is a UUID that nothing has.
+// missing returns a UUID that no object has.
 func missing() string { return uuid.NewString() }

@@ -47,7 +47,7 @@ func TestAccMeasure(t *testing.T) {
 	}
 }
 
-// A FIFO that a tenant has put in a file's place keeps QEMU waiting, and nothing else: the host goes on to answer.
+// A FIFO that a tenant has put in place of a file blocks only QEMU: the host continues to answer.
 func TestAccOpens_FIFO(t *testing.T) {
 	h, on := hostA(t, acctest.Lab(t))
 	path := filepath.Join(t.TempDir(), "fifo")

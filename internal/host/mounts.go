@@ -54,8 +54,8 @@ func parseMounts(table string) (found []mount) {
 	return found
 }
 
-// refusesRoot reports whether the filesystem may refuse the host's root to open a regular file, as a server does (root_squash) or a program. No
-// other filesystem does.
+// refusesRoot reports whether the filesystem may refuse the host's root to open a regular file, as a server (root_squash) or a FUSE
+// program can. No other filesystem does.
 func (m mount) refusesRoot() bool {
 	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "gpfs", "beegfs", "pvfs2"}, m.kind) ||
 		strings.HasPrefix(m.kind, "fuse")
@@ -84,7 +84,7 @@ func locate(mounts []mount, path string) (found location) {
 	return found
 }
 
-// bindPool is the definition of a pool of the type fs, which libvirt mounts with these options.
+// bindPool returns the definition of a pool of the type fs, which libvirt mounts with these options.
 func bindPool(name, uuid, source, target string, options ...string) *libvirtxml.StoragePool {
 	pool := &libvirtxml.StoragePool{
 		Type: "fs", Name: name, UUID: uuid,
@@ -125,7 +125,7 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
 	seen, err := mounts(l, name)
 	for _, m := range mountsAt(seen, target) {
 		err = unmount(l, name, m, m.source)
-		for n := 0; err != nil && n < sourceTries; n++ { // another apply may be about to unmount something of the same filesystem
+		for n := 0; err != nil && n < sourceTries; n++ { // another apply may be unmounting something of the same filesystem
 			<-time.After(busyPause)
 			err = unmount(l, name, m, m.source)
 		}

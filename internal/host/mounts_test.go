@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mountsAt gives the mounts of exactly that target, the top one first, with what mount(8) calls their devices.
+// mountsAt returns the mounts of exactly that target, the top one first, with their devices as mount(8) lists them.
 func TestMountsAt(t *testing.T) {
 	const table = `22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 31 22 254:0 /claims/a /run/x rw,nosuid shared:3 master:1 - ext4 /dev/vda rw
@@ -30,7 +30,7 @@ func TestMountsAt(t *testing.T) {
 	}
 }
 
-// locate follows the mounts to a path, the last one where several are at one target, and no name that only begins alike.
+// locate follows the mounts to a path, the last one if several are at one target, and none whose name is only a prefix.
 func TestLocate(t *testing.T) {
 	mounts := parseMounts(`22 1 254:0 / / rw - ext4 /dev/vda rw
 23 22 254:0 /volumes/one /claims/one rw - ext4 /dev/vda rw
@@ -49,7 +49,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// The kernel gives each mount of an NFS server the root /, and puts the path into its source, also of one file that is bound.
+// The kernel shows / as the root of all mounts of an NFS server, and the path in their source, also for a single file that is
+// bind-mounted.
 func TestLocate_NFS(t *testing.T) {
 	mounts := parseMounts(`93 30 0:47 / /mnt/t1 rw - nfs4 10.0.0.1:/export/t1 rw
 97 30 0:47 / /mnt/t2 rw - nfs4 10.0.0.1:/export/t2 rw
@@ -66,7 +67,7 @@ func TestLocate_NFS(t *testing.T) {
 	}
 }
 
-// A folder's name can't forge fields of the table: what Unicode counts as a space, the kernel does not escape.
+// A folder's name can't forge fields of the table, although the kernel does not escape Unicode spaces.
 func TestParseMounts_SpacesInNames(t *testing.T) {
 	for _, space := range []string{"\u00a0", "\u0085", "\u2003", "\u3000", "\v", "\f", "\r"} {
 		folder := strings.ReplaceAll("/tenant/x_/run/x_rw_-_ext4_/dev/loop0_rw", "_", space)
@@ -78,7 +79,7 @@ func TestParseMounts_SpacesInNames(t *testing.T) {
 	}
 }
 
-// readUpTo reads a file of any length by calls that fail when they ask for more than there is.
+// readUpTo reads a file of any length by calls that fail when they request more than the file has.
 func TestReadUpTo(t *testing.T) {
 	short := errors.New("there is less")
 	for _, length := range []int{1, 2295, 4096, 65535, 65536, 100000} {
@@ -110,7 +111,7 @@ func TestReadUpTo(t *testing.T) {
 	}
 }
 
-// Only a server, or a program, refuses the host's root a regular file.
+// Only a server, or a FUSE program, can refuse the host's root to open a regular file.
 func TestMount_RefusesRoot(t *testing.T) {
 	for kind, want := range map[string]bool{"nfs4": true, "cifs": true, "fuse.glusterfs": true, "ceph": true, "ext4": false, "xfs": false, "overlay": false, "tmpfs": false} {
 		found := parseMounts("22 1 0:1 / /pods/1 rw shared:1 - " + kind + " source rw\n")

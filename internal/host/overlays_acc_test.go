@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// backedBy is the head of a qcow2 image with that backing file.
+// backedBy returns the header of a qcow2 image with that backing file.
 func backedBy(backing string) []byte {
 	head := make([]byte, 1<<16)
 	copy(head, "QFI\xfb")
@@ -29,7 +29,7 @@ func backedBy(backing string) []byte {
 	return head
 }
 
-// qedBackedBy is that of a QED image, for which libvirt has no name once it has a backing file.
+// qedBackedBy returns the header of a QED image, whose format libvirt can't name once it has a backing file.
 func qedBackedBy(backing string) []byte {
 	head := make([]byte, 1<<16)
 	copy(head, "QED\x00")
@@ -44,8 +44,8 @@ func qedBackedBy(backing string) []byte {
 	return head
 }
 
-// The guest of a raw disk writes its head, and libvirt what that names into the description of the volume: nothing there keeps others from
-// being looked at.
+// The guest of a raw disk can write a header, and libvirt copies the backing file in it into the description of the volume: no such
+// header prevents the inspection of other volumes.
 func TestAccOverlays_HeadsThatGuestsWrite(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)

@@ -104,7 +104,7 @@ func (h *Host) PoolFree(ctx context.Context, pool string) (int64, error) {
 	})
 }
 
-// PoolOfTarget is the name of the pool whose target is that path on the host, or ErrNotFound.
+// PoolOfTarget returns the name of the pool whose target is that path on the host, or ErrNotFound.
 func (h *Host) PoolOfTarget(ctx context.Context, path string) (string, error) {
 	return call(ctx, h, "look for a storage pool at "+path, func(l *libvirt.Libvirt) (string, error) {
 		pools, _, err := l.ConnectListAllStoragePools(1, 0)

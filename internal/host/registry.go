@@ -60,7 +60,7 @@ func (f *Registry) Host(key string) (*Host, error) {
 	return nil, fmt.Errorf("the provider has no host %q; its hosts are %s", key, strings.Join(f.Keys(), ", "))
 }
 
-// Keys are the hosts' keys, sorted.
+// Keys returns the hosts' keys, sorted.
 func (f *Registry) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
 
 // Node is the Kubernetes node that corresponds to a host.

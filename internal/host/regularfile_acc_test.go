@@ -22,8 +22,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// writable is a folder that a pod writes to, with a file of each kind and a qcow2 head whose backing file libvirt would open to find
-// its format out: a FIFO, at which it would wait for ever.
+// writable creates a folder that a pod writes to, with a file of each kind and a qcow2 header whose backing file libvirt would open to
+// probe its format: a FIFO, at which it would wait forever.
 func writable(t *testing.T) (dir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -68,7 +68,7 @@ func look(t *testing.T, h *host.Host, path string) error {
 	return err
 }
 
-// A path is a regular file only if it and the folders above it are no links; nothing in its folder is opened, and nothing is left.
+// A path is a regular file only if neither it nor a folder above it is a link; no file in its folder is opened, and nothing remains.
 func TestAccRegularFile(t *testing.T) {
 	l := acctest.Lab(t)
 	h, _ := hostA(t, l)
@@ -95,7 +95,7 @@ func TestAccRegularFile(t *testing.T) {
 	}
 }
 
-// A file is mounted in a folder that only root can pass: the folder that it comes from may be private.
+// A file is mounted in a folder that only root can enter, because its original folder may be private.
 func TestAccRegularFile_InPrivate(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)
@@ -127,7 +127,7 @@ func TestAccRegularFile_InPrivate(t *testing.T) {
 	}
 }
 
-// An interrupted apply has left its look at a file. The next one removes it.
+// An interrupted apply has left its look at a file. The next look removes it.
 func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)
@@ -164,8 +164,8 @@ func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
 	}
 }
 
-// libvirtd stops in the middle of a look at a file that names a FIFO. It reads nothing of that file when it starts again, and the next look
-// removes what is left.
+// libvirtd stops during a look at a file that names a FIFO. It reads nothing of that file when it starts again, and the next look
+// removes the remains.
 func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 	l := acctest.Lab(t)
 	h, tap := tapped(t, l)
@@ -193,7 +193,7 @@ func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 	}
 }
 
-// Several applies look at one path, and at others of its filesystem, at the same time.
+// Several applies inspect one path, and other paths of its filesystem, at the same time.
 func TestAccRegularFile_SeveralAtOnce(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := writable(t)
@@ -211,7 +211,8 @@ func TestAccRegularFile_SeveralAtOnce(t *testing.T) {
 	}
 }
 
-// A file is known by whatever path leads to it, and a second one of its content and name is another one. What is no file is not opened.
+// A file is identified by any path that leads to it, and a copy with the same content and name differs. Anything but a regular file is
+// not opened.
 func TestAccFile(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	dir := writable(t)

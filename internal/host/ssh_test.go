@@ -41,7 +41,7 @@ func TestSSH_ArgumentsFromURI(t *testing.T) {
 	}
 }
 
-// On the host whatever shell its user has reads the command first; then sh does.
+// On the host the login shell, whichever it is, parses the command first; then sh does.
 func TestSSH_RemoteCommandTriesPrograms(t *testing.T) {
 	const system = "'/var/run/libvirt/virtqemud-sock' '/var/run/libvirt/libvirt-sock'"
 	netcat := func(name, sockets string) string {
@@ -64,7 +64,7 @@ func TestSSH_RemoteCommandTriesPrograms(t *testing.T) {
 	}
 }
 
-// asSSH is a URI whose ssh is a script.
+// asSSH returns a URI whose ssh command is a script.
 func asSSH(t *testing.T, script string) *url.URL {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ssh")

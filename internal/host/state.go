@@ -21,7 +21,7 @@ type State struct {
 // String is virsh's name of the state.
 func (s State) String() string { return s.name }
 
-// Describe is the state with its reason, such as "paused (I/O error)".
+// Describe returns the state with its reason, such as "paused (I/O error)".
 func (s State) Describe() string {
 	if s.Reason == "" {
 		return s.name
@@ -70,7 +70,7 @@ var shutoffReasons = map[libvirt.DomainShutoffReason]string{
 func stateOf(number, reason int32) State {
 	s := libvirt.DomainState(number)
 	state := State{
-		Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate, // a crashed one may be preserved
+		Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate, // a crashed domain may be preserved
 		Responsive: s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainShutdown,
 		name:       stateNames[s],
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// A guest that somebody has to go on with is not responsive; one that is paused for a moment is. The reason is libvirt's.
+// A guest that a user has to resume is not responsive; one that is paused temporarily is. The reason is libvirt's.
 func TestState_ReasonTellsWhoMustAct(t *testing.T) {
 	for text, c := range map[string]struct {
 		state      libvirt.DomainState

@@ -81,7 +81,7 @@ func (h *Host) shutdown(ctx context.Context, id string) error {
 			return false, errors.Join(err, h.canObey(state, id))
 		})
 	}()
-	again := time.NewTicker(askAgain) //nolint:forbidigo // it asks the guest anew; an event tells that it is off
+	again := time.NewTicker(askAgain) //nolint:forbidigo // it repeats the request; the end of the domain is an event
 	defer again.Stop()
 	for {
 		err := domainDo(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {

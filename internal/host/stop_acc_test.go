@@ -66,7 +66,7 @@ func TestAccWaitStopped_ReportsUnreachable(t *testing.T) {
 	}
 }
 
-// wait tells the end of WaitStopped, which has begun to listen.
+// wait returns the result of WaitStopped, which is listening already.
 func wait(t *testing.T, h *host.Host, id string) <-chan error {
 	t.Helper()
 	ended, ctx := make(chan error, 1), soon(t, time.Minute)
@@ -109,7 +109,7 @@ func TestAccStop(t *testing.T) {
 			t.Errorf("%s is %s: %v", name, state, err)
 		}
 	}
-	// A guest that is paused while it is waited for is not waited for any longer.
+	// Stop ends its wait for a guest that is paused in between.
 	stopped, ctx := make(chan error, 1), soon(t, 30*time.Second)
 	go func() { stopped <- h.Stop(ctx, ids["deaf"], false) }()
 	stillWaits(t, stopped)

@@ -17,8 +17,8 @@ type StorageVolume struct {
 	Pool, Name string
 	// Type is file, block or network, by the kind of pool.
 	Type string
-	// Path is the file's, on the host. Key is libvirt's: that of a logical volume is the UUID that LVM gave it, others are no more
-	// than a name.
+	// Path is the path on the host. Key is libvirt's key: for a logical volume it is the UUID assigned by LVM, for all others just a
+	// name.
 	Path, Key string
 	// Format is raw, qcow2 or another one that libvirt detects by the file's header.
 	Format string
@@ -137,8 +137,8 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (described, error) {
 	return described{StorageVolume: s}, err
 }
 
-// ploop is the type that libvirt reports for a file that begins as a Parallels image, which the guest of a raw disk can write. Real ploop volumes are
-// directories.
+// ploop is the type that libvirt reports for a file that begins as a Parallels image, which the guest of a raw disk can write. Real
+// ploop volumes are directories.
 const ploop = "ploop"
 
 func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {

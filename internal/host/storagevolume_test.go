@@ -13,22 +13,22 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// daemon is a libvirtd that answers each procedure with the same body, after it has called before. It calls hungUp when a
-// client has.
+// daemon is a libvirtd that answers each procedure with the same body, after a call of before. It calls hungUp when a client has
+// closed the connection.
 type daemon struct {
 	answers map[uint32][]byte
 	before  func(procedure uint32)
 	hungUp  func()
 }
 
-// The procedures that it knows, from src/remote/remote_protocol.x.
+// The supported procedures, from src/remote/remote_protocol.x.
 const (
 	procAuthList   = 66
 	procPoolLookup = 84
 	procVolLookup  = 95
 )
 
-// volumeDaemon has a pool and a volume.
+// volumeDaemon returns a daemon with a pool and a volume.
 func volumeDaemon() *daemon {
 	const text = "\x00\x00\x00\x04disk"
 	return &daemon{
@@ -61,7 +61,7 @@ func (d *daemon) serve(conn net.Conn) {
 	}
 }
 
-// connected is a host that has a connection to the daemon.
+// connected returns a host that has a connection to the daemon.
 func (d *daemon) connected(t *testing.T) *Host {
 	t.Helper()
 	client, server := net.Pipe()
@@ -74,7 +74,7 @@ func (d *daemon) connected(t *testing.T) *Host {
 	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l, way: client}}
 }
 
-// Who has been told that a deletion was given up may make another volume of that name.
+// After the error of a cancelled deletion the caller may create another volume with that name.
 func TestStorageVolume_UntouchedAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	returned, closed := make(chan struct{}), make(chan struct{})
@@ -92,7 +92,7 @@ func TestStorageVolume_UntouchedAfterCancel(t *testing.T) {
 		return struct{}{}, nil
 	})
 	close(returned)
-	<-closed // when the call behind the scenes is done
+	<-closed // after the call in the background has ended
 	if !errors.Is(err, context.Canceled) || changed {
 		t.Errorf("got %v; it was changed all the same: %t", err, changed)
 	}

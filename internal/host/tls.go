@@ -72,7 +72,7 @@ func admitted(conn net.Conn) error {
 // tlsConfig verifies the server with the authority in cacert.pem, or with the system's if there is no such file. Without a client certificate
 // none is sent: libvirtd decides whether it accepts that.
 func tlsConfig(uri *url.URL) (*tls.Config, error) {
-	config := &tls.Config{ServerName: uri.Hostname(), InsecureSkipVerify: isUnverified(uri)} //nolint:gosec // only if the user says so
+	config := &tls.Config{ServerName: uri.Hostname(), InsecureSkipVerify: isUnverified(uri)} //nolint:gosec // only if the URI says so
 	places := pkis(uri)
 	for _, place := range places {
 		text, err := os.ReadFile(place.authority)

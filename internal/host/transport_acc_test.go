@@ -18,13 +18,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// remote is the lab's host that is on a network.
+// remote returns the lab's host that is on a network.
 func remote(t *testing.T) *lab.Remote {
 	t.Helper()
 	return acctest.Must(acctest.Lab(t).Remote(t.Context()))(t)
 }
 
-// reached is a host by its URI, until disconnect or the test's end.
+// reached returns a host by its URI, connected until hangUp or the test's end.
 func reached(t *testing.T, uri string) (h *host.Host, hangUp func()) {
 	t.Helper()
 	if err := host.ValidateURI(uri); err != nil {
@@ -42,7 +42,7 @@ func TestAccTransport_CallsEventsAndData(t *testing.T) {
 		"unix": r.URI,
 		"tcp":  "qemu+tcp://" + r.Address + "/system",
 		"tls":  "qemu+tls://" + r.Address + "/system?pkipath=" + url.QueryEscape(r.PKI),
-		// The ssh of the PATH goes through a jump host, with a key of an agent.
+		// The ssh in the PATH uses a jump host, and a key of an agent.
 		"ssh":             "qemu+ssh://host-d/system",
 		"ssh with netcat": "qemu+ssh://root@host-d:22/system?proxy=netcat&command=" + url.QueryEscape(command),
 		"ssh at a socket": "qemu+ssh://host-d/system?socket=" + url.QueryEscape(filepath.Join(r.Dir, "sock", "libvirt-sock")),
@@ -73,7 +73,7 @@ func TestAccTransport_CallsEventsAndData(t *testing.T) {
 	}
 }
 
-// awaitEvent waits, as machines do, for a domain that ends behind virtclaim's back.
+// awaitEvent waits, as machines do, for a domain that is ended outside of virtclaim.
 func awaitEvent(t *testing.T, r *lab.Host, h *host.Host, id string) {
 	t.Helper()
 	if out := virsh(t, r, "start", "--paused", id); out == "" {
@@ -137,7 +137,7 @@ func TestAccTransport_RedialsRestartedLibvirtd(t *testing.T) {
 		t.Helper()
 		acctest.Eventually(t, "libvirtd answers", func() error {
 			if _, err := h.LookupByName(t.Context(), "nobody"); !errors.Is(err, host.ErrNotFound) {
-				return err // a dial that failed counts for as long as it took
+				return err // a failed dial is remembered for as long as it took
 			}
 			return nil
 		})
@@ -157,11 +157,11 @@ func TestAccTransport_RedialsRestartedLibvirtd(t *testing.T) {
 	answers()
 }
 
-// withSSH puts an ssh first in the PATH that has the lab's configuration, with an agent that has the lab's key, and gives its
-// path: the real one looks for its user's configuration where the system says that its home is, whatever HOME does.
+// withSSH puts an ssh with the lab's configuration first in the PATH, with an agent that has the lab's key, and returns its path: the
+// real one ignores HOME, and searches its configuration in the home folder from the user database.
 func withSSH(t *testing.T, r *lab.Remote) (command string) {
 	t.Helper()
-	dir := acctest.Must(os.MkdirTemp("", "ssh"))(t) // a test's own folder has too long a name for a socket
+	dir := acctest.Must(os.MkdirTemp("", "ssh"))(t) // the path of t.TempDir is too long for a socket
 	program := acctest.Must(exec.LookPath("ssh"))(t)
 	command = filepath.Join(dir, "ssh")
 	script(t, command, fmt.Sprintf("exec '%s' -F '%s' \"$@\"", program, r.SSH.Config))
@@ -198,7 +198,7 @@ func script(t *testing.T, path, text string) {
 	}
 }
 
-// awaitSSH waits until this process has so many ssh programs.
+// awaitSSH waits until this process has that many ssh programs.
 func awaitSSH(t *testing.T, want int) {
 	t.Helper()
 	acctest.Eventually(t, fmt.Sprintf("there are %d ssh programs", want), func() error {
@@ -208,7 +208,7 @@ func awaitSSH(t *testing.T, want int) {
 		}
 		var found []string
 		for _, file := range all {
-			text, _ := os.ReadFile(file) // it may have ended meanwhile
+			text, _ := os.ReadFile(file) // it may have ended in between
 			if fields := strings.Fields(string(text)); len(fields) > 3 && fields[1] == "(ssh)" && fields[3] == strconv.Itoa(os.Getpid()) {
 				found = append(found, fields[0])
 			}

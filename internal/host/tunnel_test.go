@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// through is a tunnel through a script.
+// through returns a tunnel through a script.
 func through(t *testing.T, script string) *tunnel {
 	t.Helper()
 	conn, err := connectSSH(t.Context(), asSSH(t, script))
@@ -62,7 +62,7 @@ func TestTunnel_IsAConnection(t *testing.T) {
 	}
 }
 
-// The other end may be gone without a word: then ssh does not end by itself.
+// If the peer has disappeared without closing the connection, ssh does not end by itself.
 func TestTunnel_KillsProgram(t *testing.T) {
 	c := through(t, "trap '' TERM HUP; exec sleep 60")
 	_ = c.Close()
@@ -72,7 +72,7 @@ func TestTunnel_KillsProgram(t *testing.T) {
 	}
 }
 
-// Ctrl-C goes to all programs of the terminal, and Terraform still needs its connections then.
+// Ctrl-C is sent to all programs of the terminal, and Terraform still needs its connections then.
 func TestTunnel_OwnProcessGroup(t *testing.T) {
 	c := through(t, "exec cat")
 	group, err := syscall.Getpgid(c.cmd.Process.Pid)

@@ -86,7 +86,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openStream dials a connection for one transfer.
+// openStream opens a connection for one transfer.
 func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
 	dialled, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// createVolume makes a volume as Host.Upload wants it.
+// createVolume creates a volume as Host.Upload requires it.
 func createVolume(t testing.TB, h *host.Host, name string) {
 	t.Helper()
 	err := h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
@@ -33,7 +33,7 @@ func createVolume(t testing.TB, h *host.Host, name string) {
 	}
 }
 
-// emptyVolume is createVolume for as long as the test lasts.
+// emptyVolume is createVolume for the duration of the test.
 func emptyVolume(t testing.TB, h *host.Host, name string) {
 	t.Helper()
 	createVolume(t, h, name)
@@ -52,7 +52,7 @@ func into(ctx context.Context, h *host.Host, name string, image io.Reader) error
 	})
 }
 
-// upload makes a volume of an image and gives what is in its file then.
+// upload creates a volume, uploads an image into it and returns the content of its file.
 func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content []byte, err error) {
 	t.Helper()
 	emptyVolume(t, h, name)
@@ -60,7 +60,7 @@ func upload(t *testing.T, h *host.Host, name string, image io.Reader) (content [
 	return contentOf(t, h, name), err
 }
 
-// contentOf is what is in a volume's file.
+// contentOf returns the content of a volume's file.
 func contentOf(t *testing.T, h *host.Host, name string) []byte {
 	t.Helper()
 	v, err := h.Volume(t.Context(), "ssd", name)
@@ -74,7 +74,7 @@ func contentOf(t *testing.T, h *host.Host, name string) []byte {
 	return content
 }
 
-// noise is data without a block of zeros.
+// noise returns data without a block of zeros.
 func noise(length int) []byte {
 	data := make([]byte, length)
 	random := rand.NewChaCha8([32]byte{})
@@ -102,7 +102,8 @@ func TestAccUpload(t *testing.T) {
 	}
 }
 
-// An upload that was held up just before its end leaves a volume alone that somebody else has made since under its name.
+// An upload that was delayed just before its end does not write into another owner's volume that was created under its name in
+// between.
 func TestAccUpload_NeverIntoRecreatedVolume(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	emptyVolume(t, h, "taken-over")
@@ -125,7 +126,7 @@ func TestAccUpload_NeverIntoRecreatedVolume(t *testing.T) {
 	}
 }
 
-// Without leave to proceed the volume stays one that says it is not finished.
+// If BeforeCommit refuses, the volume keeps the text that marks it as unfinished.
 func TestAccUpload_RefusedCommitWritesNoHead(t *testing.T) {
 	h, _ := hostA(t, acctest.Lab(t))
 	emptyVolume(t, h, "left")
@@ -139,10 +140,10 @@ func TestAccUpload_RefusedCommitWritesNoHead(t *testing.T) {
 	}
 }
 
-// tapped is host-a through a tap that counts.
+// tapped returns host-a through a tap that counts bytes.
 func tapped(t testing.TB, l *lab.Lab) (*host.Host, *lab.Tap) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tap") // a test's own folder has too long a name for a socket
+	dir, err := os.MkdirTemp("", "tap") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func tapped(t testing.TB, l *lab.Lab) (*host.Host, *lab.Tap) {
 	return h, tap
 }
 
-// sparse writes a file of so many MiB. Of every four, so many are noise and the others a hole.
+// sparse writes a file of mib MiB. Of every four MiB, full are noise and the others a hole.
 func sparse(t testing.TB, mib, full int) image.LocalFile {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "image"))
@@ -182,7 +183,7 @@ func sparse(t testing.TB, mib, full int) image.LocalFile {
 	return image.LocalFile{Path: f.Name()}
 }
 
-// open opens an image as a disk that is made of a file does.
+// open opens an image as a disk with a local file as its source does.
 func open(t testing.TB, f image.LocalFile) io.ReadCloser {
 	t.Helper()
 	content, err := f.Open(t.Context())
@@ -207,7 +208,7 @@ func TestAccUpload_SkipsHoles(t *testing.T) {
 	}
 }
 
-// An image that comes slowly, or does not come at all for a while, keeps nobody else from libvirt.
+// An image that arrives slowly, or stalls for a while, does not delay other calls to libvirt.
 func TestAccUpload_DoesNotDelayCalls(t *testing.T) {
 	l := acctest.Lab(t)
 	h, _ := hostA(t, l)
@@ -220,7 +221,7 @@ func TestAccUpload_DoesNotDelayCalls(t *testing.T) {
 		if _, err := feed.Write(part); err != nil {
 			t.Fatal(err)
 		}
-		// The upload sends the last of it, then waits for more.
+		// The upload sends the last available data, then waits for more.
 		if _, err := h.LookupByName(ctx, "nobody"); !errors.Is(err, host.ErrNotFound) {
 			t.Fatalf("call %d: %v", n, err)
 		}
@@ -248,7 +249,7 @@ func TestAccUpload_BoundedMemory(t *testing.T) {
 	}
 }
 
-// heapDuring is how many bytes the heap in use grows while f runs, looked at every few milliseconds.
+// heapDuring returns by how many bytes the heap in use grows while f runs, sampled every few milliseconds.
 func heapDuring(f func()) int64 {
 	runtime.GC()
 	start := heap()
@@ -270,7 +271,7 @@ func heapDuring(f func()) int64 {
 	}
 }
 
-// heap is runtime.MemStats.HeapInuse, which can't be had without stopping everything.
+// heap returns runtime.MemStats.HeapInuse without stopping the world.
 func heap() (bytes int64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(samples)

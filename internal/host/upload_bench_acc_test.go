@@ -16,8 +16,8 @@ import (
 
 const mib = 1 << 20
 
-// BenchmarkUpload measures an upload of 1 GiB, half of it empty: its time and its bytes against those of virsh, what a
-// small call takes meanwhile, and the memory.
+// BenchmarkUpload measures an upload of 1 GiB, half of it empty: its time and its bytes compared with virsh, the latency of a small
+// call during the upload, and the memory.
 func BenchmarkUpload(b *testing.B) {
 	l := acctest.Lab(b)
 	file := sparse(b, 1<<10, 2)
@@ -27,7 +27,7 @@ func BenchmarkUpload(b *testing.B) {
 	b.Run("memory", func(b *testing.B) { benchmarkMemory(b, l, file) })
 }
 
-// benchmarkTime has them take turns: what else the machine does slows all of them down.
+// benchmarkTime alternates between the variants, so that other load on the machine slows all of them down.
 func benchmarkTime(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.Helper()
 	h, real := hostA(b, l)
@@ -48,7 +48,7 @@ func benchmarkTime(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.ReportMetric(ratio(checked, virsh), "checked/virsh")
 }
 
-// benchmarkWire is apart from the time: a tap costs some.
+// benchmarkWire is separate from the time, because a tap is slower.
 func benchmarkWire(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.Helper()
 	h, tap := tapped(b, l)
@@ -63,7 +63,7 @@ func benchmarkWire(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchmarkCalls makes one small call after the other, without an upload and with one.
+// benchmarkCalls makes small calls one after the other, without an upload and with one.
 func benchmarkCalls(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.Helper()
 	h, _ := hostA(b, l)
@@ -101,7 +101,7 @@ func benchmarkMemory(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.ReportMetric(float64(peak)/mib, "MiB-heap")
 }
 
-// fresh is how long something takes with a new volume.
+// fresh returns the duration of do with a new volume.
 func fresh(b *testing.B, h *host.Host, do func() error) time.Duration {
 	b.Helper()
 	createVolume(b, h, "measured")
@@ -131,7 +131,7 @@ func virshUpload(b *testing.B, uri string, file image.LocalFile) error {
 	return cmd.Run()
 }
 
-// smallCalls is how long each of many calls takes until it is enough.
+// smallCalls returns the duration of each call until enough.
 func smallCalls(b *testing.B, h *host.Host, enough <-chan time.Time) (took []time.Duration) {
 	b.Helper()
 	for {
@@ -149,7 +149,7 @@ func smallCalls(b *testing.B, h *host.Host, enough <-chan time.Time) (took []tim
 	}
 }
 
-// median is little moved by a few that took long for other reasons.
+// median is hardly affected by a few outliers.
 func median(of []time.Duration) time.Duration {
 	slices.Sort(of)
 	return of[len(of)/2]

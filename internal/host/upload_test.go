@@ -13,10 +13,10 @@ import (
 	"testing/iotest"
 )
 
-// listen has the daemon answer at a socket, too.
+// listen makes the daemon answer at a socket, too.
 func (d *daemon) listen(t *testing.T) (path string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "daemon") // a test's own folder has too long a name for a socket
+	dir, err := os.MkdirTemp("", "daemon") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func (d *daemon) listen(t *testing.T) (path string) {
 	return path
 }
 
-// Whoever is told to look at libvirtd looks in vain when it is the registry that is gone.
+// If the registry is unreachable, the error must not suggest a problem with libvirtd.
 func TestUpload_ReadErrorIsNotHostError(t *testing.T) {
 	d := volumeDaemon()
 	h := d.connected(t)

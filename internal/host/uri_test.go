@@ -136,7 +136,7 @@ func TestNotFound_ByCode(t *testing.T) {
 	for _, err := range []error{
 		libvirt.Error{Code: uint32(libvirt.ErrInternalError), Message: "Domain not found: no domain with matching name"},
 		libvirt.Error{Code: uint32(libvirt.ErrNoConnect), Message: "not found"},
-		libvirt.Error{Code: uint32(libvirt.ErrNoStoragePool), Message: "Storage pool not found"}, // its volumes may be there
+		libvirt.Error{Code: uint32(libvirt.ErrNoStoragePool), Message: "Storage pool not found"}, // its volumes may exist
 		libvirt.ErrInterrupted,
 	} {
 		if errors.Is(typed(err), ErrNotFound) {

@@ -12,7 +12,7 @@ const (
 	NoHostKey     Weakness = "known_hosts_verify=ignore"
 )
 
-// WeaknessOf is the weakness of a URI that ValidateURI accepts; empty for most.
+// WeaknessOf returns the weakness of a URI that ValidateURI accepts; empty for most.
 func WeaknessOf(text string) Weakness {
 	uri, err := url.Parse(text)
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// daemon is a libvirtd with one volume. It is there for what a real one rarely does.
+// daemon is a libvirtd with one volume. It simulates behaviour that is rare with a real one.
 type daemon struct {
 	t    *testing.T
 	conn net.Conn
-	// ways are how one may prove who one is.
+	// ways are the offered authentication methods.
 	ways []uint32
-	// at is called before each part of a stream is taken, and may do otherwise.
+	// at is called before each part of a stream is processed, and may process it instead.
 	at func(d *daemon, part int, p packet) (done bool)
-	// early is how many packets of a download come before the reply to its call.
+	// early is the number of packets of a download that are sent before the reply to its call.
 	early int
 
 	content []byte
 	polkit  bool
 }
 
-// dial gives a connection to the daemon.
+// dial returns a connection to the daemon.
 func (d *daemon) dial(t *testing.T) net.Conn {
 	t.Helper()
 	d.t = t
@@ -140,7 +140,7 @@ func TestConn_UploadAndDownload(t *testing.T) {
 	}
 }
 
-// One thread of libvirtd sends replies, another one sends data.
+// libvirtd sends replies and data from different threads.
 func TestConn_DownloadBeforeReply(t *testing.T) {
 	want := []byte("content")
 	for early := range 3 {
@@ -170,7 +170,7 @@ func upload(c *Conn) error {
 	return u.Finish()
 }
 
-// Whatever ends an upload before its end is an error that says what it was.
+// Each premature end of an upload is an error that contains the cause.
 func TestConn_UploadEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   func(d *daemon, part int, p packet) bool
@@ -234,8 +234,7 @@ func TestConn_StalledUploadTimesOut(t *testing.T) {
 	}
 }
 
-// stubborn is a connection to a host that has gone, of the worst kind: it knows no deadlines, and its Close waits like
-// all else.
+// stubborn is a connection to a dead host in the worst case: it supports no deadlines, and its Close blocks like all other calls.
 type stubborn struct {
 	net.Conn
 	writes int

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// file is a Sink that remembers what it was told.
+// file is a Sink that records its calls.
 type file struct {
 	bytes.Buffer
 	written int64
@@ -56,7 +56,7 @@ func TestCopySparse(t *testing.T) {
 }
 
 func TestCopySparse_ReportsProgress(t *testing.T) {
-	// Some of these are an end of something, but not of the image.
+	// Some of these are the end of some reader, but not of the image.
 	for _, broken := range []error{
 		errors.New("the line went down"), io.ErrUnexpectedEOF, fmt.Errorf("asked again: %w", io.ErrUnexpectedEOF), fmt.Errorf("asked again: %w", io.EOF),
 	} {

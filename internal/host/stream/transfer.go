@@ -65,7 +65,7 @@ func (u *Upload) Skip(bytes int64) error {
 	return u.send(kindHole, statusContinue, e)
 }
 
-// send sends a part of the stream, unless the other end has refused what came before.
+// send sends a part of the stream, unless the peer has refused an earlier one.
 func (u *Upload) send(kind, status uint32, body []byte) error {
 	select {
 	case p, ok := <-u.conn.packets:
