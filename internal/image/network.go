@@ -36,7 +36,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case req.URL.Scheme != "http" && req.URL.Scheme != "https":
 		return fmt.Errorf("the server redirects to the scheme %q, and only http and https are read", req.URL.Scheme)
 	case req.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https":
-		return fmt.Errorf("the server redirects from https to http, to %s, where anybody in between could change the image", req.URL.Host)
+		return fmt.Errorf("the server redirects from https to http, to %s, where an attacker on the network could change the "+
+			"image", req.URL.Host)
 	}
 	return nil
 }

@@ -17,12 +17,15 @@ var weaknesses = []struct {
 	of              host.Weakness
 	summary, detail string
 }{
-	{host.Unencrypted, "libvirt is reached without encryption", "%s: the transport tcp encrypts nothing and asks for no password. Anybody on the way can " +
-		"read and change all that is said, secrets of volumes included, and whoever reaches the port is root there. Use qemu+ssh or qemu+tls."},
-	{host.NoCertificate, "Certificates of libvirt hosts are not verified", "%s: with no_verify any server is taken for the host, and is told all, " +
-		"secrets of volumes included. Take no_verify out, and name the authority of the hosts' certificates with pkipath."},
-	{host.NoHostKey, "Keys of SSH hosts are not verified", "%s: any server is taken for the host, and is told all, secrets of volumes included. Take " +
-		"known_hosts_verify=ignore or no_verify out, and put the hosts' keys into a file of known hosts (known_hosts)."},
+	{host.Unencrypted, "libvirt is reached without encryption", "%s: the transport tcp encrypts nothing and asks for no password. An " +
+		"attacker on the network can read and change all data, secrets of volumes included, and everyone who can reach the port is " +
+		"root there. Use qemu+ssh or qemu+tls."},
+	{host.NoCertificate, "Certificates of libvirt hosts are not verified", "%s: with no_verify any server is accepted as the host, " +
+		"and receives all data, secrets of volumes included. Remove no_verify, and configure the authority of the hosts' " +
+		"certificates with pkipath."},
+	{host.NoHostKey, "Keys of SSH hosts are not verified", "%s: any server is accepted as the host, and receives all data, secrets " +
+		"of volumes included. Remove known_hosts_verify=ignore or no_verify, and put the hosts' keys into a file of known hosts " +
+		"(known_hosts)."},
 }
 
 // warnOfHosts warns once of each weakness, with all hosts that have it.
@@ -42,6 +45,7 @@ func warnOfHosts(hosts map[string]hostModel, diags *diag.Diagnostics) {
 // warnOfCluster warns of an API server whose identity is not verified.
 func warnOfCluster(diags *diag.Diagnostics) {
 	diags.AddAttributeWarning(path.Root("kubernetes"), "The Kubernetes API server is not verified",
-		"Its certificate is not checked (insecure, or the kubeconfig's insecure-skip-tls-verify), or it is reached without encryption (http). Anybody on "+
-			"the way can take its place, and is sent the credentials. Name the authority of its certificate with cluster_ca_certificate.")
+		"Its certificate is not checked (insecure, or the kubeconfig's insecure-skip-tls-verify), or it is reached without "+
+			"encryption (http). An attacker on the network can impersonate it, and receives the credentials. Configure the authority "+
+			"of its certificate with cluster_ca_certificate.")
 }

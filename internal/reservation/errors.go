@@ -100,7 +100,7 @@ func rule(mode volume.AccessMode) string {
 	case "":
 		return ""
 	case volume.WriteExclusive:
-		return "Nobody else may hold a claim that is held write-exclusive. "
+		return "A claim that is held write-exclusive can't have another holder. "
 	default:
 		return fmt.Sprintf("Only bindings that are %s, too, may hold it beside this one. ", mode)
 	}

@@ -87,7 +87,7 @@ func explain(err error, orElse string) error {
 		return fmt.Errorf("%w; allow these credentials to patch persistentvolumeclaims, or %s", err, orElse)
 	case apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeTooLong):
 		return fmt.Errorf("there is no room for another record: all annotations of the claim together may have 256 KiB; "+
-			"remove those that nobody needs: %w", err)
+			"remove those that are not needed: %w", err)
 	}
 	return err
 }

@@ -67,7 +67,7 @@ func release(ctx context.Context, claims Claims, ref Ref, claimUID string, h hol
 		if err != nil {
 			return false, err
 		}
-		err = p.write(ctx, claims, "have it released by somebody who may:\n  "+p.command())
+		err = p.write(ctx, claims, "have it released by a user with that permission:\n  "+p.command())
 		return isTransient(err), err
 	})
 	if err == nil || apierrors.IsNotFound(err) {

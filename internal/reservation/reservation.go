@@ -88,7 +88,7 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest Res
 		p := newPatch(claim)
 		p.put(record)
 		p.addFinalizer()
-		err = p.write(ctx, claims, "set reserve_claims = false, and see to it yourself that nobody else uses the claim")
+		err = p.write(ctx, claims, "set reserve_claims = false, and make sure yourself that the claim has no other users")
 		return isTransient(err), err
 	})
 }

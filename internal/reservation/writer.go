@@ -17,7 +17,7 @@ type Writer struct {
 
 func (w Writer) String() string {
 	if w.Manager == "" {
-		return "nobody can tell who wrote it last: the claim's managedFields do not"
+		return "its last writer is not known: the claim's managedFields do not have it"
 	}
 	return fmt.Sprintf("last written by %s at %s", w.Manager, w.At.UTC().Format(time.RFC3339))
 }

@@ -23,7 +23,7 @@ func TestLastWriter(t *testing.T) {
 	status.Subresource = "status"
 	timeless := entry("ancient", 9, labels)
 	timeless.Time = nil
-	const nobody = "nobody can tell who wrote it last: the claim's managedFields do not"
+	const nobody = "its last writer is not known: the claim's managedFields do not have it"
 	tests := []struct {
 		name    string
 		entries []metav1.ManagedFieldsEntry

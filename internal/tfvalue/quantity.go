@@ -114,7 +114,7 @@ func (q Quantity) KiB() (uint, error) {
 	}
 	bytes := parsed.Value() // rounded up
 	if bytes > math.MaxInt64-1024 {
-		return 0, fmt.Errorf("%q is more than anybody can have", q.ValueString())
+		return 0, fmt.Errorf("%q is more than any host can have", q.ValueString())
 	}
 	if bytes <= 0 || parsed.Cmp(*resource.NewQuantity(bytes, resource.BinarySI)) != 0 {
 		return 0, fmt.Errorf("%q is not a whole, positive number of bytes; write for example 512Mi or 2Gi", q.ValueString())

@@ -23,7 +23,7 @@ func TestQuantity_KiBRoundedUp(t *testing.T) {
 func TestQuantity_Refused(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "not a Kubernetes quantity", "2GB": "not a Kubernetes quantity", "2 Gi": "not a Kubernetes quantity",
-		"0": "positive number of bytes", "-1Gi": "positive number of bytes", "100m": "whole", "8Ei": "more than anybody can have",
+		"0": "positive number of bytes", "-1Gi": "positive number of bytes", "100m": "whole", "8Ei": "more than any host can have",
 	} {
 		var resp xattr.ValidateAttributeResponse
 		tfvalue.NewQuantity(text).ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{Path: path.Root("memory")}, &resp)

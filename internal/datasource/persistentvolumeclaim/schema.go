@@ -16,11 +16,10 @@ import (
 
 func (d *persistentVolumeClaim) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Looks at a PersistentVolumeClaim without holding it: what it is, who uses it, and what a " +
-			"`virtclaim_volume_binding` of it would lead to. It changes nothing and reads no secret.\n\n" +
-			"It has no `volume` that a machine could take: only a binding gives one, because only a binding sees to it that nobody else " +
-			"writes there.\n\n" +
-			"A claim that is not bound, or whose volume no virtual machine can have, is an answer: `volume_error` says why, and nothing fails. " +
+		MarkdownDescription: "Reads a PersistentVolumeClaim without a reservation: its properties, its users, and the result of a " +
+			"`virtclaim_volume_binding` of it. It changes nothing and reads no secret.\n\n" +
+			"It has no `volume` for a machine: only a binding has one, because only a binding prevents other writers.\n\n" +
+			"A claim that is not bound, or whose volume can't be used by virtual machines, is not an error: `volume_error` has the reason. " +
 			"Use it in a `precondition` or a `check` where that matters. A claim that does not exist is an error.",
 		Attributes: merge(arguments(), results(), map[string]schema.Attribute{"timeouts": timeouts.Attributes(ctx)}),
 	}

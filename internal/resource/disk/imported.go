@@ -66,8 +66,9 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 				"as its head says. Give it the source that it was made with, or none if it was blank.", state.ID.ValueString(), content.Shown(backing)))
 	case m.kind() != fromContainer && backing != "":
 		diags.AddAttributeError(m.masterPath(), "An overlay without its master", fmt.Sprintf(
-			"The imported disk %s is an overlay of %s, as its head says: whoever does not know that could write below it. Give it the "+
-				"source and the copy_mode that it was made with.", state.ID.ValueString(), content.Shown(backing)))
+			"The imported disk %s is an overlay of %s, as its header says, and a configuration without that would allow writes to "+
+				"its master. Configure the source and the copy_mode with which it was "+
+				"created.", state.ID.ValueString(), content.Shown(backing)))
 	}
 }
 

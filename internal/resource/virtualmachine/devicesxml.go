@@ -25,7 +25,7 @@ func devicesXMLAttributes() map[string]schema.Attribute {
 			"`mdev`), and whatever has an attribute of its own, are refused. So is a socket (`<source mode=\"bind\"` or " +
 			"`\"connect\"`) that is not in `/run/virtclaim/`, a folder for you to make on the host where QEMU may write, or in " +
 			"`/var/lib/libvirt/qemu/channel/target/`: QEMU deletes what is at the path where it makes one. libvirt itself finds a path for a " +
-			"channel without one. A `<hostdev>` may be a controller with disks on it: that nobody else uses these is for you to see to.",
+			"channel without one. A `<hostdev>` may be a controller with disks: make sure that these have no other users.",
 	}}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // errExternal is the error of a machine whose disks were changed, or are being changed, outside of Terraform.
-var errExternal = errors.New("nothing was changed, because somebody else works with its disks")
+var errExternal = errors.New("nothing was changed, because its disks were changed outside of Terraform, or are being changed")
 
 // chains are a host's calls for the chains of disks beside the XML of domains.
 type chains interface {

@@ -90,13 +90,13 @@ func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
 				where, is.Describe(), is.halted, cure))
 	case !is.Active && ran && (is.Reason == host.ReasonCrashed || is.Reason == host.ReasonFailed):
 		diags.AddWarning(fmt.Sprintf("Machine %s has %s", name, is.Reason),
-			fmt.Sprintf("%s is %s: it did not go off by itself, nor did anybody turn it off. Its log on the host says more "+
+			fmt.Sprintf("%s is %s: it was neither shut down nor turned off. Its log on the host says more "+
 				"(/var/log/libvirt/qemu/%s.log). With running = true the next apply starts it again.", where, is.Describe(), name))
 	}
 	if is.Active && !is.isPersistent {
 		diags.AddWarning(fmt.Sprintf("Machine %s has no stored definition", name),
-			where+" runs and is transient: somebody has undefined it, or started it without a definition. It is gone as soon as it is off. The "+
-				"next apply defines it again, as it is; its guest goes on meanwhile.")
+			where+" runs and is transient: it was undefined, or started without a definition. It disappears when it is off. The next "+
+				"apply defines it again, as it is; its guest keeps running.")
 	}
 }
 
@@ -135,5 +135,5 @@ func (l life) standsStill(ctx context.Context, uuid string) error {
 	if err != nil || !state.Active || state.Responsive {
 		return err
 	}
-	return fmt.Errorf("it is %s, so nothing comes of it before somebody goes on with it", state.Describe())
+	return fmt.Errorf("it is %s, so nothing comes of it before it is resumed", state.Describe())
 }

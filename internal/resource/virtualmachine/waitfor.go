@@ -85,9 +85,9 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No interface to wait for",
 				fmt.Sprintf("The machine has no interface %s, so that it can't get an address there. Name keys of interfaces.", key.ValueString()))
 		case noAgent && interfaceOf(element).User:
-			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "Nobody tells the address",
-				fmt.Sprintf("Interface %s is on QEMU's own network (user), where only the guest's agent tells addresses, and the machine has no port "+
-					"for one. Set guest_agent = true, or leave the interface out of wait_for.", key.ValueString()))
+			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No source of addresses",
+				fmt.Sprintf("Interface %s has user-mode networking (user), where only the guest agent reports addresses, and the "+
+					"machine has no channel for one. Set guest_agent = true, or leave the interface out of wait_for.", key.ValueString()))
 		}
 	}
 }

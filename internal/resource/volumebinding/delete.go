@@ -86,8 +86,8 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
 	if !known && !state.isAdopted() {
-		diags.AddWarning("Nobody has looked who uses the storage", fmt.Sprintf("The binding %s was imported, and where its volume is was "+
-			"never found out. See to it yourself that no machine uses it.", state.Name.ValueString()))
+		diags.AddWarning("The users of the storage were not checked", fmt.Sprintf("The binding %s was imported, and its volume was "+
+			"never resolved. Make sure that no machine uses it.", state.Name.ValueString()))
 	}
 	if !known || len(v.Images) == 0 || len(keys) == 0 {
 		return false, nil

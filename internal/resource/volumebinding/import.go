@@ -103,7 +103,7 @@ func (r *binding) lookUp(ctx context.Context, ref reservation.Ref, name string) 
 func listed(claim *corev1.PersistentVolumeClaim) string {
 	holders := reservation.Holders(claim)
 	if len(holders) == 0 {
-		return "Nobody holds it."
+		return "It has no holder."
 	}
 	text := "It is held by:"
 	for _, h := range holders {

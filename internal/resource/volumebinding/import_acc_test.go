@@ -177,7 +177,7 @@ func TestAccVolumeBinding_ImportRefused(t *testing.T) {
 			"two of one name", "", shared, "imports/data/data",
 			[]string{`reserved for more than one binding "data"`, `of owner "one"`, `of owner "two"`, "Set the provider's owner"},
 		},
-		{"a free claim", "one", shared, "imports/free/data", []string{"imports/free is not reserved", "Nobody holds it", "create the binding"}},
+		{"a free claim", "one", shared, "imports/free/data", []string{"imports/free is not reserved", "It has no holder", "create the binding"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cli := configured(t, l, c.owner, c.config)

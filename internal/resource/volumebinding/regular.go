@@ -18,9 +18,9 @@ func checkRegular(ctx context.Context, h *host.Host, v volume.Volume, diags *dia
 	if !errors.Is(err, host.ErrCannotTell) {
 		return err
 	}
-	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host %s. Whoever can "+
-		"write to its folder, such as a pod that mounts the claim, can give the machine any file of that host with one. Mount the volume "+
-		"on the host with the option nosymfollow (in mountOptions of the PersistentVolume where kubelet mounts it), or see to it that "+
-		"only trusted users write there. The guide on security has more.", err, v.Images[0].Name, h.Key))
+	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host %s. A pod "+
+		"that mounts the claim, or another user with write access to its folder, can expose any file of that host to the machine "+
+		"with one. Mount the volume on the host with the option nosymfollow (in mountOptions of the PersistentVolume where kubelet "+
+		"mounts it), or make sure that only trusted users can write there. See the guide on security.", err, v.Images[0].Name, h.Key))
 	return nil
 }

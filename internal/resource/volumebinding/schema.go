@@ -74,8 +74,8 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			},
 			"reserved": schema.BoolAttribute{
 				Computed: true,
-				MarkdownDescription: "Whether the claim carries this binding's reservation; null for storage that is no claim's. One that " +
-					"somebody took off the claim is put there again by an update.",
+				MarkdownDescription: "Whether the claim has this binding's reservation; null for directly named storage. An update " +
+					"restores a reservation that was removed from the claim.",
 			},
 			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
 		},

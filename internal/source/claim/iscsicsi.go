@@ -28,7 +28,7 @@ func (q request) csiISCSI() (location, error) {
 	t.initiator, t.names.initiator = a["initiatorName"], "initiatorName"
 	if a["secret"] != "" {
 		return location{}, source.Errorf("", "the PersistentVolume %s has its CHAP credentials in the volume attribute secret, where "+
-			"everybody reads them who may read volumes: move them to a Secret and name it in nodePublishSecretRef", q.pv.Name)
+			"all users can read them that may read volumes: move them to a Secret and name it in nodePublishSecretRef", q.pv.Name)
 	}
 	if a["sessionCHAPAuth"] == "true" {
 		ref := named(s.NodePublishSecretRef, s.NodeStageSecretRef)
