@@ -9,7 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// CONTRIBUTING.md says which test would fail when somebody makes an old mistake again.
+// CONTRIBUTING.md lists the tests that fail if an old mistake is made again.
 func TestContributing_NamedTestsExist(t *testing.T) {
 	text, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {

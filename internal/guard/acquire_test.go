@@ -19,7 +19,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// world is hosts whose domains come and go.
+// world has hosts whose domains are defined, started and undefined.
 type world struct {
 	mu      sync.Mutex
 	domains map[string][]host.Domain
@@ -31,7 +31,7 @@ func newWorld() *world {
 	return &world{domains: map[string][]host.Domain{}, changed: make(chan struct{})}
 }
 
-// set makes, changes or, with neither definition, removes a domain.
+// set adds or changes a domain; without any definition it removes the domain.
 func (w *world) set(key string, d host.Domain) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,10 +116,10 @@ func user(t *testing.T, name, id, owner, phase string, images ...volume.Image) h
 
 func live(d host.Domain) host.Domain { d.Live = d.Stored; return d }
 
-// saved is a domain whose managed save has what its stored definition has no more.
+// saved is a domain whose managed save has a disk that its stored definition does not have any more.
 func saved(d host.Domain) host.Domain { d.Saved, d.Stored = d.Stored, "<domain/>"; return d }
 
-// next is a running domain that becomes another one at its next start.
+// next is a running domain with another stored definition.
 func next(d, then host.Domain) host.Domain { d.Stored = then.Stored; return d }
 
 const (
@@ -217,8 +217,8 @@ func TestAcquire_WaitsFor(t *testing.T) {
 	}
 }
 
-// Two running machines of one owner, which two states have, are published for the same storage. Neither lets go of it for
-// the other, as it would in one apply: one of them gives way, in time for the other one to see it.
+// Two running machines of one owner, in two states, are published for the same storage. Neither releases it for the other, as in one apply:
+// one of them yields, in time for the other one to see it.
 func TestAcquire_DeadlockIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exclusive := shared(volume.WriteExclusive, "a", "b")
@@ -269,7 +269,7 @@ func TestAcquire_OnlyExclusiveNeedsEveryHost(t *testing.T) {
 	}
 }
 
-// Machines of different owners on two hosts want the same storage at once: never two of them run, and one does in the end.
+// Machines of different owners on two hosts request the same storage concurrently: never two of them run, and one does at the end.
 func TestAcquire_ContentionHasOneWinner(t *testing.T) {
 	exclusive := shared(volume.WriteExclusive, "a", "b")
 	for round := range 25 {

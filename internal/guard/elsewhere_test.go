@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// peer is a place that tells why its domains are off.
+// peer is a place with the reasons why its domains are off.
 type peer struct {
 	place
 	reasons map[string]string // by host and UUID
@@ -35,7 +35,7 @@ func (w *world) all(reasons map[string]string) guard.Hosts {
 	return guard.Hosts{Keys: []string{"a", "b", "c"}, Host: func(key string) (guard.Peer, error) { return peer{place{w, key}, reasons}, nil }}
 }
 
-// A migration by hand takes the machine to another host, where nobody but its metadata tells that it goes on to use the file of this one.
+// virsh migrate moves the machine to another host, where only its metadata show that it still uses the file of this one.
 func TestCheckElsewhere(t *testing.T) {
 	data, other := image("/ssd/data", "g"), image("/ssd/data", "of another disk")
 	moved := image("/mnt/data", "g")
@@ -101,7 +101,7 @@ func TestCheckElsewhere_NoHosts(t *testing.T) {
 	}
 }
 
-// A binding may cover both hosts of a migration. Which one the machine's configuration names is not known.
+// A binding may cover both hosts of a migration. It is not known which of them the machine's configuration has.
 func TestCheckElsewhere_OnBothHosts(t *testing.T) {
 	bound := of(shared(volume.WriteExclusive, "a", "b"), "id/1/ns/claim")
 	is := user(t, "db", high, "me", "ready", bound)
@@ -136,7 +136,7 @@ func TestCheckElsewhere_OnBothHosts(t *testing.T) {
 	}
 }
 
-// A machine gets no disk that a guest of another host has by now; what does not run or does not answer there is no reason to refuse it.
+// A machine gets no disk that a guest of another host uses; domains that are off, and hosts that do not answer, are no conflict.
 func TestCheckTaken(t *testing.T) {
 	data := image("/ssd/data", "g")
 	bound := of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// snapshotted is a machine with an overlay over its disk data that its metadata do not note.
+// snapshotted is a machine with an overlay over its disk data that its metadata do not have.
 func snapshotted(t *testing.T, data volume.Image) host.Domain {
 	t.Helper()
 	d := machine(t, "prod", "virtio", 0, image("/ssd/over", "o"), data)
@@ -21,7 +21,7 @@ func snapshotted(t *testing.T, data volume.Image) host.Domain {
 	return d
 }
 
-// Below an overlay that somebody else has put on top, an image is neither detached nor grown nor cloned, and who asks is told what to do.
+// An image below an external snapshot is neither detached nor grown nor cloned, and the error has the remedy.
 func TestExternal_OverlayIsRefused(t *testing.T) {
 	data := image("/ssd/data", "g")
 	ours := machine(t, "prod", "virtio", 0, image("/ssd/over", "o"), data)
@@ -51,7 +51,7 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 	}
 }
 
-// A machine that was pivoted to a copy of its disk keeps others from the outdated original, also while it is off.
+// A disk whose machine was pivoted to a copy is not given to other machines, also while that machine is off.
 func TestAcquire_CopiedDisk(t *testing.T) {
 	data := image("/ssd/data", "g")
 	for _, off := range []bool{false, true} {
@@ -80,7 +80,7 @@ func TestAcquire_CopiedDisk(t *testing.T) {
 	}
 }
 
-// What was pulled from its master has all that its machine has written: it is grown, cloned and detached like any other.
+// A pulled overlay has all writes of its machine: it is grown, cloned and detached like any other disk.
 func TestExternal_PulledIsFree(t *testing.T) {
 	data := image("/ssd/data", "g")
 	d := machine(t, "prod", "virtio", 0, data, image("/ssd/lower", "l"))
@@ -99,7 +99,7 @@ func TestExternal_PulledIsFree(t *testing.T) {
 	}
 }
 
-// What is below an overlay from when a machine was off is in use: its definition does not say so, its metadata do.
+// An image below an overlay that was created while the machine was off is in use: the metadata show that, the definition does not.
 func TestUsers_BelowOverlayMadeWhileOff(t *testing.T) {
 	data := image("/ssd/data", "g")
 	d := machine(t, "prod", "virtio", 0, data)
@@ -115,7 +115,7 @@ func TestUsers_BelowOverlayMadeWhileOff(t *testing.T) {
 	}
 }
 
-// What to do is told for each thing that somebody else can have done; a commit ends at the volume, and never in its master.
+// There is a remedy for each kind of external change; a commit ends at the volume, and never in its master.
 func TestExplainExternal(t *testing.T) {
 	base := "/" + volume.BasePrefix + strings.Repeat("0a", 32)
 	ours, snapshot := volume.Image{Name: "/ours"}, volume.Image{Name: "/snap"}

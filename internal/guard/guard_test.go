@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// fakeHost has domains, and notes what is done to them.
+// fakeHost has domains, and records the calls that change them.
 type fakeHost struct {
 	domains []host.Domain
 	done    []string
@@ -173,7 +173,7 @@ func TestDetach_OneRefusalChangesNothing(t *testing.T) {
 	}
 }
 
-// What no call of libvirt's takes away is refused before anything is touched.
+// A device that libvirt can't detach is refused before any change.
 func TestDetach_RefusesPassthroughUnit(t *testing.T) {
 	const iqn = "iqn.2025-01.io.example:a"
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: iqn + "/1", AccessMode: volume.ReadShared}
@@ -196,7 +196,7 @@ func TestDetach_GuestRefusalKeepsDefinition(t *testing.T) {
 	}
 }
 
-// A guest that does not acknowledge is gone on without in two applies, which the error says.
+// The error of a guest that does not acknowledge describes how to proceed in two applies.
 func TestDetach_UnresponsiveGuest(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &deafHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}}

@@ -16,7 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// master is one that host a clones.
+// master is a master that host a clones.
 func (w *world) master(images ...volume.Image) guard.Master {
 	return guard.Master{Host: "a", Images: images, Hosts: w.host}
 }
@@ -90,7 +90,7 @@ func TestAwaitQuiet(t *testing.T) {
 	}
 }
 
-// What nobody may write to needs the answer of the clone's own host alone.
+// For a read-shared master only the clone's own host must answer.
 func TestAwaitQuiet_NeedsWritersHosts(t *testing.T) {
 	for mode, want := range map[volume.AccessMode]map[string]bool{
 		volume.WriteExclusive: {"a": true, "b": true}, volume.WriteShared: {"a": true, "b": true}, volume.ReadShared: {"a": true, "b": false},
@@ -106,8 +106,7 @@ func TestAwaitQuiet_NeedsWritersHosts(t *testing.T) {
 	}
 }
 
-// A machine and a clone begin at once, on two hosts: the clone that comes of it was not written to meanwhile, and exactly
-// one of the two gives way.
+// A machine and a clone begin concurrently, on two hosts: the master is not written to during the copy, and exactly one of the two yields.
 func TestAwaitQuiet_ConflictWithStartingMachine(t *testing.T) {
 	exclusive := shared(volume.WriteExclusive, "a", "b")
 	for round := range 200 {
@@ -155,8 +154,8 @@ func TestAwaitQuiet_ConflictWithStartingMachine(t *testing.T) {
 
 func errOrDone(err error) string { return fmt.Sprint("ended with ", err) }
 
-// Machines with overlays of one disk go together, also those that were made when it was called write-exclusive below them. One that
-// writes to the disk goes with none of them.
+// Machines with overlays of one disk are compatible, also those whose metadata have the disk as write-exclusive. A machine that writes to the
+// disk is compatible with none of them.
 func TestAcquire_OverlaysOfOneDisk(t *testing.T) {
 	disk := image("/ssd/golden", "g")
 	w := newWorld()
@@ -174,7 +173,7 @@ func TestAcquire_OverlaysOfOneDisk(t *testing.T) {
 	}
 }
 
-// An overlay is not made over a disk that a machine writes to, or goes on to write to when its guest is restored.
+// An overlay is not created over a disk to which a machine writes, or will write when its managed save is restored.
 func TestAwaitQuiet_Overlay(t *testing.T) {
 	disk := image("/ssd/golden", "g")
 	for name, c := range map[string]struct {
@@ -195,7 +194,7 @@ func TestAwaitQuiet_Overlay(t *testing.T) {
 	}
 }
 
-// A machine that was migrated by hand writes to the master on a host that the master is not on.
+// A machine that was migrated outside of Terraform writes to the master on a host that is not one of the master's.
 func TestAwaitQuiet_Migrated(t *testing.T) {
 	data, bound := image("/ssd/data", "g"), of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// settled counts the domains that were asked for a disk.
+// settled counts the domains that were awaited.
 type settled struct {
 	place
 	asked *int
@@ -21,7 +21,7 @@ func (s settled) AwaitDevice(context.Context, string, string) error {
 	return nil
 }
 
-// A domain of others that runs with the image may have the lock. All that run have opened it before the lock is probed.
+// An unmanaged domain that runs with the image may hold the lock. All running domains have opened it before the lock is probed.
 func TestCheckSoleWriter(t *testing.T) {
 	data := shared(volume.WriteShared, "a")
 	mine, ours := live(user(t, "web", high, "me", "ready", data)), live(user(t, "db", low, "me", "ready", data))
