@@ -37,13 +37,13 @@ type Backend struct {
 	// Tags caches the digests of container image tags.
 	Tags image.Tags
 
-	kubernetes *cluster.Client
-	lists      *cluster.Cached
-	applies    atomic.Bool
-	refreshes  atomic.Bool
-	names      sync.Map
-	bound      sync.Map
-	wishes     wishes
+	kubernetes  *cluster.Client
+	lists       *cluster.Cached
+	applies     atomic.Bool
+	refreshes   atomic.Bool
+	names       sync.Map
+	bound       sync.Map
+	plannedUses plannedUses
 }
 
 // New returns the backend of a configuration that is completely known. client is nil if no cluster is configured.

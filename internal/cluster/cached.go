@@ -87,11 +87,11 @@ func listCachesOf[T any](c *Client, k kind[T]) *listCaches[T] {
 
 func (s *listCaches[T]) read(ctx context.Context, namespace, name string) (T, error) {
 	s.mu.Lock()
-	shelf, ok := s.all[namespace]
+	cache, ok := s.all[namespace]
 	if !ok {
-		shelf = newListCache(s.client, s.kind, namespace)
-		s.all[namespace] = shelf
+		cache = newListCache(s.client, s.kind, namespace)
+		s.all[namespace] = cache
 	}
 	s.mu.Unlock()
-	return shelf.read(ctx, name)
+	return cache.read(ctx, name)
 }

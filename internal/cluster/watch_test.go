@@ -26,7 +26,7 @@ func pvc(phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim 
 
 func isBound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
 
-func patient(t *testing.T) context.Context {
+func withTimeout(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -35,7 +35,7 @@ func patient(t *testing.T) context.Context {
 
 func TestWatchClaim_EndsWhenDone(t *testing.T) {
 	client := NewForClients("https://api", fake.NewClientset(pvc(corev1.ClaimBound)), nil)
-	if err := client.WatchClaim(patient(t), "vms", "golden", isBound); err != nil {
+	if err := client.WatchClaim(withTimeout(t), "vms", "golden", isBound); err != nil {
 		t.Error(err)
 	}
 }
@@ -54,7 +54,7 @@ func TestWatchClaim_ResumesBrokenWatch(t *testing.T) {
 		return true, nil, errors.Join(apierrors.NewResourceExpired("too old"), err)
 	})
 	client := NewForClients("https://api", objects, nil)
-	if err := client.WatchClaim(patient(t), "vms", "golden", isBound); err != nil {
+	if err := client.WatchClaim(withTimeout(t), "vms", "golden", isBound); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,7 +62,7 @@ func TestWatchClaim_ResumesBrokenWatch(t *testing.T) {
 func TestWatchClaim_DeletedClaim(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		client := NewForClients("https://api", fake.NewClientset(), nil)
-		if err := client.WatchClaim(patient(t), "vms", "golden", isBound); !apierrors.IsNotFound(err) {
+		if err := client.WatchClaim(withTimeout(t), "vms", "golden", isBound); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -74,7 +74,7 @@ func TestWatchClaim_DeletedClaim(t *testing.T) {
 			return true, w, err
 		})
 		client := NewForClients("https://api", objects, nil)
-		if err := client.WatchClaim(patient(t), "vms", "golden", isBound); !apierrors.IsNotFound(err) {
+		if err := client.WatchClaim(withTimeout(t), "vms", "golden", isBound); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -99,7 +99,7 @@ func TestWatchClaim_SelectsOneClaim(t *testing.T) {
 		}
 		refuse(w, apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "golden", nil))
 	})
-	if err := client.WatchClaim(patient(t), "vms", "golden", isBound); !apierrors.IsForbidden(err) {
+	if err := client.WatchClaim(withTimeout(t), "vms", "golden", isBound); !apierrors.IsForbidden(err) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func refuseWritten(ctx context.Context, h Host, base host.StorageVolume) error {
 		return err
 	}
 	writer := ""
-	err = eachUse(domains, base, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
+	err = eachUse(domains, base, func(d host.Domain, _ domainxml.Metadata, i volume.Image) {
 		if i.AccessMode != volume.ReadShared {
 			writer = d.Name
 		}
@@ -116,7 +116,7 @@ func refuseWritten(ctx context.Context, h Host, base host.StorageVolume) error {
 	if err == nil && writer != "" {
 		err = fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
 			"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
-			"copy the image: qemu-img convert -O qcow2 %s <new image>), and remove all disks over it: the next one downloads it anew",
+			"copy the image: qemu-img convert -O qcow2 %s <new image>), and remove all disks over it: the next one downloads it again",
 			writer, base.Name, base.Pool, base.Path)
 	}
 	return err

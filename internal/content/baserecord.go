@@ -26,7 +26,7 @@ func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) 
 	}
 	return fmt.Errorf("the image %s in the storage pool %s was written to since it was downloaded, as by virsh blockcommit without --base. A new disk over it "+
 		"would have what another guest has written, and those that are over it are a mix of two disks. Recorded was %q, and it is %q now. Restore "+
-		"it with its time (cp -p); without a backup remove all disks over it, and the next one downloads it anew. If only the file was copied, as with its pool, remove "+
+		"it with its time (cp -p); without a backup remove all disks over it, and the next one downloads it again. If only the file was copied, as with its pool, remove "+
 		"the record: virsh secret-undefine %s",
 		base.Name, base.Pool, was, describeBase(base), id)
 }

@@ -257,8 +257,8 @@ func TestImport(t *testing.T) {
 	h.failAt, h.dead, h.after = 5, true, true
 	_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, clone("web"), quiet)
 	h.failAt, h.killed = 0, false
-	if err := content.Import(t.Context(), h, "ssd", "web"); err == nil || !strings.Contains(err.Error(), "half made") || len(h.domains) != 1 {
-		t.Errorf("a half made volume: %v, and the host has %v", err, h.domains)
+	if err := content.Import(t.Context(), h, "ssd", "web"); err == nil || !strings.Contains(err.Error(), "is incomplete") || len(h.domains) != 1 {
+		t.Errorf("an incomplete volume: %v, and the host has %v", err, h.domains)
 	}
 	mustMake(t, h, clone("web"))
 	if err := content.Import(t.Context(), h, "ssd", "web"); err != nil || len(h.domains) != 0 {

@@ -87,14 +87,14 @@ func contradiction(v host.StorageVolume, opened map[string]string) error {
 // openedAs returns the formats in which domains have a volume, each with the name of such a domain.
 func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, error) {
 	opened := map[string]string{}
-	err := eachUse(domains, v, func(d host.Domain, _ domainxml.Mark, i volume.Image) { opened[i.Format] = d.Name })
+	err := eachUse(domains, v, func(d host.Domain, _ domainxml.Metadata, i volume.Image) { opened[i.Format] = d.Name })
 	return opened, err
 }
 
 // eachUse calls f for each image of a domain that is the volume: running, saved or stored, at any depth of a chain. Temporary domains that measure
 // are skipped, because they open everything as raw.
-func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, domainxml.Mark, volume.Image)) error {
-	return eachImage(domains, func(d host.Domain, mark domainxml.Mark, i volume.Image) {
+func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, domainxml.Metadata, volume.Image)) error {
+	return eachImage(domains, func(d host.Domain, mark domainxml.Metadata, i volume.Image) {
 		if isVolume(i, v) {
 			f(d, mark, i)
 		}
@@ -102,7 +102,7 @@ func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, do
 }
 
 // eachImage calls f for each image of the domains, with the same definitions and exceptions as eachUse.
-func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Mark, volume.Image)) error {
+func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Metadata, volume.Image)) error {
 	for _, d := range domains {
 		if d.IsProbe() {
 			continue
@@ -210,7 +210,7 @@ func mayBeOver(ctx context.Context, h witness, volumes []host.StorageVolume, of 
 
 func isOverlay(ctx context.Context, h witness, domains []host.Domain, v host.StorageVolume, proves func(volume.Image) bool) (bool, error) {
 	asRaw, asOther := false, false
-	err := eachUse(domains, v, func(_ host.Domain, _ domainxml.Mark, i volume.Image) {
+	err := eachUse(domains, v, func(_ host.Domain, _ domainxml.Metadata, i volume.Image) {
 		asRaw, asOther = asRaw || i.Format == "raw" && proves(i), asOther || i.Format != "raw"
 	})
 	if err != nil || asRaw || asOther {

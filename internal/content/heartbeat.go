@@ -14,9 +14,9 @@ import (
 const (
 	// beatTime is the interval of the counter.
 	beatTime = 5 * time.Second
-	// patience is how long a creator is considered alive although its counter does not change, graceTimeout the same for the second check.
-	patience     = 20 * time.Second
-	graceTimeout = 2 * beatTime
+	// heartbeatTimeout is how long a creator is considered alive although its counter does not change, graceTimeout the same for the second check.
+	heartbeatTimeout = 20 * time.Second
+	graceTimeout     = 2 * beatTime
 )
 
 // heartbeat increments the counter until it is stopped, also while a failed creation is reverted.
@@ -45,14 +45,14 @@ func (j *journal) heartbeat(ctx context.Context) (stop func()) {
 // awaitCreator waits until the creator of the journal's volume has ended, or its counter has stopped.
 func (j *journal) awaitCreator(ctx context.Context) error {
 	before, err := j.lastBeat(ctx)
-	for wait := patience; err == nil; {
+	for wait := heartbeatTimeout; err == nil; {
 		ended, stopped := j.awaitEnd(ctx, wait)
 		if ended {
 			return stopped
 		}
 		var now int
 		if now, err = j.lastBeat(ctx); now != before {
-			before, wait = now, patience
+			before, wait = now, heartbeatTimeout
 			continue
 		}
 		if wait == graceTimeout {
@@ -65,11 +65,11 @@ func (j *journal) awaitCreator(ctx context.Context) error {
 }
 
 // awaitEnd waits at most that long for the end of the journal's domain; ended is false when it is still active.
-func (j *journal) awaitEnd(ctx context.Context, patience time.Duration) (ended bool, err error) {
-	patient, cancel := context.WithTimeout(ctx, patience)
+func (j *journal) awaitEnd(ctx context.Context, timeout time.Duration) (ended bool, err error) {
+	waitCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = j.host.WaitStopped(patient, j.UUID)
-	return patient.Err() == nil || ctx.Err() != nil, err
+	err = j.host.WaitStopped(waitCtx, j.UUID)
+	return waitCtx.Err() == nil || ctx.Err() != nil, err
 }
 
 func (j *journal) lastBeat(ctx context.Context) (int, error) {

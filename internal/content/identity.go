@@ -182,7 +182,7 @@ func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
 		return err
 	}
 	isOpen := false
-	err = eachUse(domains, v, func(d host.Domain, _ domainxml.Mark, _ volume.Image) {
+	err = eachUse(domains, v, func(d host.Domain, _ domainxml.Metadata, _ volume.Image) {
 		isOpen = isOpen || d.Live != "" || d.Saved != ""
 	})
 	if err != nil || isOpen {

@@ -26,7 +26,7 @@ func TestRecognize(t *testing.T) {
 			raw    error // the error for a volume without a header
 		}{
 			"unchanged": {change: func(*fakeHost, *fakeVolume) {}},
-			"made anew by another configuration": {
+			"recreated by another configuration": {
 				change: func(h *fakeHost, v *fakeVolume) {
 					delete(h.volumes, "ssd/web")
 					_, err := (&content.Creator{Owner: "other"}).Make(t.Context(), "a", h, content.Spec{Pool: "ssd", Name: "web", Format: v.Format, Capacity: 1 << 20}, quiet)
@@ -39,7 +39,7 @@ func TestRecognize(t *testing.T) {
 			"a folder in its place": {
 				change: func(_ *fakeHost, v *fakeVolume) { v.Type = "dir" }, want: content.ErrReplaced, raw: content.ErrReplaced,
 			},
-			"made anew by hand":  {change: func(_ *fakeHost, v *fakeVolume) { v.head = qcow2(1 << 20) }, want: content.ErrUnrecognized},
+			"recreated by hand":  {change: func(_ *fakeHost, v *fakeVolume) { v.head = qcow2(1 << 20) }, want: content.ErrUnrecognized},
 			"the ledger is lost": {change: func(h *fakeHost, _ *fakeVolume) { clear(h.secrets) }, raw: content.ErrUnrecognized},
 		} {
 			h := newHost()

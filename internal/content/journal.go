@@ -174,13 +174,13 @@ func (j *journal) checkUsers(ctx context.Context) error {
 		return err
 	}
 	user := ""
-	err = eachUse(domains, v, func(d host.Domain, mark domainxml.Mark, _ volume.Image) {
+	err = eachUse(domains, v, func(d host.Domain, mark domainxml.Metadata, _ volume.Image) {
 		if mark.Phase == "" && !isJournal(d.Name) {
 			user = d.Name
 		}
 	})
 	if err == nil && user != "" {
-		err = j.foreign("is half made, but is used by the domain " + user)
+		err = j.foreign("is incomplete, but is used by the domain " + user)
 	}
 	return err
 }
@@ -215,7 +215,7 @@ func Import(ctx context.Context, h Host, pool, name string) error {
 		return err
 	}
 	if j.Note.Phase != domainxml.Done {
-		return fmt.Errorf("the volume %s in storage pool %s is half made, as the domain %s says: only the creation that was interrupted can "+
+		return fmt.Errorf("the volume %s in storage pool %s is incomplete, as the domain %s says: only the creation that was interrupted can "+
 			"make it whole. To remove it: virsh undefine %s; virsh vol-delete %s --pool %s", name, pool, j.Name, j.Name, name, pool)
 	}
 	return h.Undefine(ctx, j.UUID)

@@ -114,10 +114,10 @@ func (m *Creator) checkHeld(ctx context.Context, key string, h Host) error {
 
 // awaitOther waits until another process has released the mutex, or must be dead.
 func awaitOther(ctx context.Context, h Host, uuid string) error {
-	patient, cancel := context.WithTimeout(ctx, 2*lease)
+	waitCtx, cancel := context.WithTimeout(ctx, 2*lease)
 	defer cancel()
-	err := h.WaitStopped(patient, uuid)
-	if patient.Err() == nil || ctx.Err() != nil {
+	err := h.WaitStopped(waitCtx, uuid)
+	if waitCtx.Err() == nil || ctx.Err() != nil {
 		return err
 	}
 	if err := h.StopCopier(ctx, uuid); !errors.Is(err, host.ErrNotFound) {

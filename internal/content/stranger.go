@@ -24,7 +24,7 @@ func strangers(ctx context.Context, h interface {
 		return nil, nil, err
 	}
 	file, users, heads := newMasterFile(h, of), map[string]string{}, map[string]int{}
-	err = eachImage(domains, func(d host.Domain, _ domainxml.Mark, i volume.Image) {
+	err = eachImage(domains, func(d host.Domain, _ domainxml.Metadata, i volume.Image) {
 		if name := path.Clean(i.Name); i.Type == "file" && !isNoted(i) && name != path.Clean(of) {
 			users[name] = d.Name
 			if i.Format != "raw" { // the guest of a raw disk can write the header

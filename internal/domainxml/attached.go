@@ -39,14 +39,14 @@ func (a Attached) Writes() bool {
 
 // AttachedTo lists the devices of a domain's XML, stored or live, including targets of block jobs and SCSI devices that are passed
 // through. It also returns virtclaim's mark of the domain, which is empty for a domain that virtclaim does not manage.
-func AttachedTo(text string) ([]Attached, Mark, error) {
+func AttachedTo(text string) ([]Attached, Metadata, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
-		return nil, Mark{}, err
+		return nil, Metadata{}, err
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	if err != nil {
-		return nil, Mark{}, err
+		return nil, Metadata{}, err
 	}
 	var all []Attached
 	for i, disk := range d.Devices.Disks {
@@ -69,7 +69,7 @@ func AttachedTo(text string) ([]Attached, Mark, error) {
 			all = append(all, a)
 		}
 	}
-	return append(all, passedThrough(d)...), mark.Mark, nil
+	return append(all, passedThrough(d)...), mark.Metadata, nil
 }
 
 // passedThrough returns the iSCSI logical units that a domain has as SCSI host devices, without QEMU's block layer in between.

@@ -24,7 +24,7 @@ func applyBoot(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseBoot(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+func parseBoot(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 	if b := (Boot{Kernel: d.OS.Kernel, Initrd: d.OS.Initrd, Cmdline: d.OS.Cmdline}); b != (Boot{}) {
 		m.Boot = &b
 	}

@@ -44,13 +44,13 @@ func TestCompare_ReturningMediumIsOnlyStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if taken := Takes(was, want); !slices.Equal(taken, []string{"seed"}) {
+	if taken := ChangedUses(was, want); !slices.Equal(taken, []string{"seed"}) {
 		t.Errorf("it takes %v", taken)
 	}
-	if lost, err := Loses(live, want); err != nil || len(lost) != 0 {
+	if lost, err := DisksToDetach(live, want); err != nil || len(lost) != 0 {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
-	if media, err := Inserts(live, want); err != nil || len(media) != 0 {
+	if media, err := MediaToInsert(live, want); err != nil || len(media) != 0 {
 		t.Errorf("it inserts %v, %v", media, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestCompare_DiskDiffersInGuest(t *testing.T) {
 	next.Disks["data"] = Disk{Volume: local("other", "g9"), Device: Fixed, Bus: "virtio"}
 	for phase, want := range map[string]bool{Ready: true, "": false} {
 		is, err := Parse(build(t, next))
-		is.Mark.Phase = phase
+		is.Metadata.Phase = phase
 		if err == nil {
 			err = is.Compare(build(t, now))
 		}

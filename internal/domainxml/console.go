@@ -25,7 +25,7 @@ func isVirtioConsole(c libvirtxml.DomainConsole) bool {
 func applyConsole(d *libvirtxml.Domain, m Machine) {
 	n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole)
 	switch {
-	case m.Console == nil && (n < 0 || markOf(d).leaves("console")):
+	case m.Console == nil && (n < 0 || metadataOf(d).ignoresRemaining("console")):
 		return
 	case m.Console == nil:
 		d.Devices.Consoles = slices.Delete(d.Devices.Consoles, n, n+1)
@@ -42,8 +42,8 @@ func applyConsole(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseConsole(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 && !mark.leaves("console") {
+func parseConsole(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 && !mark.ignoresRemaining("console") {
 		m.Console = &Console{LogFile: logFile(d.Devices.Consoles[n].Log)}
 	}
 	return nil

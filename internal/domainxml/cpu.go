@@ -70,7 +70,7 @@ func applyCPU(d *libvirtxml.Domain, m Machine) {
 			d.VCPU.Current = m.VCPUs
 		}
 	}
-	mark, _ := parseMark(d)
+	mark, _ := parseMetadata(d)
 	is := cpuOf(d, mark)
 	if is.Mode != m.CPU.Mode || is.Model != m.CPU.Model {
 		cpu := &libvirtxml.DomainCPU{Mode: m.CPU.Mode}
@@ -102,7 +102,7 @@ func applyTopology(d *libvirtxml.Domain, t *Topology) {
 	}
 }
 
-func parseCPU(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+func parseCPU(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 	now, most := vcpusOf(d)
 	if m.VCPUs = now; most != now {
 		m.MaxVCPUs = most
@@ -118,7 +118,7 @@ func vcpusOf(d *libvirtxml.Domain) (now, most uint) {
 	return cmp.Or(d.VCPU.Current, d.VCPU.Value), d.VCPU.Value
 }
 
-func cpuOf(d *libvirtxml.Domain, mark machineMark) (is CPU) {
+func cpuOf(d *libvirtxml.Domain, mark machineMetadata) (is CPU) {
 	c := d.CPU
 	if c == nil {
 		return CPU{}

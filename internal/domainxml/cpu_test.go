@@ -11,7 +11,7 @@ import (
 func small() Machine {
 	return Machine{
 		Name: "small", VCPUs: 2, MaxVCPUs: 4, Memory: 131072, MaxMemory: 262144, DomainType: "qemu", Disks: map[string]Disk{},
-		Mark: Mark{Owner: "prod", Phase: Ready},
+		Metadata: Metadata{Owner: "prod", Phase: Ready},
 	}
 }
 
@@ -35,7 +35,7 @@ const (
 
 func TestCPU_DefaultIsNotReported(t *testing.T) {
 	byHand := small()
-	byHand.Mark = Mark{}
+	byHand.Metadata = Metadata{}
 	custom, model := small(), small()
 	custom.CPU, model.CPU = CPU{Mode: CustomCPU, Model: "EPYC"}, CPU{Mode: "host-model"}
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestCPU_DefaultIsNotReported(t *testing.T) {
 
 func TestCPU_ChangeNeedsRestart(t *testing.T) {
 	byHand, model := small(), small()
-	byHand.Mark, model.CPU = Mark{}, CPU{Mode: "host-model"}
+	byHand.Metadata, model.CPU = Metadata{}, CPU{Mode: "host-model"}
 	for _, c := range []struct {
 		name, live string
 		want       CPU

@@ -9,7 +9,7 @@ import (
 // so that they can be adopted or removed.
 func TestDevices_OnlyRequestedAreReadAndRemoved(t *testing.T) {
 	m := machines()["smallest"]
-	m.Mark.Phase = Ready
+	m.Metadata.Phase = Ready
 	text, err := Build(m)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestDevices_RequestedAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := machines()["smallest"]
-	without.Name, without.Type, without.Mark, without.Serial = with.Name, with.Type, with.Mark, with.Serial
+	without.Name, without.Type, without.Metadata, without.Serial = with.Name, with.Type, with.Metadata, with.Serial
 	after, err := Update(text, without)
 	if err != nil {
 		t.Fatal(err)

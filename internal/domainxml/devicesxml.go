@@ -171,7 +171,7 @@ func aliasOf(device reflect.Value) string {
 // applyDevicesXML replaces only the devices that were added from an earlier devices_xml. CheckDevices has validated the new text.
 func applyDevicesXML(d *libvirtxml.Domain, m Machine) {
 	var now Machine
-	_ = parseDevicesXML(d, markOf(d), &now)
+	_ = parseDevicesXML(d, metadataOf(d), &now)
 	if now.DevicesXML == m.DevicesXML && (m.DevicesXML != "" || countXML(d) == 0) {
 		return
 	}
@@ -211,7 +211,7 @@ func countXML(d *libvirtxml.Domain) (n int) {
 }
 
 // parseDevicesXML returns the text as configured, as long as the domain still has as many devices from it as the text defines.
-func parseDevicesXML(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+func parseDevicesXML(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 	if mark.DevicesXML == "" {
 		return nil
 	}

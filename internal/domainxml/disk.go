@@ -38,7 +38,7 @@ func isFixed(d libvirtxml.DomainDisk) bool { return !isDrive(d) }
 
 // isDisk reports whether a device is one of a machine's disks. Of the unmanaged drives of a domain these are the ones that are
 // configured in virtclaim, and, until virtclaim changes the domain, those with a medium. All other drives are ignored.
-func isDisk(d libvirtxml.DomainDisk, mark machineMark) bool {
+func isDisk(d libvirtxml.DomainDisk, mark machineMetadata) bool {
 	key := diskKey(d)
 	return isFixed(d) || isDrive(d) && (hasKey(d) || mark.disk(key).Key == key || mark.Phase == "" && !isEmpty(d))
 }
@@ -88,7 +88,7 @@ func newKeys(want map[string]Disk, have map[string]bool) []string {
 
 // applyDisk updates one device to match want, and writes only what differs.
 func applyDisk(d *libvirtxml.DomainDisk, want Disk) {
-	if now := parseDisk(*d, diskMark{}); d.Source == nil || !sameDevice(now, want) {
+	if now := parseDisk(*d, diskMetadata{}); d.Source == nil || !sameDevice(now, want) {
 		applyVolume(d, want.Volume)
 	}
 	endChain(d, want.Volume) // also in definitions that were stored before virtclaim ended chains
@@ -122,7 +122,7 @@ func sameDevice(a, b Disk) bool {
 		})
 }
 
-func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+func parseDisks(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 	m.Disks = map[string]Disk{}
 	for _, disk := range d.Devices.Disks {
 		if isDisk(disk, mark) {
@@ -131,6 +131,7 @@ func parseDisks(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
 		}
 		if noted := mark.disk(diskKey(disk)); isFixed(disk) && len(noted.Images) > 0 {
 			if e, is := external(disk, m.Disks[diskKey(disk)].Volume.Images, noted.names(), nil); is {
+				e.Binding = noted.Images[0].Binding
 				m.addExternal(diskKey(disk), e)
 			}
 		}
@@ -172,7 +173,7 @@ func (m *Machine) Compare(live string) error {
 		has[key] = true
 		stored, ok := m.Disks[key]
 		switch is := parseDisk(disk, mark.disk(key)); {
-		case ok && m.differs(d, i, is) && m.Mark.Phase == "":
+		case ok && m.differs(d, i, is) && m.Metadata.Phase == "":
 			stored.Volume = is.Volume // neither was configured by virtclaim: the running domain counts
 			m.Disks[key] = stored
 		case ok && m.differs(d, i, is):
@@ -183,13 +184,13 @@ func (m *Machine) Compare(live string) error {
 		}
 	}
 	for key, disk := range m.Disks {
-		if !has[key] && m.Mark.Phase != "" && canGain(d, disk) {
+		if !has[key] && m.Metadata.Phase != "" && canAttach(d, disk) {
 			disk.Volume = volume.Volume{}
 			m.Disks[key] = disk
 		}
 	}
 	m.compareInterfaces(wires)
-	if m.Mark.Phase != "" {
+	if m.Metadata.Phase != "" {
 		m.Pending = slices.DeleteFunc(pendingOf(d, wires, runs, stored), m.driftsFrom(stored))
 		m.Pending = slices.DeleteFunc(m.Pending, m.isOfExternal)
 	}
@@ -204,7 +205,7 @@ func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 	if isDrive(disk) && isEmpty(disk) {
 		return IsDrive(stored.Device) && len(stored.Volume.Images) > 0 && isReadOnly(disk)
 	}
-	if !canLose(d, n) || isFixed(disk) && (m.Mark.Phase == "" || live.namesPool() || stored.namesPool()) {
+	if !canDetach(d, n) || isFixed(disk) && (m.Metadata.Phase == "" || live.namesPool() || stored.namesPool()) {
 		return false
 	}
 	if isDrive(disk) && IsDrive(stored.Device) {
@@ -213,7 +214,7 @@ func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 	return live.Another(stored)
 }
 
-func parseDisk(d libvirtxml.DomainDisk, mark diskMark) Disk {
+func parseDisk(d libvirtxml.DomainDisk, mark diskMetadata) Disk {
 	disk := Disk{
 		Device: kindOf(d), Ephemeral: d.Transient != nil, Tentative: mark.Tentative, ReadOnly: isReadOnly(d) && mark.asks(readOnly),
 	}

@@ -61,9 +61,9 @@ func Drive(text, key string, medium volume.Volume) (element string, ok bool, err
 	return "", false, nil
 }
 
-// Inserts returns the keys, sorted, of the disks whose drive is empty in a running domain and has a medium in want. A writable floppy
+// MediaToInsert returns the keys, sorted, of the disks whose drive is empty in a running domain and has a medium in want. A writable floppy
 // drive, which was defined outside of Terraform, is left out, because <readonly> changes only with the drive.
-func Inserts(live string, want Machine) ([]string, error) {
+func MediaToInsert(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return nil, err

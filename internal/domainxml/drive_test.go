@@ -109,19 +109,19 @@ func TestDrive_MediumIsEjectedAndInserted(t *testing.T) {
 		"an empty drive less": {live: emptied, want: running(), pending: "disk seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loses, err := Loses(c.live, c.want)
+			loses, err := DisksToDetach(c.live, c.want)
 			if err != nil || !slices.Equal(loses, c.loses) {
 				t.Errorf("it loses %v, %v; want %v", loses, err, c.loses)
 			}
-			inserts, err := Inserts(c.live, c.want)
+			inserts, err := MediaToInsert(c.live, c.want)
 			if err != nil || !slices.Equal(inserts, c.inserts) {
 				t.Errorf("inserted are %v, %v; want %v", inserts, err, c.inserts)
 			}
-			if gains, err := Gains(c.live, c.want); err != nil || len(gains) != 0 {
+			if gains, err := DisksToAttach(c.live, c.want); err != nil || len(gains) != 0 {
 				t.Errorf("it gains %v, %v", gains, err)
 			}
 			was, err := Parse(c.live)
-			if takes := Takes(was, c.want); err != nil || slices.Contains(takes, "seed") != c.takes {
+			if takes := ChangedUses(was, c.want); err != nil || slices.Contains(takes, "seed") != c.takes {
 				t.Errorf("it takes %v, %v", takes, err)
 			}
 			if pending, err := Pending(c.live, c.want); err != nil || strings.Join(pending, ", ") != c.pending {
@@ -150,7 +150,7 @@ func TestDrive_ChangesOnlyMedium(t *testing.T) {
 		}
 	}
 	want := Machine{Disks: map[string]Disk{"seed": {Volume: iscsi(volume.ReadShared, false), Device: CDROM, Bus: "ide"}}}
-	if grows, err := Grows(live, want); len(grows) != 0 || err != nil {
+	if grows, err := DisksToGrow(live, want); len(grows) != 0 || err != nil {
 		t.Errorf("the drive is a disk that could grow, %v: %v", grows, err)
 	}
 	for _, key := range []string{"data", "nothing"} {
@@ -169,7 +169,7 @@ func TestDrive_MediumInPoolIsChanged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='cdrom'>` +
 		`<driver name='qemu' type='raw'/><source pool='ssd' volume='seed'/><target dev='hda' bus='ide'/></disk></devices></domain>`
 	want := Machine{Disks: map[string]Disk{"hda": {Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}}}
-	if lost, err := Loses(live, want); err != nil || !slices.Equal(lost, []string{"hda"}) {
+	if lost, err := DisksToDetach(live, want); err != nil || !slices.Equal(lost, []string{"hda"}) {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
 	drive, _, err := Drive(live, "hda", want.Disks["hda"].Volume)
@@ -246,7 +246,7 @@ func TestDrive_UnmanagedDrives(t *testing.T) {
 	}
 	tray := m.Disks["sda"]
 	delete(m.Disks, "sda")
-	m.Mark.Phase, m.Video = Ready, nil
+	m.Metadata.Phase, m.Video = Ready, nil
 	without, err := Update(text, m)
 	if err != nil || !strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
 		t.Errorf("without its medium it is %s, %v", without, err)
@@ -258,7 +258,7 @@ func TestDrive_UnmanagedDrives(t *testing.T) {
 	if _, has := is.Disks["sda"]; has || err != nil {
 		t.Errorf("what is left alone is read as a disk: %+v, %v", is.Disks, err)
 	}
-	if lost, err := Loses(text, m); err != nil || len(lost) != 0 {
+	if lost, err := DisksToDetach(text, m); err != nil || len(lost) != 0 {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
 	wanted := m
@@ -320,7 +320,7 @@ func TestDevices_UnmanagedAreRead(t *testing.T) {
 		t.Errorf("the logical unit is %+v, the stick %+v", lun, stick)
 	}
 	// After adoption the floppy is defined as by virtclaim: its guest can't write to it.
-	m.Mark.Phase = Ready
+	m.Metadata.Phase = Ready
 	if pending, err := Pending(byHand, m); err != nil || strings.Join(pending, ", ") != "disk fda" {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
@@ -332,7 +332,7 @@ func TestDevices_UnmanagedAreRead(t *testing.T) {
 		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
 	}
 	m.Disks = nil
-	if lost, err := Loses(ours, m); err != nil || !slices.Equal(lost, []string{"sdb"}) {
+	if lost, err := DisksToDetach(ours, m); err != nil || !slices.Equal(lost, []string{"sdb"}) {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
 }
@@ -350,7 +350,7 @@ func TestPlug_SupportedDevices(t *testing.T) {
 	} {
 		live := strings.Replace(build(t, bare), "<devices>", "<devices>"+controllers, 1)
 		live = strings.Replace(live, "<devices></devices>", "<devices>"+controllers+"</devices>", 1)
-		if gains, err := Gains(live, want); err != nil || strings.Join(gains, " ") != plugged {
+		if gains, err := DisksToAttach(live, want); err != nil || strings.Join(gains, " ") != plugged {
 			t.Errorf("with %s it gains %v, %v; want %s", controllers, gains, err, plugged)
 		}
 	}

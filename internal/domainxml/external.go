@@ -18,6 +18,8 @@ type External struct {
 	Target string
 	// Noted are the names of the images of virtclaim's volume, top first.
 	Noted []string
+	// Binding is the binding of the first of them, as volume.BindingRef formats it.
+	Binding string
 	// Chain is the chain that the disk opens, top first, as far as the definition contains it.
 	Chain []volume.Image
 	// Depth is the index of virtclaim's top image in Chain: the images before it are overlays. It is -1 if the chain does not contain
@@ -54,11 +56,11 @@ func (e External) IsAdoptedBy(v volume.Volume) bool {
 func Externals(stored, live string) (map[string]External, error) {
 	var m Machine
 	if stored != "" {
-		d, mark, err := unmarshalMarked(stored)
+		d, mark, err := unmarshalWithMetadata(stored)
 		if err != nil || mark.Phase == "" {
 			return nil, err
 		}
-		m.Mark = mark.Mark
+		m.Metadata = mark.Metadata
 		if err := parseDisks(d, mark, &m); err != nil || live == "" {
 			return m.External, err
 		}
@@ -66,19 +68,19 @@ func Externals(stored, live string) (map[string]External, error) {
 	if live == "" {
 		return nil, nil
 	}
-	d, mark, err := unmarshalMarked(live)
+	d, mark, err := unmarshalWithMetadata(live)
 	if err == nil {
 		m.compareChains(d, mark)
 	}
 	return m.External, err
 }
 
-func unmarshalMarked(text string) (*libvirtxml.Domain, machineMark, error) {
+func unmarshalWithMetadata(text string) (*libvirtxml.Domain, machineMetadata, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
-		return nil, machineMark{}, err
+		return nil, machineMetadata{}, err
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	return d, mark, err
 }
 
@@ -96,7 +98,7 @@ func (m Machine) Replaced(want Machine) (keys []string) {
 // AddOverlaid adds the disks of a domain that virtclaim has not changed yet, running or stored, in which want's volume is below other
 // images.
 func (m *Machine) AddOverlaid(text string, want Machine) error {
-	if m.Mark.Phase != "" {
+	if m.Metadata.Phase != "" {
 		return nil
 	}
 	d, err := Unmarshal(text)
@@ -118,18 +120,21 @@ func (m *Machine) AddOverlaid(text string, want Machine) error {
 
 // compareChains compares the disks of the running domain with the images that its own metadata and those of the stored machine record.
 // A chain that was adopted since the start is only in the latter.
-func (m *Machine) compareChains(d *libvirtxml.Domain, mark machineMark) {
+func (m *Machine) compareChains(d *libvirtxml.Domain, mark machineMetadata) {
 	for _, disk := range d.Devices.Disks {
 		if !isFixed(disk) {
 			continue
 		}
 		key := diskKey(disk)
-		stored := m.External[key].Noted
-		if len(stored) == 0 && m.Mark.Phase != "" {
-			stored = namesOf(m.Disks[key].Volume.Images)
+		stored, binding := m.External[key].Noted, m.External[key].Binding
+		if images := m.Disks[key].Volume.Images; len(stored) == 0 && len(images) > 0 && m.Metadata.Phase != "" {
+			stored, binding = namesOf(images), images[0].Binding
+		}
+		if noted := mark.disk(key).Images; len(noted) > 0 {
+			binding = noted[0].Binding
 		}
 		if e, is := external(disk, parseVolume(disk).Images, mark.disk(key).names(), stored); is {
-			e.Live = true
+			e.Live, e.Binding = true, binding
 			m.addExternal(key, e)
 		}
 	}
@@ -232,7 +237,7 @@ func namesOf(images []volume.Image) (names []string) {
 }
 
 // missing returns the recorded images that are files, if the chain of a disk contains not even the top one.
-func (m diskMark) missing(d libvirtxml.DomainDisk, chain []volume.Image) (images []volume.Image) {
+func (m diskMetadata) missing(d libvirtxml.DomainDisk, chain []volume.Image) (images []volume.Image) {
 	if e, is := external(d, chain, m.names(), nil); !isFixed(d) || !is || e.Depth >= 0 {
 		return nil
 	}
@@ -244,7 +249,7 @@ func (m diskMark) missing(d libvirtxml.DomainDisk, chain []volume.Image) (images
 	return images
 }
 
-func (m diskMark) names() (names []string) {
+func (m diskMetadata) names() (names []string) {
 	for _, i := range m.Images {
 		names = append(names, i.Name)
 	}

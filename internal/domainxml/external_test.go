@@ -119,7 +119,7 @@ func TestMark_OfAnotherDomain(t *testing.T) {
 	}
 	for uuid, phase := range map[string]string{"2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0": Creating, "3b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0": ""} {
 		m, err := Parse(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))
-		if err != nil || m.Mark.Phase != phase || len(m.Disks["root"].Volume.Images[0].Hosts) != 2 {
+		if err != nil || m.Metadata.Phase != phase || len(m.Disks["root"].Volume.Images[0].Hosts) != 2 {
 			t.Errorf("%s: %+v, %v", uuid, m, err)
 		}
 		_, mark, err := AttachedTo(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))

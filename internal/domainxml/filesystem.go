@@ -125,7 +125,7 @@ func parseFilesystem(f libvirtxml.DomainFilesystem) Filesystem {
 	return is
 }
 
-func parseFilesystems(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+func parseFilesystems(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 	for _, f := range d.Devices.Filesystems {
 		if isFolder(f) {
 			if m.Filesystems == nil {

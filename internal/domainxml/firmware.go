@@ -37,7 +37,7 @@ func (m Machine) uefi() Firmware {
 // variables.
 func applyFirmware(d *libvirtxml.Domain, m Machine) {
 	var now Machine
-	_ = parseFirmware(d, markOf(d), &now)
+	_ = parseFirmware(d, metadataOf(d), &now)
 	switch want := m.uefi(); {
 	case now.uefi() == want:
 	case want.Type == "":
@@ -71,11 +71,11 @@ func isUEFI(d *libvirtxml.Domain) bool {
 	return d.OS.Firmware == UEFI || d.OS.Firmware == "" && d.OS.Loader != nil && d.OS.Loader.Type == "pflash"
 }
 
-func parseFirmware(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+func parseFirmware(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 	switch {
 	case isUEFI(d):
 		m.Firmware = &Firmware{Type: UEFI, SecureBoot: isSecure(d)}
-	case mark.Phase != "" && mark.asks("firmware"):
+	case mark.Phase != "" && mark.wasConfigured("firmware"):
 		m.Firmware = &Firmware{Type: BIOS}
 	}
 	return nil

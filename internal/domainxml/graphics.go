@@ -72,7 +72,7 @@ func displayOf(d *libvirtxml.Domain) (is display, n int, ok bool) {
 func applyGraphics(d *libvirtxml.Domain, m Machine) {
 	want := m.Graphics
 	is, n, ok := displayOf(d)
-	if want == nil && (!ok || markOf(d).leaves("graphics")) {
+	if want == nil && (!ok || metadataOf(d).ignoresRemaining("graphics")) {
 		return
 	}
 	if ok && (want == nil || want.Type != is.kind) {
@@ -101,7 +101,7 @@ func applyGraphics(d *libvirtxml.Domain, m Machine) {
 			*is.port, *is.auto = want.Port, "no"
 		}
 	}
-	is.protect(*want, markOf(d).Password)
+	is.protect(*want, metadataOf(d).Password)
 }
 
 // protect sets or removes the password; has is the version of the domain's password.
@@ -128,8 +128,8 @@ func (is display) fixedPort() int {
 	return *is.port
 }
 
-func parseGraphics(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if is, _, ok := displayOf(d); ok && !mark.leaves("graphics") {
+func parseGraphics(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+	if is, _, ok := displayOf(d); ok && !mark.ignoresRemaining("graphics") {
 		m.Graphics = &Graphics{Type: is.kind, Listen: is.address(), Port: is.fixedPort(), Protected: *is.passwd != ""}
 		if m.Graphics.Protected {
 			m.Graphics.PasswordVersion = mark.Password

@@ -31,7 +31,7 @@ func applyGuestAgent(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseGuestAgent(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+func parseGuestAgent(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 	for _, c := range d.Devices.Channels {
 		if isAgentPort(c) {
 			m.GuestAgent, m.AgentConnected = true, c.Target.VirtIO.State == "connected"

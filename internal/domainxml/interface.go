@@ -249,7 +249,7 @@ func (p *VirtualPort) element() *libvirtxml.DomainInterfaceVirtualPort {
 	return &libvirtxml.DomainInterfaceVirtualPort{Params: &params}
 }
 
-func parseInterfaces(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+func parseInterfaces(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 	keys := interfaceKeys(d.Devices.Interfaces, nil)
 	for n, i := range d.Devices.Interfaces {
 		if !isInterface(i) {

@@ -219,7 +219,7 @@ func TestInterface_LiveChangesAreDrift(t *testing.T) {
 		"network's extra": {map[string]Interface{"lan": lan}, wired(nic("network", "network='default'", firstMAC, "lan", "<mtu size='9000'/>")), map[string]Interface{"lan": lan}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := Machine{Interfaces: c.stored, Mark: Mark{Phase: Ready}}
+			m := Machine{Interfaces: c.stored, Metadata: Metadata{Phase: Ready}}
 			if err := m.Compare(c.live); err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +243,7 @@ func TestInterface_NetworkDefaultsNeedRestart(t *testing.T) {
 		"tags on a bridge":  {Interface{Bridge: "br0", VLAN: tagged.VLAN}, Interface{Bridge: "br0"}, nil},
 		"tags that are new": {Interface{Network: "ovs"}, tagged, nil},
 	} {
-		got := Forgets(Machine{Interfaces: map[string]Interface{"lan": c.was}}, Machine{Interfaces: map[string]Interface{"lan": c.want}})
+		got := PendingRemovals(Machine{Interfaces: map[string]Interface{"lan": c.was}}, Machine{Interfaces: map[string]Interface{"lan": c.want}})
 		if diff := cmp.Diff(c.pending, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

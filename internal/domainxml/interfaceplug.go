@@ -175,14 +175,14 @@ func (m *Machine) compareInterfaces(live []liveInterface) {
 	seen := map[string]Interface{}
 	onNothing := func(i Interface) Interface { return Interface{Model: i.Model, MAC: i.MAC} }
 	for key, stored := range m.Interfaces {
-		if seen[key] = stored; m.Mark.Phase != "" {
+		if seen[key] = stored; m.Metadata.Phase != "" {
 			seen[key] = onNothing(stored)
 		}
 	}
 	for _, w := range live {
 		stored, ok := m.Interfaces[w.key]
 		switch {
-		case !ok && w.is.BootOrder == 0 && m.Mark.Phase != "" && hasInterfaceKey(w.element):
+		case !ok && w.is.BootOrder == 0 && m.Metadata.Phase != "" && hasInterfaceKey(w.element):
 			seen[w.key] = onNothing(w.is)
 		case !ok && w.is.BootOrder == 0:
 			seen[w.key] = w.is
@@ -213,9 +213,9 @@ func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	return pending
 }
 
-// Forgets returns the interfaces for which want removes a setting of was that a network can also provide: a running domain keeps such
+// PendingRemovals returns the interfaces for which want removes a setting of was that a network can also provide: a running domain keeps such
 // a setting, because its origin can't be determined.
-func Forgets(was, want Machine) (pending []string) {
+func PendingRemovals(was, want Machine) (pending []string) {
 	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
 		before, after := was.Interfaces[key], want.Interfaces[key]
 		less := before.VLAN != nil && after.VLAN == nil || before.VirtualPort != nil && after.VirtualPort == nil || before.MTU != 0 && after.MTU == 0

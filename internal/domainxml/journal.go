@@ -48,11 +48,11 @@ type Note struct {
 
 // Element returns the note as an element of a domain's metadata.
 func (n Note) Element() (string, error) {
-	text, err := xml.Marshal(journalMark{Note: n})
+	text, err := xml.Marshal(journalMetadata{Note: n})
 	return string(text), err
 }
 
-type journalMark struct {
+type journalMetadata struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 content"`
 	Note
 }

@@ -74,7 +74,7 @@ type Machine struct {
 	Pending []string
 	// External are the disks, by key, whose chain was changed outside of Terraform.
 	External map[string]External
-	Mark     Mark
+	Metadata Metadata
 }
 
 // HardwareMatches reports whether is has the emulated hardware that m specifies, where m specifies it.
@@ -173,11 +173,11 @@ func Update(stored string, m Machine) (string, error) {
 
 // apply writes m into d and leaves equal elements unchanged, so that libvirt keeps addresses and names.
 func apply(d *libvirtxml.Domain, m Machine) (string, error) {
-	kept := keeps(d)
+	kept := keptState(d)
 	for _, p := range parts {
 		p.apply(d, m)
 	}
-	if err := applyMark(d, m, kept); err != nil {
+	if err := applyMetadata(d, m, kept); err != nil {
 		return "", err
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")
@@ -198,16 +198,16 @@ func Parse(text string) (Machine, error) {
 }
 
 // parse is Parse for XML that has been unmarshalled already, which is most of the cost. It also returns virtclaim's metadata.
-func parse(d *libvirtxml.Domain) (Machine, machineMark, error) {
+func parse(d *libvirtxml.Domain) (Machine, machineMetadata, error) {
 	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type}
 	if d.OS.Type != nil {
 		m.Arch = d.OS.Type.Arch
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	if err != nil {
 		return Machine{}, mark, err
 	}
-	m.Mark, m.Type = mark.Mark, mark.typeOf(typeOf(d))
+	m.Metadata, m.Type = mark.Metadata, mark.typeOf(typeOf(d))
 	for _, p := range parts {
 		if err := p.parse(d, mark, &m); err != nil {
 			return Machine{}, mark, err

@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "regenerate the golden files")
 
 func ptr[T any](v T) *T { return &v }
 
@@ -47,10 +47,10 @@ func machines() map[string]Machine {
 		"direct-boot": {
 			Name: "direct-boot", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", VCPUs: 2, Memory: 262144,
 			Type: "pc", Arch: "x86_64", DomainType: "qemu",
-			Boot:   &Boot{Kernel: "/boot/vmlinux", Initrd: "/boot/initrd", Cmdline: "console=ttyS0 a=<b>"},
-			Serial: &Serial{LogFile: "/var/log/guest.log"},
-			Disks:  map[string]Disk{"root": {Volume: iscsi(volume.WriteExclusive, true), Device: Fixed, Bus: "virtio"}},
-			Mark:   Mark{Owner: "prod & co", Phase: Creating},
+			Boot:     &Boot{Kernel: "/boot/vmlinux", Initrd: "/boot/initrd", Cmdline: "console=ttyS0 a=<b>"},
+			Serial:   &Serial{LogFile: "/var/log/guest.log"},
+			Disks:    map[string]Disk{"root": {Volume: iscsi(volume.WriteExclusive, true), Device: Fixed, Bus: "virtio"}},
+			Metadata: Metadata{Owner: "prod & co", Phase: Creating},
 		},
 		"many-disks": {
 			Name: "many-disks", VCPUs: 4, Memory: 1048576, Type: "q35", Arch: "x86_64", DomainType: "kvm",
@@ -60,21 +60,21 @@ func machines() map[string]Machine {
 				"c-lib":  {Volume: iscsi(volume.ReadShared, false), Device: Fixed, Bus: "scsi", BootOrder: 2},
 				"d-more": {Volume: iscsi(volume.ReadShared, true), Device: Fixed, Bus: "scsi"},
 			},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"processors": {
 			Name: "processors", VCPUs: 2, MaxVCPUs: 8, Memory: 131072, MaxMemory: 262144, DomainType: "kvm", Disks: map[string]Disk{},
-			CPU:  CPU{Mode: CustomCPU, Model: "Haswell", Topology: &Topology{Sockets: 2, Dies: 1, Cores: 2, Threads: 2}},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			CPU:      CPU{Mode: CustomCPU, Model: "Haswell", Topology: &Topology{Sockets: 2, Dies: 1, Cores: 2, Threads: 2}},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"host-model": {
 			Name: "host-model", VCPUs: 2, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{},
-			CPU:  CPU{Mode: "host-model"},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			CPU:      CPU{Mode: "host-model"},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"uefi": {
 			Name: "uefi", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm", Disks: map[string]Disk{},
-			Firmware: &Firmware{Type: UEFI}, TPM: &TPM{Version: "2.0"}, Mark: Mark{Phase: Ready},
+			Firmware: &Firmware{Type: UEFI}, TPM: &TPM{Version: "2.0"}, Metadata: Metadata{Phase: Ready},
 		},
 		"devices": {
 			Name: "devices", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm", Disks: map[string]Disk{},
@@ -85,15 +85,15 @@ func machines() map[string]Machine {
 				"a": {Source: "/srv/a", Target: "tag", Driver: VirtioFS}, "b": {Source: "/srv/b", Target: "b", Driver: NineP, ReadOnly: true},
 			},
 			DevicesXML: "\n<sound model='ac97'/> <input type=\"keyboard\" bus=\"virtio\"/>\n",
-			Mark:       Mark{Phase: Ready},
+			Metadata:   Metadata{Phase: Ready},
 		},
 		"spice": {
 			Name: "spice", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm", Disks: map[string]Disk{},
-			Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}, Video: &Video{Model: "qxl"}, Mark: Mark{Phase: Ready},
+			Graphics: &Graphics{Type: Spice, Listen: "127.0.0.1"}, Video: &Video{Model: "qxl"}, Metadata: Metadata{Phase: Ready},
 		},
 		"secure-boot": {
 			Name: "secure-boot", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm", Disks: map[string]Disk{},
-			Firmware: &Firmware{Type: UEFI, SecureBoot: true}, TPM: &TPM{Version: "1.2", Model: "tpm-tis"}, Mark: Mark{Phase: Ready},
+			Firmware: &Firmware{Type: UEFI, SecureBoot: true}, TPM: &TPM{Version: "1.2", Model: "tpm-tis"}, Metadata: Metadata{Phase: Ready},
 		},
 		"cdrom-pc": {
 			Name: "cdrom-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
@@ -103,7 +103,7 @@ func machines() map[string]Machine {
 				"c-alone": {Volume: iscsi(volume.WriteExclusive, true), Device: CDROM, Bus: "sata", BootOrder: 1},
 				"d-empty": {Device: CDROM, Bus: "scsi"},
 			},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"cdrom-q35": {
 			Name: "cdrom-q35", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm",
@@ -111,11 +111,11 @@ func machines() map[string]Machine {
 				"seed": {Volume: seed("seed", "g1"), Device: CDROM, Bus: "sata"},
 				"many": {Volume: iscsi(volume.WriteShared, false), Device: CDROM, Bus: "sata"},
 			},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"interfaces": {
 			Name: "interfaces", VCPUs: 1, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}, Interfaces: everyInterface(), GuestAgent: true,
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"devices-pc": {
 			Name: "devices-pc", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "kvm",
@@ -126,7 +126,7 @@ func machines() map[string]Machine {
 				"d-empty":  {Device: CDROM, Bus: "sata"},
 				"e-none":   {Device: Floppy, Bus: "fdc"},
 			},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"tuned-disks": {
 			Name: "tuned-disks", VCPUs: 1, Memory: 131072, Type: "q35", DomainType: "kvm",
@@ -145,7 +145,7 @@ func machines() map[string]Machine {
 				"c-default": {Volume: iscsi(volume.ReadShared, false), Device: Fixed, Bus: "virtio", Tuning: Tuning{Cache: "default", LogicalBlockSize: 4096}},
 				"d-shared":  {Volume: iscsi(volume.WriteShared, false), Device: Fixed, Bus: "virtio", ReadOnly: true},
 			},
-			Mark: Mark{Owner: "prod", Phase: Ready},
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 	}
 }
@@ -362,9 +362,9 @@ func FuzzUpdatedDomainsStayReadable(f *testing.F) {
 func TestParse_KeepsRequestedMachineAlias(t *testing.T) {
 	const full = "pc-i440fx-jammy"
 	m := small()
-	m.Type, m.Mark.Phase = "ubuntu", Creating
+	m.Type, m.Metadata.Phase = "ubuntu", Creating
 	made := strings.Replace(build(t, m), `machine="ubuntu"`, `machine="`+full+`"`, 1)
-	m.Mark.Phase = Ready
+	m.Metadata.Phase = Ready
 	ready, err := Update(made, m)
 	if err != nil || !strings.Contains(ready, `machine="`+full+`"`) {
 		t.Fatalf("%v: %s", err, ready)

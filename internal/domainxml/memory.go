@@ -47,12 +47,12 @@ func applyMaxMemory(d *libvirtxml.Domain, m Machine) {
 	d.Memory = &libvirtxml.DomainMemory{Value: m.maxMemory(), Unit: "KiB"}
 }
 
-func parseMemory(d *libvirtxml.Domain, _ machineMark, m *Machine) (err error) {
+func parseMemory(d *libvirtxml.Domain, _ machineMetadata, m *Machine) (err error) {
 	m.Memory, _, err = memoryOf(d)
 	return err
 }
 
-func parseMaxMemory(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+func parseMaxMemory(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 	now, most, err := memoryOf(d)
 	if most != now {
 		m.MaxMemory = most

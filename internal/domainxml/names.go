@@ -5,7 +5,7 @@ import "libvirt.org/go/libvirtxml"
 var title = part{
 	name:  "title",
 	apply: func(d *libvirtxml.Domain, m Machine) { d.Title = m.Title },
-	parse: func(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	parse: func(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 		m.Title = d.Title
 		return nil
 	},
@@ -20,7 +20,7 @@ var title = part{
 var description = part{
 	name:  "description",
 	apply: func(d *libvirtxml.Domain, m Machine) { d.Description = m.Description },
-	parse: func(d *libvirtxml.Domain, _ machineMark, m *Machine) error {
+	parse: func(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
 		m.Description = d.Description
 		return nil
 	},

@@ -9,7 +9,7 @@ import (
 
 // Compare lists the differences of the running domain by their names in the configuration, and the endpoints of the running domain.
 func TestCompare_PendingChanges(t *testing.T) {
-	mark := Mark{Phase: Ready}
+	mark := Metadata{Phase: Ready}
 	const live = `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu><devices>` +
 		`<serial type='pty'><source path='/dev/pts/3'/><target port='0'/></serial>` +
 		`<console type='pty'><source path='/dev/pts/3'/><target type='serial' port='0'/></console>` +
@@ -20,11 +20,11 @@ func TestCompare_PendingChanges(t *testing.T) {
 		pending string
 	}{
 		"nothing": {Machine{
-			Mark: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"},
+			Metadata: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"},
 		}, ""},
-		"parts that go": {Machine{Mark: mark, VCPUs: 1, Memory: 1024}, "serial graphics console"},
+		"parts that go": {Machine{Metadata: mark, VCPUs: 1, Memory: 1024}, "serial graphics console"},
 		"a part that comes": {Machine{
-			Mark: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"}, RNG: &RNG{},
+			Metadata: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"}, RNG: &RNG{},
 		}, "rng"},
 		"a domain that nobody has changed here": {Machine{VCPUs: 1, Memory: 1024}, ""},
 	} {
@@ -44,7 +44,7 @@ func TestCompare_PendingChanges(t *testing.T) {
 // A change of the running domain only, made outside of Terraform, is drift, which does not wait for a restart.
 func TestCompare_DriftIsNotPending(t *testing.T) {
 	stored := Machine{
-		Mark: Mark{Phase: Ready}, Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
+		Metadata: Metadata{Phase: Ready}, Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", Disks: map[string]Disk{
 			"drive": {Device: CDROM, Bus: "ide", Volume: local("seed", "g1")},
 		},
 		Interfaces: map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: "52:54:00:00:00:01"}},
@@ -89,7 +89,7 @@ func TestEndpoints_StoppedDomainHasNone(t *testing.T) {
 func TestCompare_RemadeDiskIsPending(t *testing.T) {
 	machine := func(generation string) Machine {
 		return Machine{
-			Mark: Mark{Phase: Ready}, Name: "web", VCPUs: 1, Memory: 131072, DomainType: "qemu",
+			Metadata: Metadata{Phase: Ready}, Name: "web", VCPUs: 1, Memory: 131072, DomainType: "qemu",
 			Disks: map[string]Disk{"root": {Device: Fixed, Bus: "sata", Volume: local("root", generation)}},
 		}
 	}

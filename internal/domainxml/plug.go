@@ -14,26 +14,26 @@ import (
 // Prefix is the XML prefix of Namespace where libvirt requires one.
 const Prefix = "virtclaim"
 
-// Loses returns the keys of the disks that have to be detached from a running domain before it can match want: those that are not in
+// DisksToDetach returns the keys of the disks that have to be detached from a running domain before it can match want: those that are not in
 // want, and those with another volume or on another bus. Media are first, because a guest may refuse to eject one, and then nothing
 // else should have changed. Each group is sorted.
 //
 // Only devices that can be unplugged, or ejected from a drive, and that are not booted from are listed; others stay until the next
 // start. So does a disk that names a pool and a volume, as in domains defined outside of Terraform: it may well be the file that want
 // has. A drive's medium is listed in that case, too, because reinserting it does no harm.
-func Loses(live string, want Machine) ([]string, error) {
+func DisksToDetach(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return nil, err
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	if err != nil {
 		return nil, err
 	}
 	var media, fixed []string
 	for i, disk := range d.Devices.Disks {
 		key := diskKey(disk)
-		if !canLose(d, i) {
+		if !canDetach(d, i) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
@@ -51,15 +51,15 @@ func Loses(live string, want Machine) ([]string, error) {
 	return slices.Concat(media, fixed), nil
 }
 
-// canLose reports whether a running domain's nth disk can be unplugged, or the medium of that drive be ejected.
-func canLose(d *libvirtxml.Domain, n int) bool {
+// canDetach reports whether a running domain's nth disk can be unplugged, or the medium of that drive be ejected.
+func canDetach(d *libvirtxml.Domain, n int) bool {
 	disk := d.Devices.Disks[n]
 	return !isEmpty(disk) && !boots(d, n) && (isDrive(disk) || isPluggable(disk))
 }
 
-// Takes returns the keys, sorted, of the disks whose storage want starts to use, or uses in another way: those that was does not have,
+// ChangedUses returns the keys, sorted, of the disks whose storage want starts to use, or uses in another way: those that was does not have,
 // has with another volume, or has with another access mode. An empty drive uses none.
-func Takes(was, want Machine) []string {
+func ChangedUses(was, want Machine) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		before, had := was.Disks[key]
@@ -99,10 +99,10 @@ func sameImage(a, b volume.Image) bool {
 	return volume.SameStorage(a, b)
 }
 
-// Gains returns the keys, sorted, of the disks of want that a running domain does not have and that can be plugged in. A SCSI disk
+// DisksToAttach returns the keys, sorted, of the disks of want that a running domain does not have and that can be plugged in. A SCSI disk
 // requires a SCSI controller, because libvirt would add one that guests have no driver for; a USB controller and the I/O thread have
 // to exist, too. A key that a drive still has is left out, because drives can't be unplugged and libvirt refuses a duplicate alias.
-func Gains(live string, want Machine) ([]string, error) {
+func DisksToAttach(live string, want Machine) ([]string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return nil, err
@@ -110,14 +110,14 @@ func Gains(live string, want Machine) ([]string, error) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		has := slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
-		if !has && canGain(d, want.Disks[key]) {
+		if !has && canAttach(d, want.Disks[key]) {
 			keys = append(keys, key)
 		}
 	}
 	return keys, nil
 }
 
-func canGain(d *libvirtxml.Domain, disk Disk) bool {
+func canAttach(d *libvirtxml.Domain, disk Disk) bool {
 	return !IsDrive(disk.Device) && slices.Contains(pluggableBuses, disk.Bus) && hasController(d, disk.Bus) && hasIOThread(d, disk.IOThread)
 }
 
@@ -178,14 +178,14 @@ func addresses(d *libvirtxml.Domain) (all []libvirtxml.DomainAddress) {
 	return all
 }
 
-// Grows returns the capacity in bytes of the disks of a running domain, by libvirt's target names, whose storage may be larger than
+// DisksToGrow returns the capacity in bytes of the disks of a running domain, by libvirt's target names, whose storage may be larger than
 // the guest knows. Files on the host are left out, and devices that still have another volume than want, which must not be resized.
-func Grows(live string, want Machine) (map[string]int64, error) {
+func DisksToGrow(live string, want Machine) (map[string]int64, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return nil, err
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	if err != nil {
 		return nil, err
 	}

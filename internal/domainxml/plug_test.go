@@ -22,7 +22,7 @@ func local(name, generation string) volume.Volume {
 func running() Machine {
 	return Machine{
 		Name: "web", VCPUs: 1, Memory: 131072, Type: "pc", DomainType: "qemu", Boot: &Boot{Kernel: "/boot/vmlinux"},
-		Mark: Mark{Owner: "prod", Phase: Ready},
+		Metadata: Metadata{Owner: "prod", Phase: Ready},
 		Disks: map[string]Disk{
 			"data": {Volume: local("data", "g1"), Device: Fixed, Bus: "virtio"},
 			"log":  {Volume: local("log", "g2"), Device: Fixed, Bus: "scsi"},
@@ -96,11 +96,11 @@ func TestDiff_Disks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := running()
 			c.change(&want)
-			loses, err := Loses(live, want)
+			loses, err := DisksToDetach(live, want)
 			if err != nil || !slices.Equal(loses, c.loses) {
 				t.Errorf("it loses %v, %v; want %v", loses, err, c.loses)
 			}
-			gains, err := Gains(live, want)
+			gains, err := DisksToAttach(live, want)
 			if err != nil || !slices.Equal(gains, c.gains) {
 				t.Errorf("it gains %v, %v; want %v", gains, err, c.gains)
 			}
@@ -122,7 +122,7 @@ func TestDiff_RunningEphemeralDiskIsUnchanged(t *testing.T) {
 	if live == stored {
 		t.Fatal("the disk is not where this test looks for it:", stored)
 	}
-	loses, err := Loses(live, want)
+	loses, err := DisksToDetach(live, want)
 	if err != nil || len(loses) != 0 {
 		t.Errorf("it loses %v, %v", loses, err)
 	}
@@ -137,7 +137,7 @@ func TestDiff_RunningEphemeralDiskIsUnchanged(t *testing.T) {
 func TestPlug_SCSIDiskNeedsController(t *testing.T) {
 	without := running()
 	delete(without.Disks, "log")
-	if gains, err := Gains(build(t, without), running()); err != nil || len(gains) != 0 {
+	if gains, err := DisksToAttach(build(t, without), running()); err != nil || len(gains) != 0 {
 		t.Errorf("it gains %v, %v", gains, err)
 	}
 }
@@ -147,14 +147,14 @@ func TestPlug_BootDeviceStays(t *testing.T) {
 	m.Boot = nil
 	live := build(t, m)
 	m.Disks = map[string]Disk{}
-	loses, err := Loses(live, m)
+	loses, err := DisksToDetach(live, m)
 	// data is the first disk, which is booted from; old is on SATA, which has no hot-plug.
 	if err != nil || !slices.Equal(loses, []string{"log", "net"}) {
 		t.Errorf("it loses %v, %v", loses, err)
 	}
 	ordered := running()
 	ordered.Disks["net"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", BootOrder: 1}
-	loses, err = Loses(build(t, ordered), m)
+	loses, err = DisksToDetach(build(t, ordered), m)
 	if err != nil || !slices.Equal(loses, []string{"data", "log"}) {
 		t.Errorf("where one has an order, it loses %v, %v", loses, err)
 	}
@@ -199,7 +199,7 @@ func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
 	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}
 	want.Disks["log"] = Disk{Volume: local("log", "g9"), Device: Fixed, Bus: "scsi"}
 	live := build(t, running())
-	mark, err := LiveMark(live, want, []string{"data"})
+	mark, err := LiveMetadata(live, want, []string{"data"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestAttachedTo(t *testing.T) {
 		}
 	}
 	_, mark, err = AttachedTo("<domain><name>theirs</name><devices><disk device='cdrom'><target dev='sda' bus='sata'/></disk></devices></domain>")
-	if err != nil || mark != (Mark{}) {
+	if err != nil || mark != (Metadata{}) {
 		t.Errorf("a domain of others with an empty drive: %+v, %v", mark, err)
 	}
 }
@@ -244,7 +244,7 @@ func TestJournal(t *testing.T) {
 		t.Errorf("read back %+v, %t, %v", note, ok, err)
 	}
 	attached, mark, err := AttachedTo(text)
-	if err != nil || mark != (Mark{}) || len(attached) != 1 || attached[0].Target != CopyTarget || len(attached[0].Volume.Images) != 2 {
+	if err != nil || mark != (Metadata{}) || len(attached) != 1 || attached[0].Target != CopyTarget || len(attached[0].Volume.Images) != 2 {
 		t.Errorf("a journal that copies has %+v, %+v, %v", attached, mark, err)
 	}
 	if _, ok, err := ParseJournal(build(t, running())); ok || err != nil {
@@ -266,7 +266,7 @@ func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if taken := Takes(is.WithoutTentative(), m); !slices.Equal(taken, []string{"c-lib"}) {
+	if taken := ChangedUses(is.WithoutTentative(), m); !slices.Equal(taken, []string{"c-lib"}) {
 		t.Errorf("the next update asks for %v", taken)
 	}
 	attached, _, err := AttachedTo(text)
@@ -290,7 +290,7 @@ func TestPlug_DiskInPoolIsNotUnplugged(t *testing.T) {
 		want Machine
 		lost []string
 	}{{want, nil}, {Machine{}, []string{"vda"}}} {
-		if lost, err := Loses(live, c.want); err != nil || !slices.Equal(lost, c.lost) {
+		if lost, err := DisksToDetach(live, c.want); err != nil || !slices.Equal(lost, c.lost) {
 			t.Errorf("it loses %v, %v", lost, err)
 		}
 	}
@@ -309,7 +309,7 @@ func TestGrow_OnlyAttachedDisks(t *testing.T) {
 	} {
 		want := iscsi(volume.WriteExclusive, true)
 		want.Capacity, want.Images[0].Name = ptr(int64(1<<31)), c.name
-		got, err := Grows(build(t, live), Machine{Disks: map[string]Disk{"root": {Volume: want, Device: Fixed, Bus: "virtio"}}})
+		got, err := DisksToGrow(build(t, live), Machine{Disks: map[string]Disk{"root": {Volume: want, Device: Fixed, Bus: "virtio"}}})
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -321,7 +321,7 @@ func TestDrive_NoMediumInWritableDrive(t *testing.T) {
 	want := Machine{Disks: map[string]Disk{"fda": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"}}}
 	for more, inserted := range map[string][]string{"": nil, "<readonly/>": {"fda"}} {
 		live := "<domain><devices><disk type='file' device='floppy'><target dev='fda' bus='fdc'/>" + more + "</disk></devices></domain>"
-		got, err := Inserts(live, want)
+		got, err := MediaToInsert(live, want)
 		if diff := cmp.Diff(inserted, got); diff != "" || err != nil {
 			t.Errorf("with %q: %v (-want +got):\n%s", more, err, diff)
 		}

@@ -39,7 +39,7 @@ func applyPorts(d *libvirtxml.Domain, m Machine) {
 		addPorts(d, want-has)
 		return
 	}
-	mark, _ := parseMark(d)
+	mark, _ := parseMetadata(d)
 	if before := (Machine{HotplugPorts: mark.HotplugPorts}).hotplugPorts(); before > want {
 		removePorts(d, min(before, has)-want)
 	}
@@ -102,7 +102,7 @@ func takenBuses(d *libvirtxml.Domain) map[uint]bool {
 	}
 }
 
-func parsePorts(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+func parsePorts(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 	if mark.HotplugPorts == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ var rng = part{
 func applyRNG(d *libvirtxml.Domain, m Machine) {
 	n := slices.IndexFunc(d.Devices.RNGs, readsDevice)
 	switch {
-	case m.RNG == nil && (n < 0 || markOf(d).leaves("rng")):
+	case m.RNG == nil && (n < 0 || metadataOf(d).ignoresRemaining("rng")):
 	case m.RNG == nil:
 		d.Devices.RNGs = slices.Delete(d.Devices.RNGs, n, n+1)
 	case n < 0:
@@ -37,8 +37,8 @@ func applyRNG(d *libvirtxml.Domain, m Machine) {
 
 func readsDevice(r libvirtxml.DomainRNG) bool { return r.Backend != nil && r.Backend.Random != nil }
 
-func parseRNG(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if n := slices.IndexFunc(d.Devices.RNGs, readsDevice); n >= 0 && !mark.leaves("rng") {
+func parseRNG(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+	if n := slices.IndexFunc(d.Devices.RNGs, readsDevice); n >= 0 && !mark.ignoresRemaining("rng") {
 		m.RNG = &RNG{Source: d.Devices.RNGs[n].Backend.Random.Device}
 	}
 	return nil

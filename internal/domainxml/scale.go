@@ -26,9 +26,9 @@ func (m Machine) SizedAs(is Machine) Machine {
 	return m
 }
 
-// Scales returns the changes that give a running domain the processors and memory of want, up to the domain's maximum. Processors are
+// DiffScale returns the changes that give a running domain the processors and memory of want, up to the domain's maximum. Processors are
 // never unplugged: guests may not release them, and QEMU's emulation can't unplug them.
-func Scales(live string, want Machine) (s Scale, err error) {
+func DiffScale(live string, want Machine) (s Scale, err error) {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return s, err

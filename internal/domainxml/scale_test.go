@@ -24,7 +24,7 @@ func TestScale_WithinMaximum(t *testing.T) {
 			want := small()
 			want.VCPUs, want.Memory = c.vcpus, c.memory
 			want.MaxVCPUs, want.MaxMemory = 8, 1<<20
-			if got, err := Scales(live, want); err != nil || got != c.want {
+			if got, err := DiffScale(live, want); err != nil || got != c.want {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})

@@ -15,7 +15,7 @@ var serialPort = part{
 // so the console is removed with it.
 func applySerial(d *libvirtxml.Domain, m Machine) {
 	if m.Serial == nil {
-		if len(d.Devices.Serials) == 0 || markOf(d).leaves("serial") {
+		if len(d.Devices.Serials) == 0 || metadataOf(d).ignoresRemaining("serial") {
 			return
 		}
 		d.Devices.Serials = d.Devices.Serials[1:]
@@ -46,8 +46,8 @@ func withoutSerialTwin(consoles []libvirtxml.DomainConsole) []libvirtxml.DomainC
 	return kept
 }
 
-func parseSerial(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if len(d.Devices.Serials) > 0 && !mark.leaves("serial") {
+func parseSerial(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+	if len(d.Devices.Serials) > 0 && !mark.ignoresRemaining("serial") {
 		m.Serial = &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
 	}
 	return nil

@@ -28,7 +28,7 @@ var tpm = part{
 // applyTPM ignores a TPM of the host that is passed through.
 func applyTPM(d *libvirtxml.Domain, m Machine) {
 	var now Machine
-	_ = parseTPM(d, markOf(d), &now)
+	_ = parseTPM(d, metadataOf(d), &now)
 	is := emulatorOf(d)
 	switch {
 	case m.TPM == nil:
@@ -56,13 +56,13 @@ func emulatorOf(d *libvirtxml.Domain) *libvirtxml.DomainTPM {
 	return nil
 }
 
-func parseTPM(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
+func parseTPM(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 	is := emulatorOf(d)
 	if is == nil {
 		return nil
 	}
 	m.TPM = &TPM{Version: cmp.Or(is.Backend.Emulator.Version, "2.0")}
-	if mark.asks("tpm.model") {
+	if mark.wasConfigured("tpm.model") {
 		m.TPM.Model = is.Model
 	}
 	return nil

@@ -148,7 +148,7 @@ func tuningOf(d libvirtxml.DomainDisk) Tuning {
 }
 
 // parseTuning reports the configured options, and those that differ from the device's defaults.
-func parseTuning(d libvirtxml.DomainDisk, mark diskMark, disk *Disk) {
+func parseTuning(d libvirtxml.DomainDisk, mark diskMetadata, disk *Disk) {
 	disk.Tuning = tuningOf(d)
 	usual := disk.defaults(hasKey(d))
 	for _, f := range []struct {

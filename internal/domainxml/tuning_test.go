@@ -95,7 +95,7 @@ func TestTuning_ChangesNeedRestart(t *testing.T) {
 			change(&other)
 			for _, c := range [][2]Disk{{plain, other}, {other, plain}} {
 				live := build(t, one(c[0]))
-				if lost, err := Loses(live, one(c[1])); len(lost) > 0 || err != nil {
+				if lost, err := DisksToDetach(live, one(c[1])); len(lost) > 0 || err != nil {
 					t.Errorf("it loses %v, %v", lost, err)
 				}
 				if pending, err := Pending(live, one(c[1])); (len(pending) == 0) != (name == "target" && c[1].Target == "") || err != nil {
@@ -159,7 +159,7 @@ func TestTuning_IOThreads(t *testing.T) {
 		live := one(with(0))
 		live.Disks = nil
 		running := strings.Replace(build(t, live), "<devices>", c.before+"<devices>", 1)
-		gains, err := Gains(running, one(with(2)))
+		gains, err := DisksToAttach(running, one(with(2)))
 		if can := name == "more" || name == "the same number"; err != nil || (len(gains) == 1) != can {
 			t.Errorf("%s: plugged in are %v, %v", name, gains, err)
 		}
@@ -176,7 +176,7 @@ func TestTuning_UnmanagedDiskKeepsItsOwn(t *testing.T) {
 	if got := m.Disks["vdb"].Tuning; got != (Tuning{}) {
 		t.Errorf("read is %+v", got)
 	}
-	m.Mark.Phase = Ready
+	m.Metadata.Phase = Ready
 	m.Disks["a"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
 	after, err := Update(text, m)
 	if err != nil || !strings.Contains(after, `<driver name="qemu" type="qcow2"></driver>`) {

@@ -23,7 +23,7 @@ var video = part{
 // applyVideo keeps the card that libvirt adds to a machine with a display unless a card is configured.
 func applyVideo(d *libvirtxml.Domain, m Machine) {
 	var now Machine
-	_ = parseVideo(d, markOf(d), &now)
+	_ = parseVideo(d, metadataOf(d), &now)
 	switch want := m.Video; {
 	case want == nil && now.Video == nil, want != nil && now.Video != nil && *want == *now.Video:
 	case want == nil:
@@ -37,16 +37,16 @@ func applyVideo(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseVideo(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if len(d.Devices.Videos) == 0 || !mark.asks("video") {
+func parseVideo(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+	if len(d.Devices.Videos) == 0 || !mark.wasConfigured("video") {
 		return nil
 	}
 	card := d.Devices.Videos[0].Model
 	m.Video = &Video{Model: card.Type}
-	if mark.asks("video.vram") {
+	if mark.wasConfigured("video.vram") {
 		m.Video.VRAM = card.VRam
 	}
-	if mark.asks("video.heads") {
+	if mark.wasConfigured("video.heads") {
 		m.Video.Heads = card.Heads
 	}
 	return nil

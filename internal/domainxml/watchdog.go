@@ -39,7 +39,7 @@ func watchdogOf(d *libvirtxml.Domain) int {
 
 func applyWatchdog(d *libvirtxml.Domain, m Machine) {
 	var now Machine
-	_ = parseWatchdog(d, markOf(d), &now)
+	_ = parseWatchdog(d, metadataOf(d), &now)
 	n := watchdogOf(d)
 	switch want := m.Watchdog; {
 	case want == nil && now.Watchdog == nil, want != nil && now.Watchdog != nil && *want == *now.Watchdog:
@@ -55,8 +55,8 @@ func applyWatchdog(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseWatchdog(d *libvirtxml.Domain, mark machineMark, m *Machine) error {
-	if n := watchdogOf(d); n >= 0 && mark.asks("watchdog") {
+func parseWatchdog(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+	if n := watchdogOf(d); n >= 0 && mark.wasConfigured("watchdog") {
 		w := d.Devices.Watchdogs[n]
 		m.Watchdog = &Watchdog{Model: w.Model, Action: cmp.Or(w.Action, "reset")}
 	}

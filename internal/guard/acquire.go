@@ -55,7 +55,7 @@ type Request struct {
 // All hosts of a write-exclusive image must answer; for the other modes, only the machine's own. The error that names the other
 // machine is ErrInUse.
 func Acquire(ctx context.Context, e Request) error {
-	patient, cancel := within(ctx, handover)
+	waitCtx, cancel := within(ctx, handover)
 	defer cancel()
 	yielding, cancel := within(ctx, yield)
 	defer cancel()
@@ -69,7 +69,7 @@ func Acquire(ctx context.Context, e Request) error {
 				return c.refusal()
 			}
 		}
-		wait := patient
+		wait := waitCtx
 		if found[0].yields() {
 			wait = yielding
 		}
@@ -80,7 +80,7 @@ func Acquire(ctx context.Context, e Request) error {
 }
 
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("it has not let go within %s", d))
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("it was not released within %s", d))
 }
 
 // conflict is a use that excludes a request.
@@ -186,7 +186,7 @@ func (u Use) state() [3]bool { return [3]bool{u.Live, u.Stored, u.Saved} }
 // isPublished reports whether the use has not begun yet.
 func (u Use) isPublished() bool {
 	running := u.live != ""
-	return !u.Live && !u.Saved && (running || u.Mark.Phase == domainxml.Creating)
+	return !u.Live && !u.Saved && (running || u.Metadata.Phase == domainxml.Creating)
 }
 
 // passes reports whether waiting can resolve the conflict.
@@ -195,12 +195,12 @@ func (c conflict) passes() bool {
 	switch {
 	case u.isCopy, u.UUID == c.UUID:
 		return false
-	case u.isPublished() && u.Mark.Phase != "" && c.UUID < u.UUID:
+	case u.isPublished() && u.Metadata.Phase != "" && c.UUID < u.UUID:
 		return true
-	case u.isPublished() && u.Mark.Phase == domainxml.Creating, c.isOfAnotherState():
+	case u.isPublished() && u.Metadata.Phase == domainxml.Creating, c.isOfAnotherState():
 		return false
 	}
-	return u.Mark.Phase != "" && u.Mark.Owner == c.Owner
+	return u.Metadata.Phase != "" && u.Metadata.Owner == c.Owner
 }
 
 // isOfAnotherState reports whether the other machine has the storage from another instance of the binding, although of the same owner.
@@ -219,21 +219,21 @@ func (c conflict) compare(other conflict) int {
 }
 
 // await waits until the conflicting use has changed, or may have.
-func (c conflict) await(patient context.Context) error {
+func (c conflict) await(waitCtx context.Context) error {
 	h, err := c.Hosts(c.use.Host)
 	if err != nil {
 		return err
 	}
-	err = c.use.await(patient, h, c.image)
-	if patient.Err() != nil {
-		return fmt.Errorf("%w. It was waited for: %w", c.refusal(), context.Cause(patient))
+	err = c.use.await(waitCtx, h, c.image)
+	if waitCtx.Err() != nil {
+		return fmt.Errorf("%w. It was waited for: %w", c.refusal(), context.Cause(waitCtx))
 	}
 	return err
 }
 
 // await waits until a use of an image has changed, or may have.
-func (u Use) await(patient context.Context, h Waiter, image volume.Image) error {
-	ctx, cancel := context.WithTimeout(patient, lookAgain)
+func (u Use) await(waitCtx context.Context, h Waiter, image volume.Image) error {
+	ctx, cancel := context.WithTimeout(waitCtx, lookAgain)
 	defer cancel()
 	err := h.Await(ctx, u.UUID, func(ctx context.Context) (bool, error) {
 		uses, err := Users(ctx, u.Host, h, image)
@@ -272,15 +272,15 @@ func (c conflict) advice() string {
 		return fmt.Sprintf("That machine has it from another instance of the same binding: another state has the owner %q, too, as the copy of "+
 			"a configuration's folder has. Give each configuration an owner of its own, or use only one of the two. If there is no other "+
 			"state, apply once more", c.Owner)
-	case u.Mark.Phase == "":
+	case u.Metadata.Phase == "":
 		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (%s), or remove the domain", u.command())
-	case u.Mark.Phase == domainxml.Creating && !u.Live:
+	case u.Metadata.Phase == domainxml.Creating && !u.Live:
 		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
-			ofOwner(u.Mark.Owner))
+			ofOwner(u.Metadata.Owner))
 	}
 	advice := fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
-		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Mark.Owner))
-	if u.Mark.Owner == c.Owner {
+		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Metadata.Owner))
+	if u.Metadata.Owner == c.Owner {
 		advice += ". If the one is to replace the other, the old one has to go first: create_before_destroy can't be had with such a disk"
 	}
 	return advice

@@ -105,7 +105,7 @@ func shared(mode volume.AccessMode, hosts ...string) volume.Image {
 func user(t *testing.T, name, id, owner, phase string, images ...volume.Image) host.Domain {
 	t.Helper()
 	text, err := domainxml.Build(domainxml.Machine{
-		Name: name, UUID: id, VCPUs: 1, Memory: 1024, DomainType: "qemu", Mark: domainxml.Mark{Owner: owner, Phase: phase},
+		Name: name, UUID: id, VCPUs: 1, Memory: 1024, DomainType: "qemu", Metadata: domainxml.Metadata{Owner: owner, Phase: phase},
 		Disks: map[string]domainxml.Disk{"data": {Volume: volume.Volume{Images: images}, Device: domainxml.Fixed, Bus: "virtio"}},
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func TestAcquire_DeadlockIsResolved(t *testing.T) {
 				ends[id] <- err
 			}()
 		}
-		if err := <-ends[high]; !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "it has not let go within 1m0s") {
+		if err := <-ends[high]; !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "it was not released within 1m0s") {
 			t.Errorf("the one that gives way was told %v", err)
 		}
 		if err := <-ends[low]; err != nil {

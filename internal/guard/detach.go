@@ -18,9 +18,9 @@ var ErrInUse = errors.New("it is in use")
 // Detach removes the devices of an image that is about to be deleted from the machines of some owners (the present one, and the one that it
 // was made under), because Terraform destroys what a machine no longer names before it updates the machine. A device that can be unplugged
 // is unplugged from the running guest, and removed from the stored definition; a drive stays, empty. If one can't be removed, nothing is
-// changed on any host, and the error, which is ErrInUse, names the domain and the remedy. Uses that judge spares are left alone, because they
-// do not depend on the image; its error refuses, too. nil spares none.
-func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, judge func(Use) (spares bool, err error)) error {
+// changed on any host, and the error, which is ErrInUse, names the domain and the remedy. Uses that are independent according to judge are
+// left alone; its error refuses, too. A nil judge finds none independent.
+func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, judge func(Use) (independent bool, err error)) error {
 	var all []Use
 	var refused []error
 	for key, h := range hosts {
@@ -29,13 +29,13 @@ func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owne
 			return err
 		}
 		for _, u := range uses {
-			spares := false
+			independent := false
 			if judge != nil {
-				if spares, err = judge(u); err != nil {
+				if independent, err = judge(u); err != nil {
 					refused = append(refused, err)
 				}
 			}
-			if !spares {
+			if !independent {
 				all = append(all, u)
 			}
 		}
@@ -98,10 +98,10 @@ func (u Use) hasDeleted(image volume.Image) bool {
 // isOurs reports whether the domain is a machine of one of the owners. For a machine without an owner, the metadata of the device must
 // name this image or its binding.
 func (u Use) isOurs(image volume.Image, owners []string) bool {
-	if u.Mark.Phase == "" || !slices.Contains(owners, u.Mark.Owner) {
+	if u.Metadata.Phase == "" || !slices.Contains(owners, u.Metadata.Owner) {
 		return false
 	}
-	return u.Mark.Owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
+	return u.Metadata.Owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
 		image.Binding != "" && volume.ParseBinding(u.Binding).ID == volume.ParseBinding(image.Binding).ID
 }
 

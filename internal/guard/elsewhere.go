@@ -29,7 +29,7 @@ func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image
 	if len(all.Keys) == 0 {
 		return nil, nil
 	}
-	patient, cancel := context.WithTimeout(ctx, elsewhereTime)
+	waitCtx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	var mu sync.Mutex
 	var unanswered []error
@@ -39,7 +39,7 @@ func (all Hosts) Elsewhere(ctx context.Context, own []string, image volume.Image
 			continue
 		}
 		group.Go(func() error {
-			uses, err := all.migrated(patient, key, image, here)
+			uses, err := all.migrated(waitCtx, key, image, here)
 			mu.Lock()
 			defer mu.Unlock()
 			found = append(found, uses...)
@@ -75,7 +75,7 @@ func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, h
 		if err != nil {
 			return found, err
 		}
-		uses = slices.DeleteFunc(uses, func(u Use) bool { return u.Mark.Phase == "" }) // copied metadata do not count
+		uses = slices.DeleteFunc(uses, func(u Use) bool { return u.Metadata.Phase == "" }) // copied metadata do not count
 		at := slices.IndexFunc(here, func(u Use) bool { return u.UUID == d.UUID && !u.isCopy })
 		if len(uses) == 0 && at >= 0 && !here[at].Live && d.Live != "" {
 			moved := here[at]
@@ -117,7 +117,7 @@ func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Imag
 	if len(disks) == 0 || len(all.Keys) < 2 {
 		return nil
 	}
-	patient, cancel := context.WithTimeout(ctx, elsewhereTime)
+	waitCtx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	found := make([]error, len(all.Keys))
 	var group errgroup.Group
@@ -130,14 +130,14 @@ func (all Hosts) CheckTaken(ctx context.Context, own string, disks []volume.Imag
 			if err != nil {
 				return nil //nolint:nilerr // it tells nothing
 			}
-			domains, err := domainsOf(patient, h)
+			domains, err := domainsOf(waitCtx, h)
 			if err != nil {
 				return nil //nolint:nilerr // it tells nothing
 			}
 			uses, err := search{key: key, h: h, noted: true, isIt: func(i volume.Image) bool {
 				return slices.ContainsFunc(disks, func(d volume.Image) bool { return !slices.Contains(d.Hosts, key) && isGiven(d)(i) })
-			}}.among(patient, domains)
-			at := slices.IndexFunc(uses, func(u Use) bool { return u.Mark.Phase != "" && (u.Live || u.Saved) })
+			}}.among(waitCtx, domains)
+			at := slices.IndexFunc(uses, func(u Use) bool { return u.Metadata.Phase != "" && (u.Live || u.Saved) })
 			if err == nil && at >= 0 {
 				found[n] = uses[at].refusalElsewhere(uses[at].Image())
 			}
@@ -175,17 +175,17 @@ func (all Hosts) checkEnded(ctx context.Context, here []Use, unanswered error) e
 }
 
 // CheckElsewhere is ErrInUse for an image that a machine uses on another host than own, to which it was migrated, or on two of the own
-// hosts. Uses for which spares is true are ignored, because they do not depend on the image; nil ignores none.
-func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, spares func(Use) bool) error {
+// hosts. Uses for which isIndependent is true are ignored, because they do not depend on the image; nil ignores none.
+func (all Hosts) CheckElsewhere(ctx context.Context, own []string, image volume.Image, here []Use, isIndependent func(Use) bool) error {
 	found, err := all.Elsewhere(ctx, own, image, here)
 	for _, u := range found {
-		if spares == nil || !spares(u) {
+		if isIndependent == nil || !isIndependent(u) {
 			err = errors.Join(err, u.refusalElsewhere(image))
 		}
 	}
 	for _, u := range here {
 		at := slices.IndexFunc(here, func(v Use) bool { return v.UUID == u.UUID && v.Host != u.Host && !v.isCopy })
-		if at >= 0 && u.Live && !u.isCopy && (spares == nil || !spares(u)) {
+		if at >= 0 && u.Live && !u.isCopy && (isIndependent == nil || !isIndependent(u)) {
 			err = errors.Join(err, u.refusalOfBoth(image, here[at].Host))
 		}
 	}

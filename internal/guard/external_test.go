@@ -111,7 +111,7 @@ func TestUsers_BelowOverlayMadeWhileOff(t *testing.T) {
 		t.Errorf("%+v, %v", uses, err)
 	}
 	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, guard.ErrInUse) || len(h.done) != 0 {
-		t.Errorf("it was let go of: %v, %v", err, h.done)
+		t.Errorf("it was detached: %v, %v", err, h.done)
 	}
 }
 

@@ -31,8 +31,8 @@ type Host interface {
 type Use struct {
 	// Host is the host's key; Domain and UUID are the domain's.
 	Host, Domain, UUID string
-	// Mark is virtclaim's metadata; empty in an unmanaged domain.
-	Mark domainxml.Mark
+	// Metadata is virtclaim's metadata; empty in an unmanaged domain.
+	Metadata domainxml.Metadata
 	// Device is that of the running domain, or else that of the stored definition.
 	Device domainxml.Attached
 	// Depth is the image's place in the chain; 0 is the one that the guest sees.
@@ -153,7 +153,7 @@ func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found [
 			}
 			if s.isIt(i) {
 				found = append(found, Use{
-					Host: s.key, Domain: d.Name, UUID: d.UUID, Mark: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
+					Host: s.key, Domain: d.Name, UUID: d.UUID, Metadata: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
 				})
 				break
 			}

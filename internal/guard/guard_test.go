@@ -100,7 +100,7 @@ func machineWith(t *testing.T, owner string, data domainxml.Disk) host.Domain {
 	t.Helper()
 	m := domainxml.Machine{
 		Name: "web", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", VCPUs: 1, Memory: 1024, DomainType: "qemu",
-		Mark: domainxml.Mark{Owner: owner, Phase: domainxml.Ready},
+		Metadata: domainxml.Metadata{Owner: owner, Phase: domainxml.Ready},
 		Disks: map[string]domainxml.Disk{
 			"data": data,
 			"root": {Volume: volume.Volume{Images: []volume.Image{image("/ssd/root", "r")}}, Device: domainxml.Fixed, Bus: "virtio", BootOrder: 9},
@@ -132,9 +132,9 @@ func TestDetach(t *testing.T) {
 		"of another owner":                {"prod", machine(t, "other", "virtio", 0, data), "", "that domain is not this configuration's"},
 		"of another owner that is off":    {"prod", off(machine(t, "other", "virtio", 0, data)), "", "that domain is not this configuration's"},
 		"without owners":                  {"", machine(t, "", "virtio", 0, data), "detach " + id + ", forget " + id, ""},
-		"without owners, made anew since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
-		"made anew since, and written to": {"prod", machine(t, "prod", "virtio", 0, image("/ssd/data", "older")), "", "To save it: virsh suspend web, so that its guest writes nothing after the copy, then virsh blockcopy web vdb <new file> --transient-job"},
-		"in a drive, made anew since":     {"prod", drive(t, "prod", 0, image("/ssd/data", "older")), "eject " + id + ", empty " + id, ""},
+		"without owners, recreated since": {"", machine(t, "", "virtio", 0, image("/ssd/data", "older")), "", "that domain is not this configuration's"},
+		"recreated since, and written to": {"prod", machine(t, "prod", "virtio", 0, image("/ssd/data", "older")), "", "To save it: virsh suspend web, so that its guest writes nothing after the copy, then virsh blockcopy web vdb <new file> --transient-job"},
+		"in a drive, recreated since":     {"prod", drive(t, "prod", 0, image("/ssd/data", "older")), "eject " + id + ", empty " + id, ""},
 		"in a drive":                      {"prod", drive(t, "prod", 0, data), "eject " + id + ", empty " + id, ""},
 		"in a drive that it booted from":  {"prod", drive(t, "prod", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},
 		"in a drive of one that is off":   {"prod", off(drive(t, "prod", 1, data)), "empty " + id, ""},

@@ -31,7 +31,7 @@ type Master struct {
 // Of a clone and a machine that begin concurrently, exactly one yields. A machine always yields to a clone that it sees, so a machine that
 // is only published is waited for. A running machine has precedence.
 func (m Master) AwaitQuiet(ctx context.Context) error {
-	patient, cancel := within(ctx, handover)
+	waitCtx, cancel := within(ctx, handover)
 	defer cancel()
 	for {
 		u, image, err := m.writer(ctx)
@@ -43,9 +43,9 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 		}
 		h, err := m.Hosts(u.Host)
 		if err == nil {
-			err = u.await(patient, h, image)
+			err = u.await(waitCtx, h, image)
 		}
-		if patient.Err() != nil {
+		if waitCtx.Err() != nil {
 			return u.comes()
 		}
 		if err != nil {
@@ -69,7 +69,7 @@ func (m Master) refusal(u Use) error {
 // comes is the error of a master to which a published machine is about to write, and that neither starts nor withdraws in time.
 func (u Use) comes() error {
 	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the disk is made"
-	if u.Mark.Phase == domainxml.Creating {
+	if u.Metadata.Phase == domainxml.Creating {
 		why = "its creation goes on, or was interrupted. Try again when that is done, or apply the configuration of that machine again"
 	}
 	return fmt.Errorf("%w: domain %s on host %s is about to write to the master %s: %s", ErrInUse, u.Domain, u.Host, u.Image().Name, why)
@@ -95,7 +95,7 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 			case u.reads():
 			case u.Live, m.Overlay && u.Saved:
 				return &u, image, nil
-			case slices.Contains(image.Hosts, u.Host) && u.Mark.Phase != "" && u.isPublished():
+			case slices.Contains(image.Hosts, u.Host) && u.Metadata.Phase != "" && u.isPublished():
 				found, to = &u, image
 			}
 		}

@@ -28,7 +28,7 @@ func CheckSoleWriter(ctx context.Context, key string, h DiskAwaiter, image volum
 			continue
 		}
 		_ = h.AwaitDevice(ctx, u.UUID, u.Device.Target) // a domain that has ended meanwhile holds no lock
-		if u.UUID != uuid && u.Mark.Phase == "" {
+		if u.UUID != uuid && u.Metadata.Phase == "" {
 			others = append(others, u.Domain)
 		}
 	}

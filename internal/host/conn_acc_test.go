@@ -82,7 +82,7 @@ func TestAccConn_LibvirtdDiesDuringCall(t *testing.T) {
 func TestAccConn_FrozenLibvirtd(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
-	other, err := fleet(t, l).Host("host-b")
+	other, err := registry(t, l).Host("host-b")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// letGoTime is how long a guest may take to acknowledge an unplug before the request is repeated: a booting guest loses it.
-const letGoTime = 5 * time.Second
+// unplugInterval is how long a guest may take to acknowledge an unplug before the request is repeated: a booting guest loses it.
+const unplugInterval = 5 * time.Second
 
 // Attach plugs a device into a running domain; the stored definition is not changed.
 func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
@@ -44,7 +44,7 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	go func() {
 		ended <- h.Await(ctx, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, gone) })
 	}()
-	again := time.NewTicker(letGoTime) //nolint:forbidigo // it repeats the request; the acknowledgement is an event
+	again := time.NewTicker(unplugInterval) //nolint:forbidigo // it repeats the request; the acknowledgement is an event
 	defer again.Stop()
 	for asked := 1; ; asked++ {
 		err := h.detach(ctx, id, deviceXML, libvirt.DomainAffectLive)

@@ -17,8 +17,8 @@ type Host struct {
 	// Key is the host's name in the provider configuration.
 	Key string
 
-	uri   *url.URL
-	fleet *Registry
+	uri      *url.URL
+	registry *Registry
 
 	attempts attempts
 	mu       sync.Mutex
@@ -101,7 +101,7 @@ func (h *Host) connected() *conn {
 }
 
 func (h *Host) dial(ctx context.Context) error {
-	c, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error { return h.fleet.meet(h.Key, h.uri, l) })
+	c, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error { return h.registry.meet(h.Key, h.uri, l) })
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// fleet returns the lab's hosts as a provider configures them.
-func fleet(t testing.TB, l *lab.Lab) *host.Registry {
+// registry returns the lab's hosts as a provider configures them.
+func registry(t testing.TB, l *lab.Lab) *host.Registry {
 	t.Helper()
 	configs := map[string]host.Config{}
 	for name, h := range l.Hosts {
@@ -30,7 +30,7 @@ func fleet(t testing.TB, l *lab.Lab) *host.Registry {
 // hostA returns host-a, as virtclaim's Host and as the lab's.
 func hostA(t testing.TB, l *lab.Lab) (*host.Host, *lab.Host) {
 	t.Helper()
-	h, err := fleet(t, l).Host("host-a")
+	h, err := registry(t, l).Host("host-a")
 	if err != nil {
 		t.Fatal(err)
 	}

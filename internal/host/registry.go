@@ -43,7 +43,7 @@ func NewRegistry(configs map[string]Config) *Registry {
 		if err != nil {
 			uri = &url.URL{Scheme: "invalid"}
 		}
-		f.hosts[key] = &Host{Key: key, uri: uri, fleet: f, events: watcher{uri: uri}}
+		f.hosts[key] = &Host{Key: key, uri: uri, registry: f, events: watcher{uri: uri}}
 		f.nodes[key], f.storage[key] = c.Node, c.Storage
 		if c.Node == "" {
 			f.nodes[key] = key

@@ -26,10 +26,10 @@ func (h *Host) SetMemory(ctx context.Context, id string, kib uint, there func(li
 	if err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, balloonTime)
+	waitCtx, cancel := context.WithTimeout(ctx, balloonTime)
 	defer cancel()
-	err = h.Await(patient, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, there) })
-	if patient.Err() != nil && ctx.Err() == nil {
+	err = h.Await(waitCtx, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, there) })
+	if waitCtx.Err() != nil && ctx.Err() == nil {
 		return nil
 	}
 	return err

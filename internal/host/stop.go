@@ -26,9 +26,9 @@ func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	}
 	isOver := false
 	if err = h.canObey(state, id); err == nil {
-		patient, cancel := context.WithTimeout(ctx, stopTimeout(ctx, force))
-		err = h.shutdown(patient, id)
-		isOver = patient.Err() != nil
+		waitCtx, cancel := context.WithTimeout(ctx, stopTimeout(ctx, force))
+		err = h.shutdown(waitCtx, id)
+		isOver = waitCtx.Err() != nil
 		cancel()
 	}
 	if err == nil || !force || !isOver && !errors.Is(err, ErrStillRunning) {

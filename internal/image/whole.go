@@ -55,7 +55,7 @@ func CheckWhole(head []byte, length int64, at io.ReaderAt) error {
 	return nil
 }
 
-const cutOff = "It is cut off, or broken: get it anew, and look at it with qemu-img check"
+const cutOff = "It is cut off, or broken: get it again, and check it with qemu-img check"
 
 func (q qcow2) checkWhole(length uint64, at io.ReaderAt) error {
 	bits := q.word(qcow2ClusterBits)

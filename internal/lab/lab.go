@@ -41,16 +41,16 @@ type Lab struct {
 	folder    *os.File
 	authority *authority
 
-	nbd      onDemand[*NBD]
-	rbd      onDemand[*RBD]
-	nfs      onDemand[*NFS]
-	gluster  onDemand[*Gluster]
-	web      onDemand[*Web]
-	registry onDemand[*Registry]
-	loops    onDemand[*loops]
-	stock    onDemand[*Host]
-	wired    onDemand[*Host]
-	remote   onDemand[*Remote]
+	nbd           onDemand[*NBD]
+	rbd           onDemand[*RBD]
+	nfs           onDemand[*NFS]
+	gluster       onDemand[*Gluster]
+	web           onDemand[*Web]
+	registry      onDemand[*Registry]
+	loops         onDemand[*loops]
+	defaultConfig onDemand[*Host]
+	networked     onDemand[*Host]
+	remote        onDemand[*Remote]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four seconds. When it fails,
@@ -143,7 +143,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.stock, &l.wired, &l.remote} {
+	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.defaultConfig, &l.networked, &l.remote} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

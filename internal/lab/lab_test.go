@@ -132,10 +132,10 @@ func startServers(ctx context.Context, l *Lab) error {
 	_, registry := l.Registry(ctx)
 	_, nfs := l.NFS(ctx)
 	_, gluster := l.Gluster(ctx)
-	_, stock := l.StockHost(ctx)
+	_, defaultConfig := l.DefaultConfigHost(ctx)
 	_, remote := l.Remote(ctx)
 	_, block := l.AddBlockDevice(ctx, lunSize, nil)
-	return errors.Join(nbd, rbd, web, registry, nfs, gluster, stock, remote, block)
+	return errors.Join(nbd, rbd, web, registry, nfs, gluster, defaultConfig, remote, block)
 }
 
 // nothingLeft checks that a lab has left no process, no mount, no block device and no file.

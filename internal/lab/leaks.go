@@ -15,7 +15,7 @@ type Snapshot []string
 // Snapshot lists the objects of every host and of the cluster. It is an error if one of them does not answer.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
 	looks := make([]func(context.Context) ([]string, error), 0, 3+len(l.Hosts))
-	looks = append(looks, l.Cluster.look, lookAtLate(stockHost, &l.stock), lookAtLate(wiredHost, &l.wired), lookAtLate(remoteHost, &l.remote))
+	looks = append(looks, l.Cluster.look, lookAtLate(defaultConfigHost, &l.defaultConfig), lookAtLate(networkedHost, &l.networked), lookAtLate(remoteHost, &l.remote))
 	for _, h := range l.Hosts {
 		looks = append(looks, h.look)
 	}

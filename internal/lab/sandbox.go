@@ -177,12 +177,12 @@ func (s *sandbox) close(ctx context.Context) error {
 		return nil
 	}
 	_ = s.commands.Close() // it may be closed already
-	patience := time.NewTimer(closeTime)
-	defer patience.Stop()
+	timeout := time.NewTimer(closeTime)
+	defer timeout.Stop()
 	select {
 	case <-s.ended:
 		return nil
-	case <-patience.C:
+	case <-timeout.C:
 	case <-ctx.Done():
 	}
 	if err := s.cmd.Process.Kill(); err != nil {

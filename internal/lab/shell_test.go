@@ -28,11 +28,11 @@ func putISO(t *testing.T, h *Host, name, label, content string) string {
 
 func TestShell_ReadsInsertedMedium(t *testing.T) {
 	l := sharedLab(t)
-	stock, err := l.StockHost(t.Context())
+	defaultConfig, err := l.DefaultConfigHost(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []*Host{l.Hosts["host-a"], stock} {
+	for _, h := range []*Host{l.Hosts["host-a"], defaultConfig} {
 		t.Run(h.Name, func(t *testing.T) { testMediumIsChanged(t, h) })
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 func TestSmallPool_FillsUp(t *testing.T) {
 	l := sharedLab(t)
-	stock, err := l.StockHost(t.Context())
+	defaultConfig, err := l.DefaultConfigHost(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []*Host{l.Hosts["host-a"], stock} {
+	for _, h := range []*Host{l.Hosts["host-a"], defaultConfig} {
 		t.Run(h.Name, func(t *testing.T) { testSmallPool(t, h) })
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-func TestStockHost_QEMUOwnsRunningDisks(t *testing.T) {
+func TestDefaultConfigHost_QEMUOwnsRunningDisks(t *testing.T) {
 	l := sharedLab(t)
-	h, err := l.StockHost(t.Context())
+	h, err := l.DefaultConfigHost(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

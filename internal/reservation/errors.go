@@ -21,7 +21,7 @@ type DeletingError struct {
 
 func (e *DeletingError) Error() string {
 	return fmt.Sprintf("the %s can't be reserved: it is being deleted since %s, and waits for its finalizers (%s); "+
-		"name another claim, or create it anew when it is gone",
+		"name another claim, or recreate it when it is gone",
 		e.Claim, e.Since.UTC().Format(time.RFC3339), strings.Join(e.Finalizers, ", "))
 }
 
@@ -33,7 +33,7 @@ type OtherClaimError struct {
 }
 
 func (e *OtherClaimError) Error() string {
-	return fmt.Sprintf("the %s is another one than was resolved (UID %s instead of %s): it was created anew; "+
+	return fmt.Sprintf("the %s is another one than was resolved (UID %s instead of %s): it was recreated; "+
 		"look what it holds now, and apply again", e.Claim, e.Have, e.Want)
 }
 

@@ -45,8 +45,8 @@ type holder struct {
 	ends bool
 }
 
-// heirs returns the nonces that remain.
-func (h holder) heirs(nonces []string) []string {
+// remaining returns the nonces that remain.
+func (h holder) remaining(nonces []string) []string {
 	n := slices.Index(nonces, h.nonce)
 	if h.ends {
 		return nonces[n+1:]
@@ -84,7 +84,7 @@ func releasing(claim *corev1.PersistentVolumeClaim, h holder) (*patch, error) {
 		return nil, heldError(claim, "", []Record{mine}) // it may belong to another binding
 	}
 	if slices.Contains(mine.Nonces, h.nonce) {
-		if mine.Nonces = h.heirs(mine.Nonces); len(mine.Nonces) > 0 {
+		if mine.Nonces = h.remaining(mine.Nonces); len(mine.Nonces) > 0 {
 			p.put(mine)
 			return p, nil
 		}

@@ -67,12 +67,12 @@ type HolderState struct {
 type ResolveConflict func(ctx context.Context) (HolderState, error)
 
 // Reserve writes a binding's record on its claim, and updates it if its mode has changed: no other binding can reserve the claim between
-// the old mode and the new. If the record has another nonce, contest is called: the binding joins a record that no machine uses, or only
+// the old mode and the new. If the record has another nonce, resolve is called: the binding joins a record that no machine uses, or only
 // machines of the same owner. Later nonces, of an interrupted apply, are removed by the update of this binding's own record.
 //
 // After a HeldError, ForeignError, TwoStatesError, DeletingError or OtherClaimError nothing was written. After any other error the record
 // may exist nevertheless, because the API server's answer was lost: call Release to remove it.
-func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest ResolveConflict) error {
+func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, resolve ResolveConflict) error {
 	return retry(ctx, outage, func(ctx context.Context) (bool, error) {
 		claim, err := claims.Claim(ctx, ref.Namespace, ref.Name)
 		if err != nil {
@@ -81,7 +81,7 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, contest Res
 		if err := b.check(claim); err != nil {
 			return false, err
 		}
-		record, err := b.settle(ctx, claim, contest)
+		record, err := b.settle(ctx, claim, resolve)
 		if err != nil {
 			return false, err
 		}
@@ -105,7 +105,7 @@ func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 }
 
 // settle returns the record for b, or the error with its conflicting holders.
-func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim, contest ResolveConflict) (Record, error) {
+func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim, resolve ResolveConflict) (Record, error) {
 	records := Look(claim)
 	if against := b.conflicting(records); len(against) > 0 {
 		return Record{}, heldError(claim, b.Mode, against)
@@ -116,49 +116,49 @@ func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim
 		return mine, nil
 	}
 	if n := slices.Index(there.Nonces, b.Nonce); n >= 0 {
-		return b.outlast(ctx, claim, there, n, contest)
+		return b.outlast(ctx, claim, there, n, resolve)
 	}
-	standing, err := contested(ctx, claim, there, contest)
+	state, err := resolveConflict(ctx, claim, there, resolve)
 	switch {
 	case err != nil:
 		return Record{}, err
 	case b.InState:
-		return Record{}, twoStatesError(claim, there, standing.of(there.Nonces))
-	case standing.Use == Ours && there.Mode != b.Mode:
+		return Record{}, twoStatesError(claim, there, state.of(there.Nonces))
+	case state.Use == Ours && there.Mode != b.Mode:
 		return Record{}, heldError(claim, b.Mode, []Record{there}) // its machines run with that mode
-	case standing.Use != Foreign:
+	case state.Use != Foreign:
 		// This applies also if no machine uses it: the other binding may be in state, about to be replaced, and this apply may still fail.
 		mine.Nonces = append(slices.Clone(there.Nonces), b.Nonce)
 		return mine, nil
 	default:
-		return Record{}, foreignError(claim, there, standing.Users)
+		return Record{}, foreignError(claim, there, state.Users)
 	}
 }
 
 // outlast returns the record for b, whose nonce is the nth on it. A binding that is still updated has no successor: the later nonces are of
 // an interrupted apply, unless machines have the storage from them. Then they are in another state.
-func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, contest ResolveConflict) (Record, error) {
+func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, resolve ResolveConflict) (Record, error) {
 	mine := there
 	mine.Mode, mine.Nonces, mine.Remade = b.Mode, there.Nonces[:n+1], b.Remade
 	if n+1 == len(there.Nonces) {
 		return mine, nil
 	}
-	standing, err := contested(ctx, claim, there, contest)
+	state, err := resolveConflict(ctx, claim, there, resolve)
 	if err != nil {
 		return Record{}, err
 	}
-	if users := standing.of(there.Nonces[n+1:]); len(users) > 0 {
+	if users := state.of(there.Nonces[n+1:]); len(users) > 0 {
 		return Record{}, twoStatesError(claim, there, users)
 	}
 	return mine, nil
 }
 
-func contested(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, contest ResolveConflict) (HolderState, error) {
-	standing, err := contest(ctx)
+func resolveConflict(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, resolve ResolveConflict) (HolderState, error) {
+	state, err := resolve(ctx)
 	if err != nil {
 		err = fmt.Errorf("the %s is reserved for another %s, and who uses it could not be found out: %w", refOf(claim), there, err)
 	}
-	return standing, err
+	return state, err
 }
 
 // of returns the machines that have the storage from the bindings with those nonces.

@@ -46,7 +46,7 @@ func with(records ...Record) map[string]string {
 	return found
 }
 
-func standing(use Use, users ...string) ResolveConflict {
+func state(use Use, users ...string) ResolveConflict {
 	return func(context.Context) (HolderState, error) { return HolderState{Use: use, Users: users}, nil }
 }
 
@@ -57,7 +57,7 @@ func TestReserve(t *testing.T) {
 		name    string
 		there   map[string]string
 		reserve Binding
-		contest ResolveConflict // nil must not be called
+		resolve ResolveConflict // nil must not be called
 		// want are the nonces of each record; held, if not empty, are the ids in the error.
 		want map[string][]string
 		held []string
@@ -111,20 +111,20 @@ func TestReserve(t *testing.T) {
 		},
 		{
 			name: "another nonce that nobody stands behind", there: with(binding("db", "n0", exclusive).record()), reserve: db,
-			contest: standing(Free), want: map[string][]string{"db": {"n0", "n1"}},
+			resolve: state(Free), want: map[string][]string{"db": {"n0", "n1"}},
 		},
 		{
 			name: "another nonce with machines of ours", there: with(binding("db", "n0", exclusive).record()), reserve: db,
-			contest: standing(Ours), want: map[string][]string{"db": {"n0", "n1"}},
+			resolve: state(Ours), want: map[string][]string{"db": {"n0", "n1"}},
 		},
 		{
 			name:  "another nonce with machines of ours under another mode",
-			there: with(binding("db", "n0", readers).record()), reserve: db, contest: standing(Ours), held: []string{"db"},
+			there: with(binding("db", "n0", readers).record()), reserve: db, resolve: state(Ours), held: []string{"db"},
 		},
 		{
 			name:    "one that an interrupted apply put behind it",
 			there:   with(Record{ID: "db", Owner: "prod", Name: "db", Nonces: []string{"n0", "n1", "n2"}, Mode: exclusive, ClaimUID: "uid-1"}),
-			reserve: db, contest: standing(Ours), want: map[string][]string{"db": {"n0", "n1"}},
+			reserve: db, resolve: state(Ours), want: map[string][]string{"db": {"n0", "n1"}},
 		},
 		{
 			name: "another nonce without an owner", there: with(unowned(binding("db", "n0", exclusive)).record()), reserve: unowned(db),
@@ -147,10 +147,10 @@ func TestReserve(t *testing.T) {
 				claims.claim.Annotations[key] = value
 			}
 			before := claims.claim.DeepCopy()
-			if tt.contest == nil {
-				tt.contest = refusing(t)
+			if tt.resolve == nil {
+				tt.resolve = refusing(t)
 			}
-			err := Reserve(t.Context(), claims, golden, tt.reserve, tt.contest)
+			err := Reserve(t.Context(), claims, golden, tt.reserve, tt.resolve)
 			if len(tt.held) > 0 {
 				checkHeld(t, err, tt.reserve, tt.held)
 				if diff := cmp.Diff(before, claims.claim); diff != "" {
@@ -256,7 +256,7 @@ func TestReserve_RespectsForeignMachines(t *testing.T) {
 	claims := newClaims()
 	claims.claim.Annotations = with(binding("db", "n0", volume.WriteExclusive).record())
 	db := binding("db", "n1", volume.WriteExclusive)
-	err := Reserve(t.Context(), claims, golden, db, standing(Foreign, "domain web on host-a"))
+	err := Reserve(t.Context(), claims, golden, db, state(Foreign, "domain web on host-a"))
 	var foreign *ForeignError
 	if !errors.As(err, &foreign) || foreign.Holder.ID != "db" || len(claims.patches) > 0 {
 		t.Fatalf("got %v, and wrote %v", err, claims.patches)

@@ -24,8 +24,8 @@ const (
 var backoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 3 * time.Second}
 
 // retry calls try until it returns no error that can be retried. Conflicts are retried until ctx ends, and other errors for at most
-// patience since the start or the last conflict. When ctx ends, the last error is kept.
-func retry(ctx context.Context, patience time.Duration, try func(context.Context) (again bool, err error)) error {
+// timeout since the start or the last conflict. When ctx ends, the last error is kept.
+func retry(ctx context.Context, timeout time.Duration, try func(context.Context) (again bool, err error)) error {
 	var last error
 	answered := time.Now()
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -37,7 +37,7 @@ func retry(ctx context.Context, patience time.Duration, try func(context.Context
 		if apierrors.IsConflict(err) {
 			answered = time.Now()
 		}
-		if since := time.Since(answered); since > patience {
+		if since := time.Since(answered); since > timeout {
 			return true, fmt.Errorf("tried for %s: %w", since.Round(time.Second), err)
 		}
 		return false, nil

@@ -89,7 +89,7 @@ func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.
 	for usageType, place := range places {
 		seen, err := lookAt(ctx, h, place)
 		if errors.Is(err, libvirthost.ErrNoPool) {
-			diags.AddWarning("A storage pool is missing", fmt.Sprintf("Usage type %s of host %s stands for the storage pool %s, which the host "+
+			diags.AddWarning("A storage pool is missing", fmt.Sprintf("Usage type %s of host %s is mapped to the storage pool %s, which the host "+
 				"does not have. Define it there, or name another one in the host's storage.", usageType, u.Host, place.Pool))
 		} else if err != nil {
 			diags.AddError(unreadable, err.Error())

@@ -81,7 +81,7 @@ func TestAccDisk_SourceChangedBeforeGrow(t *testing.T) {
 		t.Errorf("the apply ended with %v:\n%s", err, out)
 	}
 	if read(t, file(l, "root")) != was {
-		t.Error("the disk was made anew")
+		t.Error("the disk was recreated")
 	}
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_disk.root must be replaced")
 	cli.Must("destroy", "-auto-approve", "-no-color")

@@ -61,7 +61,7 @@ func TestAccDisk_CloneReportsAndIsCanceled(t *testing.T) {
 		t.Error(err)
 	}
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 1 to add") {
-		t.Errorf("the next plan does not make it anew:\n%s", plan)
+		t.Errorf("the next plan does not recreate it:\n%s", plan)
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }

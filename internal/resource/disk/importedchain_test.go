@@ -42,7 +42,7 @@ func TestDisk_ImportedChainContradiction(t *testing.T) {
 		"below a snapshot":                            {snapshot, []volume.Image{lun("1")}, false},
 		"below a snapshot, another":                   {snapshot, []volume.Image{lun("2")}, true},
 		"a file on the same host":                     {use(true, own, local("g")), []volume.Image{local("g", "a")}, false},
-		"a file made anew under the name":             {use(true, own, local("g")), []volume.Image{local("h", "a")}, true},
+		"a file recreated under the name":             {use(true, own, local("g")), []volume.Image{local("h", "a")}, true},
 		"another one further below":                   {use(true, own, local("g"), lun("1")), []volume.Image{local("g", "a"), lun("2")}, true},
 	} {
 		if got := contradiction([]guard.Use{c.use}, c.master); (got != nil) != c.refused {

@@ -57,7 +57,7 @@ func TestAccDisk_TakenByAnotherOwnerCountsAsGone(t *testing.T) {
 	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
 	theirs.Must("apply", "-auto-approve", "-no-color")
 	if plan := ours.Must("plan", "-no-color"); !strings.Contains(plan, "Plan: 1 to add") {
-		t.Errorf("it is not planned anew:\n%s", plan)
+		t.Errorf("it is not planned again:\n%s", plan)
 	}
 	ours.Must("destroy", "-auto-approve", "-no-color", "-refresh=false")
 	if plan := theirs.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {

@@ -286,7 +286,7 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 	if !clear {
 		diags.AddAttributeError(sourcePath, "Is it another master?", fmt.Sprintf(
 			"The master was %s and is %s now, on servers none of which was one of its servers before. If it is the same storage, "+
-				"move it with a server in common. If it is not, make the disk anew: terraform apply -replace=<address of this resource>.",
+				"move it with a server in common. If it is not, recreate the disk: terraform apply -replace=<address of this resource>.",
 			was.Images[0].Name, is.Images[0].Name))
 	}
 	return clear && !same
@@ -323,7 +323,7 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 	} {
 		if changed {
 			diags.AddAttributeWarning(path.Root(name), name+" has no effect on a disk that is there", fmt.Sprintf(
-				"%s holds when a disk is made. Disk %s stays as it is; to make it anew: terraform apply -replace=<address of this resource>.",
+				"%s applies only at creation. Disk %s is unchanged; to recreate it: terraform apply -replace=<address of this resource>.",
 				name, state.ID.ValueString()))
 		}
 	}

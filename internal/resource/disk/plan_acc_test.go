@@ -108,10 +108,10 @@ func remakeVolume(t *testing.T, l *lab.Lab, spec lab.ClaimSpec, portal string) {
 	if _, err := volumes.Patch(ctx, spec.VolumeName(), types.MergePatchType, release, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	anew := l.Volume(spec)
-	anew.Spec.ISCSI.TargetPortal, anew.Spec.ClaimRef = portal, old.Spec.ClaimRef
-	acctest.Eventually(t, "the volume is made anew", func() error {
-		_, err := volumes.Create(ctx, anew, metav1.CreateOptions{})
+	recreated := l.Volume(spec)
+	recreated.Spec.ISCSI.TargetPortal, recreated.Spec.ClaimRef = portal, old.Spec.ClaimRef
+	acctest.Eventually(t, "the volume is recreated", func() error {
+		_, err := volumes.Create(ctx, recreated, metav1.CreateOptions{})
 		return err
 	})
 	// Without its volume the claim is temporarily lost.
@@ -192,7 +192,7 @@ func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 		t.Errorf("the apply ended with %v:\n%s", err, out)
 	}
 	if inode() != before {
-		t.Error("the disk was made anew")
+		t.Error("the disk was recreated")
 	}
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_disk.root must be replaced")
 	cli.Must("apply", "-auto-approve", "-no-color")
@@ -224,7 +224,7 @@ func TestAccDisk_GrowsAndNeverShrinks(t *testing.T) {
 				Check: func(s *terraform.State) error {
 					console.Await(t, "196608") // the running guest sees it
 					if console.Boots() != 1 {
-						return fmt.Errorf("the guest was started anew")
+						return fmt.Errorf("the guest was restarted")
 					}
 					return sized(96 << 20)(s)
 				},
@@ -264,7 +264,7 @@ func TestAccDisk_AttributesOfNewDisksOnly(t *testing.T) {
 	cli.Write("provider.tf", strings.ReplaceAll(acctest.Provider(l, "disks"), `fast = "ssd"`, `fast = "rust"`))
 	plan := cli.Must("plan", "-no-color")
 	for _, warning := range []string{
-		"cluster_size holds when a disk is made", "preallocation holds when a disk is made", "disk host-a/ssd/root stays in pool ssd",
+		"cluster_size applies only at creation", "preallocation applies only at creation", "disk host-a/ssd/root stays in pool ssd",
 	} {
 		if !message(warning).MatchString(plan) {
 			t.Errorf("%q is missing in: %s", warning, plan)

@@ -285,7 +285,7 @@ func (r *disk) detach(ctx context.Context, h *host.Host, top volume.Image, owner
 		return err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
-	return guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, func(u guard.Use) (spares bool, err error) {
+	return guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, func(u guard.Use) (independent bool, err error) {
 		if u.Live {
 			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
 		}

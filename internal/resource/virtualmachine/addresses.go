@@ -102,12 +102,12 @@ func (m *model) fillAddresses(actual types.Map) {
 }
 
 // reach adds the addresses of its interfaces to a running machine.
-func (l life) reach(ctx context.Context, uuid string, is *domainxml.Machine) {
+func (m manager) reach(ctx context.Context, uuid string, is *domainxml.Machine) {
 	is.Addresses = map[string][]string{}
 	if len(is.Interfaces) == 0 {
 		return
 	}
-	byMAC := l.host.Addresses(ctx, uuid, is.AgentConnected)
+	byMAC := m.host.Addresses(ctx, uuid, is.AgentConnected)
 	for key, i := range is.Interfaces {
 		is.Addresses[key] = byMAC[i.MAC]
 	}

@@ -90,7 +90,7 @@ func TestAddresses_KnownAtPlan(t *testing.T) {
 			state.waitAt(t, keySet("b"))
 			plan.waitAt(t, keySet("b"))
 		}, stay},
-		"waited for anew, with a new interface": {func(state, plan *model) {
+		"waited for again, with a new interface": {func(state, plan *model) {
 			state.waitAt(t, keySet("b"))
 			plan.waitAt(t, keySet("b"))
 			plan.wire("c", "mac", types.StringUnknown())

@@ -20,7 +20,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
 )
 
-var update = flag.Bool("update", false, "write the table of the guide anew")
+var update = flag.Bool("update", false, "regenerate the table of the guide")
 
 // effect is the effect of a change of an attribute on a running machine.
 type effect string

@@ -31,14 +31,14 @@ type chains interface {
 
 // completeExternal adds what the host has about disks whose chain was changed outside of Terraform: the names of snapshots, and the chain
 // below an overlay that was created while the domain was off, which its persistent definition lacks.
-func (l life) completeExternal(ctx context.Context, uuid string, all map[string]domainxml.External) {
+func (m manager) completeExternal(ctx context.Context, uuid string, all map[string]domainxml.External) {
 	if len(all) == 0 {
 		return
 	}
-	snapshots, _ := l.host.Snapshots(ctx, uuid) // without them the overlay itself has a name
+	snapshots, _ := m.host.Snapshots(ctx, uuid) // without them the overlay itself has a name
 	for key, e := range all {
 		if e.Depth < 0 && !e.Live && len(e.Chain) == 1 {
-			l.completeChain(ctx, &e)
+			m.completeChain(ctx, &e)
 		}
 		if len(e.Chain) > 0 {
 			e.Snapshot = domainxml.SnapshotOf(snapshots, e.Chain[0].Name)
@@ -48,9 +48,9 @@ func (l life) completeExternal(ctx context.Context, uuid string, all map[string]
 }
 
 // completeChain follows the backing files in the headers of volumes below an overlay, as far as they are in the host's pools.
-func (l life) completeChain(ctx context.Context, e *domainxml.External) {
+func (m manager) completeChain(ctx context.Context, e *domainxml.External) {
 	below := map[string]string{}
-	overlays, err := l.host.Overlays(ctx)
+	overlays, err := m.host.Overlays(ctx)
 	if err != nil {
 		return // the previous chain stays untouched in any case
 	}
@@ -69,13 +69,13 @@ func (l life) completeChain(ctx context.Context, e *domainxml.External) {
 
 // checkChains refuses to change a domain if want would revert a disk that was changed outside of Terraform, or while a block job runs. It
 // is called before anything changes. The jobs of a QEMU that does not answer and is to be killed are ignored.
-func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machine, kills bool) error {
-	is, live, err := l.chains(ctx, uuid, want)
+func (m manager) checkChains(ctx context.Context, uuid string, want domainxml.Machine, kills bool) error {
+	is, live, err := m.chains(ctx, uuid, want)
 	if err != nil {
 		return err
 	}
-	l.completeExternal(ctx, uuid, is.External)
-	err = l.addJobs(ctx, uuid, live, &is)
+	m.completeExternal(ctx, uuid, is.External)
+	err = m.addJobs(ctx, uuid, live, &is)
 	if err != nil && !kills {
 		return err
 	}
@@ -85,14 +85,14 @@ func (l life) checkChains(ctx context.Context, uuid string, want domainxml.Machi
 	if err := refuseExternal(is, want); err != nil {
 		return err
 	}
-	return l.checkBacking(ctx, want)
+	return m.checkBacking(ctx, want)
 }
 
 // checkEnd refuses to end a domain if that would lose changes made to a disk outside of Terraform, or while a block job runs. The jobs of a
 // QEMU that does not answer are unknown, which doesn't block the end. A domain that is gone can be ended as well, and so can one whose
 // disks were only pulled from the masters in the headers of overlays, because nothing of those is elsewhere. was is the machine in state.
-func (l life) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) error {
-	is, live, err := l.chains(ctx, uuid, domainxml.Machine{})
+func (m manager) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) error {
+	is, live, err := m.chains(ctx, uuid, domainxml.Machine{})
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
 	}
@@ -100,25 +100,25 @@ func (l life) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) 
 		return err
 	}
 	maps.DeleteFunc(is.External, func(key string, e domainxml.External) bool { return isForgotten(e, was.Disks[key].Volume) })
-	l.completeExternal(ctx, uuid, is.External)
-	if err := l.addJobs(ctx, uuid, live, &is); err != nil {
+	m.completeExternal(ctx, uuid, is.External)
+	if err := m.addJobs(ctx, uuid, live, &is); err != nil {
 		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 	}
 	return refuseExternal(is, domainxml.Machine{})
 }
 
 // chains is the persistent definition with the disks that were changed outside of Terraform, and the live XML.
-func (l life) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live string, err error) {
-	stored, err := l.host.StoredXML(ctx, uuid)
+func (m manager) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live string, err error) {
+	stored, err := m.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return is, "", err
 	}
-	state, err := l.host.State(ctx, uuid)
+	state, err := m.host.State(ctx, uuid)
 	if err != nil {
 		return is, "", err
 	}
 	if state.Active {
-		if live, err = l.host.LiveXML(ctx, uuid); err != nil {
+		if live, err = m.host.LiveXML(ctx, uuid); err != nil {
 			return is, "", err
 		}
 	}
@@ -140,7 +140,7 @@ func (l life) chains(ctx context.Context, uuid string, want domainxml.Machine) (
 }
 
 // addJobs adds the disks with a running block job that is not in the XML.
-func (l life) addJobs(ctx context.Context, uuid, live string, is *domainxml.Machine) error {
+func (m manager) addJobs(ctx context.Context, uuid, live string, is *domainxml.Machine) error {
 	if live == "" {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (l life) addJobs(ctx context.Context, uuid, live string, is *domainxml.Mach
 		if _, known := is.External[a.Key]; known || a.Drive || a.Target == "" || is.Disks[a.Key].Device == "" {
 			continue
 		}
-		job, err := l.host.BlockJob(ctx, uuid, a.Target)
+		job, err := m.host.BlockJob(ctx, uuid, a.Target)
 		if err != nil {
 			return err
 		}

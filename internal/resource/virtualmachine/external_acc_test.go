@@ -195,3 +195,4 @@ func TestAccVirtualMachine_CopiedDiskIsNotMoved(t *testing.T) {
 		t.Error(err)
 	}
 }
+

@@ -240,7 +240,7 @@ func TestAccGuard_WithoutOwner(t *testing.T) {
 			Check: func(*terraform.State) error {
 				out, err := l.Hosts["host-a"].Virsh(t.Context(), "domblklist", "web")
 				if err != nil || strings.Contains(out, "vda") || console.Boots() != 1 {
-					return fmt.Errorf("the guest still has its disk, or was started anew: %w\n%s", err, out)
+					return fmt.Errorf("the guest still has its disk, or was restarted: %w\n%s", err, out)
 				}
 				return nil
 			},

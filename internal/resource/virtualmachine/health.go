@@ -25,26 +25,26 @@ type health struct {
 	halted string
 }
 
-func (l life) health(ctx context.Context, uuid string) (is health, err error) {
-	if is.State, err = l.host.State(ctx, uuid); err != nil {
+func (m manager) health(ctx context.Context, uuid string) (is health, err error) {
+	if is.State, err = m.host.State(ctx, uuid); err != nil {
 		return is, err
 	}
-	if is.isPersistent, err = l.host.IsPersistent(ctx, uuid); err != nil || !is.Active || is.Responsive {
+	if is.isPersistent, err = m.host.IsPersistent(ctx, uuid); err != nil || !is.Active || is.Responsive {
 		return is, err
 	}
-	if is.halted, err = l.halted(ctx, uuid); err != nil { // a QEMU that does not answer is no reason to fail
+	if is.halted, err = m.halted(ctx, uuid); err != nil { // a QEMU that does not answer is no reason to fail
 		tflog.Warn(ctx, "Which disk has halted the machine is not known", map[string]any{"domain": uuid, "error": err.Error()})
 	}
 	return is, nil
 }
 
 // halted returns the disk that an I/O error has halted, under its key in the configuration.
-func (l life) halted(ctx context.Context, uuid string) (string, error) {
-	target, noSpace, err := l.host.DiskError(ctx, uuid)
+func (m manager) halted(ctx context.Context, uuid string) (string, error) {
+	target, noSpace, err := m.host.DiskError(ctx, uuid)
 	if err != nil || target == "" {
 		return "", err
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +101,7 @@ func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
 }
 
 // examine reads a machine's health into the model, and warns if it is unhealthy.
-func (m *model) examine(ctx context.Context, l life, ran bool, diags *diag.Diagnostics) error {
+func (m *model) examine(ctx context.Context, l manager, ran bool, diags *diag.Diagnostics) error {
 	is, err := l.health(ctx, m.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
 		return nil // it was removed just now: the next read reports that
@@ -117,23 +117,23 @@ func (m *model) examine(ctx context.Context, l life, ran bool, diags *diag.Diagn
 }
 
 // persist defines a transient domain with the definition that it was started with, which libvirt still has. Its guest keeps running.
-func (l life) persist(ctx context.Context, uuid string) error {
-	is, err := l.host.IsPersistent(ctx, uuid)
+func (m manager) persist(ctx context.Context, uuid string) error {
+	is, err := m.host.IsPersistent(ctx, uuid)
 	if err != nil || is {
 		return err
 	}
-	text, err := l.host.StoredXML(ctx, uuid)
+	text, err := m.host.StoredXML(ctx, uuid)
 	if err == nil {
-		_, err = l.host.Define(ctx, text)
+		_, err = m.host.Define(ctx, text)
 	}
 	return err
 }
 
 // standsStill is the error of a machine that is not worth waiting for, because its guest is paused until it is resumed.
-func (l life) standsStill(ctx context.Context, uuid string) error {
-	state, err := l.host.State(ctx, uuid)
+func (m manager) standsStill(ctx context.Context, uuid string) error {
+	state, err := m.host.State(ctx, uuid)
 	if err != nil || !state.Active || state.Responsive {
 		return err
 	}
-	return fmt.Errorf("it is %s, so nothing comes of it before it is resumed", state.Describe())
+	return fmt.Errorf("it is %s, and can't respond until it is resumed", state.Describe())
 }

@@ -24,7 +24,7 @@ func (h *suspended) State(context.Context, string) (host.State, error) {
 // A suspended guest can't reach what wait_for names: the apply reports that at once.
 func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 	text, err := domainxml.Build(domainxml.Machine{
-		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Metadata: domainxml.Metadata{Phase: domainxml.Ready},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +35,9 @@ func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 		"addresses": types.SetNull(types.StringType), "agent": types.BoolValue(true), "timeout": types.StringNull(),
 	})
 	var diags diag.Diagnostics
-	m.await(t.Context(), life{host: h}, &diags)
+	m.await(t.Context(), manager{host: h}, &diags)
 	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "there was no agent") ||
-		!strings.Contains(diags[0].Detail(), "(user), so nothing comes of it") {
+		!strings.Contains(diags[0].Detail(), "(user), and can't respond") {
 		t.Errorf("it says %v", diags)
 	}
 }
@@ -61,7 +61,7 @@ func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
 	for mayRestart, most := range map[bool]time.Duration{false: 10 * time.Minute, true: 2 * time.Minute} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		limited, done := life{mayRestart: mayRestart}.unplugging(ctx, "web", "disk data")
+		limited, done := manager{mayRestart: mayRestart}.unplugging(ctx, "web", "disk data")
 		deadline, _ := limited.Deadline()
 		if left := time.Until(deadline).Round(time.Second); left != most {
 			t.Errorf("may restart %v: %s", mayRestart, left)

@@ -29,7 +29,7 @@ type wired struct {
 func newWired(t *testing.T) wired {
 	t.Helper()
 	l := acctest.Lab(t)
-	return wired{acctest.Must(l.WiredHost(t.Context()))(t), l, acctest.NewConsole(t)}
+	return wired{acctest.Must(l.NetworkedHost(t.Context()))(t), l, acctest.NewConsole(t)}
 }
 
 // config is a machine with those interfaces, in HCL: key = { … }.

@@ -120,8 +120,8 @@ func TestInterfaces_RefusedIsNotStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &refusing{oneDomain{stored: stored}}
-	l := life{host: h}
-	err = l.putBack(t.Context(), "", was, want, l.gainInterfaces(t.Context(), "", want))
+	l := manager{host: h}
+	err = l.revert(t.Context(), "", was, want, l.attachInterfaces(t.Context(), "", want))
 	if err == nil || !strings.Contains(err.Error(), "interface b could not be plugged") {
 		t.Error(err)
 	}

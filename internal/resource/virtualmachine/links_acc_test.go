@@ -31,7 +31,7 @@ const confidential = "confidential"
 
 func newTenant(t *testing.T, l *lab.Lab) tenant {
 	t.Helper()
-	h := acctest.Must(l.StockHost(t.Context()))(t)
+	h := acctest.Must(l.DefaultConfigHost(t.Context()))(t)
 	folder := acctest.Must(os.MkdirTemp(filepath.Join(h.Dir, "pools"), "tenant-"))(t)
 	acctest.Undo(t, func(context.Context) error { return os.RemoveAll(folder) })
 	secret := folder + "-secret"

@@ -16,14 +16,14 @@ import (
 
 // checkLogs refuses a log file that is storage: libvirt appends to any existing file. A log that the machine already has is accepted,
 // because a storage pool over its folder may list it as a volume by now.
-func (l life) checkLogs(ctx context.Context, was, want domainxml.Machine) error {
+func (m manager) checkLogs(ctx context.Context, was, want domainxml.Machine) error {
 	has := slices.Collect(maps.Values(logs(was)))
 	asked := logs(want)
 	for _, attribute := range slices.Sorted(maps.Keys(asked)) {
 		if slices.Contains(has, asked[attribute]) {
 			continue
 		}
-		is, err := l.storageAt(ctx, path.Clean(asked[attribute]), want)
+		is, err := m.storageAt(ctx, path.Clean(asked[attribute]), want)
 		if err != nil {
 			return fmt.Errorf("whether %s %s is free to be written to is not known: %w", attribute, asked[attribute], err)
 		}
@@ -49,14 +49,14 @@ func logs(m domainxml.Machine) map[string]string {
 }
 
 // storageAt describes the storage that a file of the machine's host is; empty if it is none.
-func (l life) storageAt(ctx context.Context, file string, want domainxml.Machine) (string, error) {
-	image := volume.Image{Type: "file", Name: file, Hosts: []string{l.key}}
+func (m manager) storageAt(ctx context.Context, file string, want domainxml.Machine) (string, error) {
+	image := volume.Image{Type: "file", Name: file, Hosts: []string{m.key}}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		if slices.ContainsFunc(want.Disks[key].Volume.Uses(), func(i volume.Image) bool { return volume.Overlap(image, i) }) {
 			return "the machine's own disk " + key, nil
 		}
 	}
-	v, err := l.host.VolumeAt(ctx, file)
+	v, err := m.host.VolumeAt(ctx, file)
 	if err == nil {
 		return fmt.Sprintf("the volume %s of the storage pool %s (an old log there is to be moved elsewhere, and then: virsh pool-refresh %[2]s)",
 			v.Name, v.Pool), nil
@@ -64,7 +64,7 @@ func (l life) storageAt(ctx context.Context, file string, want domainxml.Machine
 	if !errors.Is(err, host.ErrNotFound) {
 		return "", err
 	}
-	uses, err := guard.Users(ctx, l.key, l.host, image)
+	uses, err := guard.Users(ctx, m.key, m.host, image)
 	if err != nil || len(uses) == 0 {
 		return "", err
 	}

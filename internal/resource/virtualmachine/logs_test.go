@@ -56,7 +56,7 @@ func TestCheckLogs_NoStorage(t *testing.T) {
 				Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/mnt/own.img", Hosts: []string{"host-a"}}}},
 				Bus:    "virtio",
 			}},
-			Mark: domainxml.Mark{Owner: "prod", Phase: domainxml.Creating},
+			Metadata: domainxml.Metadata{Owner: "prod", Phase: domainxml.Creating},
 		}
 	}
 	for _, row := range []struct{ has, serial, console, refused string }{
@@ -87,18 +87,18 @@ func TestCheckLogs_NoStorage(t *testing.T) {
 		}
 		if row.has == "" {
 			made := h(true)
-			_, _, err = life{host: made, key: "host-a", owner: "prod"}.define(t.Context(), want)
+			_, _, err = manager{host: made, key: "host-a", owner: "prod"}.define(t.Context(), want)
 			check("create", made, err)
 		}
-		l := life{host: h(false), key: "host-a", owner: "prod"}
+		l := manager{host: h(false), key: "host-a", owner: "prod"}
 		check("look", h(false), l.checkLogs(t.Context(), machine(row.has, ""), want))
 		if row.refused != "" {
-			for what, try := range map[string]func(life) error{
-				"go on":  func(l life) error { _, _, err := l.define(t.Context(), want); return err },
-				"change": func(l life) error { _, _, err := l.change(t.Context(), want.UUID, want, power{}); return err },
+			for what, try := range map[string]func(manager) error{
+				"go on":  func(l manager) error { _, _, err := l.define(t.Context(), want); return err },
+				"change": func(l manager) error { _, _, err := l.change(t.Context(), want.UUID, want, power{}); return err },
 			} {
 				there := h(false)
-				check(what, there, try(life{host: there, key: "host-a", owner: "prod"}))
+				check(what, there, try(manager{host: there, key: "host-a", owner: "prod"}))
 			}
 		}
 	}

@@ -22,8 +22,8 @@ var errUnanswered = errors.New("a host that may have it, because it was migrated
 // its disks are in use there, and it must not be started a second time. For a machine that its host does not have, another host's
 // definition is enough. It returns errUnanswered if a host that does not answer may run it, because its own host does not have it any more,
 // or reports that it is off due to a migration. If no host shows where it has ended, it may run on a host that is not configured.
-func (l life) checkMigrated(ctx context.Context, uuid string, is host.State, isGone bool) error {
-	to, ended, err := guard.MigratedTo(ctx, l.all, l.key, uuid, isGone)
+func (m manager) checkMigrated(ctx context.Context, uuid string, is host.State, isGone bool) error {
+	to, ended, err := guard.MigratedTo(ctx, m.all, m.key, uuid, isGone)
 	if err != nil {
 		tflog.Warn(ctx, "Whether a machine was migrated is not known", map[string]any{"domain": uuid, "error": err.Error()})
 	}
@@ -39,30 +39,30 @@ func (l life) checkMigrated(ctx context.Context, uuid string, is host.State, isG
 	case to == "":
 		return nil
 	case isGone:
-		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, l.key, guard.Adopt(to))
+		return fmt.Errorf("%w: host %s has the domain %s, and host %s does not. Migrate it back, or %s", errMigrated, to, uuid, m.key, guard.Adopt(to))
 	}
 	return fmt.Errorf("%w: host %s runs the domain %s, and host %s still has its definition. Migrate it back, or %s. Then remove the "+
-		"definition that is left: %s", errMigrated, to, uuid, l.key, guard.Adopt(to), guard.UndefineLeft(uuid))
+		"definition that is left: %s", errMigrated, to, uuid, m.key, guard.Adopt(to), guard.UndefineLeft(uuid))
 }
 
 // checkHere is checkMigrated for a machine that is about to be changed on its host.
-func (l life) checkHere(ctx context.Context, uuid string) error {
-	is, err := l.host.State(ctx, uuid)
+func (m manager) checkHere(ctx context.Context, uuid string) error {
+	is, err := m.host.State(ctx, uuid)
 	if err != nil && !errors.Is(err, host.ErrNotFound) || err == nil && is.Active {
 		return err
 	}
-	return l.checkMigrated(ctx, uuid, is, err != nil)
+	return m.checkMigrated(ctx, uuid, is, err != nil)
 }
 
 // checkStopped is checkHere for a machine that has just gone off. If its host reports that it was shut down, no other host is queried; a
 // transient one is gone then.
-func (l life) checkStopped(ctx context.Context, uuid string, isPersistent bool) error {
-	is, err := l.host.State(ctx, uuid)
+func (m manager) checkStopped(ctx context.Context, uuid string, isPersistent bool) error {
+	is, err := m.host.State(ctx, uuid)
 	isGone := errors.Is(err, host.ErrNotFound)
 	if err != nil && !isGone || is.Active || is.Reason != "" && is.Reason != host.ReasonMigrated {
 		return err
 	}
-	err = l.checkMigrated(ctx, uuid, is, isGone)
+	err = m.checkMigrated(ctx, uuid, is, isGone)
 	if isGone && !isPersistent && errors.Is(err, errUnanswered) {
 		return nil
 	}
@@ -70,8 +70,8 @@ func (l life) checkStopped(ctx context.Context, uuid string, isPersistent bool) 
 }
 
 // warnOfMigrated reports whether a machine was migrated, and warns of that.
-func (l life) warnOfMigrated(ctx context.Context, state model, is host.State, isGone bool, diags *diag.Diagnostics) bool {
-	err := l.checkMigrated(ctx, state.UUID.ValueString(), is, isGone)
+func (m manager) warnOfMigrated(ctx context.Context, state model, is host.State, isGone bool, diags *diag.Diagnostics) bool {
+	err := m.checkMigrated(ctx, state.UUID.ValueString(), is, isGone)
 	if err != nil {
 		summary := "A machine was migrated"
 		if isGone && errors.Is(err, errUnanswered) {

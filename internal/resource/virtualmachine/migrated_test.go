@@ -49,7 +49,7 @@ func TestCheckHere(t *testing.T) {
 		"its own host is down":                     {&shown{err: down}, &shown{is: off}, down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := life{host: c.own, key: "a", all: others(c.other)}
+			l := manager{host: c.own, key: "a", all: others(c.other)}
 			if err := l.checkHere(t.Context(), "web"); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
@@ -109,8 +109,8 @@ func TestStop_MigratedMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &leaving{shown: on, after: c.after, isPersistent: !c.isTransient}
-			l := life{host: h, key: "a", all: others(&c.other)}
-			if err := l.end(t.Context(), "web", true); !errors.Is(err, c.want) {
+			l := manager{host: h, key: "a", all: others(&c.other)}
+			if err := l.destroy(t.Context(), "web", true); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			h.shown = on

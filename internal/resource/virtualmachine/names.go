@@ -51,13 +51,13 @@ func readNames(m *model, is domainxml.Machine) {
 }
 
 // rename sets the title and description of the running domain, and returns its live XML after that.
-func (l life) rename(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
+func (m manager) rename(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
 	is, err := domainxml.Parse(live)
 	if err != nil || is.Title == want.Title && is.Description == want.Description {
 		return live, err
 	}
-	if err := l.host.SetLiveNames(ctx, uuid, want.Title, want.Description); err != nil {
+	if err := m.host.SetLiveNames(ctx, uuid, want.Title, want.Description); err != nil {
 		return "", err
 	}
-	return l.host.LiveXML(ctx, uuid)
+	return m.host.LiveXML(ctx, uuid)
 }

@@ -76,53 +76,53 @@ func (f openFile) isTaken() bool { return f.wanted.Name != f.Volume.Images[0].Na
 
 // isGone queries the host about an open file. A file that still exists under its name may be a copy: QEMU's lock proves that it is the
 // guest's. Nothing is known of a disk that was attached manually.
-func (l life) isGone(ctx context.Context, uuid string, f *openFile) (bool, error) {
+func (m manager) isGone(ctx context.Context, uuid string, f *openFile) (bool, error) {
 	if !f.isOfClaim() && !f.isUnnoted() {
-		if gone, err := content.IsGone(ctx, l.host, f.Volume.Images[0]); gone || err != nil || f.Volume.Images[0].Generation == "" {
+		if gone, err := content.IsGone(ctx, m.host, f.Volume.Images[0]); gone || err != nil || f.Volume.Images[0].Generation == "" {
 			return gone, err
 		}
 	}
-	return l.isExchanged(ctx, uuid, f)
+	return m.isExchanged(ctx, uuid, f)
 }
 
 // isExchanged reports whether the guest has another file open than the present one of that name. It starts a domain to test that.
-func (l life) isExchanged(ctx context.Context, uuid string, f *openFile) (bool, error) {
+func (m manager) isExchanged(ctx context.Context, uuid string, f *openFile) (bool, error) {
 	top := f.Volume.Images[0]
-	if err := guard.CheckSoleWriter(ctx, l.key, l.host, top, uuid); err != nil {
+	if err := guard.CheckSoleWriter(ctx, m.key, m.host, top, uuid); err != nil {
 		return false, err
 	}
-	is, _, err := content.HasOpen(ctx, l.host, top)
+	is, _, err := content.HasOpen(ctx, m.host, top)
 	f.hidden = !is
 	return !is, err
 }
 
 // checkOpenFiles refuses to unplug files from the running guest that have data which no other file has. With restarts, a deleted file may
 // be discarded, as the plan has warned, unless the machine is to have that very file. It is called before anything changes.
-func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Machine, restarts bool) error {
-	state, err := l.host.State(ctx, uuid)
+func (m manager) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Machine, restarts bool) error {
+	state, err := m.host.State(ctx, uuid)
 	if err != nil || !state.Active {
 		return err
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	loses, err := domainxml.Loses(live, want)
+	loses, err := domainxml.DisksToDetach(live, want)
 	if err != nil {
 		return err
 	}
 	isLost := func(key string) bool { return restarts || slices.Contains(loses, key) }
-	if err := l.checkLiveMasters(ctx, live, want.Name, isLost); err != nil {
+	if err := m.checkLiveMasters(ctx, live, want.Name, isLost); err != nil {
 		return err
 	}
 	all, err := openFiles(live, func(key string) volume.Image { return topOf(want.Disks[key].Volume) }, func(f *openFile) (bool, error) {
 		if isLost(f.Key) || f.isUnnoted() {
-			return l.isGone(ctx, uuid, f)
+			return m.isGone(ctx, uuid, f)
 		}
 		if !f.isTaken() {
 			return false, nil
 		}
-		gone, err := l.isGone(ctx, uuid, f)
+		gone, err := m.isGone(ctx, uuid, f)
 		return gone && f.hidden, err
 	})
 	if err != nil {
@@ -137,27 +137,27 @@ func (l life) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Ma
 // checkExchanged refuses to end a running guest with a claim's file that was deleted or replaced, or with a disk without an identity in its
 // header, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk remains, and its user expects the guest's
 // data there. Other deleted disks are in the warnings of each plan. Shutting the machine down is consent.
-func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
-	state, err := l.host.State(ctx, uuid)
+func (m manager) checkExchanged(ctx context.Context, uuid, name string) error {
+	state, err := m.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	if err := l.checkLiveMasters(ctx, live, name, func(string) bool { return true }); errors.Is(err, content.ErrMasterChanged) {
+	if err := m.checkLiveMasters(ctx, live, name, func(string) bool { return true }); errors.Is(err, content.ErrMasterChanged) {
 		return err
 	}
 	none := func(string) volume.Image { return volume.Image{} }
 	all, err := openFiles(live, none, func(f *openFile) (bool, error) {
-		if !f.isOfClaim() && !l.isThereByLedger(ctx, f.Volume.Images[0]) {
+		if !f.isOfClaim() && !m.isThereByLedger(ctx, f.Volume.Images[0]) {
 			return false, nil
 		}
-		return l.isExchanged(ctx, uuid, f)
+		return m.isExchanged(ctx, uuid, f)
 	})
 	if err != nil {
 		return fmt.Errorf("%w. To end it all the same, shut the machine down first (running = false, or virsh destroy %s)", err, name)
@@ -165,7 +165,7 @@ func (l life) checkExchanged(ctx context.Context, uuid, name string) error {
 	if len(all) == 0 {
 		return nil
 	}
-	state, err = l.host.State(ctx, uuid)
+	state, err = m.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
 		return nil // it has shut down since
 	}
@@ -186,14 +186,14 @@ func refuseOpen(files []openFile, machine string) error {
 
 // isThereByLedger reports whether a disk still exists as far as its host's ledger knows, such as a raw one, whose file has no identity. A
 // disk that can't be looked up does not block the end of its machine.
-func (l life) isThereByLedger(ctx context.Context, disk volume.Image) bool {
+func (m manager) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	if disk.Generation == "" {
 		return false
 	}
-	gone, err := content.IsGone(ctx, l.host, disk)
+	gone, err := content.IsGone(ctx, m.host, disk)
 	proven := false
 	if err == nil && !gone {
-		proven, err = content.ProvesItself(ctx, l.host, disk)
+		proven, err = content.ProvesItself(ctx, m.host, disk)
 	}
 	if err != nil {
 		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
@@ -202,11 +202,11 @@ func (l life) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 }
 
 // checkSharers refuses a claim's file that another running machine shares if that machine writes to a former file of the name.
-func (l life) checkSharers(ctx context.Context, uuid string, i volume.Image) error {
+func (m manager) checkSharers(ctx context.Context, uuid string, i volume.Image) error {
 	if i.Type != "file" || i.Binding == "" || i.AccessMode != volume.WriteShared {
 		return nil
 	}
-	users, err := guard.Users(ctx, l.key, l.host, i)
+	users, err := guard.Users(ctx, m.key, m.host, i)
 	if err != nil {
 		return err
 	}
@@ -214,13 +214,13 @@ func (l life) checkSharers(ctx context.Context, uuid string, i volume.Image) err
 	if n < 0 {
 		return nil
 	}
-	if err := guard.CheckSoleWriter(ctx, l.key, l.host, i, uuid); err != nil {
+	if err := guard.CheckSoleWriter(ctx, m.key, m.host, i, uuid); err != nil {
 		return err
 	}
-	if open, _, err := content.HasOpen(ctx, l.host, i); open || err != nil {
+	if open, _, err := content.HasOpen(ctx, m.host, i); open || err != nil {
 		return err
 	}
-	if state, err := l.host.State(ctx, users[n].UUID); err != nil || !state.Active {
+	if state, err := m.host.State(ctx, users[n].UUID); err != nil || !state.Active {
 		return nil //nolint:nilerr // it has shut down since
 	}
 	return fmt.Errorf("%w: domain %s has %s, too, and writes to a file that had that name and was deleted or replaced, by hand or by a pod. To save what its "+

@@ -60,7 +60,7 @@ func TestCheckOpenFiles(t *testing.T) {
 	}
 	machine := func(bus string, v volume.Volume) domainxml.Machine {
 		return domainxml.Machine{
-			Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Mark: domainxml.Mark{Phase: domainxml.Ready}, Boot: &domainxml.Boot{Kernel: "/vmlinuz"},
+			Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Metadata: domainxml.Metadata{Phase: domainxml.Ready}, Boot: &domainxml.Boot{Kernel: "/vmlinuz"},
 			Disks: map[string]domainxml.Disk{"data": {Volume: v, Device: domainxml.Fixed, Bus: bus}},
 		}
 	}
@@ -87,12 +87,12 @@ func TestCheckOpenFiles(t *testing.T) {
 		"moved, restarted":                     {want: moved, files: map[string]string{"/old": firstID, "/new": firstID}, restarts: true, refuse: isCopy},
 		"moved, on SATA":                       {bus: "sata", want: moved, files: map[string]string{"/new": firstID}, refuse: isCopy},
 		"moved, off":                           {want: moved, off: true},
-		"made anew":                            {want: remade, files: map[string]string{"/old": secondID}, refuse: isGone},
-		"made anew, by hand":                   {want: remade, files: map[string]string{"/old": ""}, refuse: isGone},
-		"made anew, with consent":              {want: remade, files: map[string]string{"/old": secondID}, restarts: true},
-		"made anew, on SATA":                   {bus: "sata", want: remade, files: map[string]string{"/old": secondID}},
-		"made anew, on SATA, with consent":     {bus: "sata", want: remade, files: map[string]string{"/old": secondID}, restarts: true},
-		"made anew in another folder":          {want: file("/new", secondID), files: map[string]string{"/new": secondID}, refuse: isGone},
+		"recreated":                            {want: remade, files: map[string]string{"/old": secondID}, refuse: isGone},
+		"recreated, by hand":                   {want: remade, files: map[string]string{"/old": ""}, refuse: isGone},
+		"recreated, with consent":              {want: remade, files: map[string]string{"/old": secondID}, restarts: true},
+		"recreated, on SATA":                   {bus: "sata", want: remade, files: map[string]string{"/old": secondID}},
+		"recreated, on SATA, with consent":     {bus: "sata", want: remade, files: map[string]string{"/old": secondID}, restarts: true},
+		"recreated in another folder":          {want: file("/new", secondID), files: map[string]string{"/new": secondID}, refuse: isGone},
 		"another one, and the first is there":  {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}, locked: true},
 		"another one, and the first is a copy": {want: file("/new", secondID), files: map[string]string{"/old": firstID, "/new": secondID}, refuse: isOther},
 		"the same, restarted":                  {want: old, files: map[string]string{"/old": firstID}, restarts: true, locked: true},
@@ -103,7 +103,7 @@ func TestCheckOpenFiles(t *testing.T) {
 		"taken away on SATA while it is gone":  {bus: "sata"},
 		"attached by hand, restarted":          {was: unnoted, want: moved, restarts: true},
 		"taken away while it is gone":          {refuse: isGone},
-		"read only, and made anew":             {was: read, want: remade, files: map[string]string{"/old": secondID}},
+		"read only, and recreated":             {was: read, want: remade, files: map[string]string{"/old": secondID}},
 		"not noted, and open":                  {was: unnoted, want: remade, locked: true},
 		"not noted, and another one":           {was: unnoted, want: remade, refuse: isOther},
 		"not noted, another one, restarted":    {was: unnoted, want: remade, restarts: true, refuse: isOther},
@@ -128,12 +128,12 @@ func TestCheckOpenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, !c.off}, files: c.files, locked: c.locked}
-			err = life{host: h}.checkOpenFiles(t.Context(), "", want, c.restarts)
+			err = manager{host: h}.checkOpenFiles(t.Context(), "", want, c.restarts)
 			if errors.Is(err, errOpen) != (c.refuse != "") || err != nil && !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("got %v, want %q", err, c.refuse)
 			}
 			h.err = errors.New("no answer")
-			if err := (life{host: h}).checkOpenFiles(t.Context(), "", want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
+			if err := (manager{host: h}).checkOpenFiles(t.Context(), "", want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
 				t.Error("a host that does not tell was believed")
 			}
 		})

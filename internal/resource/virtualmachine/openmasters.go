@@ -18,7 +18,7 @@ import (
 
 // checkLiveMasters returns content.ErrMasterChanged if the running guest is about to lose a disk and is the only one that still has its
 // former master open.
-func (l life) checkLiveMasters(ctx context.Context, live, name string, isLost func(key string) bool) error {
+func (m manager) checkLiveMasters(ctx context.Context, live, name string, isLost func(key string) bool) error {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (l life) checkLiveMasters(ctx context.Context, live, name string, isLost fu
 	var all []error
 	for _, a := range attached {
 		if isLost(a.Key) {
-			all = append(all, explainMaster(name, a, content.CheckOpenMasters(ctx, l.host, a.Volume.Images)))
+			all = append(all, explainMaster(name, a, content.CheckOpenMasters(ctx, m.host, a.Volume.Images)))
 		}
 	}
 	return errors.Join(all...)

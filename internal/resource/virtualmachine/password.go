@@ -8,15 +8,15 @@ import (
 
 // unlock changes the password of the running domain's display. It does so before the persistent definition is written, so that the next
 // apply repeats it after an interruption in between.
-func (l life) unlock(ctx context.Context, uuid string, want domainxml.Machine) error {
+func (m manager) unlock(ctx context.Context, uuid string, want domainxml.Machine) error {
 	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
 		return nil
 	}
-	stored, err := l.host.StoredXML(ctx, uuid)
+	stored, err := m.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
@@ -24,5 +24,5 @@ func (l life) unlock(ctx context.Context, uuid string, want domainxml.Machine) e
 	if err != nil || display == "" {
 		return err
 	}
-	return l.host.ChangeDevice(ctx, uuid, display)
+	return m.host.ChangeDevice(ctx, uuid, display)
 }

@@ -84,19 +84,19 @@ func (m model) power() power {
 
 // restart shuts the guest down and starts it from the stored definition. The guard checks again, because another machine may have got
 // the storage since.
-func (l life) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
-	if err := l.checkRestart(ctx, uuid, want); err != nil {
-		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, which would fail, so it was not shut down: %w", err)
+func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
+	if err := m.checkRestart(ctx, uuid, want); err != nil {
+		return fmt.Errorf("all is stored, but takes effect only at a restart, which would fail, so the machine was not shut down: %w", err)
 	}
-	if err := l.stop(ctx, uuid, force); err != nil {
-		return fmt.Errorf("all is stored, but takes effect only when the machine is started anew, and it could not be shut down: %w", err)
+	if err := m.stop(ctx, uuid, force); err != nil {
+		return fmt.Errorf("all is stored, but takes effect only at a restart, and the machine could not be shut down: %w", err)
 	}
-	err := l.enter(ctx, uuid, want, asks(nil, want, true))
+	err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	if err == nil {
-		err = l.host.Start(ctx, uuid)
+		err = m.host.Start(ctx, uuid)
 	}
 	if err != nil {
-		return fmt.Errorf("it was shut down to be started anew, and is off: %w", err)
+		return fmt.Errorf("it was shut down for a restart, and is off: %w", err)
 	}
 	return nil
 }

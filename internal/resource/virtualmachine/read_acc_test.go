@@ -99,7 +99,7 @@ func defineMachine(t testing.TB, l *lab.Lab) {
 	t.Helper()
 	m := domainxml.Machine{
 		Name: "measured", VCPUs: 2, Memory: 1 << 20, Type: "q35", DomainType: "qemu", Serial: &domainxml.Serial{},
-		Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Owner: "measured", Phase: domainxml.Ready},
+		Disks: map[string]domainxml.Disk{}, Metadata: domainxml.Metadata{Owner: "measured", Phase: domainxml.Ready},
 	}
 	port := int64(3260)
 	for n := range benchmarkDisks {

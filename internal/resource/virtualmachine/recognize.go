@@ -13,9 +13,9 @@ import (
 
 // recognize refuses local images that are not the configured ones: another file may have the path by now, or an overlay may have another
 // backing file.
-func (l life) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
+func (m manager) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
-		if err := content.RecognizeChain(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
+		if err := content.RecognizeChain(ctx, m.host, want.Disks[key].Volume.Images); err != nil {
 			return fmt.Errorf("disk %s can't be given to the machine (terraform plan says what became of the disk): %w", key, err)
 		}
 	}
@@ -23,9 +23,9 @@ func (l life) recognize(ctx context.Context, want domainxml.Machine, keys []stri
 }
 
 // checkBacking refuses to define chains that contradict the headers of their overlays. It is called before anything changes.
-func (l life) checkBacking(ctx context.Context, want domainxml.Machine) error {
+func (m manager) checkBacking(ctx context.Context, want domainxml.Machine) error {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		if err := content.CheckBacking(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
+		if err := content.CheckBacking(ctx, m.host, want.Disks[key].Volume.Images); err != nil {
 			return fmt.Errorf("%w: disk %s: %w", errExternal, key, err)
 		}
 	}
@@ -33,13 +33,13 @@ func (l life) checkBacking(ctx context.Context, want domainxml.Machine) error {
 }
 
 // engrave writes the identity of imported disks, which only the host's ledger has, into their headers. No other machine has them open now.
-func (l life) engrave(ctx context.Context, want domainxml.Machine, keys []string) error {
+func (m manager) engrave(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		top := topOf(want.Disks[key].Volume)
 		if top.AccessMode != volume.WriteExclusive || !top.IsDisk() {
 			continue
 		}
-		if err := content.Engrave(ctx, l.host, top); err != nil {
+		if err := content.Engrave(ctx, m.host, top); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}

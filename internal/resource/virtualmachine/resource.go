@@ -88,18 +88,18 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		return
 	}
 	plan.UUID = types.StringValue(uuid)
-	is, _, err := life.look(ctx, uuid)
+	is, _, err := life.observe(ctx, uuid)
 	if err == nil {
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
-	want.Mark.Owner = r.backend.Owner
+	want.Metadata.Owner = r.backend.Owner
 	keys := slices.Sorted(maps.Keys(want.Disks))
 	if err == nil {
 		err = life.checkTaken(ctx, want, keys)
 	}
 	if err == nil {
-		err = life.enter(ctx, uuid, want, keys)
+		err = life.acquire(ctx, uuid, want, keys)
 	}
 	if err == nil && want.Autostart != is.Autostart {
 		err = h.SetAutostart(ctx, uuid, want.Autostart)
@@ -123,7 +123,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
-		if undo := life.takeBack(ctx, uuid); undo != nil {
+		if undo := life.revertCreation(ctx, uuid); undo != nil {
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
@@ -135,11 +135,11 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 
 // settle sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
 // Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
-func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, diags *diag.Diagnostics) error {
+func (m *model) settle(ctx context.Context, life manager, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, life, diags)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // the waiting may have used up the timeout
 	defer cancel()
-	if is, _, err := life.look(ctx, m.UUID.ValueString()); err == nil {
+	if is, _, err := life.observe(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)
 		readAddresses(m, is)
 		readPending(m, is)
@@ -158,8 +158,8 @@ func (m *model) settle(ctx context.Context, life life, want domainxml.Machine, d
 }
 
 // life manages a machine on a host.
-func (r *machine) life(h *host.Host, key string) life {
-	return life{
+func (r *machine) life(h *host.Host, key string) manager {
+	return manager{
 		host: located{h}, key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts),
 		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
 	}
@@ -187,7 +187,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	life := r.life(h, state.Host.ValueString())
-	is, active, err := life.look(ctx, state.UUID.ValueString())
+	is, active, err := life.observe(ctx, state.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
 		if !life.warnOfMigrated(ctx, state, host.State{}, true, &resp.Diagnostics) {
 			resp.State.RemoveResource(ctx)
@@ -259,7 +259,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if started || plan.waits(state) {
 		plan.await(ctx, life, &resp.Diagnostics)
 	}
-	is, _, err := life.look(ctx, plan.UUID.ValueString())
+	is, _, err := life.observe(ctx, plan.UUID.ValueString())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return
@@ -291,7 +291,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		err = life.checkExchanged(ctx, state.UUID.ValueString(), state.Name.ValueString())
 	}
 	if err == nil {
-		err = life.end(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+		err = life.destroy(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}
 	if err == nil {
 		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())

@@ -10,22 +10,22 @@ import (
 
 // scale sets the processors and the memory of the running domain to those of want, up to the running domain's maximum, and returns its live
 // XML after that.
-func (l life) scale(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
-	s, err := domainxml.Scales(live, want)
+func (m manager) scale(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
+	s, err := domainxml.DiffScale(live, want)
 	if err != nil || s == (domainxml.Scale{}) {
 		return live, err
 	}
 	tflog.Info(ctx, "Scaling the running machine", map[string]any{"machine": want.Name, "vcpus": s.VCPUs, "KiB": s.Memory})
 	if s.VCPUs != 0 {
-		err = l.host.SetVCPUs(ctx, uuid, s.VCPUs)
+		err = m.host.SetVCPUs(ctx, uuid, s.VCPUs)
 	}
 	if err == nil && s.Memory != 0 {
-		err = l.host.SetMemory(ctx, uuid, s.Memory, func(live string) (bool, error) { return domainxml.HasMemory(live, s.Memory) })
+		err = m.host.SetMemory(ctx, uuid, s.Memory, func(live string) (bool, error) { return domainxml.HasMemory(live, s.Memory) })
 	}
 	if err != nil {
 		return "", err
 	}
-	return l.host.LiveXML(ctx, uuid)
+	return m.host.LiveXML(ctx, uuid)
 }
 
 // scaled is the size that a refresh shows: said is the one in state, stored the one in the persistent definition, and drift the running

@@ -34,7 +34,7 @@ func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 	sameBoot := func(*terraform.State) error {
 		console.Await(t, "READY")
 		if console.Boots() != 1 {
-			return fmt.Errorf("the guest was started anew")
+			return fmt.Errorf("the guest was restarted")
 		}
 		return nil
 	}
@@ -111,7 +111,7 @@ func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 				Check: func(*terraform.State) error {
 					console.Await(t, "READY")
 					if console.Boots() != 1 {
-						return fmt.Errorf("the guest was started anew")
+						return fmt.Errorf("the guest was restarted")
 					}
 					return nil
 				},

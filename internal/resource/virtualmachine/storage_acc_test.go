@@ -95,7 +95,7 @@ func TestAccVirtualMachine_WriteShared(t *testing.T) {
 // A host as Debian configures it: QEMU is not root, and libvirt makes it the owner of the files that it opens.
 func TestAccVirtualMachine_UnprivilegedQEMU(t *testing.T) {
 	l := acctest.Lab(t)
-	host := acctest.Must(l.StockHost(t.Context()))(t)
+	host := acctest.Must(l.DefaultConfigHost(t.Context()))(t)
 	folder := filepath.Join(host.Dir, "pools", "mounted")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)

@@ -109,23 +109,23 @@ func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostic
 
 // await waits until the machine has what wait_for names, if it is to run. A timeout is only a warning, because after an error Terraform
 // would destroy the machine.
-func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
+func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
 	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
 		return
 	}
-	patience, err := time.ParseDuration(w.Timeout.ValueString())
+	timeout, err := time.ParseDuration(w.Timeout.ValueString())
 	if err != nil {
-		patience = waitTime
+		timeout = waitTime
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var (
 		is      domainxml.Machine
 		missing []string
 	)
 	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
-		now, active, err := l.look(ctx, m.UUID.ValueString())
+		now, active, err := l.observe(ctx, m.UUID.ValueString())
 		if err == nil && !active {
 			err = errors.New("it has gone off")
 		}
@@ -140,7 +140,7 @@ func (m model) await(ctx context.Context, l life, diags *diag.Diagnostics) {
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",
 			fmt.Sprintf("Machine %s on host %s: within %s there was no %s. It is left as it is, and looked at again at the "+
-				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), patience, strings.Join(missing, ", no "), err))
+				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), timeout, strings.Join(missing, ", no "), err))
 	}
 	withPort := is
 	withPort.AgentPort = true

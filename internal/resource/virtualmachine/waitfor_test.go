@@ -89,7 +89,7 @@ func TestWaitFor_Impossible(t *testing.T) {
 				"addresses": keySet(c.addresses...), "agent": types.BoolValue(c.agent), "timeout": types.StringNull(),
 			})
 			var diags diag.Diagnostics
-			m.await(t.Context(), life{host: h}, &diags)
+			m.await(t.Context(), manager{host: h}, &diags)
 			var got []string
 			for _, d := range diags {
 				got = append(got, d.Summary())

@@ -104,7 +104,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 	if err != nil {
 		return false, err
 	}
-	spares := func(u guard.Use) bool {
+	isIndependent := func(u guard.Use) bool {
 		if others.isOtherInstance(u, v.Images[0].Binding) {
 			shared = true
 			return true
@@ -113,15 +113,15 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 	}
 	here, err := r.uses(ctx, v.Images[0], keys)
 	if err == nil {
-		here = slices.DeleteFunc(here, spares)
-		err = all.CheckElsewhere(ctx, keys, v.Images[0], here, spares)
+		here = slices.DeleteFunc(here, isIndependent)
+		err = all.CheckElsewhere(ctx, keys, v.Images[0], here, isIndependent)
 	}
 	if err != nil {
 		return false, err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
 	err = guard.Detach(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (bool, error) {
-		if spares(u) {
+		if isIndependent(u) {
 			return true, nil
 		}
 		if err := r.checkMasters(ctx, u); err != nil {

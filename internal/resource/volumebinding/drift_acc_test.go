@@ -112,7 +112,7 @@ func TestAccVolumeBinding_DeletedClaim(t *testing.T) {
 				return nil
 			})
 		}},
-		{"that was made anew", "outlived/data is another one than was bound", func(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+		{"that was recreated", "outlived/data is another one than was bound", func(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
 			t.Helper()
 			vanish(t, l, spec)
 			if _, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims("outlived").Create(t.Context(), l.Claim(spec), metav1.CreateOptions{}); err != nil {

@@ -25,7 +25,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	ref, name, err := importID(req.ID)
 	if err != nil {
 		resp.Diagnostics.AddError("Invalid import id", fmt.Sprintf("%q: %s. Only bindings of claims can be imported. A binding of "+
-			"storage that is named directly changes nothing in it: create it anew.", req.ID, err))
+			"storage that is named directly changes nothing in it: create it again.", req.ID, err))
 		return
 	}
 	if !r.backend.Ready() {

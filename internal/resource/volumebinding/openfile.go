@@ -15,8 +15,8 @@ import (
 )
 
 // checkOpenFile returns guard.ErrInUse for the file of a recreated claim while a domain runs with that path: the guest may have the former,
-// deleted file open. Uses for which spares returns true don't count; nil spares none.
-func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string, spares func(guard.Use) (bool, error)) error {
+// deleted file open. Uses for which independent returns true don't count; nil spares none.
+func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string, isIndependent func(guard.Use) (bool, error)) error {
 	if i.Type != "file" {
 		return nil
 	}
@@ -24,8 +24,8 @@ func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []stri
 	refused := []error{err}
 	for _, u := range users {
 		why := explainOpenFile(u, i)
-		if why != nil && spares != nil {
-			spared, err := spares(u)
+		if why != nil && isIndependent != nil {
+			spared, err := isIndependent(u)
 			if err == nil && spared {
 				continue
 			}

@@ -137,7 +137,7 @@ func (r *binding) holderState(ctx context.Context, m model, own privateState, v 
 	}
 	s.Use, s.Instances = reservation.Free, map[string][]string{}
 	for _, u := range uses {
-		isForeign := u.Mark.Phase == ""
+		isForeign := u.Metadata.Phase == ""
 		if !isForeign && own.isIndependent(u, m.ID.ValueString(), others) {
 			continue
 		}
@@ -147,7 +147,7 @@ func (r *binding) holderState(ctx context.Context, m model, own privateState, v 
 			s.Instances[b.Instance] = append(s.Instances[b.Instance], name)
 		}
 		switch {
-		case isForeign || u.Mark.Owner != own.Owner:
+		case isForeign || u.Metadata.Owner != own.Owner:
 			s.Use = reservation.Foreign
 		case s.Use == reservation.Free:
 			s.Use = reservation.Ours
@@ -226,12 +226,12 @@ func (h privateState) isIndependent(u guard.Use, id string, others others) bool 
 		return auth.SecretUUID != id
 	}
 	switch {
-	case u.Mark.Phase == "":
+	case u.Metadata.Phase == "":
 		return false
 	case others.known:
-		return slices.Contains(others.owners, u.Mark.Owner)
+		return slices.Contains(others.owners, u.Metadata.Owner)
 	}
-	return u.Mark.Owner != h.Owner
+	return u.Metadata.Owner != h.Owner
 }
 
 // isOtherInstance reports whether the machine has the storage from another living instance of this binding: one that is on record, or any
@@ -278,7 +278,7 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 				"other one has.", ref, held.Name))
 	case mode != "":
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation is for another mode",
-			fmt.Sprintf("The %s is reserved %s for the binding %s, which is %s: an update was interrupted. An apply puts it right.",
+			fmt.Sprintf("The %s is reserved %s for the binding %s, which is %s: an update was interrupted. The next apply recovers it.",
 				ref, mode, held.Name, held.Mode))
 	default:
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation has vanished",

@@ -100,7 +100,7 @@ func checkClaimRef(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeCl
 		whose = fmt.Sprintf("the %s with UID %q", Ref{c.Namespace, c.Name}, c.UID)
 	}
 	return source.Errorf("", "the %s with UID %q names the PersistentVolume %s, but that one belongs to %s: "+
-		"the claim was created anew or restored; delete it, make the volume available and create it again",
+		"the claim was recreated or restored; delete it, make the volume available and create it again",
 		refOf(claim), claim.UID, pv.Name, whose)
 }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "regenerate the golden files")
 
 // needs are the needs of manifests for another use than by one machine that writes, on one host.
 var needs = map[string]claim.Need{

@@ -126,11 +126,11 @@ func checkStays(claim *corev1.PersistentVolumeClaim) error {
 	ref := refOf(claim)
 	if claim.DeletionTimestamp != nil {
 		return source.NotReadyf("the %s is being deleted (since %s), so nothing new may use it: "+
-			"wait until it is gone and create it anew, or name another one", ref, claim.DeletionTimestamp)
+			"wait until it is gone and recreate it, or name another one", ref, claim.DeletionTimestamp)
 	}
 	if claim.Status.Phase == corev1.ClaimLost {
 		return source.Errorf("", "the %s is Lost: its PersistentVolume %s is gone or belongs to another claim; "+
-			"delete the claim and create it anew, or name another one", ref, claim.Spec.VolumeName)
+			"delete the claim and recreate it, or name another one", ref, claim.Spec.VolumeName)
 	}
 	return nil
 }

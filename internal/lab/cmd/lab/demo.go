@@ -25,7 +25,7 @@ func demo(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := setScene(ctx)
+	s, err := newDemoEnvironment(ctx)
 	if s == nil {
 		return err
 	}
@@ -46,7 +46,7 @@ unchanged. A second plan changed nothing, and destroy left nothing. %.0f seconds
 }
 
 // play performs the demo and checks that it leaves nothing on hosts and cluster.
-func (s *scene) play(ctx context.Context, program string) error {
+func (s *demoEnvironment) play(ctx context.Context, program string) error {
 	before, err := s.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *scene) play(ctx context.Context, program string) error {
 }
 
 // perform applies the quickstart, verifies the result, and destroys it.
-func (s *scene) perform(ctx context.Context, tf terraform) error {
+func (s *demoEnvironment) perform(ctx context.Context, tf terraform) error {
 	master, err := s.hashMaster()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *scene) perform(ctx context.Context, tf terraform) error {
 	if err := tf.run(ctx, "apply", "quickstart.tfplan"); err != nil {
 		return err
 	}
-	if err := s.prove(ctx, master); err != nil {
+	if err := s.verify(ctx, master); err != nil {
 		return err
 	}
 	if err := tf.run(ctx, "plan", "-detailed-exitcode"); err != nil {

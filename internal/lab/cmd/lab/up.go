@@ -18,7 +18,7 @@ func up(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := setScene(ctx)
+	s, err := newDemoEnvironment(ctx)
 	if s == nil {
 		return err
 	}
@@ -52,7 +52,7 @@ Ctrl-C stops it and removes all of it.
 }
 
 // writeEnv writes the shell's exports for another terminal. remove removes the file, unless another lab has replaced it.
-func (s *scene) writeEnv() (remove func() error, err error) {
+func (s *demoEnvironment) writeEnv() (remove func() error, err error) {
 	values, err := s.variables()
 	if err != nil {
 		return nil, err

@@ -18,13 +18,13 @@ func newMAC() string {
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// gainInterfaces plugs the interfaces of want into the running domain.
-func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
-	stored, err := l.host.StoredXML(ctx, uuid)
+// attachInterfaces plugs the interfaces of want into the running domain.
+func (m manager) attachInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
+	stored, err := m.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 	}
 	for _, w := range todo.Change {
 		tflog.Info(ctx, "Changing an interface", map[string]any{"machine": want.Name, "interface": w.Key})
-		if err := l.host.ChangeInterface(ctx, uuid, w.Element); err != nil {
+		if err := m.host.ChangeInterface(ctx, uuid, w.Element); err != nil {
 			return fmt.Errorf("interface %s could not be changed in the running machine: %w", w.Key, err)
 		}
 	}
@@ -44,18 +44,18 @@ func (l life) gainInterfaces(ctx context.Context, uuid string, want domainxml.Ma
 			return err
 		}
 		tflog.Info(ctx, "Plugging an interface in", map[string]any{"machine": want.Name, "interface": key})
-		if err := l.host.Attach(ctx, uuid, device); err != nil {
+		if err := m.host.Attach(ctx, uuid, device); err != nil {
 			return fmt.Errorf("interface %s could not be plugged into the running machine: %w", key, err)
 		}
-		if live, err = l.host.LiveXML(ctx, uuid); err != nil {
+		if live, err = m.host.LiveXML(ctx, uuid); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wiredAs is want with the interfaces of was where the running domain does not have the wanted ones yet, according to todo.
-func wiredAs(was, want domainxml.Machine, todo domainxml.InterfaceDiff) domainxml.Machine {
+// withPluggedInterfaces is want with the interfaces of was where the running domain does not have the wanted ones yet, according to todo.
+func withPluggedInterfaces(was, want domainxml.Machine, todo domainxml.InterfaceDiff) domainxml.Machine {
 	want.Interfaces = maps.Clone(want.Interfaces)
 	for _, w := range todo.Change {
 		before, had := was.Interfaces[w.Key]

@@ -24,7 +24,7 @@ func TestPreserve_UnknownElements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Mark.Phase, m.Memory = Ready, 262144
+	m.Metadata.Phase, m.Memory = Ready, 262144
 	delete(m.Disks, "vda")
 	m.Disks["vdb"] = Disk{Device: Fixed, Bus: "virtio", Volume: local("other", "g1")}
 	m.Interfaces = map[string]Interface{"net1": m.Interfaces["net1"], "net0": m.Interfaces["net0"], "lan": {Bridge: "br1", Model: "virtio"}}
@@ -161,7 +161,7 @@ func stays(t *testing.T, devices string, change func(*Machine), is []string, gon
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Mark.Phase = Ready
+	m.Metadata.Phase = Ready
 	if change != nil {
 		change(&m)
 	}

@@ -12,27 +12,27 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// lost is what was unplugged from a guest: the keys of disks, and the MAC addresses of interfaces.
-type lost struct{ disks, macs []string }
+// detached is what was unplugged from a guest: the keys of disks, and the MAC addresses of interfaces.
+type detached struct{ disks, macs []string }
 
-// lose unplugs from the running domain what want does not have, or has as another volume or device. The medium of a drive is ejected.
+// detach unplugs from the running domain what want does not have, or has as another volume or device. The medium of a drive is ejected.
 // If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition as well.
-func (l life) lose(ctx context.Context, uuid string, want domainxml.Machine) (gone lost, err error) {
-	live, err := l.host.LiveXML(ctx, uuid)
+func (m manager) detach(ctx context.Context, uuid string, want domainxml.Machine) (gone detached, err error) {
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return gone, err
 	}
-	if err = l.loseDisks(ctx, uuid, live, want, &gone); err == nil {
-		err = l.loseInterfaces(ctx, uuid, live, want, &gone)
+	if err = m.detachDisks(ctx, uuid, live, want, &gone); err == nil {
+		err = m.detachInterfaces(ctx, uuid, live, want, &gone)
 	}
 	if err != nil {
-		err = l.storeLoss(ctx, uuid, gone, err)
+		err = m.storeDetached(ctx, uuid, gone, err)
 	}
 	return gone, err
 }
 
 // explain adds to the error of an update which disks were unplugged for others that the guest did not get.
-func (gone lost) explain(want domainxml.Machine, cause error) error {
+func (gone detached) explain(want domainxml.Machine, cause error) error {
 	keys := slices.DeleteFunc(slices.Clone(gone.disks), func(key string) bool { return len(want.Disks[key].Volume.Images) == 0 })
 	if len(keys) == 0 {
 		return cause
@@ -40,8 +40,8 @@ func (gone lost) explain(want domainxml.Machine, cause error) error {
 	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply the previous configuration to plug in again what the machine had there", cause, strings.Join(keys, ", "))
 }
 
-func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
-	keys, err := domainxml.Loses(live, want)
+func (m manager) detachDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *detached) error {
+	keys, err := domainxml.DisksToDetach(live, want)
 	if err != nil || len(keys) == 0 {
 		return err
 	}
@@ -49,15 +49,15 @@ func (l life) loseDisks(ctx context.Context, uuid, live string, want domainxml.M
 	if err != nil {
 		return err
 	}
-	if err := l.checkStorage(ctx, uuid, want, gained); err != nil {
+	if err := m.checkStorage(ctx, uuid, want, gained); err != nil {
 		return err
 	}
-	if err := l.checkCheckpoints(ctx, uuid, live, func(key string) bool { return slices.Contains(keys, key) }); err != nil {
+	if err := m.checkCheckpoints(ctx, uuid, live, func(key string) bool { return slices.Contains(keys, key) }); err != nil {
 		return err
 	}
 	for _, key := range keys {
-		limited, done := l.unplugging(ctx, want.Name, "disk "+key)
-		err := guard.Unplug(limited, l.host, uuid, live, key)
+		limited, done := m.unplugging(ctx, want.Name, "disk "+key)
+		err := guard.Unplug(limited, m.host, uuid, live, key)
 		done()
 		if err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
@@ -79,15 +79,15 @@ func replacements(live string, want domainxml.Machine, keys []string) ([]string,
 	}), err
 }
 
-// loseInterfaces unplugs the interfaces that want does not have, or has as other devices.
-func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine, gone *lost) error {
+// detachInterfaces unplugs the interfaces that want does not have, or has as other devices.
+func (m manager) detachInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine, gone *detached) error {
 	todo, err := domainxml.DiffInterfaces(live, want)
 	if err != nil {
 		return err
 	}
 	for _, w := range todo.Unplug {
-		limited, done := l.unplugging(ctx, want.Name, "interface "+w.Key)
-		err := l.host.Detach(limited, uuid, w.Element, func(live string) (bool, error) {
+		limited, done := m.unplugging(ctx, want.Name, "interface "+w.Key)
+		err := m.host.Detach(limited, uuid, w.Element, func(live string) (bool, error) {
 			has, err := domainxml.HasInterface(live, w.Key, want)
 			return !has, err
 		})
@@ -100,25 +100,25 @@ func (l life) loseInterfaces(ctx context.Context, uuid, live string, want domain
 	return nil
 }
 
-// storeLoss removes unplugged devices from the stored definition, also after the operation's timeout. If that fails, because the host
+// storeDetached removes unplugged devices from the stored definition, also after the operation's timeout. If that fails, because the host
 // does not answer, the next plan shows drift.
-func (l life) storeLoss(ctx context.Context, uuid string, gone lost, cause error) error {
+func (m manager) storeDetached(ctx context.Context, uuid string, gone detached, cause error) error {
 	var away *host.UnreachableError
 	if len(gone.disks)+len(gone.macs) == 0 || errors.As(cause, &away) {
 		return cause
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	stored, err := l.host.StoredXML(ctx, uuid)
+	stored, err := m.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return cause
 	}
 	text, err := domainxml.WithoutDevices(stored, gone.disks, gone.macs)
 	if err == nil {
-		_, err = l.host.Define(ctx, text)
+		_, err = m.host.Define(ctx, text)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n\nLeft behind: the stored definition still has what the guest has let go of: %w", cause, err)
+		return fmt.Errorf("%w\n\nLeft behind: the stored definition still has the devices that the guest has released: %w", cause, err)
 	}
 	return cause
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// gain plugs in the devices, and inserts the media, that want has and the running domain does not. It first records them in the running
+// attach plugs in the devices, and inserts the media, that want has and the running domain does not. It first records them in the running
 // domain's metadata: otherwise, after an interruption here, a disk that is recreated under the same name could be mistaken for the old one.
 // It also records disks that were attached outside of Terraform.
-func (l life) gain(ctx context.Context, uuid string, was, want domainxml.Machine) (pending []string, err error) {
-	stored, err := l.host.StoredXML(ctx, uuid)
+func (m manager) attach(ctx context.Context, uuid string, was, want domainxml.Machine) (pending []string, err error) {
+	stored, err := m.host.StoredXML(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}
-	if live, err = l.rename(ctx, uuid, live, want); err != nil {
+	if live, err = m.rename(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
-	keys, err := domainxml.Gains(live, want)
+	keys, err := domainxml.DisksToAttach(live, want)
 	if err != nil {
 		return nil, err
 	}
-	media, err := domainxml.Inserts(live, want)
+	media, err := domainxml.MediaToInsert(live, want)
 	if err != nil {
 		return nil, err
 	}
@@ -39,65 +39,65 @@ func (l life) gain(ctx context.Context, uuid string, was, want domainxml.Machine
 		return nil, err
 	}
 	if notes := slices.Concat(keys, media, unnoted); len(notes) > 0 {
-		mark, err := domainxml.LiveMark(live, want, notes)
+		mark, err := domainxml.LiveMetadata(live, want, notes)
 		if err != nil {
 			return nil, err
 		}
-		if err := l.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, mark); err != nil {
+		if err := m.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, mark); err != nil {
 			return nil, err
 		}
 	}
 	for _, key := range keys {
-		if live, err = l.plug(ctx, uuid, stored, live, key); err != nil {
+		if live, err = m.plug(ctx, uuid, stored, live, key); err != nil {
 			return nil, fmt.Errorf("disk %s could not be plugged into the running machine: %w", key, err)
 		}
 	}
 	for _, key := range media {
-		if live, err = l.insert(ctx, uuid, live, key, want.Disks[key].Volume); err != nil {
+		if live, err = m.insert(ctx, uuid, live, key, want.Disks[key].Volume); err != nil {
 			return nil, fmt.Errorf("disk %s could not be put into its drive in the running machine: %w", key, err)
 		}
 	}
-	if live, err = l.scale(ctx, uuid, live, want); err != nil {
+	if live, err = m.scale(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
-	if err := l.grow(ctx, uuid, live, want); err != nil {
+	if err := m.grow(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
 	return domainxml.Pending(live, want)
 }
 
 // plug plugs one disk in and returns the live XML after that.
-func (l life) plug(ctx context.Context, uuid, stored, live, key string) (string, error) {
+func (m manager) plug(ctx context.Context, uuid, stored, live, key string) (string, error) {
 	device, err := domainxml.Plug(stored, live, key)
 	if err != nil {
 		return "", err
 	}
 	tflog.Info(ctx, "Plugging a disk in", map[string]any{"domain": uuid, "disk": key})
-	if err := l.host.Attach(ctx, uuid, device); err != nil {
+	if err := m.host.Attach(ctx, uuid, device); err != nil {
 		return "", err
 	}
-	return l.host.LiveXML(ctx, uuid)
+	return m.host.LiveXML(ctx, uuid)
 }
 
 // insert inserts a medium into an empty drive and returns the live XML after that.
-func (l life) insert(ctx context.Context, uuid, live, key string, medium volume.Volume) (string, error) {
+func (m manager) insert(ctx context.Context, uuid, live, key string, medium volume.Volume) (string, error) {
 	drive, _, err := domainxml.Drive(live, key, medium)
 	if err != nil {
 		return "", err
 	}
 	tflog.Info(ctx, "Inserting a medium", map[string]any{"domain": uuid, "disk": key})
-	if err := l.host.ChangeMedium(ctx, uuid, drive); err != nil {
+	if err := m.host.ChangeMedium(ctx, uuid, drive); err != nil {
 		return "", err
 	}
-	return l.host.LiveXML(ctx, uuid)
+	return m.host.LiveXML(ctx, uuid)
 }
 
 // grow announces grown storage to the guest. Local disks in files are grown by their own resource. Storage that is smaller than its claim's
 // capacity is no error: the guest keeps the present size.
-func (l life) grow(ctx context.Context, uuid, live string, want domainxml.Machine) error {
-	all, err := domainxml.Grows(live, want)
+func (m manager) grow(ctx context.Context, uuid, live string, want domainxml.Machine) error {
+	all, err := domainxml.DisksToGrow(live, want)
 	for target, bytes := range all {
-		if err := l.host.GrowDevice(ctx, uuid, target, bytes); err != nil {
+		if err := m.host.GrowDevice(ctx, uuid, target, bytes); err != nil {
 			tflog.Warn(ctx, "The guest was not told of grown storage", map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
 		}
 	}

@@ -41,7 +41,7 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 	}
 	all := domainxml.Machine{
 		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "pc",
-		Boot: &domainxml.Boot{Kernel: "/vmlinuz"}, Mark: domainxml.Mark{Phase: domainxml.Ready}, Graphics: &domainxml.Graphics{Type: domainxml.VNC, Listen: "127.0.0.1"},
+		Boot: &domainxml.Boot{Kernel: "/vmlinuz"}, Metadata: domainxml.Metadata{Phase: domainxml.Ready}, Graphics: &domainxml.Graphics{Type: domainxml.VNC, Listen: "127.0.0.1"},
 		Disks: map[string]domainxml.Disk{
 			"a": disk(domainxml.Fixed, "virtio", "a"), "b": disk(domainxml.Fixed, "virtio", "b"), "cd": disk(domainxml.CDROM, "ide", "cd"),
 			"stays": disk(domainxml.Fixed, "virtio", "stays"),
@@ -68,7 +68,7 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &holding{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
-			if _, err := (life{host: h}).lose(t.Context(), "", want); !errors.Is(err, c.err) {
+			if _, err := (manager{host: h}).detach(t.Context(), "", want); !errors.Is(err, c.err) {
 				t.Fatalf("that it is held is not said: %v", err)
 			}
 			is, err := domainxml.Parse(h.stored)
@@ -96,11 +96,11 @@ func TestReplacements(t *testing.T) {
 	if got, err := replacements(text, want, []string{"a", "b", "c", "d", "e", "f"}); err != nil || !slices.Equal(got, []string{"c", "e"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	gone := lost{disks: []string{"c", "d", "f"}}
+	gone := detached{disks: []string{"c", "d", "f"}}
 	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nAlready unplugged: c. ") {
 		t.Errorf("got %v", err)
 	}
-	if err := (lost{disks: []string{"f"}}).explain(want, host.ErrDetachRefused); err != host.ErrDetachRefused { //nolint:errorlint // nothing is added
+	if err := (detached{disks: []string{"f"}}).explain(want, host.ErrDetachRefused); err != host.ErrDetachRefused { //nolint:errorlint // nothing is added
 		t.Errorf("got %v", err)
 	}
 }

@@ -33,30 +33,30 @@ func Unnoted(live string, was, want Machine) ([]string, error) {
 }
 
 // notes reports whether the mark records the identities of these images.
-func (m diskMark) notes(images []volume.Image) bool {
-	return slices.EqualFunc(m.Images, images, func(m imageMark, i volume.Image) bool {
+func (m diskMetadata) notes(images []volume.Image) bool {
+	return slices.EqualFunc(m.Images, images, func(m imageMetadata, i volume.Image) bool {
 		return m.Name == i.Name && (m.Generation != "" || i.Generation == "")
 	})
 }
 
-// LiveMark returns virtclaim's metadata for a running domain that has the disks with those keys, or is about to get them plugged in.
+// LiveMetadata returns virtclaim's metadata for a running domain that has the disks with those keys, or is about to get them plugged in.
 // The records of other disks are kept.
-func LiveMark(live string, want Machine, keys []string) (string, error) {
+func LiveMetadata(live string, want Machine, keys []string) (string, error) {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return "", err
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	if err != nil {
 		return "", err
 	}
-	full := newMachineMark(want)
+	full := newMachineMetadata(want)
 	if mark.Phase == "" {
 		mark.CPU = unknownCPU
 		mark.Asked = everything // all attributes of the running domain continue to be read
 	}
-	mark.Mark, mark.UUID, mark.Type = full.Mark, d.UUID, full.Type
-	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMark) bool { return slices.Contains(keys, m.Key) })
+	mark.Metadata, mark.UUID, mark.Type = full.Metadata, d.UUID, full.Type
+	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMetadata) bool { return slices.Contains(keys, m.Key) })
 	for _, m := range full.Disks {
 		if slices.Contains(keys, m.Key) {
 			mark.Disks = append(mark.Disks, m)

@@ -22,7 +22,7 @@ func TestUpdate_RemovesOnlyDescribedDevice(t *testing.T) {
 	if err != nil || is.Serial == nil || is.Console == nil || is.Graphics == nil || is.Video == nil || is.Watchdog == nil || is.RNG == nil {
 		t.Fatalf("%+v, %v", is, err)
 	}
-	want := Machine{Name: is.Name, DomainType: is.DomainType, Memory: is.Memory, VCPUs: is.VCPUs, Mark: Mark{Phase: Ready}}
+	want := Machine{Name: is.Name, DomainType: is.DomainType, Memory: is.Memory, VCPUs: is.VCPUs, Metadata: Metadata{Phase: Ready}}
 	text := byHand
 	for range 2 {
 		if text, err = Update(text, want); err != nil {

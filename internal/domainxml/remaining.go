@@ -6,9 +6,9 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// left returns the kinds of device, of which a machine has at most one, that a domain defined outside of Terraform still has when the
+// remainingDevices returns the kinds of device, of which a machine has at most one, that a domain defined outside of Terraform still has when the
 // machine has none: the device that the attribute described is removed, the remaining ones are ignored.
-func left(d *libvirtxml.Domain, m Machine) (names []string) {
+func remainingDevices(d *libvirtxml.Domain, m Machine) (names []string) {
 	_, _, hasDisplay := displayOf(d)
 	for _, kind := range []struct {
 		part part
@@ -26,5 +26,5 @@ func left(d *libvirtxml.Domain, m Machine) (names []string) {
 	return names
 }
 
-// leaves reports whether a domain's devices of a kind are such remaining ones.
-func (m machineMark) leaves(kind string) bool { return slices.Contains(m.Left, kind) }
+// ignoresRemaining reports whether a domain's devices of a kind are such remaining ones.
+func (m machineMetadata) ignoresRemaining(kind string) bool { return slices.Contains(m.Left, kind) }

@@ -28,7 +28,7 @@ func (h *leftOver) Autostart(context.Context, string) (bool, error) { return fal
 func TestVirtualMachine_ResumedCreateReportsRunning(t *testing.T) {
 	want := domainxml.Machine{
 		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},
-		Mark: domainxml.Mark{Owner: "prod", Phase: domainxml.Creating},
+		Metadata: domainxml.Metadata{Owner: "prod", Phase: domainxml.Creating},
 	}
 	text, err := domainxml.Build(want)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestVirtualMachine_ResumedCreateReportsRunning(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}
-		id, runs, err := life{host: h, owner: "prod"}.define(t.Context(), want)
+		id, runs, err := manager{host: h, owner: "prod"}.define(t.Context(), want)
 		if id != "found" || runs != active || err != nil {
 			t.Errorf("active %v: %s runs %v, %v", active, id, runs, err)
 		}

@@ -16,24 +16,24 @@ import (
 func (m machine) disk() string   { return m.name + "-root" }
 func (m machine) writes() string { return "written-by-" + m.name }
 
-// prove verifies and shows what the guests read and wrote, and that their data is on their own disks and not on the master, whose hash was
+// verify verifies and shows what the guests read and wrote, and that their data is on their own disks and not on the master, whose hash was
 // computed before.
-func (s *scene) prove(ctx context.Context, hash string) error {
+func (s *demoEnvironment) verify(ctx context.Context, hash string) error {
 	for _, m := range quickstart {
-		if err := s.proveGuest(ctx, m); err != nil {
+		if err := s.verifyGuest(ctx, m); err != nil {
 			return fmt.Errorf("machine %s: %w", m.name, err)
 		}
 	}
 	for _, m := range quickstart {
-		if err := s.proveDisk(m); err != nil {
+		if err := s.verifyDisk(m); err != nil {
 			return fmt.Errorf("disk %s on %s: %w", m.disk(), m.host, err)
 		}
 	}
-	return s.proveMaster(hash)
+	return s.verifyMaster(hash)
 }
 
-// proveGuest waits for the guest, shows its output, and checks that it has read the master and written.
-func (s *scene) proveGuest(ctx context.Context, m machine) error {
+// verifyGuest waits for the guest, shows its output, and checks that it has read the master and written.
+func (s *demoEnvironment) verifyGuest(ctx context.Context, m machine) error {
 	say("waiting until %s on %s has booted", m.name, m.host)
 	text, err := awaitReady(ctx, s.logOf(m))
 	for line := range strings.FieldsFuncSeq(text, isLineBreak) {
@@ -50,8 +50,8 @@ func (s *scene) proveGuest(ctx context.Context, m machine) error {
 	return nil
 }
 
-// proveDisk searches the disk's file for the guests' texts, which qcow2 stores uncompressed.
-func (s *scene) proveDisk(m machine) error {
+// verifyDisk searches the disk's file for the guests' texts, which qcow2 stores uncompressed.
+func (s *demoEnvironment) verifyDisk(m machine) error {
 	content, err := os.ReadFile(filepath.Join(s.Hosts[m.host].Dir, "pools", pool, m.disk()))
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func (s *scene) proveDisk(m machine) error {
 	return nil
 }
 
-// proveMaster compares the storage behind the golden claim with its former content.
-func (s *scene) proveMaster(before string) error {
+// verifyMaster compares the storage behind the golden claim with its former content.
+func (s *demoEnvironment) verifyMaster(before string) error {
 	after, err := s.hashMaster()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *scene) proveMaster(before string) error {
 }
 
 // hashMaster is the SHA-256 of the storage behind the golden claim.
-func (s *scene) hashMaster() (string, error) {
+func (s *demoEnvironment) hashMaster() (string, error) {
 	file, err := os.Open(s.luns[golden].Path)
 	if err != nil {
 		return "", err

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// wiredHost is the name of the lab's host with networks.
-const wiredHost = "host-e"
+// networkedHost is the name of the lab's host with networks.
+const networkedHost = "host-e"
 
 // Bridge is a bridge of host-e without an uplink.
 const Bridge = "lab0"
@@ -19,14 +19,14 @@ var Networks = map[string]string{"red": "192.168.71", "blue": "192.168.72"}
 const networkXML = `<network><name>%[1]s</name><bridge name='%[1]s0' stp='off' delay='0'/>
 	<ip address='%[2]s.1' netmask='255.255.255.0'><dhcp><range start='%[2]s.100' end='%[2]s.199'/></dhcp></ip></network>`
 
-// WiredHost returns host-e, which the first call starts. Its networks are in a network namespace that is removed with it.
-func (l *Lab) WiredHost(ctx context.Context) (*Host, error) {
-	return l.wired.get(ctx, func(ctx context.Context) (*Host, error) {
-		dir, err := l.serverFolder(wiredHost)
+// NetworkedHost returns host-e, which the first call starts. Its networks are in a network namespace that is removed with it.
+func (l *Lab) NetworkedHost(ctx context.Context) (*Host, error) {
+	return l.networked.get(ctx, func(ctx context.Context) (*Host, error) {
+		dir, err := l.serverFolder(networkedHost)
 		if err != nil {
 			return nil, err
 		}
-		h := newHost(dir, wiredHost, l.Guest)
+		h := newHost(dir, networkedHost, l.Guest)
 		file := quote(filepath.Join(dir, "network"))
 		h.within = "nsenter --net=" + file + " "
 		network := fmt.Sprintf("touch %[1]s && unshare --net=%[1]s ip link set lo up && %[2]s ip link add %[3]s type bridge && %[2]s ip link set %[3]s up",

@@ -12,37 +12,37 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// asks are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.
-func asks(taken []string, want domainxml.Machine, starts bool) []string {
+// disksToCheck are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.
+func disksToCheck(taken []string, want domainxml.Machine, starts bool) []string {
 	if starts {
 		return slices.Sorted(maps.Keys(want.Disks))
 	}
 	return taken
 }
 
-// takes are the disks of want that was does not have, or has as another volume.
-func (l life) takes(ctx context.Context, uuid string, was, want domainxml.Machine, active bool) ([]string, error) {
-	keys := domainxml.Takes(was, want)
+// newDisks are the disks of want that was does not have, or has as another volume.
+func (m manager) newDisks(ctx context.Context, uuid string, was, want domainxml.Machine, active bool) ([]string, error) {
+	keys := domainxml.ChangedUses(was, want)
 	if !active {
 		return keys, nil
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return keys, err
 	}
-	gains, err := domainxml.Gains(live, want)
+	gains, err := domainxml.DisksToAttach(live, want)
 	if err != nil {
 		return keys, err
 	}
-	media, err := domainxml.Inserts(live, want)
+	media, err := domainxml.MediaToInsert(live, want)
 	keys = slices.Concat(keys, gains, media)
 	slices.Sort(keys)
 	return slices.Compact(keys), err
 }
 
 // checkTaken asks all hosts whether a machine that was migrated outside of Terraform has disks that this one is about to get.
-func (l life) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
-	return l.all.CheckTaken(ctx, l.key, exclusive(want, keys))
+func (m manager) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
+	return m.all.CheckTaken(ctx, m.key, exclusive(want, keys))
 }
 
 // exclusive are the images of these disks that only one machine may have, also those below an overlay.
@@ -65,74 +65,74 @@ func used(want domainxml.Machine, keys []string) (images []volume.Image) {
 	return images
 }
 
-// enter asks all hosts whether the machine may use these disks, which its stored definition has already. Then it asks the machine's host
+// acquire asks all hosts whether the machine may use these disks, which its stored definition has already. Then it asks the machine's host
 // whether their files are unchanged since they were bound: a pod may have put a symbolic link in their place.
-func (l life) enter(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
-	e := guard.Request{Host: l.key, Name: want.Name, UUID: uuid, Owner: want.Mark.Owner, Hosts: l.hosts, Images: used(want, keys)}
+func (m manager) acquire(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+	e := guard.Request{Host: m.key, Name: want.Name, UUID: uuid, Owner: want.Metadata.Owner, Hosts: m.hosts, Images: used(want, keys)}
 	if len(e.Images) == 0 {
 		return nil
 	}
-	if err := l.recognize(ctx, want, keys); err != nil {
+	if err := m.recognize(ctx, want, keys); err != nil {
 		return err
 	}
 	if err := guard.Acquire(ctx, e); err != nil {
 		return err
 	}
-	if err := content.Recheck(ctx, l.host, e.Images); err != nil {
+	if err := content.Recheck(ctx, m.host, e.Images); err != nil {
 		return err
 	}
-	if err := l.checkMasterRecords(ctx, want, keys); err != nil {
+	if err := m.checkMasterRecords(ctx, want, keys); err != nil {
 		return err
 	}
 	for _, key := range keys {
-		if err := l.checkSharers(ctx, uuid, topOf(want.Disks[key].Volume)); err != nil {
+		if err := m.checkSharers(ctx, uuid, topOf(want.Disks[key].Volume)); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	if err := l.checkMasters(ctx, uuid, want, keys); err != nil {
+	if err := m.checkMasters(ctx, uuid, want, keys); err != nil {
 		return err
 	}
-	return l.engrave(ctx, want, keys)
+	return m.engrave(ctx, want, keys)
 }
 
 // checkStorage makes enter's checks of the storage itself, before a machine is shut down for a restart or disks are unplugged that these
 // replace. Conflicts with other machines are checked by enter alone, because they may be resolved until then.
-func (l life) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
-	if err := l.recognize(ctx, want, keys); err != nil {
+func (m manager) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+	if err := m.recognize(ctx, want, keys); err != nil {
 		return err
 	}
-	if err := content.Recheck(ctx, l.host, used(want, keys)); err != nil {
+	if err := content.Recheck(ctx, m.host, used(want, keys)); err != nil {
 		return err
 	}
-	if err := l.checkMasterRecords(ctx, want, keys); err != nil {
+	if err := m.checkMasterRecords(ctx, want, keys); err != nil {
 		return err
 	}
 	for _, key := range keys {
-		if err := guard.CheckCopied(ctx, l.key, l.host, topOf(want.Disks[key].Volume), uuid); err != nil {
+		if err := guard.CheckCopied(ctx, m.key, m.host, topOf(want.Disks[key].Volume), uuid); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
-		if err := content.CheckOpenMasters(ctx, l.host, want.Disks[key].Volume.Images); err != nil { // otherwise QEMU can't open the disk
+		if err := content.CheckOpenMasters(ctx, m.host, want.Disks[key].Volume.Images); err != nil { // otherwise QEMU can't open the disk
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	return l.checkMasters(ctx, uuid, want, keys)
+	return m.checkMasters(ctx, uuid, want, keys)
 }
 
 // checkRestart makes the checks for a machine that is about to be shut down for a restart.
-func (l life) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
-	live, err := l.host.LiveXML(ctx, uuid)
+func (m manager) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	if err := l.checkCheckpoints(ctx, uuid, live, func(string) bool { return true }); err != nil {
+	if err := m.checkCheckpoints(ctx, uuid, live, func(string) bool { return true }); err != nil {
 		return err
 	}
-	return l.checkStorage(ctx, uuid, want, asks(nil, want, true))
+	return m.checkStorage(ctx, uuid, want, disksToCheck(nil, want, true))
 }
 
 // checkCheckpoints refuses to unplug disks, or to shut the guest down, while bound files that are opened as qcow2 have checkpoints: QEMU
 // writes their bitmaps when it closes the file, and a bound file with bitmaps is not opened.
-func (l life) checkCheckpoints(ctx context.Context, uuid, live string, closes func(key string) bool) error {
+func (m manager) checkCheckpoints(ctx context.Context, uuid, live string, closes func(key string) bool) error {
 	attached, _, err := domainxml.AttachedTo(live)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (l life) checkCheckpoints(ctx context.Context, uuid, live string, closes fu
 	if len(attached) == 0 {
 		return nil
 	}
-	targets, err := l.host.CheckpointedDisks(ctx, uuid)
+	targets, err := m.host.CheckpointedDisks(ctx, uuid)
 	if err != nil {
 		return err
 	}
@@ -159,23 +159,23 @@ func (l life) checkCheckpoints(ctx context.Context, uuid, live string, closes fu
 }
 
 // checkMasterRecords refuses overlays whose masters were replaced.
-func (l life) checkMasterRecords(ctx context.Context, want domainxml.Machine, keys []string) error {
+func (m manager) checkMasterRecords(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
-		if err := content.CheckMasterRecords(ctx, l.host, want.Disks[key].Volume.Images); err != nil {
+		if err := content.CheckMasterRecords(ctx, m.host, want.Disks[key].Volume.Images); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
 	return nil
 }
 
-// withdraw removes disks that the machine may not use from its stored definition, so that no other machine waits for it. It does so
+// revertDisks removes disks that the machine may not use from its stored definition, so that no other machine waits for it. It does so
 // also after the operation's timeout.
-func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, active bool, cause error) error {
+func (m manager) revertDisks(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, active bool, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	live := ""
 	if active {
-		live, _ = l.host.LiveXML(ctx, uuid) // if the host does not answer, storing the definition fails, too
+		live, _ = m.host.LiveXML(ctx, uuid) // if the host does not answer, storing the definition fails, too
 	}
 	disks := maps.Clone(want.Disks)
 	for _, key := range keys {
@@ -199,7 +199,7 @@ func (l life) withdraw(ctx context.Context, uuid string, was, want domainxml.Mac
 		}
 	}
 	want.Disks = disks
-	if err := l.redefine(ctx, uuid, want); err != nil {
+	if err := m.redefine(ctx, uuid, want); err != nil {
 		return fmt.Errorf("%w\n\nLeft behind: the stored definition has what was refused already, and could not be put back: %w", cause, err)
 	}
 	return cause

@@ -10,8 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
 
-// stockHost is the name of the lab's third host.
-const stockHost = "host-c"
+// defaultConfigHost is the name of the lab's third host.
+const defaultConfigHost = "host-c"
 
 // stockState is libvirt's folder on hosts. All users can enter it on host-c, wherever the lab's own folder is.
 const stockState = "/var/lib/libvirt"
@@ -20,16 +20,16 @@ const stockState = "/var/lib/libvirt"
 // capabilities of QEMU for outdated, and probes QEMU ten times for each definition: seven seconds.
 const hideKVM = "[ ! -e /dev/kvm ] || { touch %[1]s && chmod 600 %[1]s && mount --bind %[1]s /dev/kvm; }"
 
-// StockHost returns host-c, which the first call starts. It has libvirt's defaults: QEMU runs as an unprivileged user, which libvirt makes
+// DefaultConfigHost returns host-c, which the first call starts. It has libvirt's defaults: QEMU runs as an unprivileged user, which libvirt makes
 // the owner of a machine's files as long as the machine runs. So files that QEMU opens must be where that user can access them: in the
 // pools, which are at /var/lib/libvirt/images, or at the host's Guest and Consoles.
-func (l *Lab) StockHost(ctx context.Context) (*Host, error) {
-	return l.stock.get(ctx, func(ctx context.Context) (*Host, error) {
-		dir, err := l.serverFolder(stockHost)
+func (l *Lab) DefaultConfigHost(ctx context.Context) (*Host, error) {
+	return l.defaultConfig.get(ctx, func(ctx context.Context) (*Host, error) {
+		dir, err := l.serverFolder(defaultConfigHost)
 		if err != nil {
 			return nil, err
 		}
-		h := newHost(dir, stockHost, artefact.Image{})
+		h := newHost(dir, defaultConfigHost, artefact.Image{})
 		h.qemu, h.prepare = "", func(ctx context.Context) error {
 			return h.sandbox.run(ctx, fmt.Sprintf(hideKVM, quote(filepath.Join(dir, "no-kvm"))))
 		}

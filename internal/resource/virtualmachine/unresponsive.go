@@ -17,26 +17,26 @@ import (
 )
 
 // stop shuts the machine down and reports progress. A machine that is migrated away meanwhile is off on this host, and runs elsewhere.
-func (l life) stop(ctx context.Context, uuid string, force bool) error {
+func (m manager) stop(ctx context.Context, uuid string, force bool) error {
 	defer tfvalue.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
-	if is, err := l.host.State(ctx, uuid); err != nil || !is.Active {
+	if is, err := m.host.State(ctx, uuid); err != nil || !is.Active {
 		return err
 	}
-	isPersistent, err := l.host.IsPersistent(ctx, uuid)
+	isPersistent, err := m.host.IsPersistent(ctx, uuid)
 	if err == nil {
-		err = l.host.Stop(ctx, uuid, force)
+		err = m.host.Stop(ctx, uuid, force)
 	}
 	if err != nil {
 		return err
 	}
-	return l.checkStopped(ctx, uuid, isPersistent)
+	return m.checkStopped(ctx, uuid, isPersistent)
 }
 
 // unplugging is the context and the announcement of an unplug. Where the machine may be restarted for what its guest does not
 // acknowledge, enough time is left for that.
-func (l life) unplugging(ctx context.Context, machine, device string) (limited context.Context, done func()) {
+func (m manager) unplugging(ctx context.Context, machine, device string) (limited context.Context, done func()) {
 	cancel := func() {}
-	if deadline, ok := ctx.Deadline(); ok && l.mayRestart {
+	if deadline, ok := ctx.Deadline(); ok && m.mayRestart {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/5)
 	}
 	stop := tfvalue.Progress(ctx, "Waiting for the guest to acknowledge the unplug", map[string]any{"machine": machine, "device": device})
@@ -53,17 +53,17 @@ func withWayOut(err error) error {
 }
 
 // restartWithout handles a guest that does not acknowledge an unplug: if the machine may be restarted, it is changed while it is off.
-func (l life) restartWithout(ctx context.Context, uuid string, want domainxml.Machine, force bool, cause error) error {
+func (m manager) restartWithout(ctx context.Context, uuid string, want domainxml.Machine, force bool, cause error) error {
 	tflog.Info(ctx, "Restarting the machine for what its guest did not acknowledge", map[string]any{"machine": want.Name, "cause": cause.Error()})
-	if err := l.checkRestart(ctx, uuid, want); err != nil {
+	if err := m.checkRestart(ctx, uuid, want); err != nil {
 		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), which would fail, so it was not shut down: %w", cause, err)
 	}
-	if err := l.stop(ctx, uuid, force); err != nil {
+	if err := m.stop(ctx, uuid, force); err != nil {
 		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), and could not be shut down: %w", cause, err)
 	}
-	_, err := l.become(ctx, uuid, want, false, true)
+	_, err := m.reconcile(ctx, uuid, want, false, true)
 	if err == nil {
-		err = l.host.Start(ctx, uuid)
+		err = m.host.Start(ctx, uuid)
 	}
 	if err != nil {
 		return fmt.Errorf("it was shut down to be changed, and is off: %w", err)

@@ -25,8 +25,8 @@ const (
 	Ready = "ready"
 )
 
-// Mark is what virtclaim records in a domain's metadata about the machine as a whole.
-type Mark struct {
+// Metadata is what virtclaim records in a domain's metadata about the machine as a whole.
+type Metadata struct {
 	// Owner is the provider's owner; empty when none is configured.
 	Owner string `xml:"owner,attr,omitempty"`
 	// Phase is Creating or Ready; empty in a domain that virtclaim did not create.
@@ -35,10 +35,10 @@ type Mark struct {
 	Creation string `xml:"creation,attr,omitempty"`
 }
 
-// machineMark is the element in <metadata>. Beside the mark it records what a <disk> can't express.
-type machineMark struct {
+// machineMetadata is the element in <metadata>. Beside the mark it records what a <disk> can't express.
+type machineMetadata struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
-	Mark
+	Metadata
 	// UUID is the domain's UUID. A mark is ignored in another domain, such as a clone that was created with the metadata of its
 	// original.
 	UUID string `xml:"uuid,attr,omitempty"`
@@ -49,8 +49,8 @@ type machineMark struct {
 	// CPU is the configured CPU: libvirt replaces it with a computed one in the running domain.
 	CPU string `xml:"cpu,attr,omitempty"`
 	// HotplugPorts is the configured number: libvirt adds more.
-	HotplugPorts *uint      `xml:"hotplug-ports,attr"`
-	Disks        []diskMark `xml:"disk"`
+	HotplugPorts *uint          `xml:"hotplug-ports,attr"`
+	Disks        []diskMetadata `xml:"disk"`
 	// Asked are attributes that were configured explicitly: see Machine.asked.
 	Asked []string `xml:"asked"`
 	// Left are kinds of device that are kept although no attribute describes them.
@@ -63,7 +63,7 @@ type machineMark struct {
 	Keeps []string `xml:"keeps"`
 }
 
-type diskMark struct {
+type diskMetadata struct {
 	Key      string `xml:"key,attr"`
 	Capacity *int64 `xml:"capacity,attr"`
 	// Tentative keeps its former name in the XML, for definitions that are stored already.
@@ -72,11 +72,11 @@ type diskMark struct {
 	// by default.
 	Asked string `xml:"asked,attr,omitempty"`
 	// CopyOnRead is recorded for drives only, whose device can't express it.
-	CopyOnRead bool        `xml:"copy-on-read,attr,omitempty"`
-	Images     []imageMark `xml:"image"`
+	CopyOnRead bool            `xml:"copy-on-read,attr,omitempty"`
+	Images     []imageMetadata `xml:"image"`
 }
 
-type imageMark struct {
+type imageMetadata struct {
 	// Name is the name of the image that the record applies to.
 	Name       string            `xml:"name,attr"`
 	AccessMode volume.AccessMode `xml:"access-mode,attr,omitempty"`
@@ -85,20 +85,20 @@ type imageMark struct {
 	Hosts      []string          `xml:"host"`
 }
 
-func newMachineMark(of Machine) machineMark {
-	m := machineMark{Mark: of.Mark, Type: of.Type, CPU: of.CPU.note(), HotplugPorts: of.HotplugPorts}
+func newMachineMetadata(of Machine) machineMetadata {
+	m := machineMetadata{Metadata: of.Metadata, Type: of.Type, CPU: of.CPU.note(), HotplugPorts: of.HotplugPorts}
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
-		d := diskMark{
+		d := diskMetadata{
 			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Asked: of.Disks[key].asked(),
 			CopyOnRead: v.CopyOnRead && IsDrive(of.Disks[key].Device),
 		}
 		for _, i := range v.Images {
-			d.Images = append(d.Images, imageMark{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
+			d.Images = append(d.Images, imageMetadata{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
 		}
 		m.Disks = append(m.Disks, d)
 	}
-	m.Asked, m.DevicesXML = of.asked(), of.DevicesXML
+	m.Asked, m.DevicesXML = of.configured(), of.DevicesXML
 	if of.Graphics != nil {
 		m.Password = of.Graphics.PasswordVersion
 	}
@@ -107,7 +107,7 @@ func newMachineMark(of Machine) machineMark {
 
 // typeOf returns the configured type of a machine whose stored type is given. While the machine is being created, the type that
 // libvirt has resolved it to is not recorded yet.
-func (m machineMark) typeOf(stored string) string {
+func (m machineMetadata) typeOf(stored string) string {
 	if m.Type != "" && (SameMachineType(m.Type, stored) || m.StandsFor == stored || m.Phase == Creating) {
 		return m.Type
 	}
@@ -115,24 +115,24 @@ func (m machineMark) typeOf(stored string) string {
 }
 
 // asks reports whether the setting with that name was configured explicitly.
-func (m diskMark) asks(name string) bool { return slices.Contains(strings.Fields(m.Asked), name) }
+func (m diskMetadata) asks(name string) bool { return slices.Contains(strings.Fields(m.Asked), name) }
 
-func (m machineMark) disk(key string) diskMark {
+func (m machineMetadata) disk(key string) diskMetadata {
 	for _, d := range m.Disks {
 		if d.Key == key {
 			return d
 		}
 	}
-	return diskMark{}
+	return diskMetadata{}
 }
 
 // complete adds the recorded facts about its volume to a disk that was read from a device. A device whose access mode or chain was
 // changed outside of Terraform overrides the record. A drive, and a disk that is configured as read-only, only reads with any access
 // mode. Below an overlay that was added outside of Terraform the record stays valid.
-func (m diskMark) complete(d *Disk) {
+func (m diskMetadata) complete(d *Disk) {
 	v := &d.Volume
 	above := len(v.Images) - len(m.Images)
-	if len(m.Images) == 0 || above < 0 || !slices.EqualFunc(m.Images, v.Images[above:], func(m imageMark, i volume.Image) bool { return m.Name == i.Name }) {
+	if len(m.Images) == 0 || above < 0 || !slices.EqualFunc(m.Images, v.Images[above:], func(m imageMetadata, i volume.Image) bool { return m.Name == i.Name }) {
 		return
 	}
 	if above > 0 {
@@ -148,29 +148,29 @@ func (m diskMark) complete(d *Disk) {
 	m.completeImages(v.Images)
 }
 
-func (m diskMark) completeImages(images []volume.Image) {
+func (m diskMetadata) completeImages(images []volume.Image) {
 	for n, mark := range m.Images {
 		i := &images[n]
 		i.AccessMode, i.Generation, i.Binding, i.Hosts = mark.AccessMode, mark.Generation, mark.Binding, mark.Hosts
 	}
 }
 
-// applyMark writes the mark of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has kept
+// applyMetadata writes the mark of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has kept
 // before.
-func applyMark(d *libvirtxml.Domain, m Machine, kept []string) error {
-	mark := newMachineMark(m)
+func applyMetadata(d *libvirtxml.Domain, m Machine, kept []string) error {
+	mark := newMachineMetadata(m)
 	if stored := typeOf(d); m.Type != "" && !SameMachineType(m.Type, stored) {
 		mark.StandsFor = stored
 	}
-	mark.Left = left(d, m)
-	mark.Keeps = slices.Concat(kept, keeps(d))
+	mark.Left = remainingDevices(d, m)
+	mark.Keeps = slices.Concat(kept, keptState(d))
 	slices.Sort(mark.Keeps)
 	mark.Keeps = slices.Compact(mark.Keeps)
 	return setMark(d, mark)
 }
 
 // setMark replaces virtclaim's element and keeps all other elements.
-func setMark(d *libvirtxml.Domain, mark machineMark) error {
+func setMark(d *libvirtxml.Domain, mark machineMetadata) error {
 	mark.UUID = d.UUID
 	ours, err := xml.Marshal(mark)
 	if err != nil {
@@ -184,21 +184,21 @@ func setMark(d *libvirtxml.Domain, mark machineMark) error {
 	return nil
 }
 
-func parseMark(d *libvirtxml.Domain) (machineMark, error) {
+func parseMetadata(d *libvirtxml.Domain) (machineMetadata, error) {
 	_, ours, err := splitMetadata(d)
 	if err != nil || ours == "" {
-		return machineMark{}, err
+		return machineMetadata{}, err
 	}
 	var kind struct{ XMLName xml.Name }
 	if err := xml.Unmarshal([]byte(ours), &kind); err == nil && kind.XMLName.Local != "machine" {
-		return machineMark{}, nil // a journal
+		return machineMetadata{}, nil // a journal
 	}
-	var m machineMark
+	var m machineMetadata
 	if err := xml.Unmarshal([]byte(ours), &m); err != nil {
-		return machineMark{}, unreadable(d, err)
+		return machineMetadata{}, unreadable(d, err)
 	}
 	if m.UUID != "" && m.UUID != d.UUID {
-		m.Mark = Mark{}
+		m.Metadata = Metadata{}
 	}
 	return m, nil
 }

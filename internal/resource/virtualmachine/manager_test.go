@@ -43,7 +43,7 @@ func (h *busy) Addresses(context.Context, string, bool) map[string][]string { re
 func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	was := domainxml.Machine{
 		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, MaxMemory: 131072,
-		DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{}, Mark: domainxml.Mark{Phase: domainxml.Ready},
+		DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{}, Metadata: domainxml.Metadata{Phase: domainxml.Ready},
 	}
 	want := was
 	want.Title, want.VCPUs, want.Memory, want.Autostart = "new", 2, 98304, true
@@ -55,7 +55,7 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		pending, started, err := life{host: h}.change(t.Context(), was.UUID, want, power{on: active})
+		pending, started, err := manager{host: h}.change(t.Context(), was.UUID, want, power{on: active})
 		if err != nil || started || active && !strings.Contains(strings.Join(pending, " "), "boot") {
 			t.Errorf("active %v: pending is %v, started %v, %v", active, pending, started, err)
 		}
@@ -69,7 +69,7 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 // A machine that does not reach wait_for in time exists all the same: after an error Terraform would destroy it.
 func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 	text, err := domainxml.Build(domainxml.Machine{
-		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Mark: domainxml.Mark{Phase: domainxml.Ready},
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", GuestAgent: true, Metadata: domainxml.Metadata{Phase: domainxml.Ready},
 		Interfaces: map[string]domainxml.Interface{"lan": {User: true, Model: "virtio", MAC: "52:54:00:00:00:01"}},
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 	for active, want := range map[bool]string{true: "within 1s there was no address at interface lan, no agent", false: "it has gone off"} {
 		var diags diag.Diagnostics
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		m.await(t.Context(), life{host: h}, &diags)
+		m.await(t.Context(), manager{host: h}, &diags)
 		if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), want) {
 			t.Errorf("active %v: %v", active, diags)
 		}
@@ -95,7 +95,7 @@ func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 // Devices that were attached to or detached from a running machine manually are in state, and so in the next plan.
 func TestVirtualMachine_ReadShowsLiveDevices(t *testing.T) {
 	is := domainxml.Machine{
-		Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", State: "paused", Mark: domainxml.Mark{Phase: domainxml.Ready},
+		Name: "web", VCPUs: 2, Memory: 131072, DomainType: "qemu", State: "paused", Metadata: domainxml.Metadata{Phase: domainxml.Ready},
 	}
 	var m model
 	m.read(is, true)

@@ -9,26 +9,26 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// putBack reverts the persistent definition after the running domain has refused a change, as far as the refusal goes, so that both change
+// revert reverts the persistent definition after the running domain has refused a change, as far as the refusal goes, so that both change
 // or neither does. An interruption is no refusal: the rest of the change shows as drift, and the next apply makes it.
-func (l life) putBack(ctx context.Context, uuid string, was, want domainxml.Machine, cause error) error {
+func (m manager) revert(ctx context.Context, uuid string, was, want domainxml.Machine, cause error) error {
 	var away *host.UnreachableError
 	if ctx.Err() != nil || errors.As(cause, &away) || errors.Is(cause, host.ErrNotFound) {
 		return cause
 	}
-	live, err := l.host.LiveXML(ctx, uuid)
+	live, err := m.host.LiveXML(ctx, uuid)
 	if err != nil {
 		return cause
 	}
 	is, errIs := domainxml.Parse(live)
-	gains, errGains := domainxml.Gains(live, want)
-	media, errMedia := domainxml.Inserts(live, want)
-	scale, errScale := domainxml.Scales(live, want)
+	gains, errGains := domainxml.DisksToAttach(live, want)
+	media, errMedia := domainxml.MediaToInsert(live, want)
+	scale, errScale := domainxml.DiffScale(live, want)
 	wiring, errWiring := domainxml.DiffInterfaces(live, want)
 	if errors.Join(errIs, errGains, errMedia, errScale, errWiring) != nil {
 		return cause
 	}
-	want = wiredAs(was, want, wiring)
+	want = withPluggedInterfaces(was, want, wiring)
 	if is.Title != want.Title {
 		want.Title = was.Title
 	}
@@ -41,5 +41,5 @@ func (l life) putBack(ctx context.Context, uuid string, was, want domainxml.Mach
 	if scale.Memory != 0 {
 		want.Memory, want.MaxMemory = was.Memory, was.MaxMemory
 	}
-	return l.withdraw(ctx, uuid, was, want, slices.Concat(gains, media), true, cause)
+	return m.revertDisks(ctx, uuid, was, want, slices.Concat(gains, media), true, cause)
 }

@@ -6,9 +6,9 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// asked are the configured attributes that libvirt also adds by default, or that have no element in the XML: only the metadata shows
+// configured are the configured attributes that libvirt also adds by default, or that have no element in the XML: only the metadata shows
 // that they were configured.
-func (m Machine) asked() (names []string) {
+func (m Machine) configured() (names []string) {
 	add := func(name string, is bool) {
 		if is {
 			names = append(names, name)
@@ -26,17 +26,19 @@ func (m Machine) asked() (names []string) {
 // everything has all names that asked can return.
 var everything = Machine{
 	Firmware: &Firmware{}, TPM: &TPM{Model: "any"}, Video: &Video{VRAM: 1, Heads: 1}, Watchdog: &Watchdog{},
-}.asked()
+}.configured()
 
 // isUnmanaged reports whether a domain has no metadata of virtclaim's. Any of its devices may then be libvirt's default.
-func (m Machine) isUnmanaged() bool { return m.Mark.Phase == "" }
+func (m Machine) isUnmanaged() bool { return m.Metadata.Phase == "" }
 
-// asks reports whether an attribute was configured. In an unmanaged domain, all that exists counts as configured.
-func (m machineMark) asks(name string) bool { return m.Phase == "" || slices.Contains(m.Asked, name) }
+// wasConfigured reports whether an attribute was configured. In an unmanaged domain, all that exists counts as configured.
+func (m machineMetadata) wasConfigured(name string) bool {
+	return m.Phase == "" || slices.Contains(m.Asked, name)
+}
 
-// markOf returns the metadata of a domain before it is written again. Unreadable metadata is reported by the write.
-func markOf(d *libvirtxml.Domain) machineMark {
-	mark, _ := parseMark(d)
+// metadataOf returns the metadata of a domain before it is written again. Unreadable metadata is reported by the write.
+func metadataOf(d *libvirtxml.Domain) machineMetadata {
+	mark, _ := parseMetadata(d)
 	return mark
 }
 
@@ -46,9 +48,9 @@ const (
 	keepsTPM   = "tpm"
 )
 
-// keeps are the kinds of state that libvirt may keep for a domain, also for devices that it had earlier.
-func keeps(d *libvirtxml.Domain) []string {
-	all := markOf(d).Keeps
+// keptState are the kinds of state that libvirt may keep for a domain, also for devices that it had earlier.
+func keptState(d *libvirtxml.Domain) []string {
+	all := metadataOf(d).Keeps
 	if isUEFI(d) {
 		all = append(all, keepsNVRAM)
 	}
@@ -59,14 +61,14 @@ func keeps(d *libvirtxml.Domain) []string {
 	return slices.Compact(all)
 }
 
-// Reclaim returns the XML for a domain that is about to be undefined, with all devices whose state has to be removed with it. It is
+// ForUndefine returns the XML for a domain that is about to be undefined, with all devices whose state has to be removed with it. It is
 // empty when the domain has them already.
-func Reclaim(stored string) (string, error) {
+func ForUndefine(stored string) (string, error) {
 	d, err := Unmarshal(stored)
 	if err != nil {
 		return "", err
 	}
-	mark, err := parseMark(d)
+	mark, err := parseMetadata(d)
 	if err != nil {
 		return "", err
 	}

@@ -22,10 +22,10 @@ func TestBackend_Wish(t *testing.T) {
 				b.Refreshes()
 			}
 			var diags diag.Diagnostics
-			if !b.Wish(backend.Wish{By: "disk a/one", Image: order[0]}, path.Root("x"), &diags) || !b.Wish(backend.Wish{By: "disk a/one", Image: order[1]}, path.Root("x"), &diags) || len(diags) > 0 {
+			if !b.RecordPlannedUse(backend.PlannedUse{By: "disk a/one", Image: order[0]}, path.Root("x"), &diags) || !b.RecordPlannedUse(backend.PlannedUse{By: "disk a/one", Image: order[1]}, path.Root("x"), &diags) || len(diags) > 0 {
 				t.Errorf("one user of it is refused: %v", diags)
 			}
-			if b.Wish(backend.Wish{By: "machine a/two", Image: order[1]}, path.Root("x"), &diags) || len(diags) != 1 || diags[0].Summary() != "A master is read-only" {
+			if b.RecordPlannedUse(backend.PlannedUse{By: "machine a/two", Image: order[1]}, path.Root("x"), &diags) || len(diags) != 1 || diags[0].Summary() != "A master is read-only" {
 				t.Errorf("%s, then %s: %v", order[0].AccessMode, order[1].AccessMode, diags)
 			}
 			if diags.HasError() == exists {
@@ -35,7 +35,7 @@ func TestBackend_Wish(t *testing.T) {
 	}
 	var diags diag.Diagnostics
 	b := backend.New("", nil, nil)
-	if !b.Wish(backend.Wish{By: "machine a/one", Image: read}, path.Root("x"), &diags) || !b.Wish(backend.Wish{By: "machine a/two", Image: read}, path.Root("x"), &diags) {
+	if !b.RecordPlannedUse(backend.PlannedUse{By: "machine a/one", Image: read}, path.Root("x"), &diags) || !b.RecordPlannedUse(backend.PlannedUse{By: "machine a/two", Image: read}, path.Root("x"), &diags) {
 		t.Errorf("two overlays are refused: %v", diags)
 	}
 }
@@ -46,28 +46,28 @@ func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
 	bound := volume.Image{
 		Type: "network", Protocol: "iscsi", Name: "iqn.2001-04.com.example:disk/1", AccessMode: volume.WriteExclusive, Binding: "b/1/ns/claim", Hosts: []string{"a"},
 	}
-	over := backend.Wish{By: "disk a/over", Image: bound, Depth: 1, Disk: true}
-	other := backend.Wish{By: "disk a/other", Image: bound, Depth: 1, Disk: true}
-	on := backend.Wish{By: "machine a/on", Image: bound, Depth: 1}
-	beside := backend.Wish{By: "machine a/beside", Image: bound, Depth: 1}
-	writer := backend.Wish{By: "machine a/writer", Image: bound}
-	reader := backend.Wish{By: "machine a/reader", Image: bound, Reads: true}
+	over := backend.PlannedUse{By: "disk a/over", Image: bound, Depth: 1, Disk: true}
+	other := backend.PlannedUse{By: "disk a/other", Image: bound, Depth: 1, Disk: true}
+	on := backend.PlannedUse{By: "machine a/on", Image: bound, Depth: 1}
+	beside := backend.PlannedUse{By: "machine a/beside", Image: bound, Depth: 1}
+	writer := backend.PlannedUse{By: "machine a/writer", Image: bound}
+	reader := backend.PlannedUse{By: "machine a/reader", Image: bound, Reads: true}
 	for name, c := range map[string]struct {
-		wishes []backend.Wish
-		want   string
+		plannedUses []backend.PlannedUse
+		want        string
 	}{
-		"two overlays and a machine on one":     {[]backend.Wish{over, other, on}, ""},
-		"two machines on overlays":              {[]backend.Wish{over, on, other, beside}, "Two machines on the same storage"},
-		"a machine that writes":                 {[]backend.Wish{over, writer}, "A master is read-only"},
-		"a machine that writes, planned before": {[]backend.Wish{writer, over}, "A master is read-only"},
-		"a machine that reads":                  {[]backend.Wish{over, reader}, ""},
-		"a machine that writes, and no overlay": {[]backend.Wish{writer}, ""},
+		"two overlays and a machine on one":     {[]backend.PlannedUse{over, other, on}, ""},
+		"two machines on overlays":              {[]backend.PlannedUse{over, on, other, beside}, "Two machines on the same storage"},
+		"a machine that writes":                 {[]backend.PlannedUse{over, writer}, "A master is read-only"},
+		"a machine that writes, planned before": {[]backend.PlannedUse{writer, over}, "A master is read-only"},
+		"a machine that reads":                  {[]backend.PlannedUse{over, reader}, ""},
+		"a machine that writes, and no overlay": {[]backend.PlannedUse{writer}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, diags := backend.New("", nil, nil), diag.Diagnostics{}
 			b.Refreshes()
-			for _, w := range c.wishes {
-				b.Wish(w, path.Root("x"), &diags)
+			for _, w := range c.plannedUses {
+				b.RecordPlannedUse(w, path.Root("x"), &diags)
 			}
 			if len(diags) > 1 || len(diags) == 1 != (c.want != "") || len(diags) == 1 && diags[0].Summary() != c.want {
 				t.Errorf("got %v, want %q", diags, c.want)

@@ -21,8 +21,8 @@ const (
 	pool = "ssd"
 )
 
-// scene is a lab with claims to use, and a built provider.
-type scene struct {
+// demoEnvironment is a lab with claims to use, and a built provider.
+type demoEnvironment struct {
 	*lab.Lab
 	root string
 	// luns are the logical units of the claims, by the claims' names.
@@ -35,8 +35,8 @@ type scene struct {
 
 func prepare(ctx context.Context) error { return lab.Prepare(ctx, say) }
 
-// setScene starts a lab and adds the claims. The caller stops it, also after an error, unless the scene is nil.
-func setScene(ctx context.Context) (*scene, error) {
+// newDemoEnvironment starts a lab and adds the claims. The caller stops it, also after an error, unless the scene is nil.
+func newDemoEnvironment(ctx context.Context) (*demoEnvironment, error) {
 	root, err := lab.Root()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func setScene(ctx context.Context) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{Lab: l, root: root, logs: filepath.Join(l.Dir, "logs"), config: filepath.Join(l.Dir, "terraformrc")}
+	s := &demoEnvironment{Lab: l, root: root, logs: filepath.Join(l.Dir, "logs"), config: filepath.Join(l.Dir, "terraformrc")}
 	if err := s.makeLogs(); err != nil {
 		return s, err
 	}
@@ -56,7 +56,7 @@ func setScene(ctx context.Context) (*scene, error) {
 }
 
 // stop ends the lab, also when ctx has ended already.
-func (s *scene) stop(ctx context.Context) error {
+func (s *demoEnvironment) stop(ctx context.Context) error {
 	say("stopping the lab")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
@@ -64,7 +64,7 @@ func (s *scene) stop(ctx context.Context) error {
 }
 
 // makeLogs creates the log files of the quickstart's guests, because files that libvirt creates can be read by root only.
-func (s *scene) makeLogs() error {
+func (s *demoEnvironment) makeLogs() error {
 	if err := os.Mkdir(s.logs, 0o700); err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (s *scene) makeLogs() error {
 	return nil
 }
 
-func (s *scene) logOf(m machine) string { return filepath.Join(s.logs, m.name+".log") }
+func (s *demoEnvironment) logOf(m machine) string { return filepath.Join(s.logs, m.name+".log") }
 
-func (s *scene) writeConfig() error {
+func (s *demoEnvironment) writeConfig() error {
 	bin := filepath.Join(s.root, ".lab", "bin")
 	if _, err := os.Stat(filepath.Join(bin, "terraform-provider-virtclaim")); err != nil {
 		return fmt.Errorf("the provider is not built: run make build (%w)", err)
@@ -93,7 +93,7 @@ func (s *scene) writeConfig() error {
 	return os.WriteFile(s.config, []byte(text), 0o600)
 }
 
-func (s *scene) addClaims(ctx context.Context) error {
+func (s *demoEnvironment) addClaims(ctx context.Context) error {
 	s.luns = map[string]lab.LUN{}
 	for name, spec := range map[string]lab.LUNSpec{
 		golden: {Size: lunSize, Content: []byte(goldenContent)},
@@ -113,7 +113,7 @@ func (s *scene) addClaims(ctx context.Context) error {
 }
 
 // variables are the quickstart's variables, as environment for Terraform.
-func (s *scene) variables() (map[string]string, error) {
+func (s *demoEnvironment) variables() (map[string]string, error) {
 	uris := map[string]string{}
 	for name, h := range s.Hosts {
 		uris[name] = h.URI
@@ -132,7 +132,7 @@ func (s *scene) variables() (map[string]string, error) {
 }
 
 // copyQuickstart copies the example, so that Terraform's files do not end up in the checkout.
-func (s *scene) copyQuickstart() (dir string, err error) {
+func (s *demoEnvironment) copyQuickstart() (dir string, err error) {
 	dir = filepath.Join(s.Dir, "quickstart")
 	from := filepath.Join(s.root, "examples", "scenarios", "quickstart")
 	if err := os.Mkdir(dir, 0o700); err != nil {

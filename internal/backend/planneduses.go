@@ -10,14 +10,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// wishes are the uses of images in the configuration, as far as this process has planned them.
-type wishes struct {
+// plannedUses are the uses of images in the configuration, as far as this process has planned them.
+type plannedUses struct {
 	mu  sync.Mutex
-	all []Wish
+	all []PlannedUse
 }
 
-// Wish is the planned use of an image: by a machine, or by a disk that is an overlay of it.
-type Wish struct {
+// PlannedUse is the planned use of an image: by a machine, or by a disk that is an overlay of it.
+type PlannedUse struct {
 	// By is the user, such as "machine host-a/web".
 	By    string
 	Image volume.Image
@@ -31,16 +31,16 @@ type Wish struct {
 
 // goesWith reports whether two uses of one image are compatible. All images of a chain over a write-exclusive binding have that mode,
 // because one machine may use an overlay of it; but no machine may write to the bound image while a disk is an overlay of it.
-func (w Wish) goesWith(other Wish) bool {
-	machine := w
-	if w.Disk {
+func (u PlannedUse) goesWith(other PlannedUse) bool {
+	machine := u
+	if u.Disk {
 		machine = other
 	}
 	switch {
 	case machine.Disk:
 		return true // neither of them writes
-	case w.Disk == other.Disk || w.Image.Binding == "":
-		return w.Image.AccessMode.CompatibleWith(other.Image.AccessMode)
+	case u.Disk == other.Disk || u.Image.Binding == "":
+		return u.Image.AccessMode.CompatibleWith(other.Image.AccessMode)
 	}
 	return machine.Depth > 0 || machine.Reads || machine.Image.AccessMode == volume.ReadShared
 }
@@ -51,12 +51,12 @@ func (b *Backend) Refreshes() { b.refreshes.Store(true) }
 // HasRefreshed reports whether this process has read a resource in the state.
 func (b *Backend) HasRefreshed() bool { return b != nil && b.refreshes.Load() }
 
-// Wish records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan before a
+// RecordPlannedUse records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan before a
 // destroy, without telling the provider: as long as there may be resources to destroy, the plan only warns, and the apply refuses.
-func (b *Backend) Wish(is Wish, at path.Path, diags *diag.Diagnostics) (ok bool) {
-	b.wishes.mu.Lock()
-	defer b.wishes.mu.Unlock()
-	for _, w := range b.wishes.all {
+func (b *Backend) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diagnostics) (ok bool) {
+	b.plannedUses.mu.Lock()
+	defer b.plannedUses.mu.Unlock()
+	for _, w := range b.plannedUses.all {
 		if w.By == is.By || w.goesWith(is) || !volume.Overlap(w.Image, is.Image) {
 			continue
 		}
@@ -68,30 +68,30 @@ func (b *Backend) Wish(is Wish, at path.Path, diags *diag.Diagnostics) (ok bool)
 		}
 		return false
 	}
-	b.wishes.all = append(b.wishes.all, is)
+	b.plannedUses.all = append(b.plannedUses.all, is)
 	return true
 }
 
 // conflict explains why two uses of one image are not compatible.
-func (w Wish) conflict(other Wish) (summary, detail string) {
-	reader, writer := w, other
-	if other.Disk || !w.Disk && reader.Image.AccessMode != volume.ReadShared {
-		reader, writer = other, w
+func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {
+	reader, writer := u, other
+	if other.Disk || !u.Disk && reader.Image.AccessMode != volume.ReadShared {
+		reader, writer = other, u
 	}
-	if w.Image.IsDisk() && reader.Image.AccessMode == volume.ReadShared || reader.Disk {
+	if u.Image.IsDisk() && reader.Image.AccessMode == volume.ReadShared || reader.Disk {
 		return "A master is read-only", fmt.Sprintf("The %s is over %s, which has to stay as it is, and the %s would write to it. Give that "+
 			"machine an overlay or a clone of its own (virtclaim_disk with a copy_mode), or remove the overlays.",
-			reader.By, w.Image.Name, writer.By)
+			reader.By, u.Image.Name, writer.By)
 	}
 	return "Two machines on the same storage", fmt.Sprintf("The %s uses %s, which the %s of this configuration uses, too. It is %s here, so "+
 		"only one of them can have it. Take it away from one, bind it read-shared, or give each machine a copy of its own "+
-		"(virtclaim_disk with a copy_mode).", w.By, w.Image.Name, other.By, w.Image.AccessMode)
+		"(virtclaim_disk with a copy_mode).", u.By, u.Image.Name, other.By, u.Image.AccessMode)
 }
 
 // refused says whether the apply will refuse a conflict that the plan only warns of. Headers do not reference network storage, so that its
 // host can't detect an overlay.
-func (w Wish) refused(other Wish) string {
-	if w.Image.Type == "network" && w.Disk != other.Disk {
+func (u PlannedUse) refused(other PlannedUse) string {
+	if u.Image.Type == "network" && u.Disk != other.Disk {
 		return " The apply can't refuse it, because nothing on the host shows over what storage of the network a disk is."
 	}
 	return " The apply is going to refuse it."

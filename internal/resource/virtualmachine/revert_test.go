@@ -38,7 +38,7 @@ func (h *stubborn) SetLiveMetadata(context.Context, string, string, string, stri
 func TestVirtualMachine_RefusedChangeIsNotStored(t *testing.T) {
 	was := domainxml.Machine{
 		Name: "web", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, DomainType: "qemu", Disks: map[string]domainxml.Disk{},
-		Mark: domainxml.Mark{Phase: domainxml.Ready},
+		Metadata: domainxml.Metadata{Phase: domainxml.Ready},
 	}
 	more := was
 	more.VCPUs, more.Title = 2, "taken"
@@ -71,15 +71,15 @@ func TestVirtualMachine_RefusedChangeIsNotStored(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &stubborn{oneDomain: oneDomain{stored: text}, live: text, err: c.err}
-			l := life{host: h}
+			l := manager{host: h}
 			if err := l.redefine(t.Context(), "", c.want); err != nil {
 				t.Fatal(err)
 			}
-			_, err = l.gain(t.Context(), "", was, c.want)
+			_, err = l.attach(t.Context(), "", was, c.want)
 			if !errors.Is(err, refused) {
 				t.Fatalf("the refusal is lost: %v", err)
 			}
-			if err := l.putBack(t.Context(), "", was, c.want, err); !errors.Is(err, refused) {
+			if err := l.revert(t.Context(), "", was, c.want, err); !errors.Is(err, refused) {
 				t.Errorf("the refusal is lost: %v", err)
 			}
 			is, err := domainxml.Parse(h.stored)

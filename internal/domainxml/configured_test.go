@@ -13,7 +13,7 @@ func TestReclaim_RestoresLostDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Reclaim(text); again != "" || err != nil {
+	if again, err := ForUndefine(text); again != "" || err != nil {
 		t.Errorf("it has all, but gets %q, %v", again, err)
 	}
 	d, err := Unmarshal(text)
@@ -33,7 +33,7 @@ func TestReclaim_RestoresLostDevices(t *testing.T) {
 	if strings.Contains(text, `firmware="efi"`) || strings.Contains(text, "<tpm") {
 		t.Errorf("it still has what was taken away:\n%s", text)
 	}
-	whole, err := Reclaim(text)
+	whole, err := ForUndefine(text)
 	if err != nil {
 		t.Fatal(err)
 	}

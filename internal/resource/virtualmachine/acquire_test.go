@@ -32,7 +32,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := was
-	want.Mark.Phase = domainxml.Ready
+	want.Metadata.Phase = domainxml.Ready
 	want.Disks = map[string]domainxml.Disk{"hda": {
 		Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/seed", AccessMode: volume.ReadShared}}},
 		Device: domainxml.CDROM, Bus: "ide",
@@ -42,7 +42,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, refused := &oneDomain{stored: stored}, errors.New("refused")
-	if err := (life{host: h}).withdraw(t.Context(), "", was, want, []string{"hda"}, false, refused); !errors.Is(err, refused) {
+	if err := (manager{host: h}).revertDisks(t.Context(), "", was, want, []string{"hda"}, false, refused); !errors.Is(err, refused) {
 		t.Error(err)
 	}
 	if strings.Contains(h.stored, "/seed") || !strings.Contains(h.stored, `dev="hda"`) {

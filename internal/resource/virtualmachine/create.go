@@ -1,0 +1,119 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// newCreation is a random identifier of a creation.
+func newCreation() string { return uuid.NewString() }
+
+// define defines the domain, marked as being created. An existing domain of that name is used only if an interrupted creation of
+// the same owner has left it; runs reports that it was running.
+func (m manager) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
+	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Creating, Creation: m.creation}
+	if err := m.checkBacking(ctx, want); err != nil {
+		return "", false, err
+	}
+	there, err := m.host.LookupByName(ctx, want.Name)
+	if err == nil {
+		return m.resume(ctx, there, want)
+	}
+	if !errors.Is(err, host.ErrNotFound) {
+		return "", false, err
+	}
+	if err := m.checkLogs(ctx, domainxml.Machine{}, want); err != nil {
+		return "", false, err
+	}
+	// The UUID is generated here, so that the domain can be found again if the host stops answering.
+	want.UUID = uuid.NewString()
+	text, err := domainxml.Build(want.WithMACs(domainxml.Machine{}, newMAC))
+	if err != nil {
+		return "", false, err
+	}
+	made, err := m.host.Define(ctx, text)
+	if err == nil {
+		return made, false, nil
+	}
+	if undo := m.revertCreation(ctx, want.UUID); undo != nil {
+		err = fmt.Errorf("%w\n\nLeft behind, perhaps: the domain, with the UUID %s: %w", err, want.UUID, undo)
+	}
+	return "", false, err
+}
+
+// resume changes what an interrupted creation has left to the present configuration.
+func (m manager) resume(ctx context.Context, uuid string, want domainxml.Machine) (id string, runs bool, err error) {
+	is, active, err := m.observe(ctx, uuid)
+	if err != nil {
+		return "", false, err
+	}
+	if m.owner == "" || is.Metadata.Owner != m.owner || is.Metadata.Phase != domainxml.Creating {
+		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration%s. "+
+			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, m.inAnotherState(is.Metadata), is.Name)
+	}
+	if err := m.checkHere(ctx, uuid); err != nil {
+		return "", false, err
+	}
+	if err := refuseExternal(is, want); err != nil {
+		return "", false, err
+	}
+	if err := m.checkLogs(ctx, is, want); err != nil {
+		return "", false, err
+	}
+	if want.HardwareMatches(is) {
+		if err := m.checkOpenFiles(ctx, uuid, want, false); err != nil {
+			return "", false, err
+		}
+		_, err := m.reconcile(ctx, uuid, want, active, false)
+		return uuid, active, err
+	}
+	// The configuration has changed since, in attributes that require a new domain.
+	if err := m.checkExchanged(ctx, uuid, want.Name); err != nil {
+		return "", false, err
+	}
+	if err := m.destroy(ctx, uuid, true); err != nil {
+		return "", false, err
+	}
+	return m.define(ctx, want)
+}
+
+// inAnotherState is the error of a machine of the same owner that another state has.
+func (m manager) inAnotherState(mark domainxml.Metadata) string {
+	if mark.Phase == "" || m.owner == "" || mark.Owner != m.owner {
+		return ""
+	}
+	return fmt.Sprintf(": it is a machine of the same owner %q, which is in another state, as after the copy of a configuration's folder "+
+		"(give each an owner of its own), or whose state was lost", m.owner)
+}
+
+// errTakenOver is the error of a creation that another apply of the same owner has continued or finished: the machine is in its state.
+var errTakenOver = errors.New("another apply of the same owner creates this machine at the same time, and has it in its state, as after the copy of " +
+	"a configuration's folder. Give each configuration an owner and names of its own")
+
+// finish marks the creation of the domain as finished. errTakenOver is the error if another apply has continued it meanwhile.
+func (m manager) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
+	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Ready}
+	return m.redefineIf(ctx, uuid, want, func(is domainxml.Metadata) error {
+		if is.Creation != m.creation {
+			return errTakenOver
+		}
+		return nil
+	})
+}
+
+// revertCreation stops and undefines a domain whose creation failed, also after the operation's timeout. It is left alone if another apply has
+// continued the creation.
+func (m manager) revertCreation(ctx context.Context, uuid string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if is, err := m.stored(ctx, uuid); err == nil && is.Metadata.Creation != m.creation {
+		return nil
+	}
+	return m.destroy(ctx, uuid, true)
+}
