@@ -149,7 +149,7 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 		return nil, err
 	}
 	for _, i := range images {
-		if key == e.Host {
+		if key == e.Host || i.Type == "network" { // paths are compared on one host only
 			if err := copiedAmong(key, domains, i, e.UUID); err != nil {
 				return nil, err
 			}

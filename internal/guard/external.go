@@ -120,7 +120,7 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 	return errors.Join(refused...)
 }
 
-// CheckCopied is ErrInUse if an image is the volume of another domain's disk on the host that opens a copy of it, as after virsh blockcopy
+// CheckCopied is ErrInUse if an image is the volume of another domain's disk on that host that opens a copy of it, as after virsh blockcopy
 // --pivot: the guest's later writes are in the copy only, and a machine that got the image would have outdated data. uuid is the machine's own.
 func CheckCopied(ctx context.Context, key string, h Looker, image volume.Image, uuid string) error {
 	domains, err := domainsOf(ctx, h)
@@ -131,7 +131,7 @@ func CheckCopied(ctx context.Context, key string, h Looker, image volume.Image, 
 }
 
 func copiedAmong(key string, domains []host.Domain, image volume.Image, uuid string) error {
-	if image.Type != "file" || image.AccessMode == volume.ReadShared {
+	if image.AccessMode == volume.ReadShared {
 		return nil
 	}
 	for _, d := range domains {
@@ -143,12 +143,19 @@ func copiedAmong(key string, domains []host.Domain, image volume.Image, uuid str
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
 		for _, disk := range slices.Sorted(maps.Keys(all)) {
-			if e := all[disk]; e.Depth < 0 && len(e.Noted) > 0 && e.Noted[0] == image.Name {
+			if e := all[disk]; e.Depth < 0 && len(e.Noted) > 0 && e.Noted[0] == image.Name && mayBeBound(image.Binding, e.Binding) {
 				return fmt.Errorf("%w: on host %s, %s", ErrInUse, key, ExplainExternal(d.Name, disk, e))
 			}
 		}
 	}
 	return nil
+}
+
+// mayBeBound reports whether images of one name may be the same storage according to their bindings: a server or a cluster other than that of
+// the image may have the same name for other storage.
+func mayBeBound(a, b string) bool {
+	x, y := volume.ParseBinding(a), volume.ParseBinding(b)
+	return x.Claim == "" || y.Claim == "" || x.Namespace == y.Namespace && x.Claim == y.Claim
 }
 
 // mayName reports whether a domain's XML may name an image. Most domains do not, and parsing all XML is slow. XML escapes some characters.

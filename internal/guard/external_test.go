@@ -80,6 +80,36 @@ func TestAcquire_CopiedDisk(t *testing.T) {
 	}
 }
 
+// Network storage has one name on all hosts.
+func TestAcquire_CopiedNetworkDisk(t *testing.T) {
+	port := int64(3260)
+	data := volume.Image{
+		Type: "network", Protocol: "iscsi", Name: "iqn.2020-01.org.example:vol/1", Format: "raw", AccessMode: volume.WriteExclusive,
+		Servers: []volume.Server{{Host: "10.0.0.5", Port: &port}}, Binding: "id/0a1b2c3d/vms/data",
+	}
+	d := machine(t, "prod", "virtio", 0, data)
+	pivoted := regexp.MustCompile(`(?s)<disk type="network"(.*?)<source protocol=.*?</source>`)
+	for _, text := range []*string{&d.Stored, &d.Live} {
+		if *text = pivoted.ReplaceAllString(*text, `<disk type="file"$1<source file="/ssd/copy"/>`); !strings.Contains(*text, "/ssd/copy") {
+			t.Fatal(*text)
+		}
+	}
+	for _, key := range []string{"a", "b"} {
+		w := newWorld()
+		w.set(key, d)
+		for binding, refused := range map[string]bool{data.Binding: true, "other/1/vms/data": true, "other/1/vms/else": false} {
+			image := data
+			image.Binding, image.Hosts = binding, []string{"a", "b"}
+			err := guard.Acquire(t.Context(), guard.Request{
+				Host: "a", Name: "other", UUID: "00000000-0000-0000-0000-00000000000f", Owner: "prod", Images: []volume.Image{image}, Hosts: w.host,
+			})
+			if errors.Is(err, guard.ErrInUse) != refused {
+				t.Errorf("on host %s, bound by %s: %v", key, binding, err)
+			}
+		}
+	}
+}
+
 // A pulled overlay has all writes of its machine: it is grown, cloned and detached like any other disk.
 func TestExternal_PulledIsFree(t *testing.T) {
 	data := image("/ssd/data", "g")

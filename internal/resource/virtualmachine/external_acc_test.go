@@ -196,3 +196,50 @@ func TestAccVirtualMachine_CopiedDiskIsNotMoved(t *testing.T) {
 	}
 }
 
+// The same for the storage of a claim, which any host of the binding may open.
+func TestAccVirtualMachine_CopiedClaimIsNotMoved(t *testing.T) {
+	l := acctest.Lab(t)
+	host := l.Hosts["host-a"]
+	virsh := func(args ...string) string {
+		t.Helper()
+		return acctest.Must(host.Virsh(t.Context(), args...))(t)
+	}
+	acctest.Claim(t, l, "copied", "data", acctest.LUN(t, l, false, acctest.Known))
+	cli := acctest.NewCLI(t)
+	write := func(one, two string) {
+		config := acctest.Provider(l, "copied") + claimBinding("copied", "data", "write-exclusive", "host-a", "host-b")
+		for name, disks := range map[string]string{"one": one, "two": two} {
+			m := machine{name: name, log: "/dev/null", more: "force_stop = true\n  timeouts = { update = \"20s\", delete = \"10s\" }"}
+			if m.host = "host-a"; name == "two" {
+				m.host = "host-b"
+			}
+			if disks != "" {
+				m.disks = []string{disk("data", disks, "virtio")}
+			}
+			config += m.hcl(l)
+		}
+		cli.Write("main.tf", config)
+	}
+	write("data", "")
+	cli.Must("apply", "-auto-approve")
+	copied := filepath.Join(host.Dir, "pools", "ssd", "data.copy")
+	virsh("blockcopy", "one", "vda", "--dest", copied, "--transient-job", "--wait", "--pivot")
+	write("", "data")
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if why := message("domain one opens", copied+" and not its volume"); err == nil || !why.MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if got := virsh("domblklist", "one"); !strings.Contains(got, copied) {
+		t.Errorf("the first machine has lost its disk:\n%s", got)
+	}
+	if got := acctest.Must(l.Hosts["host-b"].Virsh(t.Context(), "domblklist", "two"))(t); strings.Contains(got, "vda") {
+		t.Errorf("the second machine has got the disk:\n%s", got)
+	}
+	virsh("destroy", "one")
+	virsh("undefine", "one")
+	write("", "")
+	cli.Must("destroy", "-auto-approve")
+	if err := os.Remove(copied); err != nil {
+		t.Error(err)
+	}
+}
