@@ -209,7 +209,7 @@ func orDestroyed(e domainxml.External, v volume.Volume) string {
 }
 
 // withKeptVolume is a disk as read from the host, but with the volume in state if its chain was changed outside of Terraform: that volume
-// still exists and is to be restored.
+// still exists and is to be restored. The defaults of cache and discard depend on the volume, and are not those of the chain.
 func (m model) withKeptVolume(key string, is domainxml.Machine) attr.Value {
 	now := diskObject(is.Disks[key])
 	was, had := m.Disks.Elements()[key].(types.Object)
@@ -218,6 +218,8 @@ func (m model) withKeptVolume(key string, is domainxml.Machine) attr.Value {
 		return now
 	}
 	values := object.Attributes()
-	values["volume"] = was.Attributes()["volume"]
+	for _, name := range []string{"volume", "cache", "discard"} {
+		values[name] = was.Attributes()[name]
+	}
 	return types.ObjectValueMust(diskTypes, values)
 }

@@ -224,6 +224,9 @@ func TestAccVirtualMachine_CopiedClaimIsNotMoved(t *testing.T) {
 	cli.Must("apply", "-auto-approve")
 	copied := filepath.Join(host.Dir, "pools", "ssd", "data.copy")
 	virsh("blockcopy", "one", "vda", "--dest", copied, "--transient-job", "--wait", "--pivot")
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || !message("not only virtclaim's").MatchString(plan) {
+		t.Errorf("the copy's settings are shown as changes of the disk, or without a warning: %s", plan)
+	}
 	write("", "data")
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if why := message("domain one opens", copied+" and not its volume"); err == nil || !why.MatchString(out) {
