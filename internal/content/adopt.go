@@ -18,9 +18,9 @@ func (j *journal) checkLeft(ctx context.Context, v host.StorageVolume) error {
 		return err
 	}
 	user := ""
-	err = eachUse(domains, v, func(d host.Domain, mark domainxml.Metadata, i volume.Image) {
+	err = eachUse(domains, v, func(d host.Domain, metadata domainxml.Metadata, i volume.Image) {
 		isFormer := i.Generation != "" && volume.LastingGeneration(i.Generation) != volume.LastingGeneration(j.Note.Generation)
-		if mark.Phase != domainxml.Creating && !isJournal(d.Name) && !isFormer {
+		if metadata.Phase != domainxml.Creating && !isJournal(d.Name) && !isFormer {
 			user = d.Name
 		}
 	})

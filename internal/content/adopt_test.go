@@ -11,11 +11,11 @@ import (
 
 // user is a domain with the volume /ssd/web, whose metadata have that phase, and that generation of the volume.
 func user(phase, generation string) *fakeDomain {
-	const mark = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" owner="prod" phase="%s"><disk key="vda">` +
+	const metadata = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" owner="prod" phase="%s"><disk key="vda">` +
 		`<image name="/ssd/web" access-mode="write-exclusive" generation="%s"/></disk></machine></metadata>`
 	d := opener(opens("file='/ssd/web'", "qcow2"))
 	if phase != "" {
-		d.xml = strings.Replace(d.xml, "<devices>", fmt.Sprintf(mark, phase, generation)+"<devices>", 1)
+		d.xml = strings.Replace(d.xml, "<devices>", fmt.Sprintf(metadata, phase, generation)+"<devices>", 1)
 	}
 	return d
 }

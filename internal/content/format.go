@@ -94,9 +94,9 @@ func openedAs(domains []host.Domain, v host.StorageVolume) (map[string]string, e
 // eachUse calls f for each image of a domain that is the volume: running, saved or stored, at any depth of a chain. Temporary domains that measure
 // are skipped, because they open everything as raw.
 func eachUse(domains []host.Domain, v host.StorageVolume, f func(host.Domain, domainxml.Metadata, volume.Image)) error {
-	return eachImage(domains, func(d host.Domain, mark domainxml.Metadata, i volume.Image) {
+	return eachImage(domains, func(d host.Domain, metadata domainxml.Metadata, i volume.Image) {
 		if isVolume(i, v) {
-			f(d, mark, i)
+			f(d, metadata, i)
 		}
 	})
 }
@@ -111,13 +111,13 @@ func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Metadata, vo
 			if text == "" {
 				continue
 			}
-			attached, mark, err := domainxml.AttachedTo(text)
+			attached, metadata, err := domainxml.AttachedTo(text)
 			if err != nil {
 				return fmt.Errorf("domain %s: %w", d.Name, err)
 			}
 			for _, a := range attached {
 				for _, i := range a.Volume.Images {
-					f(d, mark, i)
+					f(d, metadata, i)
 				}
 			}
 		}

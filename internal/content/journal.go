@@ -174,8 +174,8 @@ func (j *journal) checkUsers(ctx context.Context) error {
 		return err
 	}
 	user := ""
-	err = eachUse(domains, v, func(d host.Domain, mark domainxml.Metadata, _ volume.Image) {
-		if mark.Phase == "" && !isJournal(d.Name) {
+	err = eachUse(domains, v, func(d host.Domain, metadata domainxml.Metadata, _ volume.Image) {
+		if metadata.Phase == "" && !isJournal(d.Name) {
 			user = d.Name
 		}
 	})

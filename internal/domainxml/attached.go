@@ -38,13 +38,13 @@ func (a Attached) Writes() bool {
 }
 
 // AttachedTo lists the devices of a domain's XML, stored or live, including targets of block jobs and SCSI devices that are passed
-// through. It also returns virtclaim's mark of the domain, which is empty for a domain that virtclaim does not manage.
+// through. It also returns virtclaim's metadata of the domain, which is empty for a domain that virtclaim does not manage.
 func AttachedTo(text string) ([]Attached, Metadata, error) {
 	d, err := Unmarshal(text)
 	if err != nil {
 		return nil, Metadata{}, err
 	}
-	mark, err := parseMetadata(d)
+	metadata, err := parseMetadata(d)
 	if err != nil {
 		return nil, Metadata{}, err
 	}
@@ -56,9 +56,9 @@ func AttachedTo(text string) ([]Attached, Metadata, error) {
 		key := diskKey(disk)
 		a := Attached{
 			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), ReadOnly: isReadOnly(disk),
-			Ephemeral: disk.Transient != nil, Volume: parseDisk(disk, mark.disk(key)).Volume,
+			Ephemeral: disk.Transient != nil, Volume: parseDisk(disk, metadata.disk(key)).Volume,
 		}
-		a.Noted = mark.disk(key).missing(disk, a.Volume.Images)
+		a.Noted = metadata.disk(key).missing(disk, a.Volume.Images)
 		if disk.Target != nil {
 			a.Target = disk.Target.Dev
 		}
@@ -69,7 +69,7 @@ func AttachedTo(text string) ([]Attached, Metadata, error) {
 			all = append(all, a)
 		}
 	}
-	return append(all, passedThrough(d)...), mark.Metadata, nil
+	return append(all, passedThrough(d)...), metadata.Metadata, nil
 }
 
 // passedThrough returns the iSCSI logical units that a domain has as SCSI host devices, without QEMU's block layer in between.

@@ -15,14 +15,14 @@ import (
 func TestCompare_MediumOfOneSideOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored, live, want volume.Volume
-		unsettled          bool
+		conflicting        bool
 	}{
 		"the same":                       {seed("seed", "g1"), seed("seed", "g1"), seed("seed", "g1"), false},
 		"none":                           {},
-		"none yet":                       {stored: seed("seed", "g1"), unsettled: true},
-		"still the old one":              {stored: seed("new", "g2"), live: seed("seed", "g1"), unsettled: true},
-		"still the old one of that name": {stored: seed("seed", "g2"), live: seed("seed", "g1"), unsettled: true},
-		"one that is stored no more":     {live: seed("seed", "g1"), unsettled: true},
+		"none yet":                       {stored: seed("seed", "g1"), conflicting: true},
+		"still the old one":              {stored: seed("new", "g2"), live: seed("seed", "g1"), conflicting: true},
+		"still the old one of that name": {stored: seed("seed", "g2"), live: seed("seed", "g1"), conflicting: true},
+		"one that is stored no more":     {live: seed("seed", "g1"), conflicting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is, err := Parse(build(t, withSeed(c.stored)))
@@ -30,8 +30,8 @@ func TestCompare_MediumOfOneSideOnly(t *testing.T) {
 				err = is.Compare(build(t, withSeed(c.live)))
 			}
 			got := is.Disks["seed"]
-			if diff := cmp.Diff(c.want, got.Volume); err != nil || diff != "" || got.Unsettled != c.unsettled {
-				t.Errorf("%v, unsettled %t, difference (-want +got):\n%s", err, got.Unsettled, diff)
+			if diff := cmp.Diff(c.want, got.Volume); err != nil || diff != "" || got.Conflicting != c.conflicting {
+				t.Errorf("%v, conflicting %t, difference (-want +got):\n%s", err, got.Conflicting, diff)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestCompare_MediumOfWritableDrive(t *testing.T) {
 	if err == nil {
 		err = is.Compare(tray(""))
 	}
-	if got := is.Disks["notes"]; err != nil || got.Unsettled || len(got.Volume.Images) != 1 {
+	if got := is.Disks["notes"]; err != nil || got.Conflicting || len(got.Volume.Images) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -80,11 +80,11 @@ func TestCompare_DiskDiffersInGuest(t *testing.T) {
 		if err == nil {
 			err = is.Compare(build(t, now))
 		}
-		if got := is.Disks["data"]; err != nil || got.Unsettled != want || (len(got.Volume.Images) == 0) != want {
+		if got := is.Disks["data"]; err != nil || got.Conflicting != want || (len(got.Volume.Images) == 0) != want {
 			t.Errorf("phase %q: %+v, %v", phase, got, err)
 		}
-		if is.Disks["log"].Unsettled {
-			t.Error("a disk that is the same is unsettled")
+		if is.Disks["log"].Conflicting {
+			t.Error("a disk that is the same is conflicting")
 		}
 	}
 }

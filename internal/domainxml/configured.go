@@ -23,7 +23,7 @@ func (m Machine) configured() (names []string) {
 	return names
 }
 
-// everything has all names that asked can return.
+// everything has all names that configured can return.
 var everything = Machine{
 	Firmware: &Firmware{}, TPM: &TPM{Model: "any"}, Video: &Video{VRAM: 1, Heads: 1}, Watchdog: &Watchdog{},
 }.configured()
@@ -33,29 +33,29 @@ func (m Machine) isUnmanaged() bool { return m.Metadata.Phase == "" }
 
 // wasConfigured reports whether an attribute was configured. In an unmanaged domain, all that exists counts as configured.
 func (m machineMetadata) wasConfigured(name string) bool {
-	return m.Phase == "" || slices.Contains(m.Asked, name)
+	return m.Phase == "" || slices.Contains(m.Configured, name)
 }
 
 // metadataOf returns the metadata of a domain before it is written again. Unreadable metadata is reported by the write.
 func metadataOf(d *libvirtxml.Domain) machineMetadata {
-	mark, _ := parseMetadata(d)
-	return mark
+	metadata, _ := parseMetadata(d)
+	return metadata
 }
 
 // The kinds of state that libvirt keeps beside a domain's disks. libvirt removes it only together with a domain that has the device.
 const (
-	keepsNVRAM = "nvram"
-	keepsTPM   = "tpm"
+	keptNVRAM = "nvram"
+	keptTPM   = "tpm"
 )
 
 // keptState are the kinds of state that libvirt may keep for a domain, also for devices that it had earlier.
 func keptState(d *libvirtxml.Domain) []string {
-	all := metadataOf(d).Keeps
+	all := metadataOf(d).KeptState
 	if isUEFI(d) {
-		all = append(all, keepsNVRAM)
+		all = append(all, keptNVRAM)
 	}
 	if emulatorOf(d) != nil {
-		all = append(all, keepsTPM)
+		all = append(all, keptTPM)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -68,16 +68,16 @@ func ForUndefine(stored string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mark, err := parseMetadata(d)
+	metadata, err := parseMetadata(d)
 	if err != nil {
 		return "", err
 	}
 	lacks := false
-	if slices.Contains(mark.Keeps, keepsNVRAM) && !isUEFI(d) {
+	if slices.Contains(metadata.KeptState, keptNVRAM) && !isUEFI(d) {
 		lacks = true
 		setUEFI(d, Firmware{})
 	}
-	if slices.Contains(mark.Keeps, keepsTPM) && emulatorOf(d) == nil {
+	if slices.Contains(metadata.KeptState, keptTPM) && emulatorOf(d) == nil {
 		lacks = true
 		d.Devices.TPMs = []libvirtxml.DomainTPM{newTPM(TPM{})}
 	}

@@ -42,8 +42,8 @@ func applyConsole(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseConsole(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 && !mark.ignoresRemaining("console") {
+func parseConsole(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if n := slices.IndexFunc(d.Devices.Consoles, isVirtioConsole); n >= 0 && !metadata.ignoresRemaining("console") {
 		m.Console = &Console{LogFile: logFile(d.Devices.Consoles[n].Log)}
 	}
 	return nil

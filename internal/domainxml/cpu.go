@@ -70,8 +70,8 @@ func applyCPU(d *libvirtxml.Domain, m Machine) {
 			d.VCPU.Current = m.VCPUs
 		}
 	}
-	mark, _ := parseMetadata(d)
-	is := cpuOf(d, mark)
+	metadata, _ := parseMetadata(d)
+	is := cpuOf(d, metadata)
 	if is.Mode != m.CPU.Mode || is.Model != m.CPU.Model {
 		cpu := &libvirtxml.DomainCPU{Mode: m.CPU.Mode}
 		if m.CPU.Model != "" {
@@ -102,12 +102,12 @@ func applyTopology(d *libvirtxml.Domain, t *Topology) {
 	}
 }
 
-func parseCPU(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+func parseCPU(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
 	now, most := vcpusOf(d)
 	if m.VCPUs = now; most != now {
 		m.MaxVCPUs = most
 	}
-	m.CPU = cpuOf(d, mark)
+	m.CPU = cpuOf(d, metadata)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func vcpusOf(d *libvirtxml.Domain) (now, most uint) {
 	return cmp.Or(d.VCPU.Current, d.VCPU.Value), d.VCPU.Value
 }
 
-func cpuOf(d *libvirtxml.Domain, mark machineMetadata) (is CPU) {
+func cpuOf(d *libvirtxml.Domain, metadata machineMetadata) (is CPU) {
 	c := d.CPU
 	if c == nil {
 		return CPU{}
@@ -132,13 +132,13 @@ func cpuOf(d *libvirtxml.Domain, mark machineMetadata) (is CPU) {
 	case c.Model == nil:
 	case c.Model.Fallback != "forbid":
 		is.Mode, is.Model = CustomCPU, c.Model.Value
-	case mark.Phase == "" || mark.CPU == unknownCPU:
+	case metadata.Phase == "" || metadata.CPU == unknownCPU:
 		// libvirt shows a model that it has chosen by default, or that it has computed from the configured mode.
 		is.Unknown = true
-	case mark.CPU == "" || slices.Contains(CPUModes, mark.CPU):
-		is.Mode = mark.CPU
+	case metadata.CPU == "" || slices.Contains(CPUModes, metadata.CPU):
+		is.Mode = metadata.CPU
 	default:
-		is.Mode, is.Model = CustomCPU, mark.CPU
+		is.Mode, is.Model = CustomCPU, metadata.CPU
 	}
 	return is
 }

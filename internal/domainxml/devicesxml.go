@@ -211,16 +211,16 @@ func countXML(d *libvirtxml.Domain) (n int) {
 }
 
 // parseDevicesXML returns the text as configured, as long as the domain still has as many devices from it as the text defines.
-func parseDevicesXML(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if mark.DevicesXML == "" {
+func parseDevicesXML(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if metadata.DevicesXML == "" {
 		return nil
 	}
 	var given node
-	if err := xml.Unmarshal([]byte("<devices>"+mark.DevicesXML+"</devices>"), &given); err != nil {
+	if err := xml.Unmarshal([]byte("<devices>"+metadata.DevicesXML+"</devices>"), &given); err != nil {
 		return fmt.Errorf("read virtclaim's devices_xml in the metadata of domain %s: %w", d.Name, err)
 	}
 	if len(given.Children) == countXML(d) {
-		m.DevicesXML = mark.DevicesXML
+		m.DevicesXML = metadata.DevicesXML
 	}
 	return nil
 }

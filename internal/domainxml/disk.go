@@ -38,9 +38,9 @@ func isFixed(d libvirtxml.DomainDisk) bool { return !isDrive(d) }
 
 // isDisk reports whether a device is one of a machine's disks. Of the unmanaged drives of a domain these are the ones that are
 // configured in virtclaim, and, until virtclaim changes the domain, those with a medium. All other drives are ignored.
-func isDisk(d libvirtxml.DomainDisk, mark machineMetadata) bool {
+func isDisk(d libvirtxml.DomainDisk, metadata machineMetadata) bool {
 	key := diskKey(d)
-	return isFixed(d) || isDrive(d) && (hasKey(d) || mark.disk(key).Key == key || mark.Phase == "" && !isEmpty(d))
+	return isFixed(d) || isDrive(d) && (hasKey(d) || metadata.disk(key).Key == key || metadata.Phase == "" && !isEmpty(d))
 }
 
 // isUnmanagedDrive reports whether a device is a drive that was added outside of Terraform. It is kept even if it is not configured.
@@ -122,14 +122,14 @@ func sameDevice(a, b Disk) bool {
 		})
 }
 
-func parseDisks(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+func parseDisks(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
 	m.Disks = map[string]Disk{}
 	for _, disk := range d.Devices.Disks {
-		if isDisk(disk, mark) {
+		if isDisk(disk, metadata) {
 			key := diskKey(disk)
-			m.Disks[key] = parseDisk(disk, mark.disk(key))
+			m.Disks[key] = parseDisk(disk, metadata.disk(key))
 		}
-		if noted := mark.disk(diskKey(disk)); isFixed(disk) && len(noted.Images) > 0 {
+		if noted := metadata.disk(diskKey(disk)); isFixed(disk) && len(noted.Images) > 0 {
 			if e, is := external(disk, m.Disks[diskKey(disk)].Volume.Images, noted.names(), nil); is {
 				e.Binding = noted.Images[0].Binding
 				m.addExternal(diskKey(disk), e)
@@ -144,13 +144,13 @@ func parseDisks(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
 //
 // An attached disk without a definition and without virtclaim's key was added outside of Terraform: it is listed. With a key, it was
 // removed by an update, and the guest keeps it until its next start. A stored disk that could be plugged in but is not attached has no
-// volume: plugging it in failed or was interrupted. A disk with different volumes in definition and running domain is unsettled.
+// volume: plugging it in failed or was interrupted. A disk with different volumes in definition and running domain is conflicting.
 func (m *Machine) Compare(live string) error {
 	d, err := Unmarshal(live)
 	if err != nil {
 		return err
 	}
-	runs, mark, err := parse(d)
+	runs, metadata, err := parse(d)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (m *Machine) Compare(live string) error {
 	}
 	stored := *m
 	stored.Disks = maps.Clone(m.Disks)
-	m.compareChains(d, mark)
+	m.compareChains(d, metadata)
 	m.AgentPort, m.AgentConnected, m.Endpoints = runs.GuestAgent, runs.AgentConnected, endpointsOf(d)
 	for _, p := range parts {
 		if p.drift != nil {
@@ -172,12 +172,12 @@ func (m *Machine) Compare(live string) error {
 		key := diskKey(disk)
 		has[key] = true
 		stored, ok := m.Disks[key]
-		switch is := parseDisk(disk, mark.disk(key)); {
+		switch is := parseDisk(disk, metadata.disk(key)); {
 		case ok && m.differs(d, i, is) && m.Metadata.Phase == "":
 			stored.Volume = is.Volume // neither was configured by virtclaim: the running domain counts
 			m.Disks[key] = stored
 		case ok && m.differs(d, i, is):
-			stored.Volume, stored.Unsettled = volume.Volume{}, true
+			stored.Volume, stored.Conflicting = volume.Volume{}, true
 			m.Disks[key] = stored
 		case !ok && isFixed(disk) && !hasKey(disk):
 			m.Disks[key] = is
@@ -214,24 +214,24 @@ func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 	return live.Another(stored)
 }
 
-func parseDisk(d libvirtxml.DomainDisk, mark diskMetadata) Disk {
+func parseDisk(d libvirtxml.DomainDisk, metadata diskMetadata) Disk {
 	disk := Disk{
-		Device: kindOf(d), Ephemeral: d.Transient != nil, Tentative: mark.Tentative, ReadOnly: isReadOnly(d) && mark.asks(readOnly),
+		Device: kindOf(d), Ephemeral: d.Transient != nil, Tentative: metadata.Tentative, ReadOnly: isReadOnly(d) && metadata.wasConfigured(readOnly),
 	}
 	if !isDrive(d) || !isEmpty(d) {
 		disk.Volume = parseVolume(d)
-		mark.complete(&disk)
+		metadata.complete(&disk)
 	}
 	if d.Target != nil {
 		disk.Bus = d.Target.Bus
-		if mark.asks(target) {
+		if metadata.wasConfigured(target) {
 			disk.Target = d.Target.Dev
 		}
 	}
 	if d.Boot != nil {
 		disk.BootOrder = d.Boot.Order
 	}
-	parseTuning(d, mark, &disk)
+	parseTuning(d, metadata, &disk)
 	return disk
 }
 

@@ -56,21 +56,21 @@ func (e External) IsAdoptedBy(v volume.Volume) bool {
 func Externals(stored, live string) (map[string]External, error) {
 	var m Machine
 	if stored != "" {
-		d, mark, err := unmarshalWithMetadata(stored)
-		if err != nil || mark.Phase == "" {
+		d, metadata, err := unmarshalWithMetadata(stored)
+		if err != nil || metadata.Phase == "" {
 			return nil, err
 		}
-		m.Metadata = mark.Metadata
-		if err := parseDisks(d, mark, &m); err != nil || live == "" {
+		m.Metadata = metadata.Metadata
+		if err := parseDisks(d, metadata, &m); err != nil || live == "" {
 			return m.External, err
 		}
 	}
 	if live == "" {
 		return nil, nil
 	}
-	d, mark, err := unmarshalWithMetadata(live)
+	d, metadata, err := unmarshalWithMetadata(live)
 	if err == nil {
-		m.compareChains(d, mark)
+		m.compareChains(d, metadata)
 	}
 	return m.External, err
 }
@@ -80,8 +80,8 @@ func unmarshalWithMetadata(text string) (*libvirtxml.Domain, machineMetadata, er
 	if err != nil {
 		return nil, machineMetadata{}, err
 	}
-	mark, err := parseMetadata(d)
-	return d, mark, err
+	metadata, err := parseMetadata(d)
+	return d, metadata, err
 }
 
 // Replaced returns the keys, sorted, of the disks whose chain was changed outside of virtclaim and that defining want would overwrite.
@@ -120,7 +120,7 @@ func (m *Machine) AddOverlaid(text string, want Machine) error {
 
 // compareChains compares the disks of the running domain with the images that its own metadata and those of the stored machine record.
 // A chain that was adopted since the start is only in the latter.
-func (m *Machine) compareChains(d *libvirtxml.Domain, mark machineMetadata) {
+func (m *Machine) compareChains(d *libvirtxml.Domain, metadata machineMetadata) {
 	for _, disk := range d.Devices.Disks {
 		if !isFixed(disk) {
 			continue
@@ -130,10 +130,10 @@ func (m *Machine) compareChains(d *libvirtxml.Domain, mark machineMetadata) {
 		if images := m.Disks[key].Volume.Images; len(stored) == 0 && len(images) > 0 && m.Metadata.Phase != "" {
 			stored, binding = namesOf(images), images[0].Binding
 		}
-		if noted := mark.disk(key).Images; len(noted) > 0 {
+		if noted := metadata.disk(key).Images; len(noted) > 0 {
 			binding = noted[0].Binding
 		}
-		if e, is := external(disk, parseVolume(disk).Images, mark.disk(key).names(), stored); is {
+		if e, is := external(disk, parseVolume(disk).Images, metadata.disk(key).names(), stored); is {
 			e.Live, e.Binding = true, binding
 			m.addExternal(key, e)
 		}

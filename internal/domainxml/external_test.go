@@ -8,16 +8,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-const externalMark = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="root"><image name="NOTED" generation="g" access-mode="write-exclusive"><host>a</host></image></disk></machine></metadata>`
+const externalMetadata = `<metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="root"><image name="NOTED" generation="g" access-mode="write-exclusive"><host>a</host></image></disk></machine></metadata>`
 
 // externalDomain returns the XML of a domain with the disk root, which contains inside, and with the given image in virtclaim's
 // metadata.
 func externalDomain(noted, inside string) string {
-	mark := ""
+	metadata := ""
 	if noted != "" {
-		mark = strings.Replace(externalMark, "NOTED", noted, 1)
+		metadata = strings.Replace(externalMetadata, "NOTED", noted, 1)
 	}
-	return `<domain type="qemu"><name>web</name><memory unit="KiB">1024</memory>` + mark + `<os><type arch="x86_64">hvm</type></os><devices><disk type="file" device="disk"><driver name="qemu" type="qcow2"/>` +
+	return `<domain type="qemu"><name>web</name><memory unit="KiB">1024</memory>` + metadata + `<os><type arch="x86_64">hvm</type></os><devices><disk type="file" device="disk"><driver name="qemu" type="qcow2"/>` +
 		inside + `<target dev="vda" bus="virtio"/><alias name="ua-disk-root"/></disk></devices></domain>`
 }
 
@@ -110,7 +110,7 @@ func TestMark_HoldsBelowAnOverlay(t *testing.T) {
 	}
 }
 
-// The mark of a machine is ignored in another domain, such as a clone to which virt-clone gave another UUID. The records of its images
+// The metadata of a machine is ignored in another domain, such as a clone to which virt-clone gave another UUID. The records of its images
 // stay valid.
 func TestMark_OfAnotherDomain(t *testing.T) {
 	text, err := Build(machines()["direct-boot"])
@@ -122,9 +122,9 @@ func TestMark_OfAnotherDomain(t *testing.T) {
 		if err != nil || m.Metadata.Phase != phase || len(m.Disks["root"].Volume.Images[0].Hosts) != 2 {
 			t.Errorf("%s: %+v, %v", uuid, m, err)
 		}
-		_, mark, err := AttachedTo(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))
-		if err != nil || mark.Phase != phase {
-			t.Errorf("%s: %+v, %v", uuid, mark, err)
+		_, metadata, err := AttachedTo(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))
+		if err != nil || metadata.Phase != phase {
+			t.Errorf("%s: %+v, %v", uuid, metadata, err)
 		}
 	}
 }

@@ -71,11 +71,11 @@ func isUEFI(d *libvirtxml.Domain) bool {
 	return d.OS.Firmware == UEFI || d.OS.Firmware == "" && d.OS.Loader != nil && d.OS.Loader.Type == "pflash"
 }
 
-func parseFirmware(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+func parseFirmware(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
 	switch {
 	case isUEFI(d):
 		m.Firmware = &Firmware{Type: UEFI, SecureBoot: isSecure(d)}
-	case mark.Phase != "" && mark.wasConfigured("firmware"):
+	case metadata.Phase != "" && metadata.wasConfigured("firmware"):
 		m.Firmware = &Firmware{Type: BIOS}
 	}
 	return nil

@@ -128,11 +128,11 @@ func (is display) fixedPort() int {
 	return *is.port
 }
 
-func parseGraphics(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if is, _, ok := displayOf(d); ok && !mark.ignoresRemaining("graphics") {
+func parseGraphics(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if is, _, ok := displayOf(d); ok && !metadata.ignoresRemaining("graphics") {
 		m.Graphics = &Graphics{Type: is.kind, Listen: is.address(), Port: is.fixedPort(), Protected: *is.passwd != ""}
 		if m.Graphics.Protected {
-			m.Graphics.PasswordVersion = mark.Password
+			m.Graphics.PasswordVersion = metadata.Password
 		}
 	}
 	return nil

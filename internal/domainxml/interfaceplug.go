@@ -40,7 +40,7 @@ func DiffInterfaces(live string, want Machine) (InterfaceDiff, error) {
 		to := &todo.Unplug
 		if wanted && !w.is.isOtherDevice(intent) {
 			to = &todo.Change
-			applyWire(&w.element, w.is.asked(intent), intent)
+			applyWire(&w.element, w.is.configured(intent), intent)
 		}
 		text, err := w.element.Marshal()
 		if err != nil {
@@ -137,12 +137,12 @@ func interfacesOf(d *libvirtxml.Domain, live string, of Machine) ([]liveInterfac
 // runsAs is Has for an interface of a running domain: it ignores the boot order and settings that the network has added.
 func (is Interface) runsAs(want Interface) bool {
 	is.BootOrder = want.BootOrder
-	return is.asked(want).Has(want)
+	return is.configured(want).Has(want)
 }
 
-// asked returns an interface of a running domain without the settings that its network may have added and that want does not
+// configured returns an interface of a running domain without the settings that its network may have added and that want does not
 // configure.
-func (is Interface) asked(want Interface) Interface {
+func (is Interface) configured(want Interface) Interface {
 	if want.Network == "" {
 		return is
 	}
@@ -161,7 +161,7 @@ func (is Interface) asked(want Interface) Interface {
 // isOtherDevice reports whether a running domain's interface can't be updated in place to match want. libvirt can only move an
 // interface between networks and bridges.
 func (is Interface) isOtherDevice(want Interface) bool {
-	is = is.asked(want)
+	is = is.configured(want)
 	isFixed := func(i Interface) bool { return i.Network == "" && i.Bridge == "" }
 	return is.Model != want.Model || want.MAC != "" && is.MAC != want.MAC || is.MTU != want.MTU || !is.VirtualPort.has(want.VirtualPort) ||
 		!is.sameSource(want) && (isFixed(is) || isFixed(want))

@@ -16,7 +16,7 @@ func Unnoted(live string, was, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	is, mark, err := parse(d)
+	is, metadata, err := parse(d)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func Unnoted(live string, was, want Machine) ([]string, error) {
 	for key, disk := range want.Disks {
 		images := disk.Volume.Images
 		isOpen := slices.EqualFunc(images, is.Disks[key].Volume.Images, func(a, b volume.Image) bool { return a.Name == b.Name })
-		if len(images) > 0 && isOpen && !mark.disk(key).notes(images) && !was.Disks[key].isRemade(disk) {
+		if len(images) > 0 && isOpen && !metadata.disk(key).notes(images) && !was.Disks[key].isRemade(disk) {
 			keys = append(keys, key)
 		}
 	}
@@ -32,7 +32,7 @@ func Unnoted(live string, was, want Machine) ([]string, error) {
 	return keys, nil
 }
 
-// notes reports whether the mark records the identities of these images.
+// notes reports whether the metadata records the identities of these images.
 func (m diskMetadata) notes(images []volume.Image) bool {
 	return slices.EqualFunc(m.Images, images, func(m imageMetadata, i volume.Image) bool {
 		return m.Name == i.Name && (m.Generation != "" || i.Generation == "")
@@ -46,23 +46,23 @@ func LiveMetadata(live string, want Machine, keys []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mark, err := parseMetadata(d)
+	metadata, err := parseMetadata(d)
 	if err != nil {
 		return "", err
 	}
 	full := newMachineMetadata(want)
-	if mark.Phase == "" {
-		mark.CPU = unknownCPU
-		mark.Asked = everything // all attributes of the running domain continue to be read
+	if metadata.Phase == "" {
+		metadata.CPU = unknownCPU
+		metadata.Configured = everything // all attributes of the running domain continue to be read
 	}
-	mark.Metadata, mark.UUID, mark.Type = full.Metadata, d.UUID, full.Type
-	mark.Disks = slices.DeleteFunc(mark.Disks, func(m diskMetadata) bool { return slices.Contains(keys, m.Key) })
+	metadata.Metadata, metadata.UUID, metadata.Type = full.Metadata, d.UUID, full.Type
+	metadata.Disks = slices.DeleteFunc(metadata.Disks, func(m diskMetadata) bool { return slices.Contains(keys, m.Key) })
 	for _, m := range full.Disks {
 		if slices.Contains(keys, m.Key) {
-			mark.Disks = append(mark.Disks, m)
+			metadata.Disks = append(metadata.Disks, m)
 		}
 	}
-	text, err := xml.Marshal(mark)
+	text, err := xml.Marshal(metadata)
 	if err != nil {
 		return "", fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
 	}

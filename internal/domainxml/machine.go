@@ -82,12 +82,12 @@ func (m Machine) HardwareMatches(is Machine) bool {
 	return (m.Type == "" || SameMachineType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
-// WithoutTentative is m with its tentative disks without volume and unsettled, so that an update makes the guard's checks again.
+// WithoutTentative is m with its tentative disks without volume and conflicting, so that an update makes the guard's checks again.
 func (m Machine) WithoutTentative() Machine {
 	m.Disks = maps.Clone(m.Disks)
 	for key, d := range m.Disks {
 		if d.Tentative {
-			d.Volume, d.Tentative, d.Unsettled = volume.Volume{}, false, true
+			d.Volume, d.Tentative, d.Conflicting = volume.Volume{}, false, true
 			m.Disks[key] = d
 		}
 	}
@@ -119,9 +119,9 @@ type Disk struct {
 	// Tentative marks a disk in the stored definition that the guard has not admitted yet. It shows other machines that this one
 	// requests the volume.
 	Tentative bool
-	// Unsettled is true if the stored definition and the running domain have different volumes, or if the disk is tentative. It then
+	// Conflicting is true if the stored definition and the running domain have different volumes, or if the disk is tentative. It then
 	// has no volume, which differs from an empty drive: an update changes both to the configured volume.
-	Unsettled bool
+	Conflicting bool
 }
 
 // WithTentative is m with the disks of those keys marked as tentative.
@@ -203,15 +203,15 @@ func parse(d *libvirtxml.Domain) (Machine, machineMetadata, error) {
 	if d.OS.Type != nil {
 		m.Arch = d.OS.Type.Arch
 	}
-	mark, err := parseMetadata(d)
+	metadata, err := parseMetadata(d)
 	if err != nil {
-		return Machine{}, mark, err
+		return Machine{}, metadata, err
 	}
-	m.Metadata, m.Type = mark.Metadata, mark.typeOf(typeOf(d))
+	m.Metadata, m.Type = metadata.Metadata, metadata.typeOf(typeOf(d))
 	for _, p := range parts {
-		if err := p.parse(d, mark, &m); err != nil {
-			return Machine{}, mark, err
+		if err := p.parse(d, metadata, &m); err != nil {
+			return Machine{}, metadata, err
 		}
 	}
-	return m, mark, nil
+	return m, metadata, nil
 }

@@ -35,32 +35,32 @@ type Metadata struct {
 	Creation string `xml:"creation,attr,omitempty"`
 }
 
-// machineMetadata is the element in <metadata>. Beside the mark it records what a <disk> can't express.
+// machineMetadata is the element in <metadata>. Beside Metadata it records what a <disk> can't express.
 type machineMetadata struct {
 	XMLName xml.Name `xml:"https://virtclaim.io/libvirt/domain/1 machine"`
 	Metadata
-	// UUID is the domain's UUID. A mark is ignored in another domain, such as a clone that was created with the metadata of its
+	// UUID is the domain's UUID. It is ignored in another domain, such as a clone that was created with the metadata of its
 	// original.
 	UUID string `xml:"uuid,attr,omitempty"`
 	// Type is the configured machine type: libvirt stores the type that an alias resolves to.
 	Type string `xml:"machine-type,attr,omitempty"`
-	// StandsFor is the type that libvirt has stored for Type, if the name of the alias does not show it.
-	StandsFor string `xml:"stands-for,attr,omitempty"`
+	// StoredType is the type that libvirt has stored for Type, if the name of the alias does not show it.
+	StoredType string `xml:"stands-for,attr,omitempty"`
 	// CPU is the configured CPU: libvirt replaces it with a computed one in the running domain.
 	CPU string `xml:"cpu,attr,omitempty"`
 	// HotplugPorts is the configured number: libvirt adds more.
 	HotplugPorts *uint          `xml:"hotplug-ports,attr"`
 	Disks        []diskMetadata `xml:"disk"`
-	// Asked are attributes that were configured explicitly: see Machine.asked.
-	Asked []string `xml:"asked"`
-	// Left are kinds of device that are kept although no attribute describes them.
-	Left []string `xml:"left"`
+	// Configured are attributes that were configured explicitly: see Machine.configured.
+	Configured []string `xml:"asked"`
+	// Remaining are kinds of device that are kept although no attribute describes them.
+	Remaining []string `xml:"left"`
 	// Password is the version of the display's password.
 	Password *int64 `xml:"password-version"`
 	// DevicesXML is the text as configured.
 	DevicesXML string `xml:"devices-xml,omitempty"`
-	// Keeps are kinds of state that libvirt may keep beside the domain's disks.
-	Keeps []string `xml:"keeps"`
+	// KeptState are kinds of state that libvirt may keep beside the domain's disks.
+	KeptState []string `xml:"keeps"`
 }
 
 type diskMetadata struct {
@@ -68,9 +68,9 @@ type diskMetadata struct {
 	Capacity *int64 `xml:"capacity,attr"`
 	// Tentative keeps its former name in the XML, for definitions that are stored already.
 	Tentative bool `xml:"entering,attr,omitempty"`
-	// Asked are the names of settings that were configured explicitly and that the device does not show, because it may also have them
+	// Configured are the names of settings that were configured explicitly and that the device does not show, because it may also have them
 	// by default.
-	Asked string `xml:"asked,attr,omitempty"`
+	Configured string `xml:"asked,attr,omitempty"`
 	// CopyOnRead is recorded for drives only, whose device can't express it.
 	CopyOnRead bool            `xml:"copy-on-read,attr,omitempty"`
 	Images     []imageMetadata `xml:"image"`
@@ -90,7 +90,7 @@ func newMachineMetadata(of Machine) machineMetadata {
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
 		d := diskMetadata{
-			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Asked: of.Disks[key].asked(),
+			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Configured: of.Disks[key].configured(),
 			CopyOnRead: v.CopyOnRead && IsDrive(of.Disks[key].Device),
 		}
 		for _, i := range v.Images {
@@ -98,7 +98,7 @@ func newMachineMetadata(of Machine) machineMetadata {
 		}
 		m.Disks = append(m.Disks, d)
 	}
-	m.Asked, m.DevicesXML = of.configured(), of.DevicesXML
+	m.Configured, m.DevicesXML = of.configured(), of.DevicesXML
 	if of.Graphics != nil {
 		m.Password = of.Graphics.PasswordVersion
 	}
@@ -108,14 +108,16 @@ func newMachineMetadata(of Machine) machineMetadata {
 // typeOf returns the configured type of a machine whose stored type is given. While the machine is being created, the type that
 // libvirt has resolved it to is not recorded yet.
 func (m machineMetadata) typeOf(stored string) string {
-	if m.Type != "" && (SameMachineType(m.Type, stored) || m.StandsFor == stored || m.Phase == Creating) {
+	if m.Type != "" && (SameMachineType(m.Type, stored) || m.StoredType == stored || m.Phase == Creating) {
 		return m.Type
 	}
 	return stored
 }
 
-// asks reports whether the setting with that name was configured explicitly.
-func (m diskMetadata) asks(name string) bool { return slices.Contains(strings.Fields(m.Asked), name) }
+// wasConfigured reports whether the setting with that name was configured explicitly.
+func (m diskMetadata) wasConfigured(name string) bool {
+	return slices.Contains(strings.Fields(m.Configured), name)
+}
 
 func (m machineMetadata) disk(key string) diskMetadata {
 	for _, d := range m.Disks {
@@ -139,7 +141,7 @@ func (m diskMetadata) complete(d *Disk) {
 		m.completeImages(v.Images[above:])
 		return
 	}
-	reads := v.Images[0].AccessMode == volume.ReadShared && (IsDrive(d.Device) || m.asks(readOnly))
+	reads := v.Images[0].AccessMode == volume.ReadShared && (IsDrive(d.Device) || m.wasConfigured(readOnly))
 	if !reads && m.Images[0].AccessMode != v.Images[0].AccessMode {
 		return
 	}
@@ -149,30 +151,30 @@ func (m diskMetadata) complete(d *Disk) {
 }
 
 func (m diskMetadata) completeImages(images []volume.Image) {
-	for n, mark := range m.Images {
+	for n, metadata := range m.Images {
 		i := &images[n]
-		i.AccessMode, i.Generation, i.Binding, i.Hosts = mark.AccessMode, mark.Generation, mark.Binding, mark.Hosts
+		i.AccessMode, i.Generation, i.Binding, i.Hosts = metadata.AccessMode, metadata.Generation, metadata.Binding, metadata.Hosts
 	}
 }
 
-// applyMetadata writes the mark of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has kept
+// applyMetadata writes the metadata of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has kept
 // before.
 func applyMetadata(d *libvirtxml.Domain, m Machine, kept []string) error {
-	mark := newMachineMetadata(m)
+	metadata := newMachineMetadata(m)
 	if stored := typeOf(d); m.Type != "" && !SameMachineType(m.Type, stored) {
-		mark.StandsFor = stored
+		metadata.StoredType = stored
 	}
-	mark.Left = remainingDevices(d, m)
-	mark.Keeps = slices.Concat(kept, keptState(d))
-	slices.Sort(mark.Keeps)
-	mark.Keeps = slices.Compact(mark.Keeps)
-	return setMark(d, mark)
+	metadata.Remaining = remainingDevices(d, m)
+	metadata.KeptState = slices.Concat(kept, keptState(d))
+	slices.Sort(metadata.KeptState)
+	metadata.KeptState = slices.Compact(metadata.KeptState)
+	return setMetadata(d, metadata)
 }
 
-// setMark replaces virtclaim's element and keeps all other elements.
-func setMark(d *libvirtxml.Domain, mark machineMetadata) error {
-	mark.UUID = d.UUID
-	ours, err := xml.Marshal(mark)
+// setMetadata replaces virtclaim's element and keeps all other elements.
+func setMetadata(d *libvirtxml.Domain, metadata machineMetadata) error {
+	metadata.UUID = d.UUID
+	ours, err := xml.Marshal(metadata)
 	if err != nil {
 		return fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
 	}

@@ -8,7 +8,7 @@ type part struct {
 	name string
 	// apply writes the desired value into a domain, new or existing, and keeps elements that match already.
 	apply func(*libvirtxml.Domain, Machine)
-	// parse reads the value from a domain. The mark contains what a domain can't express.
+	// parse reads the value from a domain. The metadata contains what a domain can't express.
 	parse func(*libvirtxml.Domain, machineMetadata, *Machine) error
 	// same reports whether a running domain matches want in this aspect; nil if it is compared elsewhere.
 	same func(live, want Machine) bool

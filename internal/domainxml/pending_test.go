@@ -9,7 +9,7 @@ import (
 
 // Compare lists the differences of the running domain by their names in the configuration, and the endpoints of the running domain.
 func TestCompare_PendingChanges(t *testing.T) {
-	mark := Metadata{Phase: Ready}
+	metadata := Metadata{Phase: Ready}
 	const live = `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu><devices>` +
 		`<serial type='pty'><source path='/dev/pts/3'/><target port='0'/></serial>` +
 		`<console type='pty'><source path='/dev/pts/3'/><target type='serial' port='0'/></console>` +
@@ -20,11 +20,11 @@ func TestCompare_PendingChanges(t *testing.T) {
 		pending string
 	}{
 		"nothing": {Machine{
-			Metadata: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"},
+			Metadata: metadata, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"},
 		}, ""},
-		"parts that go": {Machine{Metadata: mark, VCPUs: 1, Memory: 1024}, "serial graphics console"},
+		"parts that go": {Machine{Metadata: metadata, VCPUs: 1, Memory: 1024}, "serial graphics console"},
 		"a part that comes": {Machine{
-			Metadata: mark, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"}, RNG: &RNG{},
+			Metadata: metadata, VCPUs: 1, Memory: 1024, Serial: &Serial{}, Console: &Console{}, Graphics: &Graphics{Type: VNC, Listen: "::1"}, RNG: &RNG{},
 		}, "rng"},
 		"a domain that nobody has changed here": {Machine{VCPUs: 1, Memory: 1024}, ""},
 	} {

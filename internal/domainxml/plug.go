@@ -26,7 +26,7 @@ func DisksToDetach(live string, want Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	mark, err := parseMetadata(d)
+	metadata, err := parseMetadata(d)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func DisksToDetach(live string, want Machine) ([]string, error) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
-		is := parseDisk(disk, mark.disk(key))
+		is := parseDisk(disk, metadata.disk(key))
 		switch {
 		case wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()), !wanted && isUnmanagedDrive(disk):
 		case isDrive(disk):
@@ -185,7 +185,7 @@ func DisksToGrow(live string, want Machine) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	mark, err := parseMetadata(d)
+	metadata, err := parseMetadata(d)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func DisksToGrow(live string, want Machine) (map[string]int64, error) {
 		if !isFixed(disk) || disk.Target == nil || v.Capacity == nil || len(v.Images) == 0 || v.Images[0].Type == "file" {
 			continue
 		}
-		if is := parseDisk(disk, mark.disk(key)); !is.Another(intent) {
+		if is := parseDisk(disk, metadata.disk(key)); !is.Another(intent) {
 			bytes[disk.Target.Dev] = *v.Capacity
 		}
 	}

@@ -199,30 +199,30 @@ func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
 	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}
 	want.Disks["log"] = Disk{Volume: local("log", "g9"), Device: Fixed, Bus: "scsi"}
 	live := build(t, running())
-	mark, err := LiveMetadata(live, want, []string{"data"})
+	metadata, err := LiveMetadata(live, want, []string{"data"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for generation, there := range map[string]bool{"g1": false, "g9": true, "g2": true} {
-		if strings.Count(mark, `generation="`+generation+`"`) != map[bool]int{true: 1}[there] {
-			t.Errorf("generation %s in %s", generation, mark)
+		if strings.Count(metadata, `generation="`+generation+`"`) != map[bool]int{true: 1}[there] {
+			t.Errorf("generation %s in %s", generation, metadata)
 		}
 	}
 }
 
 func TestAttachedTo(t *testing.T) {
-	attached, mark, err := AttachedTo(build(t, running()))
-	if err != nil || mark.Owner != "prod" || len(attached) != 4 {
-		t.Fatalf("got %+v, %+v, %v", attached, mark, err)
+	attached, metadata, err := AttachedTo(build(t, running()))
+	if err != nil || metadata.Owner != "prod" || len(attached) != 4 {
+		t.Fatalf("got %+v, %+v, %v", attached, metadata, err)
 	}
 	for _, a := range attached {
 		if a.Boots || a.Pluggable != (a.Key != "old") || len(a.Volume.Images) != 1 {
 			t.Errorf("got %+v", a)
 		}
 	}
-	_, mark, err = AttachedTo("<domain><name>theirs</name><devices><disk device='cdrom'><target dev='sda' bus='sata'/></disk></devices></domain>")
-	if err != nil || mark != (Metadata{}) {
-		t.Errorf("a domain of others with an empty drive: %+v, %v", mark, err)
+	_, metadata, err = AttachedTo("<domain><name>theirs</name><devices><disk device='cdrom'><target dev='sda' bus='sata'/></disk></devices></domain>")
+	if err != nil || metadata != (Metadata{}) {
+		t.Errorf("a domain of others with an empty drive: %+v, %v", metadata, err)
 	}
 }
 
@@ -243,9 +243,9 @@ func TestJournal(t *testing.T) {
 	if err != nil || !ok || note != j.Note {
 		t.Errorf("read back %+v, %t, %v", note, ok, err)
 	}
-	attached, mark, err := AttachedTo(text)
-	if err != nil || mark != (Metadata{}) || len(attached) != 1 || attached[0].Target != CopyTarget || len(attached[0].Volume.Images) != 2 {
-		t.Errorf("a journal that copies has %+v, %+v, %v", attached, mark, err)
+	attached, metadata, err := AttachedTo(text)
+	if err != nil || metadata != (Metadata{}) || len(attached) != 1 || attached[0].Target != CopyTarget || len(attached[0].Volume.Images) != 2 {
+		t.Errorf("a journal that copies has %+v, %+v, %v", attached, metadata, err)
 	}
 	if _, ok, err := ParseJournal(build(t, running())); ok || err != nil {
 		t.Errorf("a machine is taken for a journal: %v", err)

@@ -39,8 +39,8 @@ func applyPorts(d *libvirtxml.Domain, m Machine) {
 		addPorts(d, want-has)
 		return
 	}
-	mark, _ := parseMetadata(d)
-	if before := (Machine{HotplugPorts: mark.HotplugPorts}).hotplugPorts(); before > want {
+	metadata, _ := parseMetadata(d)
+	if before := (Machine{HotplugPorts: metadata.HotplugPorts}).hotplugPorts(); before > want {
 		removePorts(d, min(before, has)-want)
 	}
 }
@@ -102,11 +102,11 @@ func takenBuses(d *libvirtxml.Domain) map[uint]bool {
 	}
 }
 
-func parsePorts(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if mark.HotplugPorts == nil {
+func parsePorts(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if metadata.HotplugPorts == nil {
 		return nil
 	}
-	ports := min(*mark.HotplugPorts, countPorts(d))
+	ports := min(*metadata.HotplugPorts, countPorts(d))
 	m.HotplugPorts = &ports
 	return nil
 }

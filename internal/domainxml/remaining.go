@@ -27,4 +27,6 @@ func remainingDevices(d *libvirtxml.Domain, m Machine) (names []string) {
 }
 
 // ignoresRemaining reports whether a domain's devices of a kind are such remaining ones.
-func (m machineMetadata) ignoresRemaining(kind string) bool { return slices.Contains(m.Left, kind) }
+func (m machineMetadata) ignoresRemaining(kind string) bool {
+	return slices.Contains(m.Remaining, kind)
+}

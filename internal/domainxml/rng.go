@@ -37,8 +37,8 @@ func applyRNG(d *libvirtxml.Domain, m Machine) {
 
 func readsDevice(r libvirtxml.DomainRNG) bool { return r.Backend != nil && r.Backend.Random != nil }
 
-func parseRNG(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if n := slices.IndexFunc(d.Devices.RNGs, readsDevice); n >= 0 && !mark.ignoresRemaining("rng") {
+func parseRNG(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if n := slices.IndexFunc(d.Devices.RNGs, readsDevice); n >= 0 && !metadata.ignoresRemaining("rng") {
 		m.RNG = &RNG{Source: d.Devices.RNGs[n].Backend.Random.Device}
 	}
 	return nil

@@ -46,8 +46,8 @@ func withoutSerialTwin(consoles []libvirtxml.DomainConsole) []libvirtxml.DomainC
 	return kept
 }
 
-func parseSerial(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if len(d.Devices.Serials) > 0 && !mark.ignoresRemaining("serial") {
+func parseSerial(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if len(d.Devices.Serials) > 0 && !metadata.ignoresRemaining("serial") {
 		m.Serial = &Serial{LogFile: logFile(d.Devices.Serials[0].Log)}
 	}
 	return nil

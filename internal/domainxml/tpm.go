@@ -56,13 +56,13 @@ func emulatorOf(d *libvirtxml.Domain) *libvirtxml.DomainTPM {
 	return nil
 }
 
-func parseTPM(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
+func parseTPM(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
 	is := emulatorOf(d)
 	if is == nil {
 		return nil
 	}
 	m.TPM = &TPM{Version: cmp.Or(is.Backend.Emulator.Version, "2.0")}
-	if mark.wasConfigured("tpm.model") {
+	if metadata.wasConfigured("tpm.model") {
 		m.TPM.Model = is.Model
 	}
 	return nil

@@ -33,8 +33,8 @@ const (
 	target            = "target"
 )
 
-// asked are the names of the configured options that a device may also have by default.
-func (is Disk) asked() string {
+// configured are the names of the configured options that a device may also have by default.
+func (is Disk) configured() string {
 	var names []string
 	for _, a := range []struct {
 		name string
@@ -148,7 +148,7 @@ func tuningOf(d libvirtxml.DomainDisk) Tuning {
 }
 
 // parseTuning reports the configured options, and those that differ from the device's defaults.
-func parseTuning(d libvirtxml.DomainDisk, mark diskMetadata, disk *Disk) {
+func parseTuning(d libvirtxml.DomainDisk, metadata diskMetadata, disk *Disk) {
 	disk.Tuning = tuningOf(d)
 	usual := disk.defaults(hasKey(d))
 	for _, f := range []struct {
@@ -161,13 +161,13 @@ func parseTuning(d libvirtxml.DomainDisk, mark diskMetadata, disk *Disk) {
 		{errorPolicy, &disk.ErrorPolicy, usual.ErrorPolicy},
 	} {
 		switch {
-		case mark.asks(f.name) || *f.is != f.unsaid:
+		case metadata.wasConfigured(f.name) || *f.is != f.unsaid:
 			*f.is = cmp.Or(*f.is, libvirts)
 		default:
 			*f.is = ""
 		}
 	}
-	if !mark.asks(physicalBlockSize) && disk.PhysicalBlockSize == usual.PhysicalBlockSize {
+	if !metadata.wasConfigured(physicalBlockSize) && disk.PhysicalBlockSize == usual.PhysicalBlockSize {
 		disk.PhysicalBlockSize = 0
 	}
 }

@@ -37,16 +37,16 @@ func applyVideo(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseVideo(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if len(d.Devices.Videos) == 0 || !mark.wasConfigured("video") {
+func parseVideo(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if len(d.Devices.Videos) == 0 || !metadata.wasConfigured("video") {
 		return nil
 	}
 	card := d.Devices.Videos[0].Model
 	m.Video = &Video{Model: card.Type}
-	if mark.wasConfigured("video.vram") {
+	if metadata.wasConfigured("video.vram") {
 		m.Video.VRAM = card.VRam
 	}
-	if mark.wasConfigured("video.heads") {
+	if metadata.wasConfigured("video.heads") {
 		m.Video.Heads = card.Heads
 	}
 	return nil

@@ -55,8 +55,8 @@ func applyWatchdog(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
-func parseWatchdog(d *libvirtxml.Domain, mark machineMetadata, m *Machine) error {
-	if n := watchdogOf(d); n >= 0 && mark.wasConfigured("watchdog") {
+func parseWatchdog(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
+	if n := watchdogOf(d); n >= 0 && metadata.wasConfigured("watchdog") {
 		w := d.Devices.Watchdogs[n]
 		m.Watchdog = &Watchdog{Model: w.Model, Action: cmp.Or(w.Action, "reset")}
 	}

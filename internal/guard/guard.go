@@ -128,7 +128,7 @@ func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found [
 	if text == "" {
 		return nil, nil
 	}
-	attached, mark, err := domainxml.AttachedTo(text)
+	attached, metadata, err := domainxml.AttachedTo(text)
 	if err != nil {
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
@@ -153,7 +153,7 @@ func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found [
 			}
 			if s.isIt(i) {
 				found = append(found, Use{
-					Host: s.key, Domain: d.Name, UUID: d.UUID, Metadata: mark, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
+					Host: s.key, Domain: d.Name, UUID: d.UUID, Metadata: metadata, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
 				})
 				break
 			}

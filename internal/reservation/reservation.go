@@ -81,7 +81,7 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, resolve Res
 		if err := b.check(claim); err != nil {
 			return false, err
 		}
-		record, err := b.settle(ctx, claim, resolve)
+		record, err := b.resolveRecord(ctx, claim, resolve)
 		if err != nil {
 			return false, err
 		}
@@ -104,8 +104,8 @@ func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// settle returns the record for b, or the error with its conflicting holders.
-func (b Binding) settle(ctx context.Context, claim *corev1.PersistentVolumeClaim, resolve ResolveConflict) (Record, error) {
+// resolveRecord returns the record for b, or the error with its conflicting holders.
+func (b Binding) resolveRecord(ctx context.Context, claim *corev1.PersistentVolumeClaim, resolve ResolveConflict) (Record, error) {
 	records := Look(claim)
 	if against := b.conflicting(records); len(against) > 0 {
 		return Record{}, heldError(claim, b.Mode, against)

@@ -39,11 +39,11 @@ func (m manager) attach(ctx context.Context, uuid string, was, want domainxml.Ma
 		return nil, err
 	}
 	if notes := slices.Concat(keys, media, unnoted); len(notes) > 0 {
-		mark, err := domainxml.LiveMetadata(live, want, notes)
+		metadata, err := domainxml.LiveMetadata(live, want, notes)
 		if err != nil {
 			return nil, err
 		}
-		if err := m.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, mark); err != nil {
+		if err := m.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, metadata); err != nil {
 			return nil, err
 		}
 	}

@@ -84,8 +84,8 @@ func (m manager) resume(ctx context.Context, uuid string, want domainxml.Machine
 }
 
 // inAnotherState is the error of a machine of the same owner that another state has.
-func (m manager) inAnotherState(mark domainxml.Metadata) string {
-	if mark.Phase == "" || m.owner == "" || mark.Owner != m.owner {
+func (m manager) inAnotherState(metadata domainxml.Metadata) string {
+	if metadata.Phase == "" || m.owner == "" || metadata.Owner != m.owner {
 		return ""
 	}
 	return fmt.Sprintf(": it is a machine of the same owner %q, which is in another state, as after the copy of a configuration's folder "+

@@ -272,9 +272,9 @@ func TestCheckDevices_UnknownDrive(t *testing.T) {
 	if v := volumeOf(domainxml.Disk{Device: domainxml.CDROM}); !v.IsNull() {
 		t.Errorf("an empty drive has %s", v)
 	}
-	v := volumeOf(domainxml.Disk{Device: domainxml.CDROM, Unsettled: true})
+	v := volumeOf(domainxml.Disk{Device: domainxml.CDROM, Conflicting: true})
 	if o, ok := v.(types.Object); !ok || v.IsNull() || len(o.Attributes()["images"].(types.List).Elements()) != 0 {
-		t.Errorf("an unsettled one has %s", v)
+		t.Errorf("a conflicting one has %s", v)
 	}
 }
 

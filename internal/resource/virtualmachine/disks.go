@@ -99,11 +99,11 @@ func readDisks(m *model, is domainxml.Machine) {
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
 }
 
-// diskObject has null for what is not configured, and for the volume of an empty drive. An unsettled disk has a volume without images,
+// diskObject has null for what is not configured, and for the volume of an empty drive. A conflicting disk has a volume without images,
 // which can't be configured, so that the plan has a change.
 func diskObject(d domainxml.Disk) attr.Value {
 	v := types.ObjectNull(tfvalue.VolumeTypes)
-	if len(d.Volume.Images) > 0 || d.Unsettled {
+	if len(d.Volume.Images) > 0 || d.Conflicting {
 		v = tfvalue.VolumeObject(d.Volume, tfvalue.Unknowns{})
 	}
 	return types.ObjectValueMust(diskTypes, map[string]attr.Value{

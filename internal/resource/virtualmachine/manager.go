@@ -17,7 +17,7 @@ import (
 // cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
 const cleanUpTime = 30 * time.Second
 
-// domains are the calls of a host that life needs.
+// domains are the calls of a host that a manager needs.
 type domains interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	Define(ctx context.Context, xml string) (uuid string, err error)
@@ -80,7 +80,7 @@ func (m manager) redefine(ctx context.Context, uuid string, want domainxml.Machi
 	})
 }
 
-// redefineIf is redefine if check allows it, which is called with the mark of the present definition.
+// redefineIf is redefine if check allows it, which is called with the metadata of the present definition.
 func (m manager) redefineIf(ctx context.Context, uuid string, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
 	stored, err := m.host.StoredXML(ctx, uuid)
 	if err != nil {

@@ -99,7 +99,7 @@ func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *
 	if err != nil || !differs {
 		return
 	}
-	switch err = r.life(h, state.Host.ValueString()).checkHere(ctx, state.UUID.ValueString()); {
+	switch err = r.manager(h, state.Host.ValueString()).checkHere(ctx, state.UUID.ValueString()); {
 	case errors.Is(err, errUnanswered):
 		addError(diags, state, "Disks of a missing machine can't be changed", err)
 	case errors.Is(err, errMigrated):

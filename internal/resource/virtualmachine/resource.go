@@ -74,21 +74,21 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if !hostSupports(ctx, h, plan, want, &resp.Diagnostics) {
 		return
 	}
-	life := r.life(h, plan.Host.ValueString())
+	mgr := r.manager(h, plan.Host.ValueString())
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.ReserveName(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
-	uuid, runs, err := life.define(ctx, want)
+	uuid, runs, err := mgr.define(ctx, want)
 	if err != nil {
 		r.backend.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
 		return
 	}
 	plan.UUID = types.StringValue(uuid)
-	is, _, err := life.observe(ctx, uuid)
+	is, _, err := mgr.observe(ctx, uuid)
 	if err == nil {
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
@@ -96,19 +96,19 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	want.Metadata.Owner = r.backend.Owner
 	keys := slices.Sorted(maps.Keys(want.Disks))
 	if err == nil {
-		err = life.checkTaken(ctx, want, keys)
+		err = mgr.checkTaken(ctx, want, keys)
 	}
 	if err == nil {
-		err = life.acquire(ctx, uuid, want, keys)
+		err = mgr.acquire(ctx, uuid, want, keys)
 	}
 	if err == nil && want.Autostart != is.Autostart {
 		err = h.SetAutostart(ctx, uuid, want.Autostart)
 	}
 	if err == nil && plan.Running.ValueBool() {
-		err = life.start(ctx, uuid)
+		err = mgr.start(ctx, uuid)
 	}
 	if err == nil {
-		err = plan.settle(ctx, life, want, &resp.Diagnostics)
+		err = plan.finalize(ctx, mgr, want, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	switch {
@@ -123,7 +123,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
-		if undo := life.revertCreation(ctx, uuid); undo != nil {
+		if undo := mgr.revertCreation(ctx, uuid); undo != nil {
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
@@ -133,20 +133,20 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 }
 
-// settle sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
+// finalize sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
 // Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
-func (m *model) settle(ctx context.Context, life manager, want domainxml.Machine, diags *diag.Diagnostics) error {
-	m.await(ctx, life, diags)
+func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machine, diags *diag.Diagnostics) error {
+	m.await(ctx, mgr, diags)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // the waiting may have used up the timeout
 	defer cancel()
-	if is, _, err := life.observe(ctx, m.UUID.ValueString()); err == nil {
+	if is, _, err := mgr.observe(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)
 		readAddresses(m, is)
 		readPending(m, is)
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
 	}
-	err := life.finish(ctx, m.UUID.ValueString(), want)
+	err := mgr.finish(ctx, m.UUID.ValueString(), want)
 	if errors.Is(err, errTakenOver) {
 		return err
 	}
@@ -157,8 +157,8 @@ func (m *model) settle(ctx context.Context, life manager, want domainxml.Machine
 	return nil
 }
 
-// life manages a machine on a host.
-func (r *machine) life(h *host.Host, key string) manager {
+// manager returns the manager of the machines on a host.
+func (r *machine) manager(h *host.Host, key string) manager {
 	return manager{
 		host: located{h}, key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts),
 		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
@@ -186,10 +186,10 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		return
 	}
-	life := r.life(h, state.Host.ValueString())
-	is, active, err := life.observe(ctx, state.UUID.ValueString())
+	mgr := r.manager(h, state.Host.ValueString())
+	is, active, err := mgr.observe(ctx, state.UUID.ValueString())
 	if errors.Is(err, host.ErrNotFound) {
-		if !life.warnOfMigrated(ctx, state, host.State{}, true, &resp.Diagnostics) {
+		if !mgr.warnOfMigrated(ctx, state, host.State{}, true, &resp.Diagnostics) {
 			resp.State.RemoveResource(ctx)
 		}
 		return
@@ -202,13 +202,13 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
-	if !active && state.Running.ValueBool() && life.warnOfMigrated(ctx, state, off, false, &resp.Diagnostics) {
+	if !active && state.Running.ValueBool() && mgr.warnOfMigrated(ctx, state, off, false, &resp.Diagnostics) {
 		return
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	before := state
 	state.read(is, active)
-	if err := state.examine(ctx, life, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
+	if err := state.examine(ctx, mgr, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
@@ -245,11 +245,11 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if !hostSupports(ctx, h, plan, want, &resp.Diagnostics) {
 		return
 	}
-	life := r.life(h, plan.Host.ValueString())
+	mgr := r.manager(h, plan.Host.ValueString())
 	var pending []string
 	started := false
-	if err = life.checkHere(ctx, state.UUID.ValueString()); err == nil {
-		pending, started, err = life.change(ctx, plan.UUID.ValueString(), want, plan.power())
+	if err = mgr.checkHere(ctx, state.UUID.ValueString()); err == nil {
+		pending, started, err = mgr.change(ctx, plan.UUID.ValueString(), want, plan.power())
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
@@ -257,9 +257,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	}
 	plan.warnOfPending(pending, &resp.Diagnostics)
 	if started || plan.waits(state) {
-		plan.await(ctx, life, &resp.Diagnostics)
+		plan.await(ctx, mgr, &resp.Diagnostics)
 	}
-	is, _, err := life.observe(ctx, plan.UUID.ValueString())
+	is, _, err := mgr.observe(ctx, plan.UUID.ValueString())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return
@@ -280,18 +280,18 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	defer cancel()
 
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
-	life := r.life(h, state.Host.ValueString())
+	mgr := r.manager(h, state.Host.ValueString())
 	if err == nil {
-		err = life.checkHere(ctx, state.UUID.ValueString())
+		err = mgr.checkHere(ctx, state.UUID.ValueString())
 	}
 	if err == nil {
-		err = life.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
+		err = mgr.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
 	}
 	if err == nil {
-		err = life.checkExchanged(ctx, state.UUID.ValueString(), state.Name.ValueString())
+		err = mgr.checkExchanged(ctx, state.UUID.ValueString(), state.Name.ValueString())
 	}
 	if err == nil {
-		err = life.destroy(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+		err = mgr.destroy(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
 	}
 	if err == nil {
 		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
