@@ -80,7 +80,7 @@ func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Im
 	if refused == nil && is.Format == "raw" {
 		return nil
 	}
-	command, err := noteByHand(v, i.Format, i.Generation)
+	command, err := ledgerCommand(v, i.Format, i.Generation)
 	if err != nil {
 		return err
 	}

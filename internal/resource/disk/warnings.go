@@ -1,0 +1,60 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+)
+
+// becauseOf explains a replacement whose cause is not in the configuration. If the plan did not have it, Terraform stops the apply and
+// reports a provider bug, and this explanation is all that the user sees of the cause.
+func becauseOf(paths path.Paths) string {
+	if !paths.Contains(path.Root("digest")) {
+		return ""
+	}
+	return " Its file or seed is not what it was made from. If Terraform stops with an inconsistent final plan, that changed after the " +
+		"plan: the disk was not touched. Plan and apply again."
+}
+
+// warnOfLoss warns of the data that a plan deletes.
+func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {
+	var state model
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	id := state.ID.ValueString()
+	// Of several warnings with one summary Terraform shows only the first.
+	resp.Diagnostics.AddWarning(fmt.Sprintf("The content of disk %s is lost", id), fmt.Sprintf(
+		"%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.%s",
+		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString(), why))
+}
+
+// warnOfNoEffect warns of changed attributes that apply to new disks only.
+func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
+	for name, changed := range map[string]bool{
+		"cluster_size":  !plan.ClusterSize.IsUnknown() && !plan.ClusterSize.Equal(state.ClusterSize),
+		"preallocation": !plan.Preallocation.IsUnknown() && !plan.Preallocation.Equal(state.Preallocation),
+	} {
+		if changed {
+			diags.AddAttributeWarning(path.Root(name), name+" has no effect on a disk that is there", fmt.Sprintf(
+				"%s applies only at creation. Disk %s is unchanged; to recreate it: terraform apply -replace=<address of this resource>.",
+				name, state.ID.ValueString()))
+		}
+	}
+}
+
+// warnOfPool warns that a changed storage map moves no disk.
+func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
+	if !r.backend.Ready() {
+		return
+	}
+	pool, ok := r.backend.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]
+	if ok && pool != state.Pool.ValueString() {
+		diags.AddAttributeWarning(path.Root("usage_type"), "The disk stays in its pool", fmt.Sprintf(
+			"The usage type %s of host %s is the pool %s now. That holds for new disks; disk %s stays in pool %s.",
+			plan.UsageType.ValueString(), plan.Host.ValueString(), pool, state.ID.ValueString(), state.Pool.ValueString()))
+	}
+}
