@@ -169,10 +169,10 @@ func states(t *testing.T, l *lab.Lab, cli acctest.CLI) map[string]state {
 	for key, h := range l.Hosts {
 		configs[key] = host.Config{URI: h.URI}
 	}
-	fleet := host.NewRegistry(configs)
-	defer fleet.Close()
-	for _, key := range fleet.Keys() {
-		h, err := fleet.Host(key)
+	registry := host.NewRegistry(configs)
+	defer registry.Close()
+	for _, key := range registry.Keys() {
+		h, err := registry.Host(key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,9 +127,9 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
 		d := disks[key]
-		wish := backend.PlannedUse{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
-		for wish.Depth, wish.Image = range v.Uses() {
-			if wish.Image.Name != "" && !r.backend.RecordPlannedUse(wish, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
+		use := backend.PlannedUse{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
+		for use.Depth, use.Image = range v.Uses() {
+			if use.Image.Name != "" && !r.backend.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
 				return
 			}
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // checkOpenFile returns guard.ErrInUse for the file of a recreated claim while a domain runs with that path: the guest may have the former,
-// deleted file open. Uses for which independent returns true don't count; nil spares none.
+// deleted file open. Uses for which independent returns true don't count; nil means none.
 func (r *binding) checkOpenFile(ctx context.Context, i volume.Image, keys []string, isIndependent func(guard.Use) (bool, error)) error {
 	if i.Type != "file" {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
-const patience = 20 * time.Second
+const awaitTimeout = 20 * time.Second
 
 // whileWaiting runs change as soon as the claim is watched.
 func (f *fixture) whileWaiting(change func()) {
@@ -42,7 +42,7 @@ func TestAwait_ClaimBecomesBound(t *testing.T) {
 	f := unbound()
 	client := f.client(t)
 	f.whileWaiting(f.becomes(t, bound().claim))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 	defer cancel()
 	resolved, info, err := claim.Await(ctx, client, golden, exclusive)
 	if err != nil || info.UID != "claim-uid" || len(resolved.Volume.Images) != 1 || resolved.Version() != "42" {
@@ -92,7 +92,7 @@ func TestAwait_EndsAtOnce(t *testing.T) {
 			if tt.during != nil {
 				f.whileWaiting(tt.during(f))
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 			defer cancel()
 			_, _, err := claim.Await(ctx, client, golden, exclusive)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, context.DeadlineExceeded) {
@@ -120,7 +120,7 @@ func TestAwait_WaitForFirstConsumer(t *testing.T) {
 			tt.change(f.claim)
 			client := f.client(t)
 			f.whileWaiting(f.becomes(t, bound().claim))
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 			defer cancel()
 			if _, _, err := claim.Await(ctx, client, golden, exclusive); err != nil {
 				t.Error(err)
@@ -170,7 +170,7 @@ func TestAwait_WatchForbidden(t *testing.T) {
 	f.fake.PrependWatchReactor("persistentvolumeclaims", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, forbidden
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 	defer cancel()
 	_, _, err := claim.Await(ctx, client, golden, exclusive)
 	if !apierrors.IsForbidden(err) || ctx.Err() != nil {
@@ -213,7 +213,7 @@ func TestAwait_ClaimBeingFilled(t *testing.T) {
 			filled := bound().claim
 			filled.Annotations = done
 			f.whileWaiting(f.becomes(t, filled))
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 			defer cancel()
 			if _, _, err := claim.Await(ctx, client, golden, exclusive); err != nil {
 				t.Errorf("once it is filled: %v", err)
