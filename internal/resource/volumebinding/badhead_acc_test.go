@@ -60,7 +60,7 @@ func TestAccVolumeBinding_CheckpointBeforeRestart(t *testing.T) {
 	virsh := func(args ...string) string { return acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t) }
 	virsh("checkpoint-create-as", "web", "monday")
 	cli.Replace("main.tf", `"32Mi"`, `"48Mi"`)
-	refuses(t, cli, "it was not shut down: disk data (vda) has checkpoints, whose bitmaps QEMU writes into "+file)
+	refuses(t, cli, "the machine was not shut down: disk data (vda) has checkpoints, whose bitmaps QEMU writes into "+file)
 	if state := virsh("domstate", "web"); !strings.Contains(state, "running") {
 		t.Errorf("the machine is %s", state)
 	}

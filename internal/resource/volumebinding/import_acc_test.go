@@ -160,7 +160,7 @@ func TestAccVolumeBinding_ImportRefused(t *testing.T) {
 		want                    []string
 	}{
 		{"no path", "one", shared, "data", []string{"Invalid import id", "not of the shape <namespace>/<claim>/<name>"}},
-		{"direct storage", "one", direct, "iscsi", []string{"Invalid import id", "named directly", "recreate it"}},
+		{"direct storage", "one", direct, "iscsi", []string{"Invalid import id", "named directly", "create it again"}},
 		{"no claim", "one", shared, "imports/none/data", []string{"could not be imported", `"none" not found`}},
 		{
 			"another name", "one", shared, "imports/data/other",
