@@ -18,10 +18,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"libvirt.org/go/libvirtxml"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
-	"libvirt.org/go/libvirtxml"
 )
 
 // cleanUpTime is the timeout for reverting a failed operation, whose own timeout may be over.

@@ -111,13 +111,13 @@ func eachImage(domains []host.Domain, f func(host.Domain, domainxml.Metadata, vo
 			if text == "" {
 				continue
 			}
-			attached, metadata, err := domainxml.AttachedTo(text)
+			from, err := domainxml.Read(text)
 			if err != nil {
 				return fmt.Errorf("domain %s: %w", d.Name, err)
 			}
-			for _, a := range attached {
+			for _, a := range from.Attached() {
 				for _, i := range a.Volume.Images {
-					f(d, metadata, i)
+					f(d, from.Metadata(), i)
 				}
 			}
 		}

@@ -92,11 +92,11 @@ func isOpened(ctx context.Context, h Host, name string) (bool, error) {
 			if text == "" {
 				continue
 			}
-			attached, _, err := domainxml.AttachedTo(text)
+			from, err := domainxml.Read(text)
 			if err != nil {
 				return false, fmt.Errorf("domain %s: %w", d.Name, err)
 			}
-			for _, a := range attached {
+			for _, a := range from.Attached() {
 				if slices.ContainsFunc(a.Volume.Images, func(i volume.Image) bool { return path.Base(i.Name) == name }) {
 					return true, nil
 				}

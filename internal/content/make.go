@@ -219,15 +219,15 @@ func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 	if err := j.host.Pull(ctx, j.UUID, domainxml.CopyTarget, report); err != nil {
 		return err
 	}
-	live, err := j.host.LiveXML(ctx, j.UUID)
+	text, err := j.host.LiveXML(ctx, j.UUID)
 	if err != nil {
 		return err
 	}
-	attached, _, err := domainxml.AttachedTo(live)
+	live, err := domainxml.Read(text)
 	if err != nil {
 		return err
 	}
-	if len(attached) != 1 || len(attached[0].Volume.Images) != 1 {
+	if attached := live.Attached(); len(attached) != 1 || len(attached[0].Volume.Images) != 1 {
 		return errIncompleteCopy
 	}
 	return j.host.FinishCopier(ctx, j.UUID)

@@ -37,28 +37,18 @@ func (a Attached) Writes() bool {
 	return len(a.Volume.Images) > 0 && a.Volume.Images[0].AccessMode != volume.ReadShared && !a.ReadOnly && !a.Ephemeral && !a.Drive
 }
 
-// AttachedTo lists the devices of a domain's XML, stored or live, including targets of block jobs and SCSI devices that are passed
-// through. It also returns virtclaim's metadata of the domain, which is empty for a domain that virtclaim does not manage.
-func AttachedTo(text string) ([]Attached, Metadata, error) {
-	d, err := Unmarshal(text)
-	if err != nil {
-		return nil, Metadata{}, err
-	}
-	metadata, err := parseMetadata(d)
-	if err != nil {
-		return nil, Metadata{}, err
-	}
-	var all []Attached
-	for i, disk := range d.Devices.Disks {
+// Attached lists the devices of a domain, including targets of block jobs and SCSI devices that are passed through.
+func (d *Domain) Attached() (all []Attached) {
+	for i, disk := range d.xml.Devices.Disks {
 		if isEmpty(disk) {
 			continue
 		}
 		key := diskKey(disk)
 		a := Attached{
-			Key: key, Boots: boots(d, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), ReadOnly: isReadOnly(disk),
-			Ephemeral: disk.Transient != nil, Volume: parseDisk(disk, metadata.disk(key)).Volume,
+			Key: key, Boots: boots(d.xml, i), Pluggable: isPluggable(disk), Drive: isDrive(disk), ReadOnly: isReadOnly(disk),
+			Ephemeral: disk.Transient != nil, Volume: parseDisk(disk, d.metadata.disk(key)).Volume,
 		}
-		a.Noted = metadata.disk(key).missing(disk, a.Volume.Images)
+		a.Noted = d.metadata.disk(key).missing(disk, a.Volume.Images)
 		if disk.Target != nil {
 			a.Target = disk.Target.Dev
 		}
@@ -69,7 +59,7 @@ func AttachedTo(text string) ([]Attached, Metadata, error) {
 			all = append(all, a)
 		}
 	}
-	return append(all, passedThrough(d)...), metadata.Metadata, nil
+	return append(all, passedThrough(d.xml)...)
 }
 
 // passedThrough returns the iSCSI logical units that a domain has as SCSI host devices, without QEMU's block layer in between.
@@ -111,17 +101,19 @@ func isPluggable(d libvirtxml.DomainDisk) bool {
 	return isFixed(d) && d.Target != nil && slices.Contains(pluggableBuses, d.Target.Bus)
 }
 
-// Device returns the <disk> element with that key from a domain's XML; ok is false when the domain has none, or only an empty drive.
-func Device(text, key string) (element string, ok bool, err error) {
-	d, err := Unmarshal(text)
-	if err != nil {
-		return "", false, err
+// HasDisk reports whether Device has an element for the key.
+func (d *Domain) HasDisk(key string) bool { return d.indexOf(key) >= 0 }
+
+func (d *Domain) indexOf(key string) int {
+	return slices.IndexFunc(d.xml.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && (!isDrive(k) || !isEmpty(k)) })
+}
+
+// Device returns the <disk> element with that key; ok is false when the domain has none, or only an empty drive.
+func (d *Domain) Device(key string) (element string, ok bool, err error) {
+	n := d.indexOf(key)
+	if n < 0 {
+		return "", false, nil
 	}
-	for _, disk := range d.Devices.Disks {
-		if diskKey(disk) == key && (!isDrive(disk) || !isEmpty(disk)) {
-			element, err := disk.Marshal()
-			return element, err == nil, err
-		}
-	}
-	return "", false, nil
+	element, err = d.xml.Devices.Disks[n].Marshal()
+	return element, err == nil, err
 }

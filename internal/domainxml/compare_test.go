@@ -27,7 +27,7 @@ func TestCompare_MediumOfOneSideOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			is, err := Parse(build(t, withSeed(c.stored)))
 			if err == nil {
-				err = is.Compare(build(t, withSeed(c.live)))
+				err = is.Compare(domain(t, build(t, withSeed(c.live))))
 			}
 			got := is.Disks["seed"]
 			if diff := cmp.Diff(c.want, got.Volume); err != nil || diff != "" || got.Conflicting != c.conflicting {
@@ -47,10 +47,10 @@ func TestCompare_ReturningMediumIsOnlyStored(t *testing.T) {
 	if taken := ChangedUses(was, want); !slices.Equal(taken, []string{"seed"}) {
 		t.Errorf("it takes %v", taken)
 	}
-	if lost, err := DisksToDetach(live, want); err != nil || len(lost) != 0 {
+	if lost := domain(t, live).DisksToDetach(want); len(lost) != 0 {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
-	if media, err := MediaToInsert(live, want); err != nil || len(media) != 0 {
+	if media := domain(t, live).MediaToInsert(want); len(media) != 0 {
 		t.Errorf("it inserts %v, %v", media, err)
 	}
 }
@@ -63,7 +63,7 @@ func TestCompare_MediumOfWritableDrive(t *testing.T) {
 	}
 	is, err := Parse(tray("<source file='/notes.img'/>"))
 	if err == nil {
-		err = is.Compare(tray(""))
+		err = is.Compare(domain(t, tray("")))
 	}
 	if got := is.Disks["notes"]; err != nil || got.Conflicting || len(got.Volume.Images) != 1 {
 		t.Errorf("%+v, %v", got, err)
@@ -78,7 +78,7 @@ func TestCompare_DiskDiffersInGuest(t *testing.T) {
 		is, err := Parse(build(t, next))
 		is.Metadata.Phase = phase
 		if err == nil {
-			err = is.Compare(build(t, now))
+			err = is.Compare(domain(t, build(t, now)))
 		}
 		if got := is.Disks["data"]; err != nil || got.Conflicting != want || (len(got.Volume.Images) == 0) != want {
 			t.Errorf("phase %q: %+v, %v", phase, got, err)
@@ -97,7 +97,7 @@ func TestCompare_BootMedium(t *testing.T) {
 	} {
 		is, err := Parse(build(t, bootSeed(seed("new", "g2"))))
 		if err == nil {
-			err = is.Compare(live)
+			err = is.Compare(domain(t, live))
 		}
 		if diff := cmp.Diff(want, is.Disks["seed"].Volume); err != nil || diff != "" {
 			t.Errorf("%v, difference (-want +got):\n%s", err, diff)

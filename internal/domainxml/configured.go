@@ -63,26 +63,22 @@ func keptState(d *libvirtxml.Domain) []string {
 
 // ForUndefine returns the XML for a domain that is about to be undefined, with all devices whose state has to be removed with it. It is
 // empty when the domain has them already.
-func ForUndefine(stored string) (string, error) {
-	d, err := Unmarshal(stored)
-	if err != nil {
-		return "", err
-	}
-	metadata, err := parseMetadata(d)
+func (d *Domain) ForUndefine() (string, error) {
+	x, err := Unmarshal(d.text) // it is changed
 	if err != nil {
 		return "", err
 	}
 	lacks := false
-	if slices.Contains(metadata.KeptState, keptNVRAM) && !isUEFI(d) {
+	if slices.Contains(d.metadata.KeptState, keptNVRAM) && !isUEFI(x) {
 		lacks = true
-		setUEFI(d, Firmware{})
+		setUEFI(x, Firmware{})
 	}
-	if slices.Contains(metadata.KeptState, keptTPM) && emulatorOf(d) == nil {
+	if slices.Contains(d.metadata.KeptState, keptTPM) && emulatorOf(x) == nil {
 		lacks = true
-		d.Devices.TPMs = []libvirtxml.DomainTPM{newTPM(TPM{})}
+		x.Devices.TPMs = []libvirtxml.DomainTPM{newTPM(TPM{})}
 	}
 	if !lacks {
 		return "", nil
 	}
-	return d.Marshal()
+	return x.Marshal()
 }

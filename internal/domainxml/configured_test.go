@@ -13,7 +13,7 @@ func TestReclaim_RestoresLostDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := ForUndefine(text); again != "" || err != nil {
+	if again, err := domain(t, text).ForUndefine(); again != "" || err != nil {
 		t.Errorf("it has all, but gets %q, %v", again, err)
 	}
 	d, err := Unmarshal(text)
@@ -26,14 +26,14 @@ func TestReclaim_RestoresLostDevices(t *testing.T) {
 	}
 	m.Firmware, m.TPM = nil, nil
 	for range 2 { // also when the devices were removed by an earlier update
-		if text, err = Update(text, m); err != nil {
+		if text, err = domain(t, text).Update(m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if strings.Contains(text, `firmware="efi"`) || strings.Contains(text, "<tpm") {
 		t.Errorf("it still has what was taken away:\n%s", text)
 	}
-	whole, err := ForUndefine(text)
+	whole, err := domain(t, text).ForUndefine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,12 +52,12 @@ func TestUpdate_KeepsFirmwareFile(t *testing.T) {
 	const files = `<loader readonly="yes" type="pflash">/code.fd</loader><nvram template="/vars.fd">/nvram/uefi.fd</nvram></os>`
 	text = strings.Replace(text, "</os>", files, 1)
 	m := machines()["uefi"]
-	same, err := Update(text, m)
+	same, err := domain(t, text).Update(m)
 	if err != nil || !strings.Contains(same, "/code.fd") || !strings.Contains(same, `template="/vars.fd"`) {
 		t.Errorf("without another firmware its files are gone (%v) from\n%s", err, same)
 	}
 	m.Firmware = &Firmware{Type: UEFI, SecureBoot: true}
-	other, err := Update(text, m)
+	other, err := domain(t, text).Update(m)
 	if err != nil || strings.Contains(other, "/code.fd") || strings.Contains(other, "template") || !strings.Contains(other, "/nvram/uefi.fd") {
 		t.Errorf("with another firmware only the file of its variables is to stay (%v) in\n%s", err, other)
 	}

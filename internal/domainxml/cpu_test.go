@@ -82,7 +82,7 @@ func TestCPU_ChangeNeedsRestart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			want := small()
 			want.CPU = c.want
-			if pending, err := Pending(c.live, want); err != nil || len(pending) != c.pending {
+			if pending, err := domain(t, c.live).Pending(want); err != nil || len(pending) != c.pending {
 				t.Errorf("pending is %v, %v", pending, err)
 			}
 		})
@@ -110,7 +110,7 @@ func TestCPU_UpdateKeepsUnsupportedElements(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.to(&m)
-			text, err := Update(stored, m)
+			text, err := domain(t, stored).Update(m)
 			if err != nil {
 				t.Fatal(err)
 			}

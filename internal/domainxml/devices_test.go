@@ -22,7 +22,7 @@ func TestDevices_OnlyRequestedAreReadAndRemoved(t *testing.T) {
 	if err != nil || is.Video != nil || is.Watchdog != nil {
 		t.Errorf("read of ours: %+v, %+v, %v", is.Video, is.Watchdog, err)
 	}
-	after, err := Update(ours, m)
+	after, err := domain(t, ours).Update(m)
 	if err != nil || !strings.Contains(after, "cirrus") || !strings.Contains(after, "itco") {
 		t.Errorf("what nobody asked for is gone (%v) from\n%s", err, after)
 	}
@@ -30,7 +30,7 @@ func TestDevices_OnlyRequestedAreReadAndRemoved(t *testing.T) {
 	if err != nil || is.Video == nil || *is.Video != (Video{"cirrus", 16384, 1}) || is.Watchdog == nil || is.Watchdog.Model != "itco" {
 		t.Errorf("read of one made by hand: %+v, %+v, %v", is.Video, is.Watchdog, err)
 	}
-	after, err = Update(byHand, m)
+	after, err = domain(t, byHand).Update(m)
 	if err != nil || strings.Contains(after, "cirrus") || strings.Contains(after, "itco") {
 		t.Errorf("what was there and is not wanted stays (%v) in\n%s", err, after)
 	}
@@ -45,7 +45,7 @@ func TestDevices_RequestedAreRemoved(t *testing.T) {
 	}
 	without := machines()["smallest"]
 	without.Name, without.Type, without.Metadata, without.Serial = with.Name, with.Type, with.Metadata, with.Serial
-	after, err := Update(text, without)
+	after, err := domain(t, text).Update(without)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestDevices_RequestedAreRemoved(t *testing.T) {
 			t.Errorf("%s is still in\n%s", gone, after)
 		}
 	}
-	if pending, err := Pending(text, without); err != nil || strings.Join(pending, " ") != "graphics video rng watchdog console filesystems devices_xml" {
+	if pending, err := domain(t, text).Pending(without); err != nil || strings.Join(pending, " ") != "graphics video rng watchdog console filesystems devices_xml" {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
 }

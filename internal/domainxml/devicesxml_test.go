@@ -46,7 +46,7 @@ func TestDevicesXML_ChangeReplacesOnlyOwnDevices(t *testing.T) {
 	}
 	text = strings.Replace(text, "</devices>", `<input type="mouse" bus="ps2"></input></devices>`, 1)
 	m.DevicesXML = `<input type="tablet" bus="usb"/>`
-	after, err := Update(text, m)
+	after, err := domain(t, text).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestDevicesXML_MissingDeviceIsDrift(t *testing.T) {
 	if err != nil || is.DevicesXML != "" {
 		t.Errorf("read is %q, %v", is.DevicesXML, err)
 	}
-	after, err := Update(gone, m)
+	after, err := domain(t, gone).Update(m)
 	if is, e := Parse(after); err != nil || e != nil || is.DevicesXML != m.DevicesXML {
 		t.Errorf("after an update it is %q, %v, %v", is.DevicesXML, err, e)
 	}

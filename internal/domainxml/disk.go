@@ -145,22 +145,15 @@ func parseDisks(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) erro
 // An attached disk without a definition and without virtclaim's key was added outside of Terraform: it is listed. With a key, it was
 // removed by an update, and the guest keeps it until its next start. A stored disk that could be plugged in but is not attached has no
 // volume: plugging it in failed or was interrupted. A disk with different volumes in definition and running domain is conflicting.
-func (m *Machine) Compare(live string) error {
-	d, err := Unmarshal(live)
+func (m *Machine) Compare(live *Domain) error {
+	runs, err := live.Machine()
 	if err != nil {
 		return err
 	}
-	runs, metadata, err := parse(d)
-	if err != nil {
-		return err
-	}
-	wires, err := interfacesOf(d, live, *m)
-	if err != nil {
-		return err
-	}
+	d, wires := live.xml, live.interfaces(*m)
 	stored := *m
 	stored.Disks = maps.Clone(m.Disks)
-	m.compareChains(d, metadata)
+	m.compareChains(live)
 	m.AgentPort, m.AgentConnected, m.Endpoints = runs.GuestAgent, runs.AgentConnected, endpointsOf(d)
 	for _, p := range parts {
 		if p.drift != nil {
@@ -172,7 +165,7 @@ func (m *Machine) Compare(live string) error {
 		key := diskKey(disk)
 		has[key] = true
 		stored, ok := m.Disks[key]
-		switch is := parseDisk(disk, metadata.disk(key)); {
+		switch is := parseDisk(disk, live.metadata.disk(key)); {
 		case ok && m.differs(d, i, is) && m.Metadata.Phase == "":
 			stored.Volume = is.Volume // neither was configured by virtclaim: the running domain counts
 			m.Disks[key] = stored
@@ -191,7 +184,7 @@ func (m *Machine) Compare(live string) error {
 	}
 	m.compareInterfaces(wires)
 	if m.Metadata.Phase != "" {
-		m.Pending = slices.DeleteFunc(pendingOf(d, wires, runs, stored), m.driftsFrom(stored))
+		m.Pending = slices.DeleteFunc(live.pending(wires, runs, stored), m.driftsFrom(stored))
 		m.Pending = slices.DeleteFunc(m.Pending, m.isOfExternal)
 	}
 	return nil

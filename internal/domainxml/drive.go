@@ -43,16 +43,15 @@ func eject(d *libvirtxml.DomainDisk) {
 	}
 }
 
-// Drive returns the element of the CD-ROM or floppy drive with that key from a domain's XML, with the given medium in it, or empty
-// when the volume has no image. ok is false when the device with that key is not a drive.
-func Drive(text, key string, medium volume.Volume) (element string, ok bool, err error) {
-	d, err := Unmarshal(text)
-	if err != nil {
-		return "", false, err
-	}
-	for _, disk := range d.Devices.Disks {
+// Drive returns the element of the CD-ROM or floppy drive with that key, with the given medium in it, or empty when the volume has no
+// image. ok is false when the device with that key is not a drive.
+func (d *Domain) Drive(key string, medium volume.Volume) (element string, ok bool, err error) {
+	for _, disk := range d.xml.Devices.Disks {
 		if diskKey(disk) != key || !isDrive(disk) {
 			continue
+		}
+		if disk, err = cloneDisk(disk); err != nil {
+			return "", false, err
 		}
 		applyVolume(&disk, medium)
 		element, err := disk.Marshal()
@@ -61,21 +60,25 @@ func Drive(text, key string, medium volume.Volume) (element string, ok bool, err
 	return "", false, nil
 }
 
+// cloneDisk copies an element that is about to be changed, with all that it points to.
+func cloneDisk(disk libvirtxml.DomainDisk) (clone libvirtxml.DomainDisk, err error) {
+	text, err := disk.Marshal()
+	if err == nil {
+		err = clone.Unmarshal(text)
+	}
+	return clone, err
+}
+
 // MediaToInsert returns the keys, sorted, of the disks whose drive is empty in a running domain and has a medium in want. A writable floppy
 // drive, which was defined outside of Terraform, is left out, because <readonly> changes only with the drive.
-func MediaToInsert(live string, want Machine) ([]string, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	var keys []string
+func (d *Domain) MediaToInsert(want Machine) (keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		empty := func(k libvirtxml.DomainDisk) bool {
 			return diskKey(k) == key && isDrive(k) && isEmpty(k) && isReadOnly(k)
 		}
-		if disk := want.Disks[key]; IsDrive(disk.Device) && len(disk.Volume.Images) > 0 && slices.ContainsFunc(d.Devices.Disks, empty) {
+		if disk := want.Disks[key]; IsDrive(disk.Device) && len(disk.Volume.Images) > 0 && slices.ContainsFunc(d.xml.Devices.Disks, empty) {
 			keys = append(keys, key)
 		}
 	}
-	return keys, nil
+	return keys
 }

@@ -109,22 +109,22 @@ func TestDrive_MediumIsEjectedAndInserted(t *testing.T) {
 		"an empty drive less": {live: emptied, want: running(), pending: "disk seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loses, err := DisksToDetach(c.live, c.want)
-			if err != nil || !slices.Equal(loses, c.loses) {
-				t.Errorf("it loses %v, %v; want %v", loses, err, c.loses)
+			loses := domain(t, c.live).DisksToDetach(c.want)
+			if !slices.Equal(loses, c.loses) {
+				t.Errorf("it loses %v; want %v", loses, c.loses)
 			}
-			inserts, err := MediaToInsert(c.live, c.want)
-			if err != nil || !slices.Equal(inserts, c.inserts) {
-				t.Errorf("inserted are %v, %v; want %v", inserts, err, c.inserts)
+			inserts := domain(t, c.live).MediaToInsert(c.want)
+			if !slices.Equal(inserts, c.inserts) {
+				t.Errorf("inserted are %v; want %v", inserts, c.inserts)
 			}
-			if gains, err := DisksToAttach(c.live, c.want); err != nil || len(gains) != 0 {
-				t.Errorf("it gains %v, %v", gains, err)
+			if gains := domain(t, c.live).DisksToAttach(c.want); len(gains) != 0 {
+				t.Errorf("it gains %v", gains)
 			}
 			was, err := Parse(c.live)
 			if takes := ChangedUses(was, c.want); err != nil || slices.Contains(takes, "seed") != c.takes {
 				t.Errorf("it takes %v, %v", takes, err)
 			}
-			if pending, err := Pending(c.live, c.want); err != nil || strings.Join(pending, ", ") != c.pending {
+			if pending, err := domain(t, c.live).Pending(c.want); err != nil || strings.Join(pending, ", ") != c.pending {
 				t.Errorf("pending is %q, %v; want %q", pending, err, c.pending)
 			}
 		})
@@ -134,11 +134,11 @@ func TestDrive_MediumIsEjectedAndInserted(t *testing.T) {
 func TestDrive_ChangesOnlyMedium(t *testing.T) {
 	live := strings.Replace(build(t, withSeed(seed("seed", "g1"))), `<alias name="ua-disk-seed">`,
 		`<shareable></shareable><boot order="3"></boot><alias name="ua-disk-seed">`, 1)
-	empty, ok, err := Drive(live, "seed", volume.Volume{})
+	empty, ok, err := domain(t, live).Drive("seed", volume.Volume{})
 	if err != nil || !ok || strings.Contains(empty, "source") {
 		t.Fatalf("emptied, it is %s, %v, %v", empty, ok, err)
 	}
-	full, ok, err := Drive(live, "seed", iscsi(volume.WriteShared, true))
+	full, ok, err := domain(t, live).Drive("seed", iscsi(volume.WriteShared, true))
 	if err != nil || !ok || !strings.Contains(full, "iqn.2026-01.io.example:disks/1") {
 		t.Fatalf("with a medium, it is %s, %v, %v", full, ok, err)
 	}
@@ -150,15 +150,15 @@ func TestDrive_ChangesOnlyMedium(t *testing.T) {
 		}
 	}
 	want := Machine{Disks: map[string]Disk{"seed": {Volume: iscsi(volume.ReadShared, false), Device: CDROM, Bus: "ide"}}}
-	if grows, err := DisksToGrow(live, want); len(grows) != 0 || err != nil {
+	if grows := domain(t, live).DisksToGrow(want); len(grows) != 0 {
 		t.Errorf("the drive is a disk that could grow, %v: %v", grows, err)
 	}
 	for _, key := range []string{"data", "nothing"} {
-		if _, ok, err := Drive(live, key, volume.Volume{}); ok || err != nil {
+		if _, ok, err := domain(t, live).Drive(key, volume.Volume{}); ok || err != nil {
 			t.Errorf("%s is a drive: %v", key, err)
 		}
 	}
-	if _, ok, err := Device(build(t, withSeed(volume.Volume{})), "seed"); ok || err != nil {
+	if _, ok, err := domain(t, build(t, withSeed(volume.Volume{}))).Device("seed"); ok || err != nil {
 		t.Errorf("an empty drive has something to be taken away: %v", err)
 	}
 }
@@ -169,10 +169,10 @@ func TestDrive_MediumInPoolIsChanged(t *testing.T) {
 	live := `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices><disk type='volume' device='cdrom'>` +
 		`<driver name='qemu' type='raw'/><source pool='ssd' volume='seed'/><target dev='hda' bus='ide'/></disk></devices></domain>`
 	want := Machine{Disks: map[string]Disk{"hda": {Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}}}
-	if lost, err := DisksToDetach(live, want); err != nil || !slices.Equal(lost, []string{"hda"}) {
-		t.Errorf("it loses %v, %v", lost, err)
+	if lost := domain(t, live).DisksToDetach(want); !slices.Equal(lost, []string{"hda"}) {
+		t.Errorf("it loses %v", lost)
 	}
-	drive, _, err := Drive(live, "hda", want.Disks["hda"].Volume)
+	drive, _, err := domain(t, live).Drive("hda", want.Disks["hda"].Volume)
 	if err != nil || strings.Contains(drive, "pool=") || !strings.Contains(drive, "/pools/ssd/seed") {
 		t.Errorf("the drive is given %s, %v", drive, err)
 	}
@@ -189,7 +189,7 @@ func TestDrive_NoCopyOnRead(t *testing.T) {
 	if diff := cmp.Diff(want.Disks["seed"], is.Disks["seed"]); err != nil || diff != "" {
 		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
 	}
-	if pending, err := Pending(text, want); err != nil || len(pending) != 0 {
+	if pending, err := domain(t, text).Pending(want); err != nil || len(pending) != 0 {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
 }
@@ -199,7 +199,7 @@ func TestCompare_TentativeMediumIsIgnored(t *testing.T) {
 	is, err := Parse(build(t, withSeed(seed("seed", "g1")).WithTentative([]string{"seed"})))
 	is = is.WithoutTentative()
 	if err == nil {
-		err = is.Compare(build(t, withSeed(seed("seed", "g1"))))
+		err = is.Compare(domain(t, build(t, withSeed(seed("seed", "g1")))))
 	}
 	if got := is.Disks["seed"].Volume.Images; err != nil || len(got) != 0 {
 		t.Errorf("it has %+v, %v", got, err)
@@ -210,9 +210,9 @@ func TestDrive_ReadOnlyAndNotBootableByDefault(t *testing.T) {
 	m := withSeed(iscsi(volume.WriteExclusive, false))
 	m.Boot = nil
 	m.Disks = map[string]Disk{"a": m.Disks["seed"], "b": m.Disks["data"]}
-	attached, _, err := AttachedTo(build(t, m))
-	if err != nil || len(attached) != 2 {
-		t.Fatalf("attached are %+v, %v", attached, err)
+	attached := domain(t, build(t, m)).Attached()
+	if len(attached) != 2 {
+		t.Fatalf("attached are %+v", attached)
 	}
 	drive, disk := attached[0], attached[1]
 	if drive.Boots || drive.Pluggable || !drive.Drive || drive.Volume.Images[0].AccessMode != volume.WriteExclusive {
@@ -221,11 +221,11 @@ func TestDrive_ReadOnlyAndNotBootableByDefault(t *testing.T) {
 	if !disk.Boots || disk.Drive {
 		t.Errorf("the disk is %+v", disk)
 	}
-	byHand, _, err := AttachedTo(`<domain><devices>
+	byHand := domain(t, `<domain><devices>
 		<disk type="file" device="cdrom"><source file="/a.iso"/><target dev="hda" bus="ide"/></disk>
-		<disk type="block" device="cdrom"><source dev=""/><target dev="hdb" bus="ide"/></disk></devices></domain>`)
-	if err != nil || len(byHand) != 1 || byHand[0].Volume.Images[0].AccessMode != volume.ReadShared || byHand[0].Key != "hda" {
-		t.Errorf("by hand it is %+v, %v", byHand, err)
+		<disk type="block" device="cdrom"><source dev=""/><target dev="hdb" bus="ide"/></disk></devices></domain>`).Attached()
+	if len(byHand) != 1 || byHand[0].Volume.Images[0].AccessMode != volume.ReadShared || byHand[0].Key != "hda" {
+		t.Errorf("by hand it is %+v", byHand)
 	}
 }
 
@@ -247,18 +247,18 @@ func TestDrive_UnmanagedDrives(t *testing.T) {
 	tray := m.Disks["sda"]
 	delete(m.Disks, "sda")
 	m.Metadata.Phase, m.Video = Ready, nil
-	without, err := Update(text, m)
+	without, err := domain(t, text).Update(m)
 	if err != nil || !strings.Contains(without, "tools.iso") || !strings.Contains(without, `dev="hda"`) {
 		t.Errorf("without its medium it is %s, %v", without, err)
 	}
 	is, err := Parse(without)
 	if err == nil {
-		err = is.Compare(text)
+		err = is.Compare(domain(t, text))
 	}
 	if _, has := is.Disks["sda"]; has || err != nil {
 		t.Errorf("what is left alone is read as a disk: %+v, %v", is.Disks, err)
 	}
-	if lost, err := DisksToDetach(text, m); err != nil || len(lost) != 0 {
+	if lost := domain(t, text).DisksToDetach(m); len(lost) != 0 {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
 	wanted := m
@@ -267,23 +267,23 @@ func TestDrive_UnmanagedDrives(t *testing.T) {
 	for _, want := range []Machine{m, wanted} {
 		// The running domain is marked ready after a disk was plugged in, without a record of the drive.
 		for _, live := range []string{text, ours} {
-			if pending, err := Pending(live, want); err != nil || len(pending) != 0 {
+			if pending, err := domain(t, live).Pending(want); err != nil || len(pending) != 0 {
 				t.Errorf("pending are %v, %v", pending, err)
 			}
 		}
 	}
 	m.Disks["hda"] = Disk{Volume: seed("seed", ""), Device: CDROM, Bus: "ide"}
-	with, err := Update(text, m)
+	with, err := domain(t, text).Update(m)
 	if err != nil || strings.Count(with, `device="cdrom"`) != 2 || !strings.Contains(with, "/pools/ssd/seed") {
 		t.Errorf("with a medium in the empty drive it is %s, %v", with, err)
 	}
 	m.Disks["hda"] = Disk{Device: CDROM, Bus: "ide"}
-	emptied, err := Update(with, m)
+	emptied, err := domain(t, with).Update(m)
 	if is, e := Parse(emptied); err != nil || e != nil || is.Disks["hda"].Device != CDROM || len(is.Disks["hda"].Volume.Images) != 0 {
 		t.Errorf("emptied, the drive is %+v, %v, %v", is.Disks["hda"], err, e)
 	}
 	m.Disks["sda"] = Disk{Volume: local("a", ""), Device: Fixed, Bus: "virtio"}
-	if instead, err := Update(text, m); err != nil || strings.Contains(instead, "tools.iso") || !strings.Contains(instead, "ua-disk-sda") {
+	if instead, err := domain(t, text).Update(m); err != nil || strings.Contains(instead, "tools.iso") || !strings.Contains(instead, "ua-disk-sda") {
 		t.Errorf("with a disk instead it is %s, %v", instead, err)
 	}
 }
@@ -308,7 +308,7 @@ func TestDevices_UnmanagedAreRead(t *testing.T) {
 	if diff := cmp.Diff(want, m.Disks); err != nil || diff != "" {
 		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
 	}
-	attached, _, err := AttachedTo(byHand)
+	attached := domain(t, byHand).Attached()
 	if err != nil || len(attached) != 3 {
 		t.Fatalf("attached are %+v, %v", attached, err)
 	}
@@ -321,7 +321,7 @@ func TestDevices_UnmanagedAreRead(t *testing.T) {
 	}
 	// After adoption the floppy is defined as by virtclaim: its guest can't write to it.
 	m.Metadata.Phase = Ready
-	if pending, err := Pending(byHand, m); err != nil || strings.Join(pending, ", ") != "disk fda" {
+	if pending, err := domain(t, byHand).Pending(m); err != nil || strings.Join(pending, ", ") != "disk fda" {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
 	// In a machine of virtclaim's, devices that were attached outside of Terraform are drift, and are removed.
@@ -332,7 +332,7 @@ func TestDevices_UnmanagedAreRead(t *testing.T) {
 		t.Errorf("%v, difference (-want +got):\n%s", err, diff)
 	}
 	m.Disks = nil
-	if lost, err := DisksToDetach(ours, m); err != nil || !slices.Equal(lost, []string{"sdb"}) {
+	if lost := domain(t, ours).DisksToDetach(m); !slices.Equal(lost, []string{"sdb"}) {
 		t.Errorf("it loses %v, %v", lost, err)
 	}
 }
@@ -350,8 +350,8 @@ func TestPlug_SupportedDevices(t *testing.T) {
 	} {
 		live := strings.Replace(build(t, bare), "<devices>", "<devices>"+controllers, 1)
 		live = strings.Replace(live, "<devices></devices>", "<devices>"+controllers+"</devices>", 1)
-		if gains, err := DisksToAttach(live, want); err != nil || strings.Join(gains, " ") != plugged {
-			t.Errorf("with %s it gains %v, %v; want %s", controllers, gains, err, plugged)
+		if gains := domain(t, live).DisksToAttach(want); strings.Join(gains, " ") != plugged {
+			t.Errorf("with %s it gains %v; want %s", controllers, gains, plugged)
 		}
 	}
 }

@@ -51,37 +51,23 @@ func (e External) IsAdoptedBy(v volume.Volume) bool {
 	return e.Job == "" && n > 0 && slices.EqualFunc(e.Chain[:n], v.Images[:n], func(a, b volume.Image) bool { return a.Name == b.Name })
 }
 
-// Externals returns, by key, the disks of a machine whose chain was changed outside of virtclaim. The stored definition is empty for a
+// Externals returns, by key, the disks of a machine whose chain was changed outside of virtclaim. The stored definition is nil for a
 // transient domain, the live one for a domain that is off. A domain that virtclaim does not manage has none.
-func Externals(stored, live string) (map[string]External, error) {
+func Externals(stored, live *Domain) (map[string]External, error) {
 	var m Machine
-	if stored != "" {
-		d, metadata, err := unmarshalWithMetadata(stored)
-		if err != nil || metadata.Phase == "" {
+	if stored != nil {
+		if stored.metadata.Phase == "" {
+			return nil, nil
+		}
+		m.Metadata = stored.Metadata()
+		if err := parseDisks(stored.xml, stored.metadata, &m); err != nil {
 			return nil, err
 		}
-		m.Metadata = metadata.Metadata
-		if err := parseDisks(d, metadata, &m); err != nil || live == "" {
-			return m.External, err
-		}
 	}
-	if live == "" {
-		return nil, nil
+	if live != nil {
+		m.compareChains(live)
 	}
-	d, metadata, err := unmarshalWithMetadata(live)
-	if err == nil {
-		m.compareChains(d, metadata)
-	}
-	return m.External, err
-}
-
-func unmarshalWithMetadata(text string) (*libvirtxml.Domain, machineMetadata, error) {
-	d, err := Unmarshal(text)
-	if err != nil {
-		return nil, machineMetadata{}, err
-	}
-	metadata, err := parseMetadata(d)
-	return d, metadata, err
+	return m.External, nil
 }
 
 // Replaced returns the keys, sorted, of the disks whose chain was changed outside of virtclaim and that defining want would overwrite.
@@ -97,31 +83,26 @@ func (m Machine) Replaced(want Machine) (keys []string) {
 
 // AddOverlaid adds the disks of a domain that virtclaim has not changed yet, running or stored, in which want's volume is below other
 // images.
-func (m *Machine) AddOverlaid(text string, want Machine) error {
+func (m *Machine) AddOverlaid(d *Domain, want Machine) {
 	if m.Metadata.Phase != "" {
-		return nil
+		return
 	}
-	d, err := Unmarshal(text)
-	if err != nil {
-		return err
-	}
-	for _, disk := range d.Devices.Disks {
+	for _, disk := range d.xml.Devices.Disks {
 		images := want.Disks[diskKey(disk)].Volume.Images
 		if !isFixed(disk) || len(images) == 0 {
 			continue
 		}
 		if e, is := external(disk, parseVolume(disk).Images, nil, namesOf(images)); is {
-			e.Live = d.ID != nil // only a running domain has an ID
+			e.Live = d.xml.ID != nil // only a running domain has an ID
 			m.addExternal(diskKey(disk), e)
 		}
 	}
-	return nil
 }
 
 // compareChains compares the disks of the running domain with the images that its own metadata and those of the stored machine record.
 // A chain that was adopted since the start is only in the latter.
-func (m *Machine) compareChains(d *libvirtxml.Domain, metadata machineMetadata) {
-	for _, disk := range d.Devices.Disks {
+func (m *Machine) compareChains(live *Domain) {
+	for _, disk := range live.xml.Devices.Disks {
 		if !isFixed(disk) {
 			continue
 		}
@@ -130,10 +111,10 @@ func (m *Machine) compareChains(d *libvirtxml.Domain, metadata machineMetadata) 
 		if images := m.Disks[key].Volume.Images; len(stored) == 0 && len(images) > 0 && m.Metadata.Phase != "" {
 			stored, binding = namesOf(images), images[0].Binding
 		}
-		if noted := metadata.disk(key).Images; len(noted) > 0 {
+		if noted := live.metadata.disk(key).Images; len(noted) > 0 {
 			binding = noted[0].Binding
 		}
-		if e, is := external(disk, parseVolume(disk).Images, metadata.disk(key).names(), stored); is {
+		if e, is := external(disk, parseVolume(disk).Images, live.metadata.disk(key).names(), stored); is {
 			e.Live, e.Binding = true, binding
 			m.addExternal(key, e)
 		}

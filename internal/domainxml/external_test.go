@@ -74,7 +74,7 @@ func TestExternals(t *testing.T) {
 		"its master is left out":              {twoNoted(externalSource("/ours", "")), "", 0, "", "", false},
 		"over a master at the next start":     {twoNoted(over), externalDomain("/ours", ours), 0, "", "", false},
 	} {
-		all, err := Externals(c.stored, c.live)
+		all, err := Externals(domain(t, c.stored), domain(t, c.live))
 		e, is := all["root"]
 		if err != nil || is != c.is || is && (e.Depth != c.depth || e.Base != c.base || e.Job != c.job || e.Target != "vda") {
 			t.Errorf("%s: %v, %+v, %v", name, is, e, err)
@@ -84,7 +84,7 @@ func TestExternals(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.live != "" {
-			err = m.Compare(c.live)
+			err = m.Compare(domain(t, c.live))
 		}
 		if _, same := m.External["root"]; err != nil || same != is {
 			t.Errorf("%s: a refresh says %v, %v", name, same, err)
@@ -97,16 +97,16 @@ func TestExternals(t *testing.T) {
 
 // The record of an image is valid below an overlay, too: it is still write-exclusive.
 func TestMark_HoldsBelowAnOverlay(t *testing.T) {
-	all, _, err := AttachedTo(externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`))))
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
+	all := domain(t, externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`)))).Attached()
+	if len(all) != 1 {
+		t.Fatal(all)
 	}
 	if i := all[0].Volume.Images[1]; i.AccessMode != volume.WriteExclusive || i.Generation != "g" || !slices.Equal(i.Hosts, []string{"a"}) || all[0].Noted != nil {
 		t.Errorf("the image below is %+v", i)
 	}
-	all, _, err = AttachedTo(externalDomain("/ours", externalSource("/snap", "")))
-	if err != nil || len(all) != 1 || len(all[0].Noted) != 1 || all[0].Noted[0].Name != "/ours" {
-		t.Errorf("what is below an overlay that was made while it was off: %+v, %v", all, err)
+	all = domain(t, externalDomain("/ours", externalSource("/snap", ""))).Attached()
+	if len(all) != 1 || len(all[0].Noted) != 1 || all[0].Noted[0].Name != "/ours" {
+		t.Errorf("what is below an overlay that was made while it was off: %+v", all)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestMark_OfAnotherDomain(t *testing.T) {
 		if err != nil || m.Metadata.Phase != phase || len(m.Disks["root"].Volume.Images[0].Hosts) != 2 {
 			t.Errorf("%s: %+v, %v", uuid, m, err)
 		}
-		_, metadata, err := AttachedTo(strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1))
+		metadata := domain(t, strings.Replace(text, "<uuid>2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0", "<uuid>"+uuid, 1)).Metadata()
 		if err != nil || metadata.Phase != phase {
 			t.Errorf("%s: %+v, %v", uuid, metadata, err)
 		}
@@ -175,7 +175,7 @@ func TestMachine_AddOverlaid(t *testing.T) {
 		if running {
 			text = strings.Replace(text, "<domain ", `<domain id="1" `, 1)
 		}
-		if err := m.AddOverlaid(text, want); err != nil || !slices.Equal(m.Replaced(want), []string{"root"}) || m.External["root"].Live != running {
+		if m.AddOverlaid(domain(t, text), want); !slices.Equal(m.Replaced(want), []string{"root"}) || m.External["root"].Live != running {
 			t.Errorf("running %v: %+v, %v", running, m.External, err)
 		}
 	}

@@ -139,21 +139,21 @@ func parseGraphics(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) e
 }
 
 // Unlocks returns the element of a running domain's display with the new password of want; empty when the password is unchanged, or
-// when that display requires none. Both texts must contain their secrets.
-func Unlocks(stored, live string, want Machine) (string, error) {
-	was, err := Parse(stored)
+// when that display requires none. The XML of both must contain their secrets.
+func (d *Domain) Unlocks(stored *Domain, want Machine) (string, error) {
+	was, err := stored.Machine()
 	if err != nil {
 		return "", err
 	}
-	d, err := Unmarshal(live)
+	x, err := Unmarshal(d.text) // it is changed
 	if err != nil {
 		return "", err
 	}
-	is, n, ok := displayOf(d)
+	is, n, ok := displayOf(x)
 	if !ok || *is.passwd == "" || want.Graphics == nil || want.Graphics.Type != is.kind || want.Graphics.PasswordVersion == nil ||
 		was.Graphics != nil && reflect.DeepEqual(was.Graphics.PasswordVersion, want.Graphics.PasswordVersion) {
 		return "", nil
 	}
 	*is.passwd = want.Graphics.Password
-	return d.Devices.Graphics[n].Marshal()
+	return x.Devices.Graphics[n].Marshal()
 }

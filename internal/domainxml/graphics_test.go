@@ -33,7 +33,7 @@ func TestGraphics_PasswordFollowsItsVersion(t *testing.T) {
 		"somebody else's, not wanted": {strings.Replace(text, "<password-version>1</password-version>", "", 1), byHand, "first"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after, err := Update(c.before, c.want)
+			after, err := domain(t, c.before).Update(c.want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,11 +87,11 @@ func TestGraphics_PasswordOfRunningDisplay(t *testing.T) {
 		"never asked for":         {without, without, open, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			element, err := Unlocks(c.stored, c.live, c.want)
+			element, err := domain(t, c.live).Unlocks(domain(t, c.stored), c.want)
 			if err != nil || (element != "") != c.changes || c.changes && !strings.Contains(element, `passwd="second"`) {
 				t.Errorf("the element is %q, %v", element, err)
 			}
-			if pending, err := Pending(c.live, c.want); len(pending) != c.pending || err != nil {
+			if pending, err := domain(t, c.live).Pending(c.want); len(pending) != c.pending || err != nil {
 				t.Errorf("pending are %v, %v", pending, err)
 			}
 		})

@@ -117,7 +117,7 @@ func TestInterface_MinimalChange(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			todo, err := DiffInterfaces(wired(c.live), Machine{Interfaces: map[string]Interface{"lan": c.want}})
+			todo, err := domain(t, wired(c.live)).DiffInterfaces(Machine{Interfaces: map[string]Interface{"lan": c.want}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func keysOf(wires []InterfaceChange) string {
 
 func TestInterface_ChangeKeepsDevice(t *testing.T) {
 	live := wired(nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", ""))
-	todo, err := DiffInterfaces(live, Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
+	todo, err := domain(t, live).DiffInterfaces(Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
 	if err != nil || len(todo.Change) != 1 {
 		t.Fatalf("%+v, %v", todo, err)
 	}
@@ -155,11 +155,11 @@ func TestInterface_ChangeKeepsDevice(t *testing.T) {
 
 func TestInterface_PluggedAtStoredAddressIfFree(t *testing.T) {
 	stored := wired(nic("bridge", "bridge='br0'", firstMAC, "lan", "<boot order='1'/>"))
-	free, err := PlugInterface(stored, wired(), "lan")
+	free, err := domain(t, wired()).PlugInterface(domain(t, stored), "lan")
 	if err != nil || !strings.Contains(free, "<address") || strings.Contains(free, "<boot") {
 		t.Errorf("it is not at its place, or boots: %s, %v", free, err)
 	}
-	taken, err := PlugInterface(stored, wired(nic("bridge", "bridge='br0'", secondMAC, "old", "")), "lan")
+	taken, err := domain(t, wired(nic("bridge", "bridge='br0'", secondMAC, "old", ""))).PlugInterface(domain(t, stored), "lan")
 	if err != nil || strings.Contains(taken, "<address type") {
 		t.Errorf("it is at a place that another one has: %s, %v", taken, err)
 	}
@@ -181,7 +181,7 @@ func TestInterface_InsertKeepsOthers(t *testing.T) {
 		"a": {User: true, Model: "virtio"}, "web": {Bridge: "br0", Model: "virtio"}, "net2": m.Interfaces["net2"],
 	}
 	next := 0
-	text, err := Update(stored, m.WithMACs(is, func() string { next++; return fmt.Sprintf("52:54:00:00:00:%02d", next) }))
+	text, err := domain(t, stored).Update(m.WithMACs(is, func() string { next++; return fmt.Sprintf("52:54:00:00:00:%02d", next) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestInterface_LiveChangesAreDrift(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Machine{Interfaces: c.stored, Metadata: Metadata{Phase: Ready}}
-			if err := m.Compare(c.live); err != nil {
+			if err := m.Compare(domain(t, c.live)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, m.Interfaces); diff != "" {

@@ -26,12 +26,9 @@ type InterfaceDiff struct {
 
 // DiffInterfaces returns the changes that a running domain's interfaces need to match want. An interface with a boot order is left as
 // it is.
-func DiffInterfaces(live string, want Machine) (InterfaceDiff, error) {
+func (d *Domain) DiffInterfaces(want Machine) (InterfaceDiff, error) {
 	var todo InterfaceDiff
-	all, err := liveInterfaces(live, want)
-	if err != nil {
-		return todo, err
-	}
+	all := d.interfaces(want)
 	for _, w := range all {
 		intent, wanted := want.Interfaces[w.key]
 		if w.is.BootOrder != 0 || wanted && w.is.runsAs(intent) {
@@ -58,21 +55,14 @@ func DiffInterfaces(live string, want Machine) (InterfaceDiff, error) {
 
 // HasInterface reports whether a running domain has the interface with that key; keys of unmanaged interfaces are looked up in want.
 func HasInterface(live, key string, want Machine) (bool, error) {
-	all, err := liveInterfaces(live, want)
-	return slices.ContainsFunc(all, func(w liveInterface) bool { return w.key == key }), err
+	d, err := Read(live)
+	return err == nil && slices.ContainsFunc(d.interfaces(want), func(w liveInterface) bool { return w.key == key }), err
 }
 
 // PlugInterface returns the element to plug into a running domain for the interface with that key, as in the stored definition. Its
 // address is kept if it is free.
-func PlugInterface(stored, live, key string) (string, error) {
-	s, err := Unmarshal(stored)
-	if err != nil {
-		return "", err
-	}
-	l, err := Unmarshal(live)
-	if err != nil {
-		return "", err
-	}
+func (d *Domain) PlugInterface(stored *Domain, key string) (string, error) {
+	s, l := stored.xml, d.xml
 	n := slices.Index(interfaceKeys(s.Devices.Interfaces, nil), key)
 	if n < 0 {
 		return "", fmt.Errorf("the stored definition of domain %s has no interface %s", s.Name, key)
@@ -91,47 +81,47 @@ type liveInterface struct {
 	is      Interface
 }
 
-// liveInterfaces returns the interfaces of a running domain; keys of those without one are looked up in of. libvirt shows an interface
-// on a network as the underlying bridge or device, with the network as an additional attribute.
-func liveInterfaces(live string, of Machine) ([]liveInterface, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	return interfacesOf(d, live, of)
-}
-
-// interfacesOf is liveInterfaces for XML that is parsed already.
-func interfacesOf(d *libvirtxml.Domain, live string, of Machine) ([]liveInterface, error) {
-	if len(d.Devices.Interfaces) == 0 {
-		return nil, nil
-	}
-	var shown struct {
-		Interfaces []struct {
-			Source struct {
-				Network   string `xml:"network,attr"`
-				PortGroup string `xml:"portgroup,attr"`
-			} `xml:"source"`
-		} `xml:"devices>interface"`
-	}
-	if err := xml.Unmarshal([]byte(live), &shown); err != nil {
-		return nil, fmt.Errorf("read the domain's interfaces: %w", err)
-	}
+// interfaces returns the interfaces of a running domain; keys of those without one are looked up in of.
+func (d *Domain) interfaces(of Machine) (all []liveInterface) {
 	known := map[string]string{}
 	for key, i := range of.Interfaces {
 		known[i.MAC] = key
 	}
-	var all []liveInterface
-	for n, key := range interfaceKeys(d.Devices.Interfaces, known) {
-		i := d.Devices.Interfaces[n]
-		if source := shown.Interfaces[n].Source; source.Network != "" {
+	networks := d.networks()
+	for n, key := range interfaceKeys(d.xml.Devices.Interfaces, known) {
+		i := d.xml.Devices.Interfaces[n]
+		if source := networks[n]; source.Network != "" {
 			i.Source = Interface{Network: source.Network, PortGroup: source.PortGroup}.source()
 		}
 		if isInterface(i) {
 			all = append(all, liveInterface{key, i, parseInterface(i)})
 		}
 	}
-	return all, nil
+	return all
+}
+
+type networkOf struct {
+	Network   string `xml:"network,attr"`
+	PortGroup string `xml:"portgroup,attr"`
+}
+
+// networks are the networks of the interfaces of a running domain: libvirt shows an interface on a network as the underlying bridge or device,
+// with the network as an additional attribute, and libvirtxml reads only one of both.
+func (d *Domain) networks() []networkOf {
+	all := make([]networkOf, len(d.xml.Devices.Interfaces))
+	if len(all) == 0 {
+		return nil
+	}
+	var shown struct {
+		Interfaces []struct {
+			Source networkOf `xml:"source"`
+		} `xml:"devices>interface"`
+	}
+	_ = xml.Unmarshal([]byte(d.text), &shown) // it was parsed before
+	for n, i := range shown.Interfaces {
+		all[n] = i.Source
+	}
+	return all
 }
 
 // runsAs is Has for an interface of a running domain: it ignores the boot order and settings that the network has added.

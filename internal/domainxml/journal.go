@@ -106,11 +106,16 @@ func BuildMutex(uuid string) (string, error) {
 
 // ParseJournal reads the note of a journal; ok is false for a domain that is not a journal.
 func ParseJournal(text string) (note Note, ok bool, err error) {
-	d, err := Unmarshal(text)
+	d, err := Read(text)
 	if err != nil {
 		return Note{}, false, err
 	}
-	_, ours, err := splitMetadata(d)
+	return d.Journal()
+}
+
+// Journal is the note of a journal; ok is false for a domain that is not a journal.
+func (d *Domain) Journal() (note Note, ok bool, err error) {
+	_, ours, err := splitMetadata(d.xml)
 	if err != nil || ours == "" {
 		return Note{}, false, err
 	}
@@ -119,7 +124,7 @@ func ParseJournal(text string) (note Note, ok bool, err error) {
 		Note
 	}
 	if err := xml.Unmarshal([]byte(ours), &found); err != nil {
-		return Note{}, false, unreadable(d, err)
+		return Note{}, false, unreadable(d.xml, err)
 	}
 	return found.Note, found.XMLName.Local == "content", nil
 }

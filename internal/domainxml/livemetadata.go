@@ -11,12 +11,8 @@ import (
 // Unnoted returns the keys, sorted, of the disks that a running domain has as in want, but whose images its metadata do not record,
 // because the disk was started, or its chain changed, without virtclaim. A disk is left out when the previous definition records
 // another volume under the same name: the guest may have opened that one.
-func Unnoted(live string, was, want Machine) ([]string, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	is, metadata, err := parse(d)
+func (d *Domain) Unnoted(was, want Machine) ([]string, error) {
+	is, err := d.Machine()
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +20,7 @@ func Unnoted(live string, was, want Machine) ([]string, error) {
 	for key, disk := range want.Disks {
 		images := disk.Volume.Images
 		isOpen := slices.EqualFunc(images, is.Disks[key].Volume.Images, func(a, b volume.Image) bool { return a.Name == b.Name })
-		if len(images) > 0 && isOpen && !metadata.disk(key).notes(images) && !was.Disks[key].isRemade(disk) {
+		if len(images) > 0 && isOpen && !d.metadata.disk(key).notes(images) && !was.Disks[key].isRemade(disk) {
 			keys = append(keys, key)
 		}
 	}
@@ -41,22 +37,14 @@ func (m diskMetadata) notes(images []volume.Image) bool {
 
 // LiveMetadata returns virtclaim's metadata for a running domain that has the disks with those keys, or is about to get them plugged in.
 // The records of other disks are kept.
-func LiveMetadata(live string, want Machine, keys []string) (string, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return "", err
-	}
-	metadata, err := parseMetadata(d)
-	if err != nil {
-		return "", err
-	}
-	full := newMachineMetadata(want)
+func (d *Domain) LiveMetadata(want Machine, keys []string) (string, error) {
+	metadata, full := d.metadata, newMachineMetadata(want)
 	if metadata.Phase == "" {
 		metadata.CPU = unknownCPU
 		metadata.Configured = everything // all attributes of the running domain continue to be read
 	}
-	metadata.Metadata, metadata.UUID, metadata.Type = full.Metadata, d.UUID, full.Type
-	metadata.Disks = slices.DeleteFunc(metadata.Disks, func(m diskMetadata) bool { return slices.Contains(keys, m.Key) })
+	metadata.Metadata, metadata.UUID, metadata.Type = full.Metadata, d.xml.UUID, full.Type
+	metadata.Disks = slices.DeleteFunc(slices.Clone(metadata.Disks), func(m diskMetadata) bool { return slices.Contains(keys, m.Key) })
 	for _, m := range full.Disks {
 		if slices.Contains(keys, m.Key) {
 			metadata.Disks = append(metadata.Disks, m)
@@ -64,7 +52,7 @@ func LiveMetadata(live string, want Machine, keys []string) (string, error) {
 	}
 	text, err := xml.Marshal(metadata)
 	if err != nil {
-		return "", fmt.Errorf("write the metadata of domain %s: %w", d.Name, err)
+		return "", fmt.Errorf("write the metadata of domain %s: %w", d.xml.Name, err)
 	}
 	return string(text), nil
 }

@@ -141,34 +141,19 @@ type Serial struct {
 	LogFile string
 }
 
-// Unmarshal reads libvirt's domain XML.
-func Unmarshal(text string) (*libvirtxml.Domain, error) {
-	d := &libvirtxml.Domain{}
-	if err := d.Unmarshal(text); err != nil {
-		return nil, fmt.Errorf("read the domain's XML: %w", err)
-	}
-	if d.Devices == nil {
-		d.Devices = &libvirtxml.DomainDeviceList{}
-	}
-	if d.OS == nil {
-		d.OS = &libvirtxml.DomainOS{}
-	}
-	return d, nil
-}
-
 // Build renders the XML of a new domain.
 func Build(m Machine) (string, error) {
 	d := skeleton(m)
 	return apply(d, m)
 }
 
-// Update renders the XML of an existing domain (its stored definition) changed to m.
-func Update(stored string, m Machine) (string, error) {
-	d, err := Unmarshal(stored)
+// Update renders the domain's XML changed to m.
+func (d *Domain) Update(m Machine) (string, error) {
+	x, err := Unmarshal(d.text) // it is changed
 	if err != nil {
 		return "", err
 	}
-	return keepUnknown(d, stored, func() (string, error) { return apply(d, m) })
+	return keepUnknown(x, d.text, func() (string, error) { return apply(x, m) })
 }
 
 // apply writes m into d and leaves equal elements unchanged, so that libvirt keeps addresses and names.
@@ -189,29 +174,22 @@ func apply(d *libvirtxml.Domain, m Machine) (string, error) {
 
 // Parse reads a machine from a domain's XML, which libvirt or Build has written.
 func Parse(text string) (Machine, error) {
-	d, err := Unmarshal(text)
+	d, err := Read(text)
 	if err != nil {
 		return Machine{}, err
 	}
-	m, _, err := parse(d)
-	return m, err
+	return d.Machine()
 }
 
-// parse is Parse for XML that has been unmarshalled already, which is most of the cost. It also returns virtclaim's metadata.
-func parse(d *libvirtxml.Domain) (Machine, machineMetadata, error) {
-	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type}
+func parse(d *libvirtxml.Domain, metadata machineMetadata) (Machine, error) {
+	m := Machine{Name: d.Name, UUID: d.UUID, DomainType: d.Type, Metadata: metadata.Metadata, Type: metadata.typeOf(typeOf(d))}
 	if d.OS.Type != nil {
 		m.Arch = d.OS.Type.Arch
 	}
-	metadata, err := parseMetadata(d)
-	if err != nil {
-		return Machine{}, metadata, err
-	}
-	m.Metadata, m.Type = metadata.Metadata, metadata.typeOf(typeOf(d))
 	for _, p := range parts {
 		if err := p.parse(d, metadata, &m); err != nil {
-			return Machine{}, metadata, err
+			return Machine{}, err
 		}
 	}
-	return m, metadata, nil
+	return m, nil
 }

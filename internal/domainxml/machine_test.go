@@ -199,11 +199,11 @@ func TestUpdate_SameIsNoChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := Update(text, m)
+			again, err := domain(t, text).Update(m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pending, err := Pending(text, m); len(pending) > 0 || err != nil || again != text {
+			if pending, err := domain(t, text).Pending(m); len(pending) > 0 || err != nil || again != text {
 				t.Errorf("pending are %v, %v, difference:\n%s", pending, err, cmp.Diff(text, again))
 			}
 		})
@@ -227,11 +227,11 @@ func TestUpdate_KeepsUnsupportedElements(t *testing.T) {
 	}
 	m.VCPUs = 3
 	m.Disks["a-new"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
-	text, err := Update(stored(t), m)
+	text, err := domain(t, stored(t)).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pending, err := Pending(stored(t), m); len(pending) == 0 || err != nil {
+	if pending, err := domain(t, stored(t)).Pending(m); len(pending) == 0 || err != nil {
 		t.Errorf("a new disk and another vCPU are no change: %v", err)
 	}
 	for _, kept := range []string{
@@ -254,11 +254,11 @@ func TestUpdate_VolumeKeepsDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Disks["root"] = Disk{Volume: iscsi(volume.ReadShared, true), Device: Fixed, Bus: "virtio", BootOrder: m.Disks["root"].BootOrder}
-	text, err := Update(stored(t), m)
+	text, err := domain(t, stored(t)).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pending, err := Pending(stored(t), m); len(pending) == 0 || err != nil {
+	if pending, err := domain(t, stored(t)).Pending(m); len(pending) == 0 || err != nil {
 		t.Errorf("another volume is no change: %v", err)
 	}
 	after, err := Unmarshal(text)
@@ -282,11 +282,11 @@ func TestUpdate_StorageHostsAreNoGuestChange(t *testing.T) {
 	}
 	d := m.Disks["root"]
 	d.Volume.Images[0].Hosts = []string{"node-a", "node-b", "node-c"}
-	again, err := Update(text, m)
+	again, err := domain(t, text).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pending, err := Pending(text, m); len(pending) > 0 || err != nil {
+	if pending, err := domain(t, text).Pending(m); len(pending) > 0 || err != nil {
 		t.Error("another host in the binding counts as a change of the guest's devices")
 	}
 	if got, err := Parse(again); err != nil || len(got.Disks["root"].Volume.Images[0].Hosts) != 3 {
@@ -348,7 +348,7 @@ func FuzzUpdatedDomainsStayReadable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Update(text, m)
+		again, err := domain(t, text).Update(m)
 		if err != nil {
 			return
 		}
@@ -365,7 +365,7 @@ func TestParse_KeepsRequestedMachineAlias(t *testing.T) {
 	m.Type, m.Metadata.Phase = "ubuntu", Creating
 	made := strings.Replace(build(t, m), `machine="ubuntu"`, `machine="`+full+`"`, 1)
 	m.Metadata.Phase = Ready
-	ready, err := Update(made, m)
+	ready, err := domain(t, made).Update(m)
 	if err != nil || !strings.Contains(ready, `machine="`+full+`"`) {
 		t.Fatalf("%v: %s", err, ready)
 	}
@@ -376,7 +376,7 @@ func TestParse_KeepsRequestedMachineAlias(t *testing.T) {
 			t.Errorf("it is of type %q, not %q, %v", is.Type, want, err)
 		}
 	}
-	if stored, err := StoredType(ready); err != nil || stored != full {
+	if stored := domain(t, ready).Type(); stored != full {
 		t.Errorf("stored is %q, %v", stored, err)
 	}
 }

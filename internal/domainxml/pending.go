@@ -10,23 +10,18 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// Pending returns the attributes, as named in the configuration, in which a running domain differs from want and that require a
+// Pending returns the attributes, as named in the configuration, in which the running domain differs from want and that require a
 // restart.
-func Pending(live string, want Machine) ([]string, error) {
-	d, err := Unmarshal(live)
+func (d *Domain) Pending(want Machine) ([]string, error) {
+	is, err := d.Machine()
 	if err != nil {
 		return nil, err
 	}
-	is, _, err := parse(d)
-	if err != nil {
-		return nil, err
-	}
-	wires, err := interfacesOf(d, live, want)
-	return pendingOf(d, wires, is, want), err
+	return d.pending(d.interfaces(want), is, want), nil
 }
 
-// pendingOf is Pending for XML that is parsed already.
-func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (pending []string) {
+// pending is Pending for a domain whose machine is read already.
+func (d *Domain) pending(wires []liveInterface, is, want Machine) (pending []string) {
 	differs := func(what string, different bool) {
 		if different {
 			pending = append(pending, what)
@@ -35,7 +30,7 @@ func pendingOf(d *libvirtxml.Domain, wires []liveInterface, is, want Machine) (p
 	for _, p := range parts {
 		differs(p.name, p.same != nil && !p.same(is, want))
 	}
-	all := liveDisks(d)
+	all := liveDisks(d.xml)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]
 		differs("disk "+key, !wanted && !isUnmanagedDrive(all[key]))

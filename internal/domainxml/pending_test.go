@@ -30,7 +30,7 @@ func TestCompare_PendingChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := c.stored
-			if err := is.Compare(live); err != nil || strings.Join(is.Pending, " ") != c.pending {
+			if err := is.Compare(domain(t, live)); err != nil || strings.Join(is.Pending, " ") != c.pending {
 				t.Errorf("pending are %v (%v), want %s", is.Pending, err, c.pending)
 			}
 			want := Endpoints{Serial: "/dev/pts/3", Console: "/dev/pts/4", Graphics: "vnc://[::1]:5901"}
@@ -55,7 +55,7 @@ func TestCompare_DriftIsNotPending(t *testing.T) {
 	live.Interfaces = map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: "52:54:00:00:00:01"}}
 	const theirs = `<disk type='file' device='disk'><source file='/theirs'/><target dev='vdc' bus='virtio'/></disk>`
 	text := strings.Replace(build(t, live), "</devices>", theirs+"</devices>", 1)
-	if err := stored.Compare(text); err != nil || len(stored.Pending) != 0 {
+	if err := stored.Compare(domain(t, text)); err != nil || len(stored.Pending) != 0 {
 		t.Errorf("pending are %v, %v", stored.Pending, err)
 	}
 	if _, shown := stored.Disks["vdc"]; !shown || stored.Drift.Title == nil || stored.Drift.VCPUs != 1 {
@@ -97,7 +97,7 @@ func TestCompare_RemadeDiskIsPending(t *testing.T) {
 		live, stored, pending string
 	}{{"g1", "g1", ""}, {"g1", "g2", "disk root"}, {"", "g2", ""}} {
 		is := machine(c.stored)
-		if err := is.Compare(build(t, machine(c.live))); err != nil || strings.Join(is.Pending, " ") != c.pending {
+		if err := is.Compare(domain(t, build(t, machine(c.live)))); err != nil || strings.Join(is.Pending, " ") != c.pending {
 			t.Errorf("%q runs and %q is stored: pending are %v, %v", c.live, c.stored, is.Pending, err)
 		}
 	}

@@ -21,23 +21,15 @@ const Prefix = "virtclaim"
 // Only devices that can be unplugged, or ejected from a drive, and that are not booted from are listed; others stay until the next
 // start. So does a disk that names a pool and a volume, as in domains defined outside of Terraform: it may well be the file that want
 // has. A drive's medium is listed in that case, too, because reinserting it does no harm.
-func DisksToDetach(live string, want Machine) ([]string, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	metadata, err := parseMetadata(d)
-	if err != nil {
-		return nil, err
-	}
+func (d *Domain) DisksToDetach(want Machine) []string {
 	var media, fixed []string
-	for i, disk := range d.Devices.Disks {
+	for i, disk := range d.xml.Devices.Disks {
 		key := diskKey(disk)
-		if !canDetach(d, i) {
+		if !canDetach(d.xml, i) {
 			continue
 		}
 		intent, wanted := want.Disks[key]
-		is := parseDisk(disk, metadata.disk(key))
+		is := parseDisk(disk, d.metadata.disk(key))
 		switch {
 		case wanted && (!is.Another(intent) || !isDrive(disk) && is.namesPool()), !wanted && isUnmanagedDrive(disk):
 		case isDrive(disk):
@@ -48,7 +40,7 @@ func DisksToDetach(live string, want Machine) ([]string, error) {
 	}
 	slices.Sort(media)
 	slices.Sort(fixed)
-	return slices.Concat(media, fixed), nil
+	return slices.Concat(media, fixed)
 }
 
 // canDetach reports whether a running domain's nth disk can be unplugged, or the medium of that drive be ejected.
@@ -102,42 +94,33 @@ func sameImage(a, b volume.Image) bool {
 // DisksToAttach returns the keys, sorted, of the disks of want that a running domain does not have and that can be plugged in. A SCSI disk
 // requires a SCSI controller, because libvirt would add one that guests have no driver for; a USB controller and the I/O thread have
 // to exist, too. A key that a drive still has is left out, because drives can't be unplugged and libvirt refuses a duplicate alias.
-func DisksToAttach(live string, want Machine) ([]string, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	var keys []string
+func (d *Domain) DisksToAttach(want Machine) (keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		has := slices.ContainsFunc(d.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
-		if !has && canAttach(d, want.Disks[key]) {
+		has := slices.ContainsFunc(d.xml.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
+		if !has && canAttach(d.xml, want.Disks[key]) {
 			keys = append(keys, key)
 		}
 	}
-	return keys, nil
+	return keys
 }
 
 func canAttach(d *libvirtxml.Domain, disk Disk) bool {
 	return !IsDrive(disk.Device) && slices.Contains(pluggableBuses, disk.Bus) && hasController(d, disk.Bus) && hasIOThread(d, disk.IOThread)
 }
 
-// Plug returns the element to plug into a running domain for the disk with that key, as in the stored definition. The address is left
+// Plug returns the element to plug into the running domain for the disk with that key, as in the stored definition. The address is left
 // to libvirt if another device has it, and a target that is in use is renamed: a device that an update removed may stay in a running
 // domain until it stops.
-func Plug(stored, live, key string) (string, error) {
-	s, err := Unmarshal(stored)
-	if err != nil {
-		return "", err
-	}
-	l, err := Unmarshal(live)
-	if err != nil {
-		return "", err
-	}
+func (d *Domain) Plug(stored *Domain, key string) (string, error) {
+	s, l := stored.xml, d.xml
 	n := slices.IndexFunc(s.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key })
 	if n < 0 {
 		return "", fmt.Errorf("the stored definition of domain %s has no disk %s", s.Name, key)
 	}
-	disk := s.Devices.Disks[n]
+	disk, err := cloneDisk(s.Devices.Disks[n])
+	if err != nil {
+		return "", err
+	}
 	if slices.ContainsFunc(addresses(l), func(a libvirtxml.DomainAddress) bool { return reflect.DeepEqual(&a, disk.Address) }) {
 		disk.Address = nil
 	}
@@ -180,25 +163,17 @@ func addresses(d *libvirtxml.Domain) (all []libvirtxml.DomainAddress) {
 
 // DisksToGrow returns the capacity in bytes of the disks of a running domain, by libvirt's target names, whose storage may be larger than
 // the guest knows. Files on the host are left out, and devices that still have another volume than want, which must not be resized.
-func DisksToGrow(live string, want Machine) (map[string]int64, error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return nil, err
-	}
-	metadata, err := parseMetadata(d)
-	if err != nil {
-		return nil, err
-	}
+func (d *Domain) DisksToGrow(want Machine) map[string]int64 {
 	bytes := map[string]int64{}
-	for _, disk := range d.Devices.Disks {
+	for _, disk := range d.xml.Devices.Disks {
 		key := diskKey(disk)
 		intent, v := want.Disks[key], want.Disks[key].Volume
 		if !isFixed(disk) || disk.Target == nil || v.Capacity == nil || len(v.Images) == 0 || v.Images[0].Type == "file" {
 			continue
 		}
-		if is := parseDisk(disk, metadata.disk(key)); !is.Another(intent) {
+		if is := parseDisk(disk, d.metadata.disk(key)); !is.Another(intent) {
 			bytes[disk.Target.Dev] = *v.Capacity
 		}
 	}
-	return bytes, nil
+	return bytes
 }

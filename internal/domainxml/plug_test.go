@@ -96,15 +96,15 @@ func TestDiff_Disks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := running()
 			c.change(&want)
-			loses, err := DisksToDetach(live, want)
-			if err != nil || !slices.Equal(loses, c.loses) {
-				t.Errorf("it loses %v, %v; want %v", loses, err, c.loses)
+			loses := domain(t, live).DisksToDetach(want)
+			if !slices.Equal(loses, c.loses) {
+				t.Errorf("it loses %v; want %v", loses, c.loses)
 			}
-			gains, err := DisksToAttach(live, want)
-			if err != nil || !slices.Equal(gains, c.gains) {
-				t.Errorf("it gains %v, %v; want %v", gains, err, c.gains)
+			gains := domain(t, live).DisksToAttach(want)
+			if !slices.Equal(gains, c.gains) {
+				t.Errorf("it gains %v; want %v", gains, c.gains)
 			}
-			if pending, err := Pending(live, want); err != nil || strings.Join(pending, ", ") != c.pending {
+			if pending, err := domain(t, live).Pending(want); err != nil || strings.Join(pending, ", ") != c.pending {
 				t.Errorf("pending is %q, %v; want %q", pending, err, c.pending)
 			}
 		})
@@ -122,23 +122,23 @@ func TestDiff_RunningEphemeralDiskIsUnchanged(t *testing.T) {
 	if live == stored {
 		t.Fatal("the disk is not where this test looks for it:", stored)
 	}
-	loses, err := DisksToDetach(live, want)
-	if err != nil || len(loses) != 0 {
-		t.Errorf("it loses %v, %v", loses, err)
+	loses := domain(t, live).DisksToDetach(want)
+	if len(loses) != 0 {
+		t.Errorf("it loses %v", loses)
 	}
-	if pending, err := Pending(live, want); err != nil || len(pending) != 0 {
+	if pending, err := domain(t, live).Pending(want); err != nil || len(pending) != 0 {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
-	if attached, _, err := AttachedTo(live); err != nil || !attached[0].Ephemeral || len(attached[0].Volume.Images) != 1 {
-		t.Errorf("attached are %+v, %v", attached, err)
+	if attached := domain(t, live).Attached(); !attached[0].Ephemeral || len(attached[0].Volume.Images) != 1 {
+		t.Errorf("attached are %+v", attached)
 	}
 }
 
 func TestPlug_SCSIDiskNeedsController(t *testing.T) {
 	without := running()
 	delete(without.Disks, "log")
-	if gains, err := DisksToAttach(build(t, without), running()); err != nil || len(gains) != 0 {
-		t.Errorf("it gains %v, %v", gains, err)
+	if gains := domain(t, build(t, without)).DisksToAttach(running()); len(gains) != 0 {
+		t.Errorf("it gains %v", gains)
 	}
 }
 
@@ -147,30 +147,30 @@ func TestPlug_BootDeviceStays(t *testing.T) {
 	m.Boot = nil
 	live := build(t, m)
 	m.Disks = map[string]Disk{}
-	loses, err := DisksToDetach(live, m)
+	loses := domain(t, live).DisksToDetach(m)
 	// data is the first disk, which is booted from; old is on SATA, which has no hot-plug.
-	if err != nil || !slices.Equal(loses, []string{"log", "net"}) {
-		t.Errorf("it loses %v, %v", loses, err)
+	if !slices.Equal(loses, []string{"log", "net"}) {
+		t.Errorf("it loses %v", loses)
 	}
 	ordered := running()
 	ordered.Disks["net"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio", BootOrder: 1}
-	loses, err = DisksToDetach(build(t, ordered), m)
-	if err != nil || !slices.Equal(loses, []string{"data", "log"}) {
-		t.Errorf("where one has an order, it loses %v, %v", loses, err)
+	loses = domain(t, build(t, ordered)).DisksToDetach(m)
+	if !slices.Equal(loses, []string{"data", "log"}) {
+		t.Errorf("where one has an order, it loses %v", loses)
 	}
 }
 
 func TestPlug_StoredDeviceWithoutBootOrder(t *testing.T) {
 	m := running()
 	m.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "virtio", BootOrder: 1}
-	device, err := Plug(build(t, m), build(t, running()), "new")
+	device, err := domain(t, build(t, running())).Plug(domain(t, build(t, m)), "new")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(device, "/pools/ssd/new") || !strings.Contains(device, "ua-disk-new") || strings.Contains(device, "<boot") {
 		t.Errorf("got %s", device)
 	}
-	if _, err := Plug(build(t, running()), build(t, running()), "new"); err == nil {
+	if _, err := domain(t, build(t, running())).Plug(domain(t, build(t, running())), "new"); err == nil {
 		t.Error("a disk that is not stored can be plugged in")
 	}
 }
@@ -187,7 +187,7 @@ func TestPlug_RenamesUsedTarget(t *testing.T) {
 		}
 	}
 	for key, target := range map[string]string{"new": "sdd", "data": "vdc"} {
-		device, err := Plug(stored, live, key)
+		device, err := domain(t, live).Plug(domain(t, stored), key)
 		if err != nil || !strings.Contains(device, `<target dev="`+target+`"`) {
 			t.Errorf("%s is not named %s: %s, %v", key, target, device, err)
 		}
@@ -199,7 +199,7 @@ func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
 	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}
 	want.Disks["log"] = Disk{Volume: local("log", "g9"), Device: Fixed, Bus: "scsi"}
 	live := build(t, running())
-	metadata, err := LiveMetadata(live, want, []string{"data"})
+	metadata, err := domain(t, live).LiveMetadata(want, []string{"data"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,18 +211,19 @@ func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
 }
 
 func TestAttachedTo(t *testing.T) {
-	attached, metadata, err := AttachedTo(build(t, running()))
-	if err != nil || metadata.Owner != "prod" || len(attached) != 4 {
-		t.Fatalf("got %+v, %+v, %v", attached, metadata, err)
+	d := domain(t, build(t, running()))
+	attached, metadata := d.Attached(), d.Metadata()
+	if metadata.Owner != "prod" || len(attached) != 4 {
+		t.Fatalf("got %+v, %+v", attached, metadata)
 	}
 	for _, a := range attached {
 		if a.Boots || a.Pluggable != (a.Key != "old") || len(a.Volume.Images) != 1 {
 			t.Errorf("got %+v", a)
 		}
 	}
-	_, metadata, err = AttachedTo("<domain><name>theirs</name><devices><disk device='cdrom'><target dev='sda' bus='sata'/></disk></devices></domain>")
-	if err != nil || metadata != (Metadata{}) {
-		t.Errorf("a domain of others with an empty drive: %+v, %v", metadata, err)
+	metadata = domain(t, "<domain><name>theirs</name><devices><disk device='cdrom'><target dev='sda' bus='sata'/></disk></devices></domain>").Metadata()
+	if metadata != (Metadata{}) {
+		t.Errorf("a domain of others with an empty drive: %+v", metadata)
 	}
 }
 
@@ -243,7 +244,8 @@ func TestJournal(t *testing.T) {
 	if err != nil || !ok || note != j.Note {
 		t.Errorf("read back %+v, %t, %v", note, ok, err)
 	}
-	attached, metadata, err := AttachedTo(text)
+	d := domain(t, text)
+	attached, metadata := d.Attached(), d.Metadata()
 	if err != nil || metadata != (Metadata{}) || len(attached) != 1 || attached[0].Target != CopyTarget || len(attached[0].Volume.Images) != 2 {
 		t.Errorf("a journal that copies has %+v, %+v, %v", attached, metadata, err)
 	}
@@ -269,7 +271,7 @@ func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	if taken := ChangedUses(is.WithoutTentative(), m); !slices.Equal(taken, []string{"c-lib"}) {
 		t.Errorf("the next update asks for %v", taken)
 	}
-	attached, _, err := AttachedTo(text)
+	attached := domain(t, text).Attached()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,8 +292,8 @@ func TestPlug_DiskInPoolIsNotUnplugged(t *testing.T) {
 		want Machine
 		lost []string
 	}{{want, nil}, {Machine{}, []string{"vda"}}} {
-		if lost, err := DisksToDetach(live, c.want); err != nil || !slices.Equal(lost, c.lost) {
-			t.Errorf("it loses %v, %v", lost, err)
+		if lost := domain(t, live).DisksToDetach(c.want); !slices.Equal(lost, c.lost) {
+			t.Errorf("it loses %v", lost)
 		}
 	}
 }
@@ -309,9 +311,9 @@ func TestGrow_OnlyAttachedDisks(t *testing.T) {
 	} {
 		want := iscsi(volume.WriteExclusive, true)
 		want.Capacity, want.Images[0].Name = ptr(int64(1<<31)), c.name
-		got, err := DisksToGrow(build(t, live), Machine{Disks: map[string]Disk{"root": {Volume: want, Device: Fixed, Bus: "virtio"}}})
-		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		got := domain(t, build(t, live)).DisksToGrow(Machine{Disks: map[string]Disk{"root": {Volume: want, Device: Fixed, Bus: "virtio"}}})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -321,9 +323,9 @@ func TestDrive_NoMediumInWritableDrive(t *testing.T) {
 	want := Machine{Disks: map[string]Disk{"fda": {Volume: seed("floppy", "g1"), Device: Floppy, Bus: "fdc"}}}
 	for more, inserted := range map[string][]string{"": nil, "<readonly/>": {"fda"}} {
 		live := "<domain><devices><disk type='file' device='floppy'><target dev='fda' bus='fdc'/>" + more + "</disk></devices></domain>"
-		got, err := MediaToInsert(live, want)
-		if diff := cmp.Diff(inserted, got); diff != "" || err != nil {
-			t.Errorf("with %q: %v (-want +got):\n%s", more, err, diff)
+		got := domain(t, live).MediaToInsert(want)
+		if diff := cmp.Diff(inserted, got); diff != "" {
+			t.Errorf("with %q (-want +got):\n%s", more, diff)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestPorts_OnlyFreeOnesAreRemoved(t *testing.T) {
 		{"not a q35", build(t, small()), asked(3), 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text, err := Update(c.from, c.to)
+			text, err := domain(t, c.from).Update(c.to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestPorts_OnlyFreeOnesAreRemoved(t *testing.T) {
 			if strings.Contains(c.from, `bus="0x0c"`) && !strings.Contains(text, `index="12"`) {
 				t.Errorf("the port that is taken is gone from:\n%s", text)
 			}
-			if pending, err := Pending(c.from, c.to); err != nil || (len(pending) > 0) != c.pending {
+			if pending, err := domain(t, c.from).Pending(c.to); err != nil || (len(pending) > 0) != c.pending {
 				t.Errorf("pending is %v, %v", pending, err)
 			}
 		})

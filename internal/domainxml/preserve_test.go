@@ -29,7 +29,7 @@ func TestPreserve_UnknownElements(t *testing.T) {
 	m.Disks["vdb"] = Disk{Device: Fixed, Bus: "virtio", Volume: local("other", "g1")}
 	m.Interfaces = map[string]Interface{"net1": m.Interfaces["net1"], "net0": m.Interfaces["net0"], "lan": {Bridge: "br1", Model: "virtio"}}
 	m.Graphics = &Graphics{Type: Spice, Listen: "127.0.0.1"}
-	text, err := Update(newer, m)
+	text, err := domain(t, newer).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +51,14 @@ func TestPreserve_UnknownElements(t *testing.T) {
 	if strings.Count(text, "gait=") != 1 || strings.Count(text, "soft=") != 1 {
 		t.Errorf("something is there twice:\n%s", text)
 	}
-	again, err := Update(text, m)
+	again, err := domain(t, text).Update(m)
 	if diff := cmp.Diff(strings.Fields(text), strings.Fields(again)); err != nil || diff != "" {
 		t.Errorf("%v, the same update once more changes it (-once +twice):\n%s", err, diff)
 	}
 }
 
 func TestUnsupported_NamesUnknownElements(t *testing.T) {
-	names, err := Unsupported(newer)
+	names, err := domain(t, newer).Unsupported()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func stays(t *testing.T, devices string, change func(*Machine), is []string, gon
 	if change != nil {
 		change(&m)
 	}
-	text, err := Update(theirs, m)
+	text, err := domain(t, theirs).Update(m)
 	if err != nil || !wellFormed(text) {
 		t.Fatalf("%v, not well-formed:\n%s", err, text)
 	}
@@ -180,7 +180,7 @@ func stays(t *testing.T, devices string, change func(*Machine), is []string, gon
 	if strings.Count(text, "<iommu") != strings.Count(theirs, "<iommu") {
 		t.Errorf("not as many as there were:\n%s", text)
 	}
-	if again, err := Update(text, m); err != nil || len(strings.Fields(again)) != len(strings.Fields(text)) {
+	if again, err := domain(t, text).Update(m); err != nil || len(strings.Fields(again)) != len(strings.Fields(text)) {
 		t.Errorf("%v, the same update once more changes it to:\n%s", err, again)
 	}
 }

@@ -25,7 +25,7 @@ func TestUpdate_RemovesOnlyDescribedDevice(t *testing.T) {
 	want := Machine{Name: is.Name, DomainType: is.DomainType, Memory: is.Memory, VCPUs: is.VCPUs, Metadata: Metadata{Phase: Ready}}
 	text := byHand
 	for range 2 {
-		if text, err = Update(text, want); err != nil {
+		if text, err = domain(t, text).Update(want); err != nil {
 			t.Fatal(err)
 		}
 		for _, kept := range []string{"/second", "/third", `type="spice"`, "bochs", "diag288", "/egd", "/dev/urandom"} {
@@ -44,7 +44,7 @@ func TestUpdate_RemovesOnlyDescribedDevice(t *testing.T) {
 		t.Errorf("what was left is read: %+v, %v", is, err)
 	}
 	want.RNG, want.Graphics = &RNG{Source: "/dev/random"}, &Graphics{Type: VNC, Listen: "::1"}
-	if text, err = Update(text, want); err != nil {
+	if text, err = domain(t, text).Update(want); err != nil {
 		t.Fatal(err)
 	}
 	is, err = Parse(text)

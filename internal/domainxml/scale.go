@@ -28,19 +28,15 @@ func (m Machine) SizedAs(is Machine) Machine {
 
 // DiffScale returns the changes that give a running domain the processors and memory of want, up to the domain's maximum. Processors are
 // never unplugged: guests may not release them, and QEMU's emulation can't unplug them.
-func DiffScale(live string, want Machine) (s Scale, err error) {
-	d, err := Unmarshal(live)
-	if err != nil {
-		return s, err
-	}
-	is, err := Parse(live)
+func (d *Domain) DiffScale(want Machine) (s Scale, err error) {
+	is, err := d.Machine()
 	if err != nil {
 		return s, err
 	}
 	if want.VCPUs > is.VCPUs && want.VCPUs <= is.maxVCPUs() {
 		s.VCPUs = want.VCPUs
 	}
-	balloon := d.Devices.MemBalloon != nil && d.Devices.MemBalloon.Model != "none"
+	balloon := d.xml.Devices.MemBalloon != nil && d.xml.Devices.MemBalloon.Model != "none"
 	if balloon && want.Memory <= is.maxMemory() && !near(want.Memory, is.Memory) {
 		s.Memory = want.Memory
 	}

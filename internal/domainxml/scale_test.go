@@ -24,7 +24,7 @@ func TestScale_WithinMaximum(t *testing.T) {
 			want := small()
 			want.VCPUs, want.Memory = c.vcpus, c.memory
 			want.MaxVCPUs, want.MaxMemory = 8, 1<<20
-			if got, err := DiffScale(live, want); err != nil || got != c.want {
+			if got, err := domain(t, live).DiffScale(want); err != nil || got != c.want {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -47,7 +47,7 @@ func TestScale_PendingIsNotDrift(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			is := c.stored
-			if err := is.Compare(build(t, c.live)); err != nil {
+			if err := is.Compare(domain(t, build(t, c.live))); err != nil {
 				t.Fatal(err)
 			}
 			if want := (Scale{c.vcpus, c.memory << 10}); is.Drift.Scale != want {
@@ -60,13 +60,13 @@ func TestScale_PendingIsNotDrift(t *testing.T) {
 func TestCompare_LiveTitleIsDrift(t *testing.T) {
 	is, live := small(), small()
 	is.Title, live.Title, live.Description = "mine", "", "theirs"
-	if err := is.Compare(build(t, live)); err != nil {
+	if err := is.Compare(domain(t, build(t, live))); err != nil {
 		t.Fatal(err)
 	}
 	if d := is.Drift; d.Title == nil || *d.Title != "" || d.Description == nil || *d.Description != "theirs" || is.Title != "mine" {
 		t.Errorf("%+v", d)
 	}
-	if err := live.Compare(build(t, live)); err != nil || live.Drift != (Drift{}) {
+	if err := live.Compare(domain(t, build(t, live))); err != nil || live.Drift != (Drift{}) {
 		t.Errorf("the same has drifted: %+v, %v", live.Drift, err)
 	}
 }

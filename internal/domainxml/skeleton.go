@@ -51,15 +51,6 @@ func resolves(alias, full string) bool {
 	return alias != "" && strings.HasPrefix(full, alias+"-")
 }
 
-// StoredType returns the machine type of a domain's XML, with the alias resolved by libvirt.
-func StoredType(text string) (string, error) {
-	d, err := Unmarshal(text)
-	if err != nil {
-		return "", err
-	}
-	return typeOf(d), nil
-}
-
 func typeOf(d *libvirtxml.Domain) string {
 	if d.OS.Type == nil {
 		return ""

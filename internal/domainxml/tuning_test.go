@@ -68,7 +68,7 @@ func TestTuning_ManualChangesAreRead(t *testing.T) {
 		if diff := cmp.Diff(c.want, is.Disks["data"].Tuning); err != nil || diff != "" {
 			t.Errorf("%s for %s: %v, difference (-want +got):\n%s", c.new, c.old, err, diff)
 		}
-		back, err := Update(byHand, one(c.disk))
+		back, err := domain(t, byHand).Update(one(c.disk))
 		if diff := cmp.Diff(text, back); err != nil || diff != "" {
 			t.Errorf("%s for %s is not put right: %v\n%s", c.new, c.old, err, diff)
 		}
@@ -95,13 +95,13 @@ func TestTuning_ChangesNeedRestart(t *testing.T) {
 			change(&other)
 			for _, c := range [][2]Disk{{plain, other}, {other, plain}} {
 				live := build(t, one(c[0]))
-				if lost, err := DisksToDetach(live, one(c[1])); len(lost) > 0 || err != nil {
-					t.Errorf("it loses %v, %v", lost, err)
+				if lost := domain(t, live).DisksToDetach(one(c[1])); len(lost) > 0 {
+					t.Errorf("it loses %v", lost)
 				}
-				if pending, err := Pending(live, one(c[1])); (len(pending) == 0) != (name == "target" && c[1].Target == "") || err != nil {
+				if pending, err := domain(t, live).Pending(one(c[1])); (len(pending) == 0) != (name == "target" && c[1].Target == "") || err != nil {
 					t.Errorf("pending are %v, %v", pending, err)
 				}
-				text, err := Update(live, one(c[1]))
+				text, err := domain(t, live).Update(one(c[1]))
 				if is, e := Parse(text); err != nil || e != nil || cmp.Diff(c[1], is.Disks["data"]) != "" {
 					t.Errorf("%v, %v, read back differs:\n%s", err, e, cmp.Diff(c[1], is.Disks["data"]))
 				}
@@ -111,7 +111,7 @@ func TestTuning_ChangesNeedRestart(t *testing.T) {
 	same := plain
 	same.Cache = "none"
 	for _, c := range [][2]Disk{{plain, same}, {same, plain}} {
-		if pending, err := Pending(build(t, one(c[0])), one(c[1])); len(pending) > 0 || err != nil {
+		if pending, err := domain(t, build(t, one(c[0]))).Pending(one(c[1])); len(pending) > 0 || err != nil {
 			t.Errorf("what the device has anyway is pending: %v, %v", pending, err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestTuning_ReadOnlyKeepsAccessMode(t *testing.T) {
 		if disk := d.Devices.Disks[0]; disk.ReadOnly == nil || (disk.Shareable != nil) != (mode != volume.WriteExclusive) {
 			t.Errorf("%s: the device is %+v", mode, disk)
 		}
-		attached, _, err := AttachedTo(text)
+		attached := domain(t, text).Attached()
 		if err != nil || !attached[0].ReadOnly || attached[0].Volume.Images[0].AccessMode != mode {
 			t.Errorf("%s: attached is %+v, %v", mode, attached, err)
 		}
@@ -152,14 +152,14 @@ func TestTuning_IOThreads(t *testing.T) {
 		"the same number": {`<iothreads>1</iothreads><iothreadids><iothread id="2"></iothread></iothreadids>`, `<iothreads>1</iothreads>`},
 	} {
 		before := strings.Replace(build(t, one(with(0))), "<devices>", c.before+"<devices>", 1)
-		text, err := Update(before, one(with(2)))
+		text, err := domain(t, before).Update(one(with(2)))
 		if err != nil || !strings.Contains(text, c.after) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 		live := one(with(0))
 		live.Disks = nil
 		running := strings.Replace(build(t, live), "<devices>", c.before+"<devices>", 1)
-		gains, err := DisksToAttach(running, one(with(2)))
+		gains := domain(t, running).DisksToAttach(one(with(2)))
 		if can := name == "more" || name == "the same number"; err != nil || (len(gains) == 1) != can {
 			t.Errorf("%s: plugged in are %v, %v", name, gains, err)
 		}
@@ -178,7 +178,7 @@ func TestTuning_UnmanagedDiskKeepsItsOwn(t *testing.T) {
 	}
 	m.Metadata.Phase = Ready
 	m.Disks["a"] = Disk{Volume: iscsi(volume.WriteExclusive, false), Device: Fixed, Bus: "virtio"}
-	after, err := Update(text, m)
+	after, err := domain(t, text).Update(m)
 	if err != nil || !strings.Contains(after, `<driver name="qemu" type="qcow2"></driver>`) {
 		t.Errorf("%v\n%s", err, after)
 	}
@@ -189,7 +189,7 @@ func TestTuning_UnmanagedDiskKeepsItsOwn(t *testing.T) {
 	tuned := m.Disks["vdb"]
 	tuned.Cache, tuned.Target = "none", "vdq"
 	m.Disks["vdb"] = tuned
-	after, err = Update(after, m)
+	after, err = domain(t, after).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestTarget_Requested(t *testing.T) {
 	text = address(address(text, "b"), "c")
 	m.Disks["a"] = disk("a", "virtio", "vda")
 	m.Disks["d"] = disk("d", "scsi", "sda")
-	after, err := Update(text, m)
+	after, err := domain(t, text).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestTarget_StableOnInsert(t *testing.T) {
 	for _, bus := range []string{"virtio", "scsi", "sata", "usb"} {
 		m.Disks["0-"+bus] = Disk{Volume: local("0-"+bus, ""), Device: Fixed, Bus: bus}
 	}
-	updated, err := Update(text, m)
+	updated, err := domain(t, text).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}

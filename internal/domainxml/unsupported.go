@@ -22,15 +22,11 @@ var once = []string{"serial", "console", "tpm", "graphics", "video", "watchdog",
 
 // Unsupported returns the names, sorted, of the elements of a domain that neither a Machine nor libvirtxml represents. They are
 // preserved when a Machine is applied to the domain; changes of them are not detected.
-func Unsupported(text string) ([]string, error) {
-	d, err := Unmarshal(text)
-	if err != nil {
-		return nil, err
-	}
-	devices := *d.Devices
+func (d *Domain) Unsupported() ([]string, error) {
+	devices := *d.xml.Devices
 	devices.Consoles = withoutSerialTwin(devices.Consoles)
 	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgentPort)
-	count := elements(reflect.ValueOf(*d))
+	count := elements(reflect.ValueOf(*d.xml))
 	maps.Copy(count, elements(reflect.ValueOf(devices)))
 	var names []string
 	for name, n := range count {
@@ -42,7 +38,7 @@ func Unsupported(text string) ([]string, error) {
 			names = append(names, name)
 		}
 	}
-	unknown, err := unknownNames(d, text)
+	unknown, err := unknownNames(d.xml, d.text)
 	names = append(names, unknown...)
 	slices.Sort(names)
 	return slices.Compact(names), err

@@ -33,7 +33,7 @@ func TestUnsupported_NamesElementsWithoutAttribute(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Unsupported(c.text)
+			got, err := domain(t, c.text).Unsupported()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -231,7 +231,7 @@ func TestUpdate_EndsChainsOfOverlays(t *testing.T) {
 	if former == whole {
 		t.Fatal("the chain is not ended at first")
 	}
-	if now, err := Update(former, m); err != nil || strings.Count(now, end) != 1 {
+	if now, err := domain(t, former).Update(m); err != nil || strings.Count(now, end) != 1 {
 		t.Errorf("its chain is not ended: %v\n%s", err, now)
 	}
 }
@@ -255,7 +255,7 @@ func TestUpdate_EndsChains(t *testing.T) {
 	root.Volume.Images = []volume.Image{root.Volume.Images[0]}
 	root.Volume.Images[0].Generation = "7b0c4b0e-52c6-4d0e-9f43-0e4a3a0a8a11"
 	known.Disks["root"] = root
-	now, err := Update(former, known)
+	now, err := domain(t, former).Update(known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestUpdate_EndsChains(t *testing.T) {
 		t.Errorf("its chain is not ended:\n%s", now)
 	}
 	for _, live := range []string{former, now} { // libvirt reports the end in either case
-		if pending, err := Pending(live, without); err != nil || len(pending) != 0 {
+		if pending, err := domain(t, live).Pending(without); err != nil || len(pending) != 0 {
 			t.Errorf("pending: %v %v", pending, err)
 		}
 	}

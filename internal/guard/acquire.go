@@ -185,7 +185,7 @@ func (u Use) state() [3]bool { return [3]bool{u.Live, u.Stored, u.Saved} }
 
 // isPublished reports whether the use has not begun yet.
 func (u Use) isPublished() bool {
-	running := u.live != ""
+	running := u.live != nil
 	return !u.Live && !u.Saved && (running || u.Metadata.Phase == domainxml.Creating)
 }
 

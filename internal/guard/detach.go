@@ -115,8 +115,7 @@ func (u Use) command() string {
 
 // isDisk reports whether the stored definition has it as a disk. A logical unit may also be passed through as a SCSI device.
 func (u Use) isDisk() bool {
-	_, ok, err := domainxml.Device(u.stored, u.Device.Key)
-	return ok && err == nil
+	return u.stored != nil && u.stored.HasDisk(u.Device.Key)
 }
 
 // end unplugs the device from the running domain, then removes it from the stored definition.
@@ -129,14 +128,14 @@ func (u Use) end(ctx context.Context, h Host) error {
 	if !u.Stored {
 		return nil
 	}
-	drive, ok, err := domainxml.Drive(u.stored, u.Device.Key, volume.Volume{})
+	drive, ok, err := u.stored.Drive(u.Device.Key, volume.Volume{})
 	if err != nil {
 		return err
 	}
 	if ok {
 		return h.ChangeStoredMedium(ctx, u.UUID, drive)
 	}
-	device, ok, err := domainxml.Device(u.stored, u.Device.Key)
+	device, ok, err := u.stored.Device(u.Device.Key)
 	if err != nil || !ok {
 		return err
 	}
@@ -161,22 +160,22 @@ type Unplugger interface {
 	ChangeMedium(ctx context.Context, uuid, deviceXML string) error
 }
 
-// Unplug unplugs the device of that key from a running domain with that live XML, and waits for the guest's acknowledgement. The medium
+// Unplug unplugs the device of that key from a running domain, and waits for the guest's acknowledgement. The medium
 // of a drive is ejected. The stored definition is not changed.
-func Unplug(ctx context.Context, h Unplugger, id, live, key string) error {
-	drive, ok, err := domainxml.Drive(live, key, volume.Volume{})
+func Unplug(ctx context.Context, h Unplugger, id string, live *domainxml.Domain, key string) error {
+	drive, ok, err := live.Drive(key, volume.Volume{})
 	if err != nil {
 		return err
 	}
 	if ok {
 		return h.ChangeMedium(ctx, id, drive)
 	}
-	device, ok, err := domainxml.Device(live, key)
+	device, ok, err := live.Device(key)
 	if err != nil || !ok {
 		return err
 	}
 	return h.Detach(ctx, id, device, func(live string) (bool, error) {
-		_, has, err := domainxml.Device(live, key)
-		return !has, err
+		now, err := domainxml.Read(live)
+		return err == nil && !now.HasDisk(key), err
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -79,7 +80,10 @@ func (all Hosts) migrated(ctx context.Context, key string, image volume.Image, h
 		at := slices.IndexFunc(here, func(u Use) bool { return u.UUID == d.UUID && !u.isCopy })
 		if len(uses) == 0 && at >= 0 && !here[at].Live && d.Live != "" {
 			moved := here[at]
-			moved.Host, moved.Live, moved.Saved, moved.live = key, true, false, d.Live
+			if moved.live, err = domainxml.Read(d.Live); err != nil {
+				return found, fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
+			}
+			moved.Host, moved.Live, moved.Saved = key, true, false
 			uses = []Use{moved}
 		}
 		if d.Live == "" && d.Saved == "" && len(uses) > 0 { // it may be left from an earlier migration

@@ -107,7 +107,7 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 		if !mayName(d, image) {
 			continue
 		}
-		all, err := domainxml.Externals(d.Stored, d.Live)
+		all, err := externals(d)
 		if err != nil {
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
@@ -138,7 +138,7 @@ func copiedAmong(key string, domains []host.Domain, image volume.Image, uuid str
 		if d.UUID == uuid || !mayName(d, image) {
 			continue
 		}
-		all, err := domainxml.Externals(d.Stored, d.Live)
+		all, err := externals(d)
 		if err != nil {
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
@@ -161,6 +161,14 @@ func mayBeBound(a, b string) bool {
 // mayName reports whether a domain's XML may name an image. Most domains do not, and parsing all XML is slow. XML escapes some characters.
 func mayName(d host.Domain, image volume.Image) bool {
 	return strings.ContainsAny(image.Name, `&<>"'`) || strings.Contains(d.Stored, image.Name) || strings.Contains(d.Live, image.Name)
+}
+
+func externals(d host.Domain) (map[string]domainxml.External, error) {
+	live, _, stored, err := read(d)
+	if err != nil {
+		return nil, err
+	}
+	return domainxml.Externals(stored, live)
 }
 
 // external is the disk of a use if its chain was changed outside of Terraform.

@@ -116,7 +116,12 @@ func TestExternal_PulledIsFree(t *testing.T) {
 	d := machine(t, "prod", "virtio", 0, data, image("/ssd/lower", "l"))
 	below := regexp.MustCompile(`(?s)<backingStore type.*?</backingStore>\s*</backingStore>`)
 	d.Stored, d.Live = below.ReplaceAllString(d.Stored, "<backingStore/>"), below.ReplaceAllString(d.Live, "<backingStore/>")
-	if all, err := domainxml.Externals(d.Stored, d.Live); err != nil || len(all) != 1 {
+	stored, errStored := domainxml.Read(d.Stored)
+	live, errLive := domainxml.Read(d.Live)
+	if errStored != nil || errLive != nil {
+		t.Fatal(errStored, errLive)
+	}
+	if all, err := domainxml.Externals(stored, live); err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	d.Live = ""

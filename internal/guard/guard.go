@@ -47,8 +47,8 @@ type Use struct {
 
 	// modes are the access modes under which it has the image: the running domain's may differ from that of the next start.
 	modes []volume.AccessMode
-	// live and stored are the domain's XML.
-	live, stored string
+	// live and stored are the domain as it runs and as it is stored; nil where it is not.
+	live, stored *domainxml.Domain
 	// isCopy tells whether the domain is the journal of a clone of the image.
 	isCopy bool
 }
@@ -98,15 +98,19 @@ func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, er
 
 // usesOf are the devices of one domain that have the image, each once: as in the running domain, or else as at its next start.
 func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err error) {
+	live, saved, stored, err := read(d)
+	if err != nil {
+		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
+	}
 	for _, from := range []struct {
-		text string
-		note func(*Use)
+		domain *domainxml.Domain
+		note   func(*Use)
 	}{
-		{d.Live, func(u *Use) { u.Live = true }},
-		{d.Saved, func(u *Use) { u.Saved = true }},
-		{d.Stored, func(u *Use) { u.Stored = true }},
+		{live, func(u *Use) { u.Live = true }},
+		{saved, func(u *Use) { u.Saved = true }},
+		{stored, func(u *Use) { u.Stored = true }},
 	} {
-		found, err := s.usesIn(ctx, d, from.text)
+		found, err := s.usesIn(ctx, d, from.domain)
 		if err != nil {
 			return nil, err
 		}
@@ -114,6 +118,7 @@ func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err erro
 			i := slices.IndexFunc(uses, func(u Use) bool { return u.Device.Key == f.Device.Key })
 			if i < 0 {
 				i = len(uses)
+				f.live, f.stored = live, stored
 				uses = append(uses, f)
 			}
 			from.note(&uses[i])
@@ -124,19 +129,15 @@ func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err erro
 	return uses, nil
 }
 
-func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found []Use, err error) {
-	if text == "" {
+func (s search) usesIn(ctx context.Context, d host.Domain, from *domainxml.Domain) (found []Use, err error) {
+	if from == nil {
 		return nil, nil
 	}
-	attached, metadata, err := domainxml.AttachedTo(text)
+	_, isCopy, err := from.Journal()
 	if err != nil {
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
-	_, isCopy, err := domainxml.ParseJournal(text)
-	if err != nil {
-		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
-	}
-	for _, a := range attached {
+	for _, a := range from.Attached() {
 		if d.Live == "" || s.noted {
 			a.Volume.Images = slices.Concat(a.Volume.Images, a.Noted)
 		}
@@ -153,11 +154,27 @@ func (s search) usesIn(ctx context.Context, d host.Domain, text string) (found [
 			}
 			if s.isIt(i) {
 				found = append(found, Use{
-					Host: s.key, Domain: d.Name, UUID: d.UUID, Metadata: metadata, Device: a, Depth: depth, live: d.Live, stored: d.Stored, isCopy: isCopy,
+					Host: s.key, Domain: d.Name, UUID: d.UUID, Metadata: from.Metadata(), Device: a, Depth: depth, isCopy: isCopy,
 				})
 				break
 			}
 		}
 	}
 	return found, nil
+}
+
+// read reads the XML of a domain; nil where it has none.
+func read(d host.Domain) (live, saved, stored *domainxml.Domain, err error) {
+	for _, from := range []struct {
+		text string
+		to   **domainxml.Domain
+	}{{d.Live, &live}, {d.Saved, &saved}, {d.Stored, &stored}} {
+		if from.text == "" {
+			continue
+		}
+		if *from.to, err = domainxml.Read(from.text); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return live, saved, stored, nil
 }

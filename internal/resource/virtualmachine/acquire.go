@@ -26,18 +26,13 @@ func (m manager) newDisks(ctx context.Context, uuid string, was, want domainxml.
 	if !active {
 		return keys, nil
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return keys, err
 	}
-	gains, err := domainxml.DisksToAttach(live, want)
-	if err != nil {
-		return keys, err
-	}
-	media, err := domainxml.MediaToInsert(live, want)
-	keys = slices.Concat(keys, gains, media)
+	keys = slices.Concat(keys, live.DisksToAttach(want), live.MediaToInsert(want))
 	slices.Sort(keys)
-	return slices.Compact(keys), err
+	return slices.Compact(keys), nil
 }
 
 // checkTaken asks all hosts whether a machine that was migrated outside of Terraform has disks that this one is about to get.
@@ -120,7 +115,7 @@ func (m manager) checkStorage(ctx context.Context, uuid string, want domainxml.M
 
 // checkRestart makes the checks for a machine that is about to be shut down for a restart.
 func (m manager) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return err
 	}
@@ -132,12 +127,8 @@ func (m manager) checkRestart(ctx context.Context, uuid string, want domainxml.M
 
 // checkCheckpoints refuses to unplug disks, or to shut the guest down, while bound files that are opened as qcow2 have checkpoints: QEMU
 // writes their bitmaps when it closes the file, and a bound file with bitmaps is not opened.
-func (m manager) checkCheckpoints(ctx context.Context, uuid, live string, closes func(key string) bool) error {
-	attached, _, err := domainxml.AttachedTo(live)
-	if err != nil {
-		return err
-	}
-	attached = slices.DeleteFunc(attached, func(a domainxml.Attached) bool {
+func (m manager) checkCheckpoints(ctx context.Context, uuid string, live *domainxml.Domain, closes func(key string) bool) error {
+	attached := slices.DeleteFunc(live.Attached(), func(a domainxml.Attached) bool {
 		i := topOf(a.Volume)
 		return !closes(a.Key) || i.Type != "file" || i.Format != "qcow2" || i.Binding == ""
 	})
@@ -173,17 +164,19 @@ func (m manager) checkMasterRecords(ctx context.Context, want domainxml.Machine,
 func (m manager) revertDisks(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, active bool, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	live := ""
+	runs := func(string) bool { return false }
 	if active {
-		live, _ = m.host.LiveXML(ctx, uuid) // if the host does not answer, storing the definition fails, too
+		if live, err := m.readLive(ctx, uuid); err == nil { // if the host does not answer, storing the definition fails, too
+			runs = live.HasDisk
+		}
 	}
 	disks := maps.Clone(want.Disks)
 	for _, key := range keys {
 		before, had := was.Disks[key]
-		switch _, runs, _ := domainxml.Device(live, key); {
+		switch {
 		case had && len(before.Volume.Images) > 0 && !before.Another(want.Disks[key]):
 			disks[key] = before
-		case had && len(before.Volume.Images) == 0 && runs:
+		case had && len(before.Volume.Images) == 0 && runs(key):
 			// The guard admitted it earlier, and an apply that changed it was killed: the guest still has it.
 			disk := want.Disks[key]
 			disk.Tentative = true

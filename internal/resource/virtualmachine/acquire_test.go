@@ -27,7 +27,11 @@ func (h *oneDomain) Define(_ context.Context, text string) (string, error) {
 func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 	const byHand = `<domain type='qemu'><name>theirs</name><memory unit='KiB'>1024</memory><devices>` +
 		`<disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk></devices></domain>`
-	was, err := domainxml.Parse(byHand)
+	theirs, err := domainxml.Read(byHand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := theirs.Machine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/seed", AccessMode: volume.ReadShared}}},
 		Device: domainxml.CDROM, Bus: "ide",
 	}}
-	stored, err := domainxml.Update(byHand, want.WithTentative([]string{"hda"}))
+	stored, err := theirs.Update(want.WithTentative([]string{"hda"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,31 +15,24 @@ import (
 // domain's metadata: otherwise, after an interruption here, a disk that is recreated under the same name could be mistaken for the old one.
 // It also records disks that were attached outside of Terraform.
 func (m manager) attach(ctx context.Context, uuid string, was, want domainxml.Machine) (pending []string, err error) {
-	stored, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}
 	if live, err = m.rename(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
-	keys, err := domainxml.DisksToAttach(live, want)
-	if err != nil {
-		return nil, err
-	}
-	media, err := domainxml.MediaToInsert(live, want)
-	if err != nil {
-		return nil, err
-	}
-	unnoted, err := domainxml.Unnoted(live, was, want)
+	keys, media := live.DisksToAttach(want), live.MediaToInsert(want)
+	unnoted, err := live.Unnoted(was, want)
 	if err != nil {
 		return nil, err
 	}
 	if notes := slices.Concat(keys, media, unnoted); len(notes) > 0 {
-		metadata, err := domainxml.LiveMetadata(live, want, notes)
+		metadata, err := live.LiveMetadata(want, notes)
 		if err != nil {
 			return nil, err
 		}
@@ -60,46 +53,42 @@ func (m manager) attach(ctx context.Context, uuid string, was, want domainxml.Ma
 	if live, err = m.scale(ctx, uuid, live, want); err != nil {
 		return nil, err
 	}
-	if err := m.grow(ctx, uuid, live, want); err != nil {
-		return nil, err
-	}
-	return domainxml.Pending(live, want)
+	m.grow(ctx, uuid, live, want)
+	return live.Pending(want)
 }
 
-// plug plugs one disk in and returns the live XML after that.
-func (m manager) plug(ctx context.Context, uuid, stored, live, key string) (string, error) {
-	device, err := domainxml.Plug(stored, live, key)
+// plug plugs one disk in and returns the running domain after that.
+func (m manager) plug(ctx context.Context, uuid string, stored, live *domainxml.Domain, key string) (*domainxml.Domain, error) {
+	device, err := live.Plug(stored, key)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	tflog.Info(ctx, "Plugging a disk in", map[string]any{"domain": uuid, "disk": key})
 	if err := m.host.Attach(ctx, uuid, device); err != nil {
-		return "", err
+		return nil, err
 	}
-	return m.host.LiveXML(ctx, uuid)
+	return m.readLive(ctx, uuid)
 }
 
-// insert inserts a medium into an empty drive and returns the live XML after that.
-func (m manager) insert(ctx context.Context, uuid, live, key string, medium volume.Volume) (string, error) {
-	drive, _, err := domainxml.Drive(live, key, medium)
+// insert inserts a medium into an empty drive and returns the running domain after that.
+func (m manager) insert(ctx context.Context, uuid string, live *domainxml.Domain, key string, medium volume.Volume) (*domainxml.Domain, error) {
+	drive, _, err := live.Drive(key, medium)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	tflog.Info(ctx, "Inserting a medium", map[string]any{"domain": uuid, "disk": key})
 	if err := m.host.ChangeMedium(ctx, uuid, drive); err != nil {
-		return "", err
+		return nil, err
 	}
-	return m.host.LiveXML(ctx, uuid)
+	return m.readLive(ctx, uuid)
 }
 
 // grow announces grown storage to the guest. Local disks in files are grown by their own resource. Storage that is smaller than its claim's
 // capacity is no error: the guest keeps the present size.
-func (m manager) grow(ctx context.Context, uuid, live string, want domainxml.Machine) error {
-	all, err := domainxml.DisksToGrow(live, want)
-	for target, bytes := range all {
+func (m manager) grow(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) {
+	for target, bytes := range live.DisksToGrow(want) {
 		if err := m.host.GrowDevice(ctx, uuid, target, bytes); err != nil {
 			tflog.Warn(ctx, "The guest was not told of grown storage", map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
 		}
 	}
-	return err
 }

@@ -20,15 +20,15 @@ func newMAC() string {
 
 // attachInterfaces plugs the interfaces of want into the running domain.
 func (m manager) attachInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
-	stored, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	todo, err := domainxml.DiffInterfaces(live, want)
+	todo, err := live.DiffInterfaces(want)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (m manager) attachInterfaces(ctx context.Context, uuid string, want domainx
 		}
 	}
 	for _, key := range todo.Plug {
-		device, err := domainxml.PlugInterface(stored, live, key)
+		device, err := live.PlugInterface(stored, key)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (m manager) attachInterfaces(ctx context.Context, uuid string, want domainx
 		if err := m.host.Attach(ctx, uuid, device); err != nil {
 			return fmt.Errorf("interface %s could not be plugged into the running machine: %w", key, err)
 		}
-		if live, err = m.host.LiveXML(ctx, uuid); err != nil {
+		if live, err = m.readLive(ctx, uuid); err != nil {
 			return err
 		}
 	}

@@ -137,10 +137,6 @@ func (r *machine) isStored(ctx context.Context, state model, is machineModel) (s
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	text, err := h.StoredXML(ctx, state.UUID.ValueString())
-	if err != nil {
-		return false, false
-	}
-	stored, err := domainxml.StoredType(text)
-	return stored == wanted.Type, err == nil
+	stored, err := manager{host: located{h}}.readStored(ctx, state.UUID.ValueString())
+	return err == nil && stored.Type() == wanted.Type, err == nil
 }

@@ -129,7 +129,11 @@ func (s state) became(t *testing.T, after state) effect {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pending, err := domainxml.Pending(after.live, want)
+	running, err := domainxml.Read(after.live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := running.Pending(want)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type detached struct{ disks, macs []string }
 // detach unplugs from the running domain what want does not have, or has as another volume or device. The medium of a drive is ejected.
 // If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition as well.
 func (m manager) detach(ctx context.Context, uuid string, want domainxml.Machine) (gone detached, err error) {
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return gone, err
 	}
@@ -40,16 +40,12 @@ func (gone detached) explain(want domainxml.Machine, cause error) error {
 	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply the previous configuration to plug in again what the machine had there", cause, strings.Join(keys, ", "))
 }
 
-func (m manager) detachDisks(ctx context.Context, uuid, live string, want domainxml.Machine, gone *detached) error {
-	keys, err := domainxml.DisksToDetach(live, want)
-	if err != nil || len(keys) == 0 {
-		return err
+func (m manager) detachDisks(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine, gone *detached) error {
+	keys := live.DisksToDetach(want)
+	if len(keys) == 0 {
+		return nil
 	}
-	gained, err := replacements(live, want, keys)
-	if err != nil {
-		return err
-	}
-	if err := m.checkStorage(ctx, uuid, want, gained); err != nil {
+	if err := m.checkStorage(ctx, uuid, want, replacements(live, want, keys)); err != nil {
 		return err
 	}
 	if err := m.checkCheckpoints(ctx, uuid, live, func(key string) bool { return slices.Contains(keys, key) }); err != nil {
@@ -69,19 +65,19 @@ func (m manager) detachDisks(ctx context.Context, uuid, live string, want domain
 
 // replacements are the keys of disks that are unplugged because the machine gets another volume in their place, unless it already has
 // that volume under another key.
-func replacements(live string, want domainxml.Machine, keys []string) ([]string, error) {
-	attached, _, err := domainxml.AttachedTo(live)
+func replacements(live *domainxml.Domain, want domainxml.Machine, keys []string) []string {
+	attached := live.Attached()
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		images := want.Disks[key].Volume.Images
 		return len(images) == 0 || slices.ContainsFunc(attached, func(a domainxml.Attached) bool {
 			return a.Key != key && len(a.Volume.Images) > 0 && a.Volume.Images[0].Type == images[0].Type && a.Volume.Images[0].Name == images[0].Name
 		})
-	}), err
+	})
 }
 
 // detachInterfaces unplugs the interfaces that want does not have, or has as other devices.
-func (m manager) detachInterfaces(ctx context.Context, uuid, live string, want domainxml.Machine, gone *detached) error {
-	todo, err := domainxml.DiffInterfaces(live, want)
+func (m manager) detachInterfaces(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine, gone *detached) error {
+	todo, err := live.DiffInterfaces(want)
 	if err != nil {
 		return err
 	}
@@ -109,11 +105,11 @@ func (m manager) storeDetached(ctx context.Context, uuid string, gone detached, 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	stored, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return cause
 	}
-	text, err := domainxml.WithoutDevices(stored, gone.disks, gone.macs)
+	text, err := stored.WithoutDevices(gone.disks, gone.macs)
 	if err == nil {
 		_, err = m.host.Define(ctx, text)
 	}

@@ -93,8 +93,12 @@ func TestReplacements(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"a": disk("/b"), "b": disk("/a"), "c": disk("/new"), "d": {Device: domainxml.CDROM}, "e": disk("/e")}}
-	if got, err := replacements(text, want, []string{"a", "b", "c", "d", "e", "f"}); err != nil || !slices.Equal(got, []string{"c", "e"}) {
-		t.Errorf("got %v, %v", got, err)
+	live, err := domainxml.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := replacements(live, want, []string{"a", "b", "c", "d", "e", "f"}); !slices.Equal(got, []string{"c", "e"}) {
+		t.Errorf("got %v", got)
 	}
 	gone := detached{disks: []string{"c", "d", "f"}}
 	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nAlready unplugged: c. ") {

@@ -108,47 +108,39 @@ func (m manager) checkEnd(ctx context.Context, uuid string, was domainxml.Machin
 }
 
 // chains is the persistent definition with the disks that were changed outside of Terraform, and the live XML.
-func (m manager) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live string, err error) {
-	stored, err := m.host.StoredXML(ctx, uuid)
+func (m manager) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live *domainxml.Domain, err error) {
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
-		return is, "", err
+		return is, nil, err
 	}
 	state, err := m.host.State(ctx, uuid)
 	if err != nil {
-		return is, "", err
+		return is, nil, err
 	}
 	if state.Active {
-		if live, err = m.host.LiveXML(ctx, uuid); err != nil {
-			return is, "", err
+		if live, err = m.readLive(ctx, uuid); err != nil {
+			return is, nil, err
 		}
 	}
-	if is, err = domainxml.Parse(stored); err != nil {
-		return is, "", err
+	if is, err = stored.Machine(); err != nil {
+		return is, nil, err
 	}
 	if is.External, err = domainxml.Externals(stored, live); err != nil {
-		return is, "", err
+		return is, nil, err
 	}
-	for _, text := range []string{stored, live} {
-		if text == "" {
-			continue
-		}
-		if err := is.AddOverlaid(text, want); err != nil {
-			return is, "", err
-		}
+	is.AddOverlaid(stored, want)
+	if live != nil {
+		is.AddOverlaid(live, want)
 	}
 	return is, live, nil
 }
 
 // addJobs adds the disks with a running block job that is not in the XML.
-func (m manager) addJobs(ctx context.Context, uuid, live string, is *domainxml.Machine) error {
-	if live == "" {
+func (m manager) addJobs(ctx context.Context, uuid string, live *domainxml.Domain, is *domainxml.Machine) error {
+	if live == nil {
 		return nil
 	}
-	attached, _, err := domainxml.AttachedTo(live)
-	if err != nil {
-		return err
-	}
-	for _, a := range attached {
+	for _, a := range live.Attached() {
 		if _, known := is.External[a.Key]; known || a.Drive || a.Target == "" || is.Disks[a.Key].Device == "" {
 			continue
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -44,21 +43,20 @@ func (m manager) halted(ctx context.Context, uuid string) (string, error) {
 	if err != nil || target == "" {
 		return "", err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
-	devices, _, err := domainxml.AttachedTo(live)
 	what := "has an I/O error"
 	if noSpace {
 		what = "has no space left"
 	}
-	for _, d := range devices {
+	for _, d := range live.Attached() {
 		if d.Target == target && len(d.Volume.Images) > 0 {
-			return fmt.Sprintf("Disk %s (%s on %s) %s. ", d.Key, target, d.Volume.Images[0].Name, what), err
+			return fmt.Sprintf("Disk %s (%s on %s) %s. ", d.Key, target, d.Volume.Images[0].Name, what), nil
 		}
 	}
-	return fmt.Sprintf("Disk %s %s. ", target, what), err
+	return fmt.Sprintf("Disk %s %s. ", target, what), nil
 }
 
 // cures are the remedies, by libvirt's description of the state and its reason.

@@ -35,7 +35,7 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
 	}
-	stored, err := h.StoredXML(ctx, uuid)
+	stored, err := manager{host: located{h}}.readStored(ctx, uuid)
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
@@ -46,8 +46,8 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 	}
 }
 
-func warnUnsupported(diags *diag.Diagnostics, id, stored string) {
-	names, err := domainxml.Unsupported(stored)
+func warnUnsupported(diags *diag.Diagnostics, id string, stored *domainxml.Domain) {
+	names, err := stored.Unsupported()
 	if err != nil {
 		diags.AddError("The machine could not be imported", err.Error())
 		return

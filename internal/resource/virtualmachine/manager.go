@@ -65,7 +65,8 @@ type manager struct {
 	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
 	hosts func(key string) (guard.Waiter, error)
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
-	all guard.Hosts
+	all    guard.Hosts
+	parsed parsed
 	// mayRestart allows the restart, without the device, of a guest that does not acknowledge an unplug.
 	mayRestart bool
 }
@@ -82,11 +83,11 @@ func (m manager) redefine(ctx context.Context, uuid string, want domainxml.Machi
 
 // redefineIf is redefine if check allows it, which is called with the metadata of the present definition.
 func (m manager) redefineIf(ctx context.Context, uuid string, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
-	stored, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	is, err := domainxml.Parse(stored)
+	is, err := stored.Machine()
 	if err == nil {
 		err = check(is.Metadata)
 	}
@@ -96,7 +97,7 @@ func (m manager) redefineIf(ctx context.Context, uuid string, want domainxml.Mac
 	if err != nil {
 		return err
 	}
-	text, err := domainxml.Update(stored, want.WithMACs(is, newMAC))
+	text, err := stored.Update(want.WithMACs(is, newMAC))
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,11 @@ func (m manager) checkSaved(ctx context.Context, uuid string, want domainxml.Mac
 	if err != nil || saved == "" {
 		return err
 	}
-	differs, err := domainxml.Pending(saved, want)
+	restored, err := m.parsed.read(saved)
+	if err != nil {
+		return err
+	}
+	differs, err := restored.Pending(want)
 	differs = slices.DeleteFunc(differs, func(what string) bool { return slices.Contains(changesLive, what) })
 	if err != nil || len(differs) == 0 {
 		return err
@@ -263,11 +268,11 @@ func (m manager) destroy(ctx context.Context, uuid string, force bool) error {
 // prepareUndefine gives a domain the removed devices back for which libvirt still keeps state, because undefine removes only the state of
 // devices that the domain has.
 func (m manager) prepareUndefine(ctx context.Context, uuid string) error {
-	stored, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	text, err := domainxml.ForUndefine(stored)
+	text, err := stored.ForUndefine()
 	if err == nil && text != "" {
 		_, err = m.host.Define(ctx, text)
 	}
@@ -289,7 +294,7 @@ func (m manager) observe(ctx context.Context, uuid string) (is domainxml.Machine
 		m.completeExternal(ctx, uuid, is.External)
 		return is, false, err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return is, true, err
 	}
@@ -302,10 +307,10 @@ func (m manager) observe(ctx context.Context, uuid string) (is domainxml.Machine
 }
 
 func (m manager) stored(ctx context.Context, uuid string) (domainxml.Machine, error) {
-	text, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return domainxml.Machine{}, err
 	}
-	is, err := domainxml.Parse(text)
+	is, err := stored.Machine()
 	return is.WithoutTentative(), err
 }

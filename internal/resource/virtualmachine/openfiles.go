@@ -37,12 +37,8 @@ type openFile struct {
 }
 
 // openFiles are such disks of a running domain. isGone, which may be slow, is called for each candidate.
-func openFiles(live string, wanted func(key string) volume.Image, isGone func(*openFile) (bool, error)) (all []openFile, err error) {
-	attached, _, err := domainxml.AttachedTo(live)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range attached {
+func openFiles(live *domainxml.Domain, wanted func(key string) volume.Image, isGone func(*openFile) (bool, error)) (all []openFile, err error) {
+	for _, a := range live.Attached() {
 		if !a.Writes() || a.Volume.Images[0].Type != "file" {
 			continue
 		}
@@ -103,14 +99,11 @@ func (m manager) checkOpenFiles(ctx context.Context, uuid string, want domainxml
 	if err != nil || !state.Active {
 		return err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	loses, err := domainxml.DisksToDetach(live, want)
-	if err != nil {
-		return err
-	}
+	loses := live.DisksToDetach(want)
 	isLost := func(key string) bool { return restarts || slices.Contains(loses, key) }
 	if err := m.checkLiveMasters(ctx, live, want.Name, isLost); err != nil {
 		return err
@@ -145,7 +138,7 @@ func (m manager) checkExchanged(ctx context.Context, uuid, name string) error {
 	if err != nil {
 		return err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return err
 	}
@@ -265,7 +258,7 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	if err != nil || len(changed) == 0 {
 		return
 	}
-	live, err := located{h}.LiveXML(ctx, state.UUID.ValueString())
+	live, err := manager{host: located{h}}.readLive(ctx, state.UUID.ValueString())
 	var all []openFile
 	if err == nil {
 		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f *openFile) (bool, error) {

@@ -18,13 +18,9 @@ import (
 
 // checkLiveMasters returns content.ErrMasterChanged if the running guest is about to lose a disk and is the only one that still has its
 // former master open.
-func (m manager) checkLiveMasters(ctx context.Context, live, name string, isLost func(key string) bool) error {
-	attached, _, err := domainxml.AttachedTo(live)
-	if err != nil {
-		return err
-	}
+func (m manager) checkLiveMasters(ctx context.Context, live *domainxml.Domain, name string, isLost func(key string) bool) error {
 	var all []error
-	for _, a := range attached {
+	for _, a := range live.Attached() {
 		if isLost(a.Key) {
 			all = append(all, explainMaster(name, a, content.CheckOpenMasters(ctx, m.host, a.Volume.Images)))
 		}
@@ -49,10 +45,10 @@ func (r *machine) warnOfMasters(ctx context.Context, state model, diags *diag.Di
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	name := state.Name.ValueString()
-	live, err := located{h}.LiveXML(ctx, state.UUID.ValueString())
+	live, err := manager{host: located{h}}.readLive(ctx, state.UUID.ValueString())
 	var attached []domainxml.Attached
 	if err == nil {
-		attached, _, err = domainxml.AttachedTo(live)
+		attached = live.Attached()
 	}
 	for _, a := range attached {
 		changed := content.CheckOpenMasters(ctx, h, a.Volume.Images)

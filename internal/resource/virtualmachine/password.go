@@ -12,15 +12,15 @@ func (m manager) unlock(ctx context.Context, uuid string, want domainxml.Machine
 	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
 		return nil
 	}
-	stored, err := m.host.StoredXML(ctx, uuid)
+	stored, err := m.readStored(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return err
 	}
-	display, err := domainxml.Unlocks(stored, live, want)
+	display, err := live.Unlocks(stored, want)
 	if err != nil || display == "" {
 		return err
 	}

@@ -160,7 +160,7 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 // manager returns the manager of the machines on a host.
 func (r *machine) manager(h *host.Host, key string) manager {
 	return manager{
-		host: located{h}, key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts),
+		host: located{h}, key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts), parsed: parsed{},
 		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
 	}
 }

@@ -16,16 +16,15 @@ func (m manager) revert(ctx context.Context, uuid string, was, want domainxml.Ma
 	if ctx.Err() != nil || errors.As(cause, &away) || errors.Is(cause, host.ErrNotFound) {
 		return cause
 	}
-	live, err := m.host.LiveXML(ctx, uuid)
+	live, err := m.readLive(ctx, uuid)
 	if err != nil {
 		return cause
 	}
-	is, errIs := domainxml.Parse(live)
-	gains, errGains := domainxml.DisksToAttach(live, want)
-	media, errMedia := domainxml.MediaToInsert(live, want)
-	scale, errScale := domainxml.DiffScale(live, want)
-	wiring, errWiring := domainxml.DiffInterfaces(live, want)
-	if errors.Join(errIs, errGains, errMedia, errScale, errWiring) != nil {
+	is, errIs := live.Machine()
+	gains, media := live.DisksToAttach(want), live.MediaToInsert(want)
+	scale, errScale := live.DiffScale(want)
+	wiring, errWiring := live.DiffInterfaces(want)
+	if errors.Join(errIs, errScale, errWiring) != nil {
 		return cause
 	}
 	want = withPluggedInterfaces(was, want, wiring)

@@ -24,12 +24,16 @@ func (h *stubborn) SetVCPUs(context.Context, string, uint) error { return h.err 
 func (h *stubborn) Attach(context.Context, string, string) error { return h.err }
 
 func (h *stubborn) SetLiveNames(_ context.Context, _, title, description string) error {
-	is, err := domainxml.Parse(h.live)
+	live, err := domainxml.Read(h.live)
 	if err != nil || title == "unfit" {
 		return errors.Join(h.err, err)
 	}
+	is, err := live.Machine()
+	if err != nil {
+		return err
+	}
 	is.Title, is.Description = title, description
-	h.live, err = domainxml.Update(h.live, is)
+	h.live, err = live.Update(is)
 	return err
 }
 

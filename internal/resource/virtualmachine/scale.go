@@ -8,10 +8,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// scale sets the processors and the memory of the running domain to those of want, up to the running domain's maximum, and returns its live
-// XML after that.
-func (m manager) scale(ctx context.Context, uuid, live string, want domainxml.Machine) (string, error) {
-	s, err := domainxml.DiffScale(live, want)
+// scale sets the processors and the memory of the running domain to those of want, up to the running domain's maximum, and returns it
+// after that.
+func (m manager) scale(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+	s, err := live.DiffScale(want)
 	if err != nil || s == (domainxml.Scale{}) {
 		return live, err
 	}
@@ -23,9 +23,9 @@ func (m manager) scale(ctx context.Context, uuid, live string, want domainxml.Ma
 		err = m.host.SetMemory(ctx, uuid, s.Memory, func(live string) (bool, error) { return domainxml.HasMemory(live, s.Memory) })
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return m.host.LiveXML(ctx, uuid)
+	return m.readLive(ctx, uuid)
 }
 
 // scaled is the size that a refresh shows: said is the one in state, stored the one in the persistent definition, and drift the running

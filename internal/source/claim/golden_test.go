@@ -150,7 +150,11 @@ func deviceXML(v volume.Volume, mode volume.AccessMode) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	element, ok, err := domainxml.Device(text, "disk")
+	d, err := domainxml.Read(text)
+	if err != nil {
+		return "", err
+	}
+	element, ok, err := d.Device("disk")
 	if err == nil && !ok {
 		err = errors.New("there is no device")
 	}

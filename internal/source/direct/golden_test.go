@@ -85,7 +85,11 @@ func device(t *testing.T, v volume.Volume, mode volume.AccessMode) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	element, ok, err := domainxml.Device(text, "disk")
+	d, err := domainxml.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	element, ok, err := d.Device("disk")
 	if err != nil || !ok {
 		t.Fatalf("there is no device: %v", err)
 	}
