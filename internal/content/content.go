@@ -14,7 +14,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -24,9 +23,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
-
-// cleanUpTime is the timeout for reverting a failed operation, whose own timeout may be over.
-const cleanUpTime = 30 * time.Second
 
 // Host are the calls of a libvirt host that this package needs.
 type Host interface {

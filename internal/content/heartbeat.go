@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
 // While a process creates a volume, the journal's domain is active; libvirtd ends it together with the process's connection. A domain
@@ -101,7 +102,7 @@ func (j *journal) live(ctx context.Context) (release func(), err error) {
 	rest := j.heartbeat(ctx)
 	return func() {
 		rest()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+		ctx, cancel := revert.Context(ctx)
 		defer cancel()
 		_ = j.host.StopCopier(ctx, j.UUID) // on an error, libvirtd ends it together with the connection
 		hangUp()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -122,7 +123,7 @@ func (j *journal) stop(ctx context.Context) error {
 // drop removes the journal of a volume that was not created, also after the operation's timeout. A volume of that name belongs to
 // another process.
 func (j *journal) drop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	err := ignoreNotFound(j.host.Undefine(ctx, j.UUID))
 	if j.release != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -251,7 +252,7 @@ func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, caus
 	if s.Base == nil {
 		return cause
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	if err := m.CollectGarbage(ctx, key, j.host, s.Pool, s.baseName); err != nil {
 		return fmt.Errorf("%w\n\nLeft behind, perhaps: the image %s that disks of storage pool %s share, because: %w", cause, s.baseName, s.Pool, err)
@@ -261,7 +262,7 @@ func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, caus
 
 // undo removes a volume that could not be created, also after the operation's timeout.
 func undo(ctx context.Context, j *journal, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	if err := j.discard(ctx); err != nil {
 		return fmt.Errorf("%w\n\nLeft behind: the volume %s in storage pool %s and its journal, the domain %s, because they could not be "+

@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
 const (
@@ -128,7 +129,7 @@ func awaitOther(ctx context.Context, h Host, uuid string) error {
 
 // unlock releases the mutex, also after the operation's timeout. If the call fails, libvirtd releases it when the connection ends.
 func (x *mutex) unlock(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	_ = x.release(ctx)
 	x.release = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -77,7 +78,7 @@ func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top 
 	if err == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	if v, lookup := h.Volume(ctx, pool, name); lookup == nil && content.Recognize(ctx, h, v, top.Format, top.Generation) == nil {
 		return errors.Join(err, content.ForgetDeletion(ctx, h, pool, top.Generation))

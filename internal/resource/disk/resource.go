@@ -27,9 +27,6 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-// cleanUpTime bounds the revert of a failed operation, whose own timeout may be over.
-const cleanUpTime = 30 * time.Second
-
 type disk struct{ backend *backend.Backend }
 
 var (

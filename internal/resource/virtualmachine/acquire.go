@@ -9,6 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -162,7 +163,7 @@ func (m manager) checkMasterRecords(ctx context.Context, want domainxml.Machine,
 // revertDisks removes disks that the machine may not use from its stored definition, so that no other machine waits for it. It does so
 // also after the operation's timeout.
 func (m manager) revertDisks(ctx context.Context, uuid string, was, want domainxml.Machine, keys []string, active bool, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	runs := func(string) bool { return false }
 	if active {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
 // newCreation is a random identifier of a creation.
@@ -110,7 +111,7 @@ func (m manager) finish(ctx context.Context, uuid string, want domainxml.Machine
 // revertCreation stops and undefines a domain whose creation failed, also after the operation's timeout. It is left alone if another apply has
 // continued the creation.
 func (m manager) revertCreation(ctx context.Context, uuid string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	if is, err := m.stored(ctx, uuid); err == nil && is.Metadata.Creation != m.creation {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
 // detached is what was unplugged from a guest: the keys of disks, and the MAC addresses of interfaces.
@@ -103,7 +104,7 @@ func (m manager) storeDetached(ctx context.Context, uuid string, gone detached, 
 	if len(gone.disks)+len(gone.macs) == 0 || errors.As(cause, &away) {
 		return cause
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	stored, err := m.readStored(ctx, uuid)
 	if err != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// cleanUpTime bounds what is undone after a failure, when the operation's own time may be over.
-const cleanUpTime = 30 * time.Second
-
 // domains are the calls of a host that a manager needs.
 type domains interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)

@@ -19,6 +19,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -137,7 +138,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 // Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
 func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, mgr, diags)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime) // the waiting may have used up the timeout
+	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
 	defer cancel()
 	if is, _, err := mgr.observe(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)

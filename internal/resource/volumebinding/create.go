@@ -2,7 +2,6 @@ package volumebinding
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -12,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -48,47 +48,44 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) {
 		return
 	}
-	put, err := r.take(ctx, plan, own, found, &actual, &resp.Diagnostics)
+	var undo revert.Stack
+	versions, err := r.bind(ctx, plan, own, found, &actual, &undo, &resp.Diagnostics)
 	if err != nil {
-		undo := r.giveBack(ctx, plan, own, put, &resp.Diagnostics)
-		addBindError(ctx, &resp.Diagnostics, plan, err, fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(undo)))
-		if undo == nil {
+		left := undo.Revert(ctx)
+		addBindError(ctx, &resp.Diagnostics, plan, err, fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(left)))
+		if left == nil {
 			return
 		}
 		// A revert that failed as well leaves the resource in state, so that the next apply removes the rest.
 	} else {
 		r.backend.RecordBinding(plan.ID.ValueString(), actual.Images[0])
 	}
-	plan.finish(ctx, actual, put.versions, &resp.Diagnostics)
+	plan.finish(ctx, actual, versions, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// take reserves the claim, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have.
-func (r *binding) take(ctx context.Context, m model, own privateState, found source.Resolved, v *volume.Volume, diags *diag.Diagnostics) (put secretResult, err error) {
+// bind reserves the claim, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have. It returns the
+// versions of the credentials by host.
+func (r *binding) bind(ctx context.Context, m model, own privateState, found source.Resolved, v *volume.Volume, undo *revert.Stack,
+	diags *diag.Diagnostics,
+) (versions map[string]string, err error) {
 	if err := r.checkReplaced(ctx, v.Images[0]); err != nil {
-		return put, err
+		return nil, err
 	}
+	undo.Push(func(ctx context.Context) error { return r.release(ctx, m, own, reservation.Release, diags) })
 	if err := r.reserve(ctx, m, own, *v, diags); err != nil {
-		return put, err
+		return nil, err
 	}
 	if err := r.checkPods(ctx, m, diags); err != nil {
-		return put, err
+		return nil, err
 	}
 	hosts := v.Images[0].Hosts
-	put, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts)
+	versions, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts, nil, undo)
 	if err == nil {
 		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, unseen, diags)
 	}
-	return put, err
-}
-
-// giveBack reverts take, also after the operation's timeout.
-func (r *binding) giveBack(ctx context.Context, m model, own privateState, put secretResult, diags *diag.Diagnostics) error {
-	err := put.revert(ctx, nil)
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	return errors.Join(err, r.release(ctx, m, own, reservation.Release, diags))
+	return versions, err
 }
 
 func leftBehind(err error) string {

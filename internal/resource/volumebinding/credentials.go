@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
-
-// cleanUpTime bounds the revert of a failed operation, whose own timeout may be over.
-const cleanUpTime = 30 * time.Second
 
 func (m model) record(own privateState, c *volume.Credentials) secret.Record {
 	r := secret.Record{ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce}
@@ -31,53 +27,38 @@ func (m model) hasCredentials(ctx context.Context, diags *diag.Diagnostics) bool
 	return !m.Credentials.IsNull() || len(m.credentialVersions(ctx, diags)) > 0
 }
 
-// secretResult is the result of writing credentials to hosts.
-type secretResult struct {
-	// versions are the versions of the credentials by host.
-	versions map[string]string
-	// undo removes the credentials from a host again, also from one where writing them failed halfway.
-	undo map[string]func(context.Context) error
-}
-
-// putCredentials writes the credentials to each host, and stops at the first error.
-func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts []string) (secretResult, error) {
-	put := secretResult{map[string]string{}, map[string]func(context.Context) error{}}
+// putCredentials writes the credentials to each host, and stops at the first error. It returns their versions by host. To revert it removes
+// them again, also from a host where writing them failed halfway, but not from the hosts in had.
+func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts, had []string, undo *revert.Stack) (map[string]string, error) {
+	versions := map[string]string{}
 	if c == nil {
-		return put, nil
+		return versions, nil
 	}
 	for _, key := range hosts {
 		h, err := r.backend.Hosts.Host(key)
 		if err != nil {
-			return put, err
+			return versions, err
 		}
-		undo, err := secret.Put(ctx, h, rec, *c)
-		if undo != nil {
-			put.undo[key] = undo
+		remove, err := secret.Put(ctx, h, rec, *c)
+		if remove != nil && !slices.Contains(had, key) {
+			undo.Push(removal(key, remove))
 		}
 		if err != nil {
-			return put, err
+			return versions, err
 		}
-		put.versions[key] = rec.Version
+		versions[key] = rec.Version
 	}
-	return put, nil
+	return versions, nil
 }
 
-// revert undoes putCredentials on all hosts except some, also after the operation's timeout.
-func (d secretResult) revert(ctx context.Context, but []string) error {
-	var failed []error
-	for _, key := range leftHosts(slices.Sorted(maps.Keys(d.undo)), but) {
-		ctx, cancel := afterwards(ctx) // a timeout for each host, since an unresponsive one uses up all of it
-		if err := d.undo[key](ctx); err != nil {
-			failed = append(failed, fmt.Errorf("the credentials on host %s: %w", key, err))
+// removal is remove, which removes the credentials from a host, with an error that names the host.
+func removal(key string, remove func(context.Context) error) revert.Step {
+	return func(ctx context.Context) error {
+		if err := remove(ctx); err != nil {
+			return fmt.Errorf("the credentials on host %s: %w", key, err)
 		}
-		cancel()
+		return nil
 	}
-	return errors.Join(failed...)
-}
-
-// afterwards is a context to revert something in, because the operation's own may be done.
-func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 }
 
 // removeCredentials removes this binding's secret from the hosts, also from the rest of them if one fails.

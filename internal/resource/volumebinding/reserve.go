@@ -94,19 +94,6 @@ func (r *binding) hasCredentialsOf(ctx context.Context, key string, of reservati
 	return err == nil && found.Owner == of.Owner && found.Name == of.Name && slices.Contains(of.Nonces, found.Nonce)
 }
 
-// restore resets the record to the binding's mode before a failed update, also after the update's timeout.
-func (r *binding) restore(ctx context.Context, plan, state model, own privateState, v volume.Volume, diags *diag.Diagnostics) error {
-	if plan.AccessMode.Equal(state.AccessMode) {
-		return nil
-	}
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	if err := r.reserve(ctx, state, own, v, diags); err != nil {
-		return fmt.Errorf("the reservation stays %s: %w", plan.AccessMode.ValueString(), err)
-	}
-	return nil
-}
-
 // release removes this binding's record from the claim with how, which is reservation.Release or End. A record that has vanished may have
 // left a finalizer; one that was never written is no error.
 func (r *binding) release(ctx context.Context, m model, own privateState, how release, diags *diag.Diagnostics) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -37,16 +38,19 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if c.own = r.holding(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		return
 	}
-	err := c.gain(ctx, resp.Private)
+	err := c.acquire(ctx, resp.Private)
 	if err == nil {
-		err = c.lose(ctx)
+		err = c.releaseRemoved(ctx)
 	}
 	if err != nil {
-		c.fail(errors.Join(err, c.takeBack(ctx)))
+		if left := c.undo.Revert(ctx); left != nil {
+			err = errors.Join(err, fmt.Errorf("left behind: %w", left))
+		}
+		c.fail(err)
 		return
 	}
 	c.own.Version, c.own.Everywhere, c.own.Remade = c.found.Version(), false, false
-	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.put.versions, c.hosts), c.diags)
+	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.versions, c.hosts), c.diags)
 	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 }
@@ -63,10 +67,10 @@ type change struct {
 	actual volume.Volume
 	// hosts are the planned hosts, before the hosts that may have something of the binding.
 	hosts, before []string
-	// put is the result of writing the credentials.
-	put secretResult
-	// reserved is set once the new mode is on record.
-	reserved bool
+	// versions are those of the written credentials, by host.
+	versions map[string]string
+	// undo reverts acquire.
+	undo revert.Stack
 }
 
 // resolve resolves the source, which must lead to the planned storage.
@@ -94,8 +98,9 @@ func (c *change) fail(err error) {
 	c.diags.AddError("The binding could not be updated", fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), err))
 }
 
-// gain acquires what the plan adds: the claim under its mode, credentials on hosts, and the volume's size.
-func (c *change) gain(ctx context.Context, private privateWriter) error {
+// acquire acquires what the plan adds: the claim under its mode, credentials on hosts, and the volume's size. To revert it removes the
+// credentials from hosts that the binding did not have before, and resets the mode on record.
+func (c *change) acquire(ctx context.Context, private privateWriter) error {
 	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
 		return err
 	}
@@ -104,7 +109,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	if err := c.reserve(ctx, c.plan, c.own, c.actual, c.diags); err != nil {
 		return err
 	}
-	c.reserved = true
+	c.undo.Push(c.resetMode)
 	if !c.plan.sameBinding(c.state) {
 		if err := c.checkPods(ctx, c.plan, c.diags); err != nil {
 			return err
@@ -113,7 +118,7 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	record := c.plan.record(c.own, c.found.Credentials)
 	stale := c.stale(ctx, c.state, c.hosts, record, c.diags)
 	var err error
-	if c.put, err = c.putCredentials(ctx, record, c.found.Credentials, stale); err != nil {
+	if c.versions, err = c.putCredentials(ctx, record, c.found.Credentials, stale, c.before, &c.undo); err != nil {
 		return err
 	}
 	if err := c.measureAgain(ctx, stale); err != nil || !c.own.Remade {
@@ -123,8 +128,8 @@ func (c *change) gain(ctx context.Context, private privateWriter) error {
 	return c.reserve(ctx, c.plan, c.own, c.actual, c.diags)
 }
 
-// lose releases what the plan removes: hosts, credentials that the storage no longer needs, and the reservation.
-func (c *change) lose(ctx context.Context) error {
+// releaseRemoved releases what the plan removes: hosts, credentials that the storage no longer needs, and the reservation.
+func (c *change) releaseRemoved(ctx context.Context) error {
 	if _, err := c.detach(ctx, c.state, c.own, leftHosts(c.before, c.hosts), guard.Hosts{}, c.diags); err != nil {
 		return err
 	}
@@ -144,14 +149,13 @@ func (c *change) lose(ctx context.Context) error {
 	return err
 }
 
-// takeBack reverts gain: credentials on hosts that the binding did not have before, and the mode on record.
-func (c *change) takeBack(ctx context.Context) error {
-	err := c.put.revert(ctx, c.before)
-	if err != nil {
-		err = fmt.Errorf("left behind: %w", err)
+// resetMode resets the record to the binding's mode before the update.
+func (c *change) resetMode(ctx context.Context) error {
+	if c.plan.AccessMode.Equal(c.state.AccessMode) {
+		return nil
 	}
-	if c.reserved {
-		err = errors.Join(err, c.restore(ctx, c.plan, c.state, c.own, c.actual, c.diags))
+	if err := c.reserve(ctx, c.state, c.own, c.actual, c.diags); err != nil {
+		return fmt.Errorf("the reservation stays %s: %w", c.plan.AccessMode.ValueString(), err)
 	}
-	return err
+	return nil
 }
