@@ -6,27 +6,27 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// configured are the configured attributes that libvirt also adds by default, or that have no element in the XML: only the metadata shows
-// that they were configured.
+// configured are the settings that the machine configures.
 func (m Machine) configured() (names []string) {
-	add := func(name string, is bool) {
-		if is {
-			names = append(names, name)
+	for _, p := range parts {
+		for _, s := range p.settings {
+			if s.is(m) {
+				names = append(names, s.name)
+			}
 		}
 	}
-	add("firmware", m.Firmware != nil)
-	add("tpm.model", m.TPM != nil && m.TPM.Model != "")
-	add("video", m.Video != nil)
-	add("video.vram", m.Video != nil && m.Video.VRAM != 0)
-	add("video.heads", m.Video != nil && m.Video.Heads != 0)
-	add("watchdog", m.Watchdog != nil)
 	return names
 }
 
-// everything has all names that configured can return.
-var everything = Machine{
-	Firmware: &Firmware{}, TPM: &TPM{Model: "any"}, Video: &Video{VRAM: 1, Heads: 1}, Watchdog: &Watchdog{},
-}.configured()
+// allSettings are the names of all settings.
+func allSettings() (names []string) {
+	for _, p := range parts {
+		for _, s := range p.settings {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
 
 // isUnmanaged reports whether a domain has no metadata of virtclaim's. Any of its devices may then be libvirt's default.
 func (m Machine) isUnmanaged() bool { return m.Metadata.Phase == "" }

@@ -14,7 +14,7 @@ type Console struct {
 }
 
 var console = part{
-	name: "console", apply: applyConsole, parse: parseConsole,
+	name: "console", single: true, apply: applyConsole, parse: parseConsole,
 	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Console, want.Console) },
 }
 

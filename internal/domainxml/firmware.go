@@ -22,7 +22,8 @@ type Firmware struct {
 
 var firmware = part{
 	name: "firmware", apply: applyFirmware, parse: parseFirmware,
-	same: func(live, want Machine) bool { return live.uefi() == want.uefi() },
+	settings: []setting{{"firmware", func(m Machine) bool { return m.Firmware != nil }}},
+	same:     func(live, want Machine) bool { return live.uefi() == want.uefi() },
 }
 
 // uefi returns the firmware of a machine that has UEFI; for BIOS, configured or by default, it is empty.

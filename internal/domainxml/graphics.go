@@ -30,7 +30,7 @@ type Graphics struct {
 }
 
 var graphics = part{
-	name: "graphics", apply: applyGraphics, parse: parseGraphics,
+	name: "graphics", single: true, apply: applyGraphics, parse: parseGraphics,
 	same: func(live, want Machine) bool { return live.Graphics.serves(want.Graphics) },
 }
 

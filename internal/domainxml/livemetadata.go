@@ -41,7 +41,7 @@ func (d *Domain) LiveMetadata(want Machine, keys []string) (string, error) {
 	metadata, full := d.metadata, newMachineMetadata(want)
 	if metadata.Phase == "" {
 		metadata.CPU = unknownCPU
-		metadata.Configured = everything // all attributes of the running domain continue to be read
+		metadata.Configured = allSettings() // all attributes of the running domain continue to be read
 	}
 	metadata.Metadata, metadata.UUID, metadata.Type = full.Metadata, d.xml.UUID, full.Type
 	metadata.Disks = slices.DeleteFunc(slices.Clone(metadata.Disks), func(m diskMetadata) bool { return slices.Contains(keys, m.Key) })

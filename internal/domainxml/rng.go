@@ -13,7 +13,7 @@ type RNG struct {
 }
 
 var rng = part{
-	name: "rng", apply: applyRNG, parse: parseRNG,
+	name: "rng", single: true, apply: applyRNG, parse: parseRNG,
 	same: func(live, want Machine) bool {
 		return (live.RNG == nil) == (want.RNG == nil) && (live.RNG == nil || *live.RNG == *want.RNG)
 	},

@@ -7,7 +7,7 @@ import (
 )
 
 var serialPort = part{
-	name: "serial", apply: applySerial, parse: parseSerial,
+	name: "serial", single: true, apply: applySerial, parse: parseSerial,
 	same: func(live, want Machine) bool { return reflect.DeepEqual(live.Serial, want.Serial) },
 }
 

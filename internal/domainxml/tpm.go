@@ -16,7 +16,8 @@ type TPM struct {
 }
 
 var tpm = part{
-	name: "tpm", apply: applyTPM, parse: parseTPM,
+	name: "tpm", single: true, apply: applyTPM, parse: parseTPM,
+	settings: []setting{{"tpm.model", func(m Machine) bool { return m.TPM != nil && m.TPM.Model != "" }}},
 	same: func(live, want Machine) bool {
 		if live.TPM == nil || want.TPM == nil {
 			return live.TPM == want.TPM

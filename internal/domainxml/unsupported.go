@@ -17,8 +17,10 @@ var modelled = []string{
 	"emulator", "disk", "controller", "filesystem", "interface", "input", "audio", "memballoon",
 }
 
-// once are the devices of which a Machine has at most one.
-var once = []string{"serial", "console", "tpm", "graphics", "video", "watchdog", "rng"}
+// isSingle reports whether elements of that name are a kind of device of which a Machine has at most one.
+func isSingle(name string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.single && p.name == name })
+}
 
 // Unsupported returns the names, sorted, of the elements of a domain that neither a Machine nor libvirtxml represents. They are
 // preserved when a Machine is applied to the domain; changes of them are not detected.
@@ -31,8 +33,8 @@ func (d *Domain) Unsupported() ([]string, error) {
 	var names []string
 	for name, n := range count {
 		switch {
-		case n == 0 || slices.Contains(modelled, name) || n == 1 && slices.Contains(once, name):
-		case slices.Contains(once, name):
+		case n == 0 || slices.Contains(modelled, name) || n == 1 && isSingle(name):
+		case isSingle(name):
 			names = append(names, "all but the first "+name)
 		default:
 			names = append(names, name)

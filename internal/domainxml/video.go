@@ -10,7 +10,12 @@ type Video struct {
 }
 
 var video = part{
-	name: "video", apply: applyVideo, parse: parseVideo,
+	name: "video", single: true, apply: applyVideo, parse: parseVideo,
+	settings: []setting{
+		{"video", func(m Machine) bool { return m.Video != nil }},
+		{"video.vram", func(m Machine) bool { return m.Video != nil && m.Video.VRAM != 0 }},
+		{"video.heads", func(m Machine) bool { return m.Video != nil && m.Video.Heads != 0 }},
+	},
 	same: func(live, want Machine) bool {
 		l, w := live.Video, want.Video
 		if l == nil || w == nil {

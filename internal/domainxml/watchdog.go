@@ -15,7 +15,8 @@ type Watchdog struct {
 }
 
 var watchdog = part{
-	name: "watchdog", apply: applyWatchdog, parse: parseWatchdog,
+	name: "watchdog", single: true, apply: applyWatchdog, parse: parseWatchdog,
+	settings: []setting{{"watchdog", func(m Machine) bool { return m.Watchdog != nil }}},
 	same: func(live, want Machine) bool {
 		l, w := live.Watchdog, want.Watchdog
 		if l == nil || w == nil {
