@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,4 +40,32 @@ func TestContributing_NamedTestsExist(t *testing.T) {
 		t.Error("the table is empty")
 	}
 	acctest.HasTests(t, all...)
+}
+
+// The pages on how to add something name files of the project.
+func TestContributing_NamedFilesExist(t *testing.T) {
+	pages, err := filepath.Glob("docs/contributing/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("there are no pages:", err)
+	}
+	inside, name := regexp.MustCompile("`(internal/[[:word:]/.]+)`"), regexp.MustCompile("`([[:word:]]+\\.go)`")
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range inside.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(found[1]); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+		for _, found := range name.FindAllStringSubmatch(string(text), -1) {
+			if files, _ := filepath.Glob("internal/*/*/" + found[1]); len(files) > 0 {
+				continue
+			}
+			if files, _ := filepath.Glob("internal/*/" + found[1]); len(files) == 0 {
+				t.Errorf("%s: there is no %s", page, found[1])
+			}
+		}
+	}
 }
