@@ -234,5 +234,15 @@ func (s Spec) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// masters are the generations of the images that the volume is to be a copy of.
+func (s Spec) masters() (ids []string) {
+	for _, i := range s.Master.Images {
+		if i.Generation != "" {
+			ids = append(ids, i.Generation)
+		}
+	}
+	return ids
+}
+
 // newGeneration is a random generation.
 func newGeneration() string { return uuid.NewString() }

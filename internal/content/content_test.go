@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -114,8 +113,8 @@ func TestMake_AdoptsFinishedVolumeOnceForItsOwner(t *testing.T) {
 	h := newHost()
 	made := mustMake(t, h, clone("web"))
 	again := mustMake(t, h, clone("web"))
-	if !reflect.DeepEqual(again, made) {
-		t.Errorf("%+v was made beside %+v", again, made)
+	if again.Generation == made.Generation || again.StorageVolume != made.StorageVolume || len(h.volumes) != 1 {
+		t.Errorf("%+v was made beside %+v, or has its identity", again, made)
 	}
 	m := &content.Creator{Owner: "prod"}
 	if _, err := m.Make(t.Context(), "a", h, clone("web"), quiet); err != nil {

@@ -226,14 +226,15 @@ func (h *fakeHost) FinishCopier(_ context.Context, uuid string) error {
 	})
 }
 
-// target returns the volume that a copier copies into.
-func (h *fakeHost) target(d *fakeDomain) *fakeVolume {
+// target returns the volume that a copier copies into, which is above what it is copied from.
+func (h *fakeHost) target(d *fakeDomain) (top *fakeVolume) {
+	first := len(d.xml)
 	for _, v := range h.volumes {
-		if strings.Contains(d.xml, `file="`+v.Path+`"`) {
-			return v
+		if at := strings.Index(d.xml, `file="`+v.Path+`"`); at >= 0 && at < first {
+			top, first = v, at
 		}
 	}
-	return nil
+	return top
 }
 
 var chain = regexp.MustCompile(`(?s)<backingStore.*</backingStore>`)

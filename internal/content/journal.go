@@ -62,7 +62,7 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
 			Owner: owner, Phase: domainxml.Creating, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix,
-			Generation: newGeneration(), Digest: s.digest(), Base: s.baseName,
+			Generation: newGeneration(), Masters: s.masters(), Digest: s.digest(), Base: s.baseName,
 		},
 	}}
 	if s.Content != nil {

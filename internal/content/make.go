@@ -80,12 +80,13 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		err = left.foreign("was made from another configuration")
 	}
 	if err == nil {
-		if lost := Recognize(ctx, left.host, v, v.Format, left.Note.Generation); lost != nil {
-			err = fmt.Errorf("%w (%w)", left.foreign("is finished, and is not the one that was made"), lost)
-		}
+		err = left.recognize(ctx, v)
 	}
 	if err == nil {
 		err = left.checkLeft(ctx, v)
+	}
+	if err == nil {
+		err = left.renew(ctx, v)
 	}
 	if s.Content != nil {
 		v = asProbed(v)

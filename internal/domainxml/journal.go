@@ -36,8 +36,11 @@ type Note struct {
 	// Volume is the storage volume's name, and Prefix its configured prefix if the rest was generated.
 	Volume string `xml:"volume,attr"`
 	Prefix string `xml:"prefix,attr,omitempty"`
-	// Generation is the generation of the image.
+	// Generation is the generation of the image, and Former the one that it may still have while that is replaced.
 	Generation string `xml:"generation,attr"`
+	Former     string `xml:"former,attr,omitempty"`
+	// Masters are the generations of the images that the volume is a copy of.
+	Masters []string `xml:"master"`
 	// Digest is a hash of everything that the volume is created from, so that another configuration does not adopt it.
 	Digest string `xml:"digest,attr"`
 	// Base is the name of the shared image below the volume; empty when there is none.

@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -241,7 +242,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	note, ok, err := ParseJournal(text)
-	if err != nil || !ok || note != j.Note {
+	if err != nil || !ok || !reflect.DeepEqual(note, j.Note) {
 		t.Errorf("read back %+v, %t, %v", note, ok, err)
 	}
 	d := domain(t, text)

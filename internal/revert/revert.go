@@ -16,6 +16,14 @@ func Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }
 
+// Extend is ctx if it has time left, and otherwise a context with enough time to end what can't be left halfway.
+func Extend(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, limited := ctx.Deadline(); ctx.Err() != nil || limited && time.Until(deadline) < timeout {
+		return Context(ctx)
+	}
+	return context.WithCancel(ctx)
+}
+
 // Step reverts a step. It is called whether the step succeeded or failed halfway.
 type Step func(context.Context) error
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
@@ -32,5 +33,26 @@ func TestStack_RevertsAllLastFirst(t *testing.T) {
 	}
 	if err := s.Revert(canceled); err != nil || order != "210" {
 		t.Errorf("a second revert: %v, in the order %s", err, order)
+	}
+}
+
+func TestExtend_LeavesTimeToEnd(t *testing.T) {
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	long, cancelLong := context.WithTimeout(t.Context(), time.Hour)
+	defer cancelLong()
+	canceled, cancelNow := context.WithCancel(t.Context())
+	cancelNow()
+	for name, ctx := range map[string]context.Context{"short": short, "long": long, "canceled": canceled, "unlimited": t.Context()} {
+		extended, end := revert.Extend(ctx)
+		if deadline, limited := extended.Deadline(); extended.Err() != nil || limited && time.Until(deadline) < 20*time.Second {
+			t.Errorf("%s: it ends at %s, %v", name, deadline, extended.Err())
+		}
+		end()
+	}
+	extended, end := revert.Extend(long)
+	defer end()
+	if cancelLong(); extended.Err() == nil {
+		t.Error("what has time left can't be canceled any more")
 	}
 }

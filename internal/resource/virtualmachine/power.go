@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
 var powerGroup = attributeGroup{attributes: powerAttributes, intent: powerIntent, read: readPower}
@@ -91,6 +92,8 @@ func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machin
 	if err := m.stop(ctx, uuid, force); err != nil {
 		return fmt.Errorf("all is stored, but takes effect only at a restart, and the machine could not be shut down: %w", err)
 	}
+	ctx, cancel := revert.Extend(ctx) // the guest may have used up the time, and a machine is not left off
+	defer cancel()
 	err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	if err == nil {
 		err = m.host.Start(ctx, uuid)

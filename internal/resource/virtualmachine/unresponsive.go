@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -61,6 +62,8 @@ func (m manager) restartWithout(ctx context.Context, uuid string, want domainxml
 	if err := m.stop(ctx, uuid, force); err != nil {
 		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), and could not be shut down: %w", cause, err)
 	}
+	ctx, cancel := revert.Extend(ctx)
+	defer cancel()
 	_, err := m.reconcile(ctx, uuid, want, false, true)
 	if err == nil {
 		err = m.host.Start(ctx, uuid)
