@@ -89,7 +89,7 @@ func TestAccDisk_StaleOverlay(t *testing.T) {
 	virsh(t, l, "snapshot-delete", "web", "nightly", "--metadata")
 	acctest.Must(exec.CommandContext(t.Context(), "touch", file(l, "root")).CombinedOutput())(t) // what its guest writes
 	cli.Replace("main.tf", `"128Mi"`, `"160Mi"`)
-	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("which would fail, so it was not shut down", "ssd/root.nightly", "would put older data over newer").MatchString(out) {
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("which would fail, so the machine was not shut down", "ssd/root.nightly", "would put older data over newer").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	acctest.Contains(t, virsh(t, l, "domstate", "web"), "running")

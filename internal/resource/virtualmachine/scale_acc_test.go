@@ -182,7 +182,7 @@ resource "virtclaim_disk" "data" {
 					{
 						// What a failed update has stored is applied by the next one, though the configuration is unchanged.
 						PreConfig: func() { virsh("suspend", "web") },
-						Config:    config(2, "128Mi", "last", "allow_restart = true"), ExpectError: message("it could not be shut down"),
+						Config:    config(2, "128Mi", "last", "allow_restart = true"), ExpectError: message("the machine could not be shut down"),
 					},
 					{
 						PreConfig: func() { virsh("resume", "web") },
