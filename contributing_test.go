@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/suite"
 )
 
 // CONTRIBUTING.md lists the tests that fail if an old mistake is made again.
@@ -39,7 +39,7 @@ func TestContributing_NamedTestsExist(t *testing.T) {
 	if len(all) == 0 {
 		t.Error("the table is empty")
 	}
-	acctest.HasTests(t, all...)
+	suite.Has(t, all...)
 }
 
 // The pages on how to add something name files of the project.

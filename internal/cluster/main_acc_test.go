@@ -1,3 +1,5 @@
+//go:build acc
+
 package cluster_test
 
 import (

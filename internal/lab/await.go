@@ -15,7 +15,7 @@ import (
 )
 
 // settleTime is the timeout for Kubernetes' controllers.
-const settleTime = 30 * time.Second
+var settleTime = Patience(30 * time.Second)
 
 // AwaitBound waits until a claim is bound.
 func (l *Lab) AwaitBound(ctx context.Context, namespace, name string) error {

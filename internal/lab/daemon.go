@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-const (
-	// readyTime is the timeout for a server's start.
-	readyTime = 90 * time.Second
-	// askAgain is the interval for polling it.
-	askAgain = 20 * time.Millisecond
-)
+// readyTime is the timeout for a server's start.
+var readyTime = Patience(90 * time.Second)
+
+// askAgain is the interval for polling it.
+const askAgain = 20 * time.Millisecond
 
 // daemon is a server that runs in a sandbox.
 type daemon struct {

@@ -17,7 +17,7 @@ import (
 )
 
 // connectTimeout is the timeout for libvirtd to accept a connection.
-const connectTimeout = 10 * time.Second
+var connectTimeout = Patience(10 * time.Second)
 
 // Host is a separate libvirtd with its guests.
 type Host struct {

@@ -17,7 +17,7 @@ import (
 )
 
 // stopTime limits the revert of a failed start.
-const stopTime = time.Minute
+var stopTime = Patience(time.Minute)
 
 // Options of a lab.
 type Options struct {
@@ -72,7 +72,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{Hosts: map[string]*Host{"host-a": nil, "host-b": nil}}
 	if l.folder, err = newRunFolder(ctx, o.State); err == nil {
 		l.Dir = l.folder.Name()
-		err = l.start(ctx, filepath.Join(root, ".lab", "cache"), o.Log)
+		err = l.start(ctx, cacheFolder(root), o.Log)
 	}
 	if err != nil {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
@@ -88,8 +88,16 @@ func Prepare(ctx context.Context, log func(format string, args ...any)) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = prepare(ctx, filepath.Join(root, ".lab", "cache"), log)
+	_, _, err = prepare(ctx, cacheFolder(root), log)
 	return err
+}
+
+// cacheFolder is .lab/cache in the checkout, unless the environment has another one, such as one that several checkouts share.
+func cacheFolder(root string) string {
+	if dir := os.Getenv("VIRTCLAIM_LAB_CACHE"); dir != "" {
+		return dir
+	}
+	return filepath.Join(root, ".lab", "cache")
 }
 
 func prepare(ctx context.Context, cache string, log func(string, ...any)) (guest artefact.Image, controlPlane string, err error) {

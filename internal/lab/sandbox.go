@@ -19,7 +19,7 @@ import (
 )
 
 // closeTime is the time that a sandbox has to end by itself.
-const closeTime = 10 * time.Second
+var closeTime = Patience(10 * time.Second)
 
 //go:embed sandbox.sh
 var sandboxScript string

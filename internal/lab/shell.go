@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"libvirt.org/go/libvirtxml"
 )
@@ -14,12 +15,15 @@ import (
 // line with the exit status. QEMU polls once a second whether the terminal is open, so it must stay open until then.
 const typeIn = `exec 3<>%s
 printf '%%s\n' %s >&3
-while IFS= read -r -t 60 line <&3; do
+while IFS= read -r -t %d line <&3; do
 	case $line in RC=*) exit "${line#RC=}" ;; esac
 	printf '%%s\n' "$line"
 done >%s
-echo "no answer within a minute"
+echo "no answer in time"
 exit 1`
+
+// answerTime is the timeout for a guest's next line.
+var answerTime = Patience(time.Minute)
 
 // Shell has a lab guest that is READY run a command, of at most 4,095 bytes and in one line, and returns its output, also with the error of
 // an exit status that is not 0. The domain's first serial port must be a pty, which is libvirt's default; its output goes to the port's log
@@ -37,7 +41,7 @@ func (h *Host) Shell(ctx context.Context, domain, command string) (string, error
 	if err := answer.Close(); err != nil {
 		return "", err
 	}
-	failed := h.sandbox.run(ctx, fmt.Sprintf(typeIn, quote(terminal), quote(command), quote(answer.Name())))
+	failed := h.sandbox.run(ctx, fmt.Sprintf(typeIn, quote(terminal), quote(command), int(answerTime.Seconds()), quote(answer.Name())))
 	text, err := os.ReadFile(answer.Name())
 	if err != nil {
 		return "", err

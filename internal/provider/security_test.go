@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/suite"
 )
 
 // Each trust boundary of the guide on security names existing tests.
@@ -34,7 +34,7 @@ func TestSecurityGuide_BoundariesHaveTests(t *testing.T) {
 			t.Error("no test:", row)
 		}
 		for _, name := range found {
-			acctest.HasTests(t, name[1])
+			suite.Has(t, name[1])
 		}
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,61 +18,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/provider"
 )
-
-var theLab *lab.Lab
-
-// Main is a package's TestMain: it starts the lab if acceptance tests are enabled (TF_ACC is set), and stops it after them, also on Ctrl-C.
-func Main(m *testing.M) {
-	if os.Getenv("TF_ACC") == "" {
-		os.Exit(m.Run())
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	l, err := lab.Start(ctx, lab.Options{Log: func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "lab: "+format+"\n", args...)
-	}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "the lab could not be started:", err)
-		os.Exit(1)
-	}
-	theLab = l
-	done := make(chan int, 1)
-	go func() { done <- m.Run() }()
-	code := 1
-	select {
-	case code = <-done:
-	case <-ctx.Done():
-	}
-	stop()
-	if err := l.Stop(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "the lab could not be stopped:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// Lab is the package's lab. Like Terraform's acceptance tests, the test is skipped unless TF_ACC is set; make test sets it. At the end of
-// the test the objects on hosts and cluster must be the same as before.
-func Lab(t testing.TB) *lab.Lab {
-	t.Helper()
-	if theLab == nil {
-		t.Skip("acceptance tests run with TF_ACC=1, as make test does")
-	}
-	before, err := theLab.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		after, err := theLab.Snapshot(context.WithoutCancel(t.Context()))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for _, line := range before.Diff(after) {
-			t.Error("leak:", line)
-		}
-	})
-	return theLab
-}
 
 // Factories runs the provider inside the test process.
 func Factories() map[string]func() (tfprotov6.ProviderServer, error) {
@@ -120,7 +63,7 @@ func ConsoleAt(path string) Console { return Console{path} }
 // Path is the log's path, which is the same on the lab's hosts.
 func (c Console) Path() string { return c.path }
 
-// Await waits until a complete line of the log contains part, and returns that line. After a minute it fails the test with the guest's
+// Await waits until a complete line of the log contains part, and returns that line. After a minute (of lab.Patience) it fails the test with the guest's
 // output.
 func (c Console) Await(t *testing.T, part string) string {
 	t.Helper()
@@ -132,7 +75,7 @@ func (c Console) AwaitN(t *testing.T, part string, n int) string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(time.Minute)
+	deadline := time.After(lab.Patience(time.Minute))
 	for {
 		if lines := c.lines(part); len(lines) >= n {
 			return lines[n-1]
@@ -265,7 +208,7 @@ func Eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(lab.Patience(30 * time.Second))
 	for {
 		err := try()
 		if err == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
-// CLI runs terraform (or tofu) itself in its own folder, with the provider as built, for tests of what the acceptance testing framework
+// CLI runs terraform (or tofu) itself in its own folder, with the provider as built (in .lab/bin, or
+// the folder VIRTCLAIM_TEST_PROVIDER), for tests of what the acceptance testing framework
 // does not show: warnings, logs, and the files that are left.
 type CLI struct {
 	Dir string
@@ -24,14 +25,18 @@ type CLI struct {
 // NewCLI creates the folder. The environment is added to the test's own.
 func NewCLI(t *testing.T, env ...string) CLI {
 	t.Helper()
-	root, err := lab.Root()
-	if err != nil {
-		t.Fatal(err)
+	bin := os.Getenv("VIRTCLAIM_TEST_PROVIDER")
+	if bin == "" {
+		root, err := lab.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bin = filepath.Join(root, ".lab", "bin")
 	}
 	dir := t.TempDir()
 	rc := filepath.Join(t.TempDir(), "terraformrc")
 	text := `provider_installation {
-  dev_overrides { "virtclaim/virtclaim" = "` + filepath.Join(root, ".lab", "bin") + `" }
+  dev_overrides { "virtclaim/virtclaim" = "` + bin + `" }
   direct {}
 }
 `

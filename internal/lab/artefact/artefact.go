@@ -22,9 +22,9 @@
 // a label as underscores. Further kernel parameters (2,048 bytes in all) are its
 // commands:
 //
-//	virtclaim.disks=<n>             wait until n disks exist, 10 s at most
-//	virtclaim.cdroms=<n>            wait until n CD-ROM drives exist, 10 s at most
-//	virtclaim.nics=<n>              wait until n network interfaces exist, 10 s at most, and bring them up
+//	virtclaim.disks=<n>             wait until n disks exist, a minute at most
+//	virtclaim.cdroms=<n>            wait until n CD-ROM drives exist, a minute at most
+//	virtclaim.nics=<n>              wait until n network interfaces exist, a minute at most, and bring them up
 //	virtclaim.dhcp=<name>           request an address by DHCP; may be repeated
 //	virtclaim.agent=<port>          answer queries for addresses at a virtio port, such as vport0p1, as QEMU's agent does
 //	virtclaim.read=<name>           print the FILEs of an ISO image in a CD-ROM drive; may be repeated

@@ -41,7 +41,7 @@ ports() {
 
 # wait_for LIST N: SCSI disks and CD-ROMs come when their bus has been scanned, which insmod doesn't wait for.
 wait_for() {
-	tries=200
+	tries=1200
 	while [ "$($1 | wc -l)" -lt "$2" ] && [ $tries -gt 0 ]; do
 		usleep 50000
 		tries=$((tries - 1))

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/suite"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
 )
 
@@ -78,7 +78,7 @@ func TestChanges_TableHasTests(t *testing.T) {
 	for _, c := range changes {
 		proofs = append(proofs, c.proof...)
 	}
-	acctest.HasTests(t, proofs...)
+	suite.Has(t, proofs...)
 }
 
 // Another host or name requires a replacement. So does another machine type, but not by the schema, because another spelling does not.

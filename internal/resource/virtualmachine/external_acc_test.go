@@ -1,3 +1,5 @@
+//go:build acc
+
 package virtualmachine_test
 
 import (

@@ -7,10 +7,12 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
 // bootTime is the timeout for a guest's boot without KVM.
-const bootTime = time.Minute
+var bootTime = lab.Patience(time.Minute)
 
 // machine is a machine of the quickstart.
 type machine struct{ name, host string }

@@ -12,10 +12,12 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
 // stopTime is the timeout for stopping a lab.
-const stopTime = time.Minute
+var stopTime = lab.Patience(time.Minute)
 
 func main() {
 	commands := map[string]func(context.Context) error{"up": up, "demo": demo, "prepare": prepare}

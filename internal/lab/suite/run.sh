@@ -1,0 +1,123 @@
+#!/bin/bash
+# Runs acceptance tests on real systems, for make:
+#
+#	run.sh core            all that no shard has
+#	run.sh match <regexp>  those whose names match, from wherever they are
+#	run.sh <shard>         a shard of the file shards, a race-…, or fuzz
+#	run.sh all             each shard in turn
+#	run.sh changed <base>  the shards of what has changed since a commit
+#
+# A failed test is repeated once, in another process with a new lab; if it passes then, the run ends with a line
+# FLAKE <test> <tier> <commit>. Nothing is repeated after a data race, or if more than three tests have failed.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+here=internal/lab/suite
+tests=$here/shards
+
+fail() { echo "run.sh: $*" >&2; exit 1; }
+
+# The table: the names, a shard's package, its patterns joined, and all of them.
+names() { awk '$1 == "shard" { print $2 }' $tests; }
+package_of() { awk -v shard="$1" '$1 == "shard" && $2 == shard { print "./internal/" $4 }' $tests; }
+patterns() { awk -v shard="$1" '$1 == "shard" { on = $2 == shard || shard == "" } on && NF == 1 && $1 != "#" { print $1 }' $tests | paste -sd '|'; }
+shards_after() { awk -v package="$1" '$1 == "shard" { for (i = 6; i <= NF; i++) if (index(package "/", $i "/") == 1) print $2 }' $tests; }
+all_shards() { names; printf '%s\n' race-disk race-virtualmachine race-volumebinding race-others fuzz; }
+
+# The packages of the core, the longest first: the shorter ones run beside them.
+core_packages() {
+	printf './internal/resource/%s\n' volumebinding virtualmachine disk
+	find internal -name '*_acc_test.go' -not -path 'internal/lab/*' -not -path 'internal/resource/*' -printf './%h\n' | sort -u
+}
+
+# run_tests <tier> <packages> <flags of go test…>
+run_tests() {
+	local tier=$1 packages=$2 code=0
+	shift 2
+	# Tests are short-lived processes with Terraform and providers below them: less garbage collection saves a tenth of the processors.
+	GOGC=400 GOMEMLIMIT=1GiB $GOTESTSUM --format testname --hide-summary skipped --jsonfile "$TMPDIR/tests.json" \
+		--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+		--rerun-fails-report="$TMPDIR/reruns" --packages="$(echo $packages)" \
+		-- -tags acc -count=1 -vet=off "$@" || code=$?
+	echo "The longest tests:"
+	$GOTESTSUM tool slowest --num 20 --jsonfile "$TMPDIR/tests.json"
+	if ((code == 0)) && [ -s "$TMPDIR/reruns" ]; then
+		awk -v tier="$tier" -v commit="$(git rev-parse --short HEAD)" '{ sub(/:$/, "", $1); print "FLAKE", $1, tier, commit }' "$TMPDIR/reruns"
+	fi
+	return $code
+}
+
+fuzz() {
+	local package target
+	go test -list '^Fuzz' ./... >"$TMPDIR/list"
+	awk '/^Fuzz/ { targets[++n] = $1 } /^ok/ { for (; n; n--) print $2, targets[n] }' "$TMPDIR/list" |
+		while read -r package target; do
+			echo "fuzzing $target of $package"
+			go test -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 1s "$package" </dev/null
+		done
+}
+
+# Tests of the core with the race detector, in the test process and in the provider that Terraform runs.
+race() {
+	local packages=./internal/resource/$1
+	[ "$1" != others ] || packages=$(core_packages | grep -v /resource/)
+	go build -race -o .lab/race/terraform-provider-virtclaim .
+	VIRTCLAIM_TEST_PROVIDER=$PWD/.lab/race GORACE=halt_on_error=1 \
+		run_tests "race-$1" "$packages" -race -timeout 60m -run '^TestAcc' -skip "^($(patterns ''))"
+}
+
+# The packages that have a test whose name matches, up to a subtest's.
+packages_with() {
+	local names=${1%%/*} file
+	find internal -name '*_acc_test.go' | while read -r file; do
+		sed -n 's/^func \(TestAcc[A-Za-z0-9_]*\)(.*/\1/p' "$file" | grep -qE -- "$names" && echo "./${file%/*}"
+	done | sort -u
+}
+
+run() {
+	case $1 in
+	core) run_tests core "$(core_packages)" -p 3 -timeout 60m -run '^TestAcc' -skip "^($(patterns ''))" ;;
+	match)
+		local packages
+		packages=$(packages_with "$2") || true
+		[ -n "$packages" ] || fail "no test of real systems has a name that matches $2; make test-unit runs the others"
+		run_tests match "$packages" -timeout 60m -run "$2"
+		;;
+	race-*) race "${1#race-}" ;;
+	fuzz) fuzz ;;
+	*)
+		[ -n "$(package_of "$1")" ] || fail "there is no shard $1; the shards are:" $(all_shards)
+		run_tests "$1" "$(package_of "$1")" -timeout 60m -run "^($(patterns "$1"))"
+		;;
+	esac
+}
+
+# changed lists the shards of the packages that differ from a commit: all of them if no shard names the package.
+changed() {
+	local path shards
+	git diff --name-only "$1" -- '*.go' go.mod go.sum internal | while read -r path; do
+		case $path in
+		internal/*) path=${path#internal/} ;;
+		*) path=- ;;
+		esac
+		shards=$(shards_after "${path%/*}")
+		[ -n "$shards" ] && echo "$shards" || names
+	done | sort -u
+}
+
+TMPDIR=$(mktemp -d "$PWD/.lab/tmp-XXXXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+case ${1-} in
+all) shards=$(all_shards) ;;
+changed) shards=$(changed "$2") ;;
+*) run "$@"; exit ;;
+esac
+failed=()
+for shard in $shards; do
+	echo "### $shard"
+	started=$SECONDS
+	run "$shard" || failed+=("$shard")
+	echo "### $shard took $((SECONDS - started)) s"
+done
+((${#failed[@]} == 0)) || fail "failed: ${failed[*]}"

@@ -1,0 +1,77 @@
+package suite
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each test is in one tier: a unit test in make test-unit, one of real systems in make test or in one shard.
+func TestTests_EachInOneTier(t *testing.T) {
+	all, err := Tests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := Shards()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range all {
+		if strings.HasPrefix(test.Name, "Benchmark") {
+			continue
+		}
+		// The name selects the tests that run on real systems, and the build constraint compiles them.
+		if strings.HasPrefix(test.Name, "TestAcc") != test.Real {
+			t.Errorf("%s in %s: files of TestAcc… begin with //go:build acc, and others don't", test.Name, test.Package)
+		}
+		var in []string
+		for _, shard := range shards {
+			if shard.Has(test) {
+				in = append(in, shard.Name)
+			}
+		}
+		if len(in) > 1 || len(in) > 0 && !test.Real {
+			t.Errorf("%s in %s is in the shards %q", test.Name, test.Package, in)
+		}
+	}
+}
+
+// A test that was renamed would run in make test from now on.
+func TestShards_EachPatternHasATest(t *testing.T) {
+	all, err := Tests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := Shards()
+	if err != nil || len(shards) == 0 {
+		t.Fatal(len(shards), err)
+	}
+	for _, shard := range shards {
+		for _, tests := range shard.Tests {
+			one := Shard{Package: shard.Package, Tests: []*regexp.Regexp{tests}}
+			if !slices.ContainsFunc(all, one.Has) {
+				t.Errorf("no test of shard %s matches %s", shard.Name, tests)
+			}
+		}
+	}
+}
+
+// The workflow of each night runs all shards.
+func TestShards_NightlyRunsAll(t *testing.T) {
+	workflow, err := os.ReadFile(filepath.Join("..", "..", "..", ".github", "workflows", "nightly.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := Shards()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shard := range shards {
+		if !strings.Contains(string(workflow), "- "+shard.Name+"\n") {
+			t.Errorf("nightly.yml has no shard %s", shard.Name)
+		}
+	}
+}
