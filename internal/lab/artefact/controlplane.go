@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// buildFlags turn optimisation off: it would take two minutes more, and make no
-// test faster.
-var buildFlags = []string{"build", "-mod=readonly", "-gcflags=all=-N -l"}
+// buildFlags turn optimisation off, which would take two minutes more and make
+// no test faster, and debug information, which the linker would drop.
+var buildFlags = []string{"build", "-mod=readonly", "-gcflags=all=-N -l -dwarf=false"}
 
 // ControlPlane returns the path of the program in internal/lab/controlplane,
 // built from the checkout that the working directory is in. The first build on
