@@ -80,7 +80,7 @@ if ((${#missing[@]})); then
 		"Debian calls the packages: ${missing[*]}"
 	say "installing ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
-	as_root apt-get update -qq
+	as_root apt-get update -qq -o Acquire::Retries=3
 	(
 		# No service of the packages may start, now or later: the lab starts its own.
 		policy=/usr/sbin/policy-rc.d
@@ -89,7 +89,7 @@ if ((${#missing[@]})); then
 			printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
 			as_root chmod +x $policy
 		fi
-		as_root apt-get install -qq -y --no-install-recommends "${missing[@]}"
+		as_root apt-get install -qq -y -o Acquire::Retries=3 --no-install-recommends "${missing[@]}"
 	)
 	if [ -d /run/systemd/system ]; then
 		for package in "${missing[@]}"; do

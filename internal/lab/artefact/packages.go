@@ -29,7 +29,7 @@ func unpackSystem(ctx context.Context, dir string, log func(string, ...any)) (sy
 	debs, err := download(ctx, dir)
 	if err != nil && ctx.Err() == nil {
 		log("downloading the lists of packages first, because: %v", err)
-		if _, err := output(ctx, dir, "apt-get", "update"); err != nil {
+		if _, err := output(ctx, dir, "apt-get", "-o", "Acquire::Retries=3", "update"); err != nil {
 			return system{}, err
 		}
 		debs, err = download(ctx, dir)
@@ -53,7 +53,7 @@ func download(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"download", "busybox-static"}, packages...)
+	args := append([]string{"-o", "Acquire::Retries=3", "download", "busybox-static"}, packages...)
 	if _, err := output(ctx, dir, "apt-get", args...); err != nil {
 		return nil, err
 	}

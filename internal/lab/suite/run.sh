@@ -16,10 +16,11 @@ tests=$here/shards
 
 fail() { echo "run.sh: $*" >&2; exit 1; }
 
-# The table: the names, a shard's package, its patterns joined, and all of them.
+# The table: the names, a shard's package, and its patterns; long are those of all shards, but for the lab's own tests.
 names() { awk '$1 == "shard" { print $2 }' $tests; }
 package_of() { awk -v shard="$1" '$1 == "shard" && $2 == shard { print "./internal/" $4 }' $tests; }
-patterns() { awk -v shard="$1" '$1 == "shard" { on = $2 == shard || shard == "" } on && NF == 1 && $1 != "#" { print $1 }' $tests | paste -sd '|'; }
+patterns() { awk -v shard="$1" '$1 == "shard" { on = $2 == shard } on && NF == 1 { print $1 }' $tests | paste -sd '|'; }
+long() { awk '$1 == "shard" { on = $4 !~ /^lab/ } on && NF == 1 { print $1 }' $tests | paste -sd '|'; }
 shards_after() { awk -v package="$1" '$1 == "shard" { for (i = 6; i <= NF; i++) if (index(package "/", $i "/") == 1) print $2 }' $tests; }
 all_shards() { names; printf '%s\n' race-disk race-virtualmachine race-volumebinding race-others fuzz; }
 
@@ -38,6 +39,7 @@ run_tests() {
 		--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 		--rerun-fails-report="$TMPDIR/reruns" --packages="$(echo $packages)" \
 		-- -tags acc -count=1 -vet=off "$@" || code=$?
+	grep -q '"Action":"pass".*"Test":' "$TMPDIR/tests.json" || code=1 # a pattern that matches nothing is no success
 	echo "The longest tests:"
 	$GOTESTSUM tool slowest --num 20 --jsonfile "$TMPDIR/tests.json"
 	if ((code == 0)) && [ -s "$TMPDIR/reruns" ]; then
@@ -62,7 +64,7 @@ race() {
 	[ "$1" != others ] || packages=$(core_packages | grep -v /resource/)
 	go build -race -o .lab/race/terraform-provider-virtclaim .
 	VIRTCLAIM_TEST_PROVIDER=$PWD/.lab/race GORACE=halt_on_error=1 \
-		run_tests "race-$1" "$packages" -race -timeout 60m -run '^TestAcc' -skip "^($(patterns ''))"
+		run_tests "race-$1" "$packages" -race -timeout 60m -run '^TestAcc' -skip "^($(long))"
 }
 
 # The packages that have a test whose name matches, up to a subtest's.
@@ -75,7 +77,7 @@ packages_with() {
 
 run() {
 	case $1 in
-	core) run_tests core "$(core_packages)" -p 3 -timeout 60m -run '^TestAcc' -skip "^($(patterns ''))" ;;
+	core) run_tests core "$(core_packages)" -p 3 -timeout 60m -run '^TestAcc' -skip "^($(long))" ;;
 	match)
 		local packages
 		packages=$(packages_with "$2") || true

@@ -27,14 +27,19 @@ func TestTests_EachInOneTier(t *testing.T) {
 		if strings.HasPrefix(test.Name, "TestAcc") != test.Real {
 			t.Errorf("%s in %s: files of TestAcc… begin with //go:build acc, and others don't", test.Name, test.Package)
 		}
-		var in []string
+		var in, others []string
 		for _, shard := range shards {
 			if shard.Has(test) {
 				in = append(in, shard.Name)
+			} else if shard.Package != "lab/..." && (Shard{Package: test.Package, Tests: shard.Tests}).Has(test) {
+				others = append(others, shard.Name)
 			}
 		}
 		if len(in) > 1 || len(in) > 0 && !test.Real {
 			t.Errorf("%s in %s is in the shards %q", test.Name, test.Package, in)
+		}
+		if len(in) == 0 && len(others) > 0 {
+			t.Errorf("make test skips %s in %s, and the shards %q are of other packages", test.Name, test.Package, others)
 		}
 	}
 }
