@@ -39,7 +39,6 @@ func portal(t *testing.T, l *lab.Lab) string {
 
 func TestAccDisk_StaysWhenMasterAddressChanges(t *testing.T) {
 	l := acctest.Lab(t)
-	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, true, "the master")
 	untouched(t, lun.Path)
 	config := func(hosts, portal string, version int) string {
@@ -52,44 +51,45 @@ resource "virtclaim_volume_binding" "golden" {
 }
 `, hosts, portal, lun.IQN, lun.Number, l.Target.Username, l.Target.Password, version) +
 			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
-			vm(l, console, "", "", on("root", theDisk, ""))
+			bare("", on("root", theDisk, ""))
 	}
-	sameBoot := boots(t, console, 1)
+	sameRun := starts(t, l)(1)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config(`"host-a"`, l.Target.Portal, 1), Check: sameBoot},
-			{Config: config(`"host-a", "host-b"`, l.Target.Portal, 1), ConfigPlanChecks: pre(stays(true)), Check: sameBoot},
-			{Config: config(`"host-a", "host-b"`, portal(t, l), 1), ConfigPlanChecks: pre(stays(true)), Check: sameBoot},
-			{Config: config(`"host-a", "host-b"`, portal(t, l), 2), ConfigPlanChecks: pre(stays(false)), Check: sameBoot},
+			{Config: config(`"host-a"`, l.Target.Portal, 1), Check: sameRun},
+			{Config: config(`"host-a", "host-b"`, l.Target.Portal, 1), ConfigPlanChecks: pre(stays(true)), Check: sameRun},
+			{Config: config(`"host-a", "host-b"`, portal(t, l), 1), ConfigPlanChecks: pre(stays(true)), Check: sameRun},
+			{Config: config(`"host-a", "host-b"`, portal(t, l), 2), ConfigPlanChecks: pre(stays(false)), Check: sameRun},
+			destroyBare(t, l, config(`"host-a", "host-b"`, portal(t, l), 2)),
 		},
 	})
 }
 
 func TestAccDisk_StaysWhenClaimMovesOrGrows(t *testing.T) {
 	l := acctest.Lab(t)
-	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, false, "the master")
 	spec := lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: lun}
 	acctest.AddClaim(t, l, spec)
 	config := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a") +
-		disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) + vm(l, console, "", "", on("root", theDisk, ""))
-	sameBoot := boots(t, console, 1)
+		disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) + bare("", on("root", theDisk, ""))
+	sameRun := starts(t, l)(1)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config, Check: sameBoot},
+			{Config: config, Check: sameRun},
 			{
 				PreConfig: func() { remakeVolume(t, l, spec, portal(t, l)) },
-				Config:    config, ConfigPlanChecks: pre(stays(true)), Check: sameBoot,
+				Config:    config, ConfigPlanChecks: pre(stays(true)), Check: sameRun,
 			},
 			{
 				PreConfig: func() { acctest.GrowClaim(t, l, spec, 128<<20) },
 				Config:    config, ConfigPlanChecks: pre(stays(true)),
-				Check: resource.ComposeTestCheckFunc(sameBoot,
+				Check: resource.ComposeTestCheckFunc(sameRun,
 					resource.TestCheckResourceAttr("virtclaim_volume_binding.golden", "volume.capacity", "134217728"),
 					resource.TestCheckResourceAttr(theDisk, "volume.capacity", "67108864")),
 			},
+			destroyBare(t, l, config),
 		},
 	})
 }
@@ -172,7 +172,7 @@ func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 	config := func(claim string) string {
 		return strings.Replace(binding(claim, "read-shared", "host-a"), fmt.Sprintf("%q {", claim), `"golden" {`, 1) +
 			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
-			vm(l, acctest.NewConsole(t), "", "", on("root", theDisk, ""))
+			bare("running = false", on("root", theDisk, ""))
 	}
 	cli := acctest.NewCLI(t)
 	cli.Write("provider.tf", acctest.Provider(l, "disks"))
