@@ -22,6 +22,9 @@ import (
 // half a minute; TestCached_ThousandBindingsCountRequests has them.
 const many, volumes = 501, 20
 
+// keepTime is how long a list is kept: a refresh on a busy machine that takes longer lists once more in each such period.
+const keepTime = 30 * time.Second
+
 // manySpec is a claim that is never bound to its volume, because their classes differ.
 func manySpec(i int) lab.ClaimSpec {
 	return lab.ClaimSpec{Namespace: "many", Name: fmt.Sprint("c-", i), LUN: lab.LUN{IQN: "iqn.2001-04.com.example:many", Size: 1 << 20}}
@@ -69,7 +72,8 @@ func removeMany(t *testing.T, claims typedcorev1.PersistentVolumeClaimInterface,
 		return pvs.Delete(ctx, manySpec(i).VolumeName(), metav1.DeleteOptions{})
 	})
 	one := metav1.ListOptions{Limit: 1}
-	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	limit := lab.Patience(2 * time.Minute)
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		claim, err := claims.List(ctx, one)
 		if err != nil || len(claim.Items) > 0 {
 			return false, err
@@ -87,6 +91,7 @@ func TestAccCached_RefreshOfManyCountsRequests(t *testing.T) {
 	addMany(t, l)
 	client, asked := counting(t, l)
 	r := client.Cached()
+	start := time.Now()
 	parallel(t.Context(), t, many, func(ctx context.Context, i int) error {
 		claim, err := r.Claim(ctx, "many", manySpec(i).Name)
 		if err != nil {
@@ -103,12 +108,13 @@ func TestAccCached_RefreshOfManyCountsRequests(t *testing.T) {
 		_, err = r.PodsUsing(ctx, "many", claim.Name)
 		return err
 	})
-	t.Logf("lists: %v, gets: %v", asked.lists, asked.gets)
+	periods := 1 + int(time.Since(start)/keepTime)
+	t.Logf("lists: %v, gets: %v, in %d periods", asked.lists, asked.gets, periods)
 	for resource, pages := range map[string]int{"persistentvolumeclaims": 2, "persistentvolumes": 1, "pods": 1} {
-		if lists := asked.lists[resource]; lists != pages {
+		if lists := asked.lists[resource]; lists < pages || lists > pages*periods {
 			t.Errorf("%d lists of %s, not the %d pages of one", lists, resource, pages)
 		}
-		if gets := asked.gets[resource]; gets > 5 {
+		if gets := asked.gets[resource]; gets > 5*periods {
 			t.Errorf("%d of the %s were read one by one", gets, resource)
 		}
 	}

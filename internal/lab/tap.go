@@ -22,8 +22,10 @@ type Tap struct {
 	fault *Fault
 	seen  int
 	fired bool
-	open  map[net.Conn]bool
-	calls map[Call]int
+	// released is closed when what the fault holds may pass.
+	released chan struct{}
+	open     map[net.Conn]bool
+	calls    map[Call]int
 	// uploaded is in bytes.
 	uploaded int64
 }
@@ -38,20 +40,32 @@ func NewTap(ctx context.Context, h *Host, dir string) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tap{host: h, listener: listener, open: map[net.Conn]bool{}, calls: map[Call]int{}}
+	t := &Tap{host: h, listener: listener, open: map[net.Conn]bool{}, calls: map[Call]int{}, released: make(chan struct{})}
 	t.URI = "qemu:///system?socket=" + strings.ReplaceAll(url.PathEscape(path), "%2F", "/")
 	go t.serve(ctx)
 	return t, nil
 }
 
-// Arm schedules a fault, which happens once.
+// Arm schedules a fault, which happens once. What the one before it held is released.
 func (t *Tap) Arm(f Fault) {
+	t.Release()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.fault, t.seen, t.fired = &f, 0, false
+	t.fault, t.seen, t.fired, t.released = &f, 0, false, make(chan struct{})
 }
 
-// Fired reports whether the fault has happened since Arm.
+// Release lets what the fault holds pass, now and later.
+func (t *Tap) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.released:
+	default:
+		close(t.released)
+	}
+}
+
+// Fired reports whether the fault has happened since Arm; if it holds something, whether that has come.
 func (t *Tap) Fired() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,6 +91,7 @@ func (t *Tap) Uploaded() int64 {
 func (t *Tap) Close() error {
 	err := t.listener.Close()
 	t.cut()
+	t.Release()
 	return err
 }
 
@@ -118,11 +133,11 @@ func (t *Tap) pass(client *net.UnixConn, server net.Conn) {
 	c := &tapped{client: client}
 	go func() {
 		defer end()
-		_ = copyPackets(server, client, func(p *packet) bool { return t.isBefore(p, c) }) // both ends see it
+		_ = copyPackets(server, client, func(p *packet) (withBody, bool) { return t.isBefore(p, c) }) // both ends see it
 	}()
 	go func() {
 		defer end()
-		_ = copyPackets(client, server, func(p *packet) bool { return t.isAfter(p, c) })
+		_ = copyPackets(client, server, func(p *packet) (withBody, bool) { return t.isAfter(p, c) })
 	}()
 }
 
@@ -134,10 +149,11 @@ type tapped struct {
 	upload  *upload
 }
 
-// awaited is a call whose reply is to be dropped or changed.
+// awaited is a call whose reply is to be dropped, held or changed.
 type awaited struct {
-	fault  *Fault
-	serial uint32
+	fault    *Fault
+	serial   uint32
+	released <-chan struct{}
 }
 
 // upload is an upload that is to fail in the middle.

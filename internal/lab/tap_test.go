@@ -19,8 +19,8 @@ func message(call Call, kind, serial uint32, body []byte) []byte {
 	return append(m, body...)
 }
 
-// tapBefore creates a tap in front of a server that sends the received data to got when the connection has ended. conn is the client's.
-func tapBefore(t *testing.T) (tap *Tap, conn net.Conn, got <-chan []byte) {
+// tapBetween creates a tap between a client and a server.
+func tapBetween(t *testing.T) (tap *Tap, client, server net.Conn) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tap")
 	if err != nil {
@@ -33,23 +33,30 @@ func tapBefore(t *testing.T) (tap *Tap, conn net.Conn, got <-chan []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	all := make(chan []byte, 1)
-	go func() {
-		server, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		content, _ := io.ReadAll(server) // until the tap closes it
-		all <- content
-	}()
 	if tap, err = NewTap(t.Context(), h, dir); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tap.Close() })
-	if conn, err = (&net.Dialer{}).DialContext(t.Context(), "unix", filepath.Join(dir, "tap")); err != nil {
+	if client, err = (&net.Dialer{}).DialContext(t.Context(), "unix", filepath.Join(dir, "tap")); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	t.Cleanup(func() { _ = client.Close() })
+	if server, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return tap, client, server
+}
+
+// tapBefore creates a tap in front of a server that sends the received data to got when the connection has ended. conn is the client's.
+func tapBefore(t *testing.T) (tap *Tap, conn net.Conn, got <-chan []byte) {
+	t.Helper()
+	tap, conn, server := tapBetween(t)
+	all := make(chan []byte, 1)
+	go func() {
+		content, _ := io.ReadAll(server) // until the tap closes it
+		all <- content
+	}()
 	return tap, conn, all
 }
 
@@ -124,11 +131,71 @@ func TestTap_HeldCallIsNotCounted(t *testing.T) {
 	}
 }
 
+// passes sends messages from one end and fails the test unless they arrive at the other one in the order of want.
+func passes(t *testing.T, from, to net.Conn, messages [][]byte, want ...[]byte) {
+	t.Helper()
+	for _, m := range messages {
+		if _, err := from.Write(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, m := range want {
+		got := make([]byte, len(m))
+		if _, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, m) {
+			t.Fatalf("%d: %q arrives, want %q: %v", n, got, m, err)
+		}
+	}
+}
+
+func TestTap_HoldsCallUntilReleased(t *testing.T) {
+	tap, client, server := tapBetween(t)
+	held, other := message(CallDefine, typeCall, 5, []byte("held")), message(CallAttach, typeCall, 6, []byte("other"))
+	tap.Arm(Fault{Call: CallDefine, Nth: 1, Hold: true})
+	passes(t, client, server, [][]byte{held, other}, other)
+	if !tap.Fired() || tap.Calls(CallDefine) != 0 {
+		t.Errorf("fired is %t, it counts %d", tap.Fired(), tap.Calls(CallDefine))
+	}
+	tap.Release()
+	passes(t, client, server, nil, held)
+	passes(t, client, server, [][]byte{held}, held)
+	if got := tap.Calls(CallDefine); got != 2 {
+		t.Errorf("it counts %d calls, want 2", got)
+	}
+}
+
+func TestTap_HoldsReplyUntilReleased(t *testing.T) {
+	tap, client, server := tapBetween(t)
+	call := message(CallDefine, typeCall, 5, nil)
+	held, other := message(CallDefine, typeReply, 5, []byte("held")), message(CallDefine, typeReply, 4, []byte("other"))
+	tap.Arm(Fault{Call: CallDefine, Nth: 1, After: true, Hold: true})
+	passes(t, client, server, [][]byte{call}, call)
+	if tap.Fired() {
+		t.Error("it fires before the reply")
+	}
+	passes(t, server, client, [][]byte{held, other}, other)
+	if !tap.Fired() {
+		t.Error("it does not fire at the reply")
+	}
+	tap.Release()
+	passes(t, server, client, nil, held)
+}
+
+func TestTap_SlowsCopyDown(t *testing.T) {
+	tap, client, server := tapBetween(t)
+	pull := func(bandwidth byte) []byte {
+		return message(CallBlockPull, typeCall, 5, []byte{'v', 'd', 'a', 0, 0, 0, 0, 0, 0, 0, 0, bandwidth, 0, 0, 0, 0})
+	}
+	tap.Arm(Fault{Call: CallBlockPull, Nth: 1, Slow: true})
+	passes(t, client, server, [][]byte{pull(0)}, pull(1))
+}
+
 func TestFault_Name(t *testing.T) {
 	for want, fault := range map[string]Fault{
 		"cut-before-define-1":         {Call: CallDefine, Nth: 1},
 		"kill-after-create-xml-2":     {Call: CallCreateXML, Nth: 2, After: true, Kill: true},
 		"refuse-attach-1":             {Call: CallAttach, Nth: 1, Refuse: true},
+		"hold-before-block-pull-1":    {Call: CallBlockPull, Nth: 1, Hold: true},
+		"slow-before-block-pull-1":    {Call: CallBlockPull, Nth: 1, Slow: true},
 		"cut-at-1048576-vol-upload-1": {Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20},
 	} {
 		if got := fault.String(); got != want {

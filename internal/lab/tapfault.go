@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -66,6 +67,10 @@ type Fault struct {
 	Kill bool
 	// Refuse has libvirt reply to the call with an error instead, and all connections stay; After and Kill have no meaning here.
 	Refuse bool
+	// Hold delays the call, or with After its reply, until Tap.Release. Other calls of the connection pass meanwhile, and nothing fails.
+	Hold bool
+	// Slow is for CallBlockPull: libvirt copies at most 1 MiB in a second, until virsh blockjob sets another bandwidth. Nothing fails.
+	Slow bool
 }
 
 // String names the fault in a test's output.
@@ -77,6 +82,12 @@ func (f Fault) String() string {
 	if f.After {
 		when = "after"
 	}
+	if f.Hold {
+		what = "hold"
+	}
+	if f.Slow {
+		what = "slow"
+	}
 	if f.AtByte > 0 {
 		when = fmt.Sprintf("at-%d", f.AtByte)
 	}
@@ -86,18 +97,19 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s-%s-%s-%d", what, when, callNames[f.Call], f.Nth)
 }
 
-// isBefore reports whether a packet of a client must not reach libvirt. It changes a call that is to be refused to one that libvirt does
-// not have.
-func (t *Tap) isBefore(p *packet, c *tapped) bool {
+// isBefore reports whether a packet of a client must not reach libvirt, or what happens to it first. It changes a call that is to be
+// refused to one that libvirt does not have.
+func (t *Tap) isBefore(p *packet, c *tapped) (first withBody, hit bool) {
 	if p.program() != remoteProgram {
-		return false
+		return nil, false
 	}
 	t.mu.Lock()
 	f := t.fault
-	var hit bool
 	switch p.kind() {
 	case typeCall:
-		hit = t.isFaultyCall(p, c)
+		if first, hit = t.isFaultyCall(p, c); first == nil && !hit {
+			t.calls[p.call()]++
+		}
 	case typeStream, typeHole:
 		hit = t.isFaultyData(*p, c)
 	}
@@ -105,31 +117,53 @@ func (t *Tap) isBefore(p *packet, c *tapped) bool {
 	if hit {
 		t.strike(f, c.client)
 	}
-	return hit
+	return first, hit
 }
 
-// isFaultyCall reports whether a call must not pass, and otherwise records what is to happen later. t.mu is held.
-func (t *Tap) isFaultyCall(p *packet, c *tapped) bool {
+// isFaultyCall reports whether a call must not pass, or what happens to it first, and otherwise records what is to happen later. t.mu is
+// held.
+func (t *Tap) isFaultyCall(p *packet, c *tapped) (first withBody, hit bool) {
 	f := t.fault
-	if f != nil && !t.fired && p.call() == f.Call {
-		t.seen++
-		if t.seen == f.Nth {
-			switch {
-			case f.AtByte > 0:
-				c.upload = &upload{fault: f, serial: p.serial()}
-			case f.Refuse:
-				t.fired, c.awaited = true, &awaited{fault: f, serial: p.serial()}
-				p.recall(callUnknown)
-			case f.After:
-				t.fired, c.awaited = true, &awaited{fault: f, serial: p.serial()}
-			default:
-				t.fired = true
-				return true
-			}
-		}
+	if f == nil || t.fired || p.call() != f.Call {
+		return nil, false
 	}
-	t.calls[p.call()]++
-	return false
+	if t.seen++; t.seen != f.Nth {
+		return nil, false
+	}
+	later := &awaited{fault: f, serial: p.serial(), released: t.released}
+	switch {
+	case f.AtByte > 0:
+		c.upload = &upload{fault: f, serial: p.serial()}
+	case f.Refuse:
+		t.fired, c.awaited = true, later
+		p.recall(callUnknown)
+	case f.After && f.Hold:
+		c.awaited = later // it fires when the reply has come
+	case f.After:
+		t.fired, c.awaited = true, later
+	case f.Hold, f.Slow:
+		t.fired = true
+		return t.delayed(f, p.call()), false
+	default:
+		t.fired = true
+		return nil, true
+	}
+	return nil, false
+}
+
+// delayed waits for Release, or slows a copy down, and counts the call that passes then. t.mu is held.
+func (t *Tap) delayed(f *Fault, c Call) withBody {
+	released := t.released
+	return func(body []byte) {
+		if f.Hold {
+			<-released
+		} else if at := len(body) - 12; at >= 0 { // before its flags the call has the bandwidth, in MiB/s
+			binary.BigEndian.PutUint64(body[at:], 1)
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.calls[c]++
+	}
 }
 
 // isFaultyData reports whether a packet of an upload must not pass. t.mu is held.
@@ -150,20 +184,27 @@ func (t *Tap) isFaultyData(p packet, c *tapped) bool {
 	return false
 }
 
-// isAfter reports whether a reply must not reach the client. It restores the procedure in the reply to a call that was changed.
-func (t *Tap) isAfter(p *packet, c *tapped) bool {
+// isAfter reports whether a reply must not reach the client, or what happens to it first. It restores the procedure in the reply to a call
+// that was changed.
+func (t *Tap) isAfter(p *packet, c *tapped) (first withBody, hit bool) {
 	t.mu.Lock()
 	a := c.awaited
 	t.mu.Unlock()
 	if a == nil || p.program() != remoteProgram || p.kind() != typeReply || p.serial() != a.serial {
-		return false
+		return nil, false
 	}
-	if a.fault.Refuse {
+	switch {
+	case a.fault.Refuse:
 		p.recall(a.fault.Call)
-		return false
+		return nil, false
+	case a.fault.Hold:
+		t.mu.Lock()
+		t.fired = t.fired || t.fault == a.fault
+		t.mu.Unlock()
+		return func([]byte) { <-a.released }, false
 	}
 	t.strike(a.fault, c.client)
-	return true
+	return nil, true
 }
 
 // strike kills the client or cuts all connections.

@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
+	"sync"
 )
 
 // packet is the header of a packet of libvirt's protocol: seven numbers, the first of which is the length of the whole packet.
@@ -31,8 +33,13 @@ func (p packet) serial() uint32    { return p.word(5) }
 // recall changes a call to one of another procedure.
 func (p *packet) recall(c Call) { binary.BigEndian.PutUint32(p[4*3:], uint32(c)) }
 
-// copyPackets forwards packets until faulty, which may change their headers, rejects one. Their bodies are not held in memory.
-func copyPackets(to io.Writer, from io.Reader, faulty func(*packet) bool) error {
+// withBody is called with a packet's body, which it may change, before the packet is forwarded. Those behind it pass meanwhile.
+type withBody func(body []byte)
+
+// copyPackets forwards packets until faulty, which may change their headers, rejects one. Only the bodies for which it returns a function are
+// held in memory.
+func copyPackets(to io.Writer, from io.Reader, faulty func(*packet) (first withBody, reject bool)) error {
+	var mu sync.Mutex // for whole packets
 	for {
 		var p packet
 		if _, err := io.ReadFull(from, p[:]); err != nil {
@@ -41,14 +48,34 @@ func copyPackets(to io.Writer, from io.Reader, faulty func(*packet) bool) error 
 		if p.length() < headerSize || p.length() > maxPacket {
 			return errors.New("not a packet of libvirt's")
 		}
-		if faulty(&p) {
+		first, reject := faulty(&p)
+		if reject {
 			return nil
 		}
-		if _, err := to.Write(p[:]); err != nil {
+		if first == nil {
+			if err := p.forward(to, from, &mu); err != nil {
+				return err
+			}
+			continue
+		}
+		body := make([]byte, p.length()-headerSize)
+		if _, err := io.ReadFull(from, body); err != nil {
 			return err
 		}
-		if _, err := io.CopyN(to, from, p.length()-headerSize); err != nil {
-			return err
-		}
+		go func() {
+			first(body)
+			_ = p.forward(to, bytes.NewReader(body), &mu) // the connection may have ended meanwhile
+		}()
 	}
+}
+
+// forward writes the packet with its body.
+func (p *packet) forward(to io.Writer, body io.Reader, mu *sync.Mutex) error {
+	mu.Lock()
+	defer mu.Unlock()
+	if _, err := to.Write(p[:]); err != nil {
+		return err
+	}
+	_, err := io.CopyN(to, body, p.length()-headerSize)
+	return err
 }

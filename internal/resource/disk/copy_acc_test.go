@@ -4,6 +4,7 @@ package disk_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,16 +25,23 @@ import (
 // While the storage does not answer, a clone reports its progress, and can be canceled: then nothing is left.
 func TestAccDisk_CloneReportsAndIsCanceled(t *testing.T) {
 	l := acctest.Lab(t)
-	lun := largeLUN(t, l)
-	acctest.Claim(t, l, "disks", "golden", lun)
-	cli := acctest.NewCLI(t, "TF_LOG_PROVIDER=INFO")
-	source := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a")
+	acctest.Claim(t, l, "disks", "golden", fullLUN(t, l))
+	cli, tap := acctest.Tapped(t, l, "disks")
+	cli = cli.With("TF_LOG_PROVIDER=INFO")
+	source := binding("golden", "read-shared", "host-a")
 	cli.Write("main.tf", source)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
 
+	tap.Arm(lab.Fault{Call: lab.CallBlockPull, Nth: 1, Slow: true}) // it is interrupted in the middle
 	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
-	awaitCopy(t, l)
+	acctest.Eventually(t, "the copy has begun", func() error {
+		info, err := os.Stat(file(l, "root"))
+		if err == nil && info.Size() < 1<<20 {
+			err = os.ErrNotExist
+		}
+		return err
+	})
 	if err := l.Target.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +61,7 @@ func TestAccDisk_CloneReportsAndIsCanceled(t *testing.T) {
 		if err == nil {
 			t.Errorf("it succeeded:\n%s", output())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(lab.Patience(20 * time.Second)):
 		t.Errorf("it did not end:\n%s", output())
 	}
 	if err := l.Target.Thaw(t.Context()); err != nil {
@@ -93,18 +101,18 @@ func TestAccDisk_CloneWhilePodWrites(t *testing.T) {
 // When a master becomes unreadable, libvirt ends a copy without an error: the partial copy is not accepted as a clone.
 func TestAccDisk_PartialCopyIsNoClone(t *testing.T) {
 	l := acctest.Lab(t)
-	lun := largeLUN(t, l)
+	lun := fullLUN(t, l)
 	acctest.Claim(t, l, "disks", "golden", lun)
-	cli := acctest.NewCLI(t)
-	source := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a")
+	cli, tap := acctest.Tapped(t, l, "disks")
+	source := binding("golden", "read-shared", "host-a")
 	cli.Write("main.tf", source)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
-	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
-	awaitCopy(t, l)
-	if err := os.Truncate(lun.Path, 4096); err != nil {
+	cmd, output := startHeldCopy(t, cli, tap)
+	if err := os.Truncate(lun.Path, lun.Size/2); err != nil {
 		t.Fatal(err)
 	}
+	tap.Release()
 	if err := cmd.Wait(); err == nil || !message("the copy broke off").MatchString(output()) {
 		t.Errorf("got %v:\n%s", err, output())
 	}
@@ -117,7 +125,7 @@ func TestAccDisk_PartialCopyIsNoClone(t *testing.T) {
 // Writers of a master are checked again after the copy: a machine may have been started outside of Terraform.
 func TestAccDisk_CloneOfWrittenMaster(t *testing.T) {
 	l := acctest.Lab(t)
-	lun := largeLUN(t, l)
+	lun := fullLUN(t, l)
 	acctest.Claim(t, l, "disks", "golden", lun)
 	host, port, _ := strings.Cut(l.Target.Portal, ":")
 	xml := fmt.Sprintf(`<domain type='qemu'><name>theirs</name><memory unit='MiB'>64</memory><os><type arch='x86_64'>hvm</type></os>
@@ -126,17 +134,14 @@ func TestAccDisk_CloneOfWrittenMaster(t *testing.T) {
 	if err := l.Hosts["host-a"].DefineXML(t.Context(), xml); err != nil {
 		t.Fatal(err)
 	}
-	cli := acctest.NewCLI(t)
-	source := acctest.Provider(l, "disks") + binding("golden", "write-exclusive", "host-a")
+	cli, tap := acctest.Tapped(t, l, "disks")
+	source := binding("golden", "write-exclusive", "host-a")
 	cli.Write("main.tf", source)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Write("main.tf", source+disk("root", over("clone", "virtclaim_volume_binding.golden")))
-	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
-	awaitCopy(t, l)
-	copier := strings.TrimSpace(virsh(t, l, "list", "--name"))
-	virsh(t, l, "blockjob", copier, "vda", "--bandwidth", "1")
+	cmd, output := startHeldCopy(t, cli, tap)
 	virsh(t, l, "start", "theirs", "--paused")
-	virsh(t, l, "blockjob", copier, "vda", "--bandwidth", "0")
+	tap.Release()
 	if err := cmd.Wait(); err == nil || !message("domain theirs on host host-a runs and writes to the master").MatchString(output()) {
 		t.Errorf("got %v:\n%s", err, output())
 	}
@@ -149,31 +154,24 @@ func TestAccDisk_CloneOfWrittenMaster(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// largeLUN takes a second or two to copy.
-func largeLUN(t *testing.T, l *lab.Lab) lab.LUN {
+// fullLUN has data everywhere.
+func fullLUN(t *testing.T, l *lab.Lab) lab.LUN {
 	t.Helper()
-	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 1 << 30, Content: []byte(strings.Repeat("content.", 64<<20))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Target.RemoveLUN(context.Background(), lun); err != nil {
-			t.Error(err)
-		}
-	})
-	return lun
+	return acctest.LUN(t, l, false, strings.Repeat("content.", 8<<20))
 }
 
-// awaitCopy waits until a part of the clone is written.
-func awaitCopy(t *testing.T, l *lab.Lab) {
+// startHeldCopy starts an apply, and waits until it is about to copy, after all checks. It goes on when the tap releases it.
+func startHeldCopy(t *testing.T, cli acctest.CLI, tap *lab.Tap) (cmd *exec.Cmd, output func() string) {
 	t.Helper()
-	acctest.Eventually(t, "the copy has begun", func() error {
-		info, err := os.Stat(file(l, "root"))
-		if err == nil && info.Size() < 1<<20 {
-			err = os.ErrNotExist
+	tap.Arm(lab.Fault{Call: lab.CallBlockPull, Nth: 1, Hold: true})
+	cmd, output = cli.Start("apply", "-auto-approve", "-no-color")
+	acctest.Eventually(t, "the copy is to begin", func() error {
+		if !tap.Fired() {
+			return errors.New(output())
 		}
-		return err
+		return nil
 	})
+	return cmd, output
 }
 
 // BenchmarkClone measures a clone of 1 GiB, half of it empty, against qemu-img convert of the same master in the same run: compare the

@@ -141,13 +141,13 @@ func TestAccDisk_ImportedAndReplacedByHand(t *testing.T) {
 	virsh(t, l, made...)
 	cli := acctest.NewCLI(t)
 	write := func(running string) {
-		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", blank)+
-			vm(l, acctest.NewConsole(t), "", "force_stop = true\n running = "+running, on("root", theDisk, "")))
+		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", blank)+bare("running = "+running, on("root", theDisk, "")))
 	}
 	write("true")
 	cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	write("false")
+	virsh(t, l, "suspend", "web")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)

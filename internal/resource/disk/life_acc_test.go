@@ -263,17 +263,16 @@ func TestAccDisk_CloneIsComplete(t *testing.T) {
 func TestAccDisk_CloneRefusedWhileWritten(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "disks", "data", acctest.LUN(t, l, false, "data"))
-	console := acctest.NewConsole(t)
-	base := acctest.Provider(l, "disks") + binding("data", "write-exclusive", "host-a") +
-		vm(l, console, "", "", on("root", "virtclaim_volume_binding.data", ""))
+	base := acctest.Provider(l, "disks") + binding("data", "write-exclusive", "host-a") + bare("", on("root", "virtclaim_volume_binding.data", ""))
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: base, Check: boots(t, console, 1)},
+			{Config: base},
 			{
 				Config:      base + disk("copy", over("clone", "virtclaim_volume_binding.data")),
 				ExpectError: message("domain web on host host-a runs and writes to the master"),
 			},
+			destroyBare(t, l, base),
 		},
 	})
 }
@@ -281,7 +280,7 @@ func TestAccDisk_CloneRefusedWhileWritten(t *testing.T) {
 func TestAccDisk_GuestRefusesUnplug(t *testing.T) {
 	l := acctest.Lab(t)
 	console := acctest.NewConsole(t)
-	data := disk("data", blank+"\n timeouts = { delete = \"8s\" }")
+	data := disk("data", blank)
 	config := func(disks string, on ...string) string {
 		return acctest.Provider(l, "disks") + disks + vm(l, console, "", "", on...)
 	}

@@ -3,6 +3,7 @@
 package disk_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -17,7 +18,7 @@ func TestAccDisk_NoMachineLogsIntoIt(t *testing.T) {
 	theirs.Write("main.tf", acctest.Provider(l, "theirs")+disk("root", "format = \"raw\"\n size = \"1Mi\""))
 	theirs.Must("apply", "-auto-approve", "-no-color")
 	config := func(console acctest.Console, more string) string {
-		return acctest.Provider(l, "ours") + vm(l, console, "virtclaim.disks=0", "force_stop = true\n  "+more)
+		return acctest.Provider(l, "ours") + bare(fmt.Sprintf("serial = { log_file = %q }\n  %s", console.Path(), more))
 	}
 	console := acctest.NewConsole(t)
 	refused := message("serial.log_file is "+file(l, "root"), "volume root of the storage pool ssd", "Name another file")
@@ -28,6 +29,7 @@ func TestAccDisk_NoMachineLogsIntoIt(t *testing.T) {
 			{Config: config(console, ""), Check: resource.TestCheckResourceAttr(theMachine, "serial.log_file", console.Path())},
 			{Config: config(acctest.ConsoleAt(file(l, "root")), "allow_restart = true"), ExpectError: refused},
 			{Config: config(console, "")},
+			destroyBare(t, l, config(console, "")),
 		},
 	})
 	if got := read(t, file(l, "root")); got != string(make([]byte, 1<<20)) {

@@ -73,6 +73,50 @@ resource "virtclaim_virtual_machine" "web" {
 `, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, cmdline, console.Path(), strings.Join(disks, "\n    "), more)
 }
 
+// bare is the machine web without an operating system. Stop it with suspendBare or destroyBare: its firmware ignores its power button.
+func bare(more string, disks ...string) string {
+	return fmt.Sprintf(`
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "32Mi"
+  machine    = { type = "pc", domain_type = "qemu" }
+  force_stop = true
+  disks = {
+    %s
+  }
+  %s
+}
+`, strings.Join(disks, "\n    "), more)
+}
+
+// suspendBare has the next apply turn off the machine web without waiting for it: a suspended guest is not waited for.
+func suspendBare(t *testing.T, l *lab.Lab) func() {
+	t.Helper()
+	return func() { virsh(t, l, "suspend", "web") }
+}
+
+// destroyBare is the last step of a test whose machine runs.
+func destroyBare(t *testing.T, l *lab.Lab, config string) resource.TestStep {
+	t.Helper()
+	return resource.TestStep{PreConfig: suspendBare(t, l), Config: config, Destroy: true}
+}
+
+// starts checks that the machine web runs, and was started as often as want says: each time it has another domain id.
+func starts(t *testing.T, l *lab.Lab) func(want int) resource.TestCheckFunc {
+	t.Helper()
+	ids := map[string]bool{}
+	return func(want int) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			id := strings.TrimSpace(virsh(t, l, "domid", "web"))
+			if ids[id] = true; id == "-" || len(ids) != want {
+				return fmt.Errorf("the machine, whose id is %s, was started %d times, not %d", id, len(ids), want)
+			}
+			return nil
+		}
+	}
+}
+
 // on is a disk of a machine.
 func on(key, of, more string) string {
 	return fmt.Sprintf("%s = { volume = %s.volume%s }", key, of, more)
@@ -147,3 +191,28 @@ func boots(t *testing.T, c acctest.Console, n int) resource.TestCheckFunc {
 		return nil
 	}
 }
+
+// expectErrors plans a folder's configuration: each of these resources, by name, has an error that matches, and no other has one.
+func expectErrors(t *testing.T, cli acctest.CLI, want map[string]*regexp.Regexp) {
+	t.Helper()
+	out, err := cli.Run("plan", "-no-color")
+	if err == nil {
+		t.Errorf("the plan succeeded:\n%s", out)
+	}
+	found := map[string]string{}
+	for _, text := range strings.Split(out, "Error: ")[1:] {
+		at := inResource.FindStringSubmatch(text)
+		if at == nil || want[at[1]] == nil {
+			t.Errorf("an error is at no resource that should have one: %s", text)
+			continue
+		}
+		found[at[1]] += text
+	}
+	for resource, why := range want {
+		if !why.MatchString(found[resource]) {
+			t.Errorf("%s: want %s, got: %s", resource, why, found[resource])
+		}
+	}
+}
+
+var inResource = regexp.MustCompile(`in resource "\w+" "([\w-]+)"`)

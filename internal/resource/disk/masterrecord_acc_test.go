@@ -45,7 +45,7 @@ func TestAccDisk_MasterReplaced(t *testing.T) {
 	config := acctest.Provider(l, "disks") + goldenFile(image)
 	overlay := over("copy-on-write", "virtclaim_volume_binding.data")
 	machine := strings.NewReplacer("virtclaim_disk.golden", "virtclaim_disk.over", "running = false",
-		"force_stop = true\n  allow_restart = true\n  timeouts = { update = \"10s\", delete = \"10s\" }").Replace(writer)
+		"force_stop = true\n  allow_restart = true").Replace(writer)
 	cli := acctest.NewCLI(t)
 	refused := func() {
 		t.Helper()
@@ -77,6 +77,7 @@ func TestAccDisk_MasterReplaced(t *testing.T) {
 	cli.Write("main.tf", config+disk("over", overlay)+machine)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Write("main.tf", config)
+	virsh(t, l, "suspend", "writer") // its firmware would ignore its power button
 	cli.Must("apply", "-auto-approve", "-no-color")
 	replace()
 	cli.Write("main.tf", config+disk("over", overlay))

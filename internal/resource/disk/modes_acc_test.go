@@ -22,40 +22,50 @@ func run(command string) string {
 	return "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(command))
 }
 
-// In each mode a guest reads the master's content and writes to its own disk.
+// In each mode a guest reads the master's content and writes to its own disk. One guest has a disk of each.
 func TestAccDisk_CopyModesLeaveMasterUnchanged(t *testing.T) {
-	for _, mode := range []string{"copy-on-write", "copy-on-read", "clone"} {
-		t.Run(mode, func(t *testing.T) {
-			l := acctest.Lab(t)
-			lun, source := golden(t, l, "the master's content")
-			untouched(t, lun.Path)
-			console := acctest.NewConsole(t)
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{{
-					Config: acctest.Provider(l, "disks") + source + disk("root", over(mode, "virtclaim_volume_binding.golden")) +
-						vm(l, console, run(writeAt1M), "", on("root", theDisk, "")),
-					Check: func(*terraform.State) error {
-						console.Await(t, "READY")
-						acctest.Contains(t, console.Await(t, "DISK vda "), "bytes=67108864", "ro=0", "first=the master's content")
-						return nil
-					},
-				}, {
-					Config: acctest.Provider(l, "disks") + source + disk("root", over(mode, "virtclaim_volume_binding.golden")),
-					Check: func(*terraform.State) error {
-						kept := map[string]bool{"copy-on-write": false, "copy-on-read": true, "clone": true}[mode]
-						if has := allocates(t, file(l, "root"), 0); has != kept {
-							t.Errorf("the head of the master, which the guest read, is in the disk: %t", has)
-						}
-						if !allocates(t, file(l, "root"), 1<<20) {
-							t.Error("what the guest wrote is not in the disk")
-						}
-						return nil
-					},
-				}},
-			})
-		})
+	l := acctest.Lab(t)
+	lun, config := golden(t, l, "the master's content")
+	untouched(t, lun.Path)
+	console := acctest.NewConsole(t)
+	config = acctest.Provider(l, "disks") + config
+	modes := []struct {
+		mode string
+		// keeps is whether the disk has a copy of what the guest has read.
+		keeps bool
+	}{{"copy-on-write", false}, {"copy-on-read", true}, {"clone", true}}
+	var disks []string
+	for n, m := range modes {
+		config += disk(m.mode, over(m.mode, "virtclaim_volume_binding.golden"))
+		disks = append(disks, on(string(rune('a'+n)), "virtclaim_disk."+m.mode, ""))
 	}
+	const write = "for d in a b c; do echo guest-of-vd$d | dd of=/dev/vd$d bs=1M seek=1 conv=fsync; done"
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config + vm(l, console, "virtclaim.disks=3 "+run(write), "", disks...),
+			Check: func(*terraform.State) error {
+				console.Await(t, "READY")
+				for _, target := range []string{"vda", "vdb", "vdc"} {
+					acctest.Contains(t, console.Await(t, "DISK "+target+" "), "bytes=67108864", "ro=0", "first=the master's content")
+				}
+				return nil
+			},
+		}, {
+			Config: config,
+			Check: func(*terraform.State) error {
+				for _, m := range modes {
+					if has := allocates(t, file(l, m.mode), 0); has != m.keeps {
+						t.Errorf("%s: the head of the master, which the guest read, is in the disk: %t", m.mode, has)
+					}
+					if !allocates(t, file(l, m.mode), 1<<20) {
+						t.Errorf("%s: what the guest wrote is not in the disk", m.mode)
+					}
+				}
+				return nil
+			},
+		}},
+	})
 }
 
 // allocates reports whether a qcow2 image itself has the data at an offset.

@@ -203,15 +203,15 @@ func TestAccDisk_UnpluggedByHandIsRestored(t *testing.T) {
 
 func TestAccDisk_BootDiskIsNotUnplugged(t *testing.T) {
 	l := acctest.Lab(t)
-	console := acctest.NewConsole(t)
+	started, suspend := starts(t, l), suspendBare(t, l)
 	config := func(disks, running string, on ...string) string {
-		return acctest.Provider(l, "disks") + disks + vm(l, console, "", "running = "+running, on...)
+		return acctest.Provider(l, "disks") + disks + bare("running = "+running, on...)
 	}
 	root, ordered := disk("root", blank), on("root", theDisk, ", boot_order = 1")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config(root, "true", ordered), Check: boots(t, console, 1)},
+			{Config: config(root, "true", ordered), Check: started(1)},
 			{
 				Config:      config("", "true"),
 				ExpectError: message("domain web on host host-a has", "as its disk root, which it boots from", "running = false"),
@@ -219,15 +219,14 @@ func TestAccDisk_BootDiskIsNotUnplugged(t *testing.T) {
 			{
 				// Nothing was touched.
 				Config: config(root, "true", ordered), PlanOnly: true,
-				Check: resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda")),
+				Check: resource.ComposeTestCheckFunc(started(1), has(t, l, "vda")),
 			},
 			// The remedies work: stop the machine and remove the disk, or replace both.
-			{Config: config(root, "false", ordered)},
+			{PreConfig: suspend, Config: config(root, "false", ordered)},
 			{Config: config("", "false"), Check: gone(file(l, "root"))},
-			{Config: config(root, "true", ordered), Check: boots(t, console, 2)},
-			{
-				Taint: []string{theDisk, theMachine}, Config: config(root, "true", ordered), Check: boots(t, console, 3),
-			},
+			{Config: config(root, "true", ordered), Check: started(2)},
+			{PreConfig: suspend, Taint: []string{theDisk, theMachine}, Config: config(root, "true", ordered), Check: started(3)},
+			destroyBare(t, l, config(root, "true", ordered)),
 		},
 	})
 }

@@ -39,7 +39,6 @@ func portal(t *testing.T, l *lab.Lab) string {
 
 func TestAccDisk_StaysWhenMasterAddressChanges(t *testing.T) {
 	l := acctest.Lab(t)
-	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, true, "the master")
 	untouched(t, lun.Path)
 	config := func(hosts, portal string, version int) string {
@@ -52,44 +51,45 @@ resource "virtclaim_volume_binding" "golden" {
 }
 `, hosts, portal, lun.IQN, lun.Number, l.Target.Username, l.Target.Password, version) +
 			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
-			vm(l, console, "", "", on("root", theDisk, ""))
+			bare("", on("root", theDisk, ""))
 	}
-	sameBoot := boots(t, console, 1)
+	sameRun := starts(t, l)(1)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config(`"host-a"`, l.Target.Portal, 1), Check: sameBoot},
-			{Config: config(`"host-a", "host-b"`, l.Target.Portal, 1), ConfigPlanChecks: pre(stays(true)), Check: sameBoot},
-			{Config: config(`"host-a", "host-b"`, portal(t, l), 1), ConfigPlanChecks: pre(stays(true)), Check: sameBoot},
-			{Config: config(`"host-a", "host-b"`, portal(t, l), 2), ConfigPlanChecks: pre(stays(false)), Check: sameBoot},
+			{Config: config(`"host-a"`, l.Target.Portal, 1), Check: sameRun},
+			{Config: config(`"host-a", "host-b"`, l.Target.Portal, 1), ConfigPlanChecks: pre(stays(true)), Check: sameRun},
+			{Config: config(`"host-a", "host-b"`, portal(t, l), 1), ConfigPlanChecks: pre(stays(true)), Check: sameRun},
+			{Config: config(`"host-a", "host-b"`, portal(t, l), 2), ConfigPlanChecks: pre(stays(false)), Check: sameRun},
+			destroyBare(t, l, config(`"host-a", "host-b"`, portal(t, l), 2)),
 		},
 	})
 }
 
 func TestAccDisk_StaysWhenClaimMovesOrGrows(t *testing.T) {
 	l := acctest.Lab(t)
-	console := acctest.NewConsole(t)
 	lun := acctest.LUN(t, l, false, "the master")
 	spec := lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: lun}
 	acctest.AddClaim(t, l, spec)
 	config := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a") +
-		disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) + vm(l, console, "", "", on("root", theDisk, ""))
-	sameBoot := boots(t, console, 1)
+		disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) + bare("", on("root", theDisk, ""))
+	sameRun := starts(t, l)(1)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config, Check: sameBoot},
+			{Config: config, Check: sameRun},
 			{
 				PreConfig: func() { remakeVolume(t, l, spec, portal(t, l)) },
-				Config:    config, ConfigPlanChecks: pre(stays(true)), Check: sameBoot,
+				Config:    config, ConfigPlanChecks: pre(stays(true)), Check: sameRun,
 			},
 			{
 				PreConfig: func() { acctest.GrowClaim(t, l, spec, 128<<20) },
 				Config:    config, ConfigPlanChecks: pre(stays(true)),
-				Check: resource.ComposeTestCheckFunc(sameBoot,
+				Check: resource.ComposeTestCheckFunc(sameRun,
 					resource.TestCheckResourceAttr("virtclaim_volume_binding.golden", "volume.capacity", "134217728"),
 					resource.TestCheckResourceAttr(theDisk, "volume.capacity", "67108864")),
 			},
+			destroyBare(t, l, config),
 		},
 	})
 }
@@ -172,7 +172,7 @@ func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 	config := func(claim string) string {
 		return strings.Replace(binding(claim, "read-shared", "host-a"), fmt.Sprintf("%q {", claim), `"golden" {`, 1) +
 			disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")) +
-			vm(l, acctest.NewConsole(t), "", "", on("root", theDisk, ""))
+			bare("running = false", on("root", theDisk, ""))
 	}
 	cli := acctest.NewCLI(t)
 	cli.Write("provider.tf", acctest.Provider(l, "disks"))
@@ -299,41 +299,46 @@ func TestAccDisk_SmallerReplacementWarns(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
+// All bad configurations of a group are in one plan: Terraform validates all resources before it plans any.
 func TestAccDisk_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
 	const from = "virtclaim_volume_binding.golden"
-	for name, c := range map[string]struct {
-		config string
-		want   *regexp.Regexp
-	}{
-		"blank without a size":    {disk("root", ""), message("A blank disk without a size")},
-		"source without a mode":   {disk("root", "source = { volume = "+from+".volume }"), message("A master without a copy mode")},
-		"mode without a source":   {disk("root", `copy_mode = "clone"`), message("source")},
-		"raw copy":                {disk("root", over("clone", from)+"\n format = \"raw\""), message("A copy is qcow2")},
-		"preallocated copy":       {disk("root", over("clone", from)+"\n preallocation = \"falloc\""), message("Only a blank disk can be preallocated")},
-		"odd clusters":            {disk("root", blank+"\n cluster_size = \"65Ki\""), message("Unusable cluster size")},
-		"smaller than the master": {disk("root", over("clone", from)+"\n size = \"32Mi\""), message("Smaller than the master")},
-		"name with a slash":       {strings.Replace(disk("root", blank), `= "root"`, `= "a/b"`, 1), message("must consist of letters")},
-		"name and prefix":         {disk("root", blank+"\n name_prefix = \"x\""), message("name_prefix")},
-		"master without an image": {disk("root", over("copy-on-write", "({ volume = merge("+from+".volume, { images = [] }) })")), message("No volume")},
-		"unknown usage type":      {strings.Replace(disk("root", blank), "fast", "faster", 1), message(`host host-a has no usage type "faster"; it has fast, slow`)},
-		"unknown host":            {strings.Replace(disk("root", blank), "host-a", "host-c", 1), message(`no host "host-c"`)},
-		"overlay of what others write": {
-			strings.NewReplacer(`"golden" {`, `"torn" {`, `name        = "golden"`, `name = "torn"`, "read-shared", "write-shared").Replace(source) +
-				disk("root", over("copy-on-write", "virtclaim_volume_binding.torn")), message("An overlay of what others write"),
+	type bad map[string]struct{ config, want string }
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+source)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	torn := strings.NewReplacer(`"golden" {`, `"torn" {`, `name        = "golden"`, `name = "torn"`, "read-shared", "write-shared").Replace(source)
+	for group, cases := range map[string]bad{
+		"validation": {
+			"blank-without-size":  {disk("blank-without-size", ""), "A blank disk without a size"},
+			"source-without-mode": {disk("source-without-mode", "source = { volume = "+from+".volume }"), "A master without a copy mode"},
+			"mode-without-source": {disk("mode-without-source", `copy_mode = "clone"`), "source"},
+			"raw-copy":            {disk("raw-copy", over("clone", from)+"\n format = \"raw\""), "A copy is qcow2"},
+			"preallocated-copy":   {disk("preallocated-copy", over("clone", from)+"\n preallocation = \"falloc\""), "Only a blank disk can be preallocated"},
+			"slash":               {strings.Replace(disk("slash", blank), `= "slash"`, `= "a/b"`, 1), "must consist of letters"},
+			"name-and-prefix":     {disk("name-and-prefix", blank+"\n name_prefix = \"x\""), "name_prefix"},
 		},
-		"ephemeral network storage": {vm(l, acctest.NewConsole(t), "", "", on("root", from, ", ephemeral = true")), message("Only a local disk can be ephemeral")},
+		"plan": {
+			"odd-clusters":        {disk("odd-clusters", blank+"\n cluster_size = \"65Ki\""), "Unusable cluster size"},
+			"smaller-than-master": {disk("smaller-than-master", over("clone", from)+"\n size = \"32Mi\""), "Smaller than the master"},
+			"no-image":            {disk("no-image", over("copy-on-write", "({ volume = merge("+from+".volume, { images = [] }) })")), "No volume"},
+			"usage-type":          {strings.Replace(disk("usage-type", blank), "fast", "faster", 1), `host host-a has no usage type "faster"; it has fast, slow`},
+			"unknown-host":        {strings.Replace(disk("unknown-host", blank), "host-a", "host-c", 1), `no host "host-c"`},
+			"over-torn":           {torn + disk("over-torn", over("copy-on-write", "virtclaim_volume_binding.torn")), "An overlay of what others write"},
+			"web":                 {bare("", on("root", from, ", ephemeral = true")), "Only a local disk can be ephemeral"},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{
-					{Config: acctest.Provider(l, "disks") + source},
-					{Config: acctest.Provider(l, "disks") + source + c.config, PlanOnly: true, ExpectError: c.want},
-					{Config: acctest.Provider(l, "disks")}, // an invalid configuration can't be destroyed either
-				},
-			})
+		t.Run(group, func(t *testing.T) {
+			text, want := acctest.Provider(l, "disks")+source, map[string]*regexp.Regexp{}
+			for name, c := range cases {
+				text += c.config
+				want[name] = message(c.want)
+			}
+			cli.Write("main.tf", text)
+			expectErrors(t, cli, want)
 		})
 	}
+	cli.Write("main.tf", acctest.Provider(l, "disks")) // an invalid configuration can't be destroyed either
+	cli.Must("apply", "-auto-approve", "-no-color")
 }

@@ -57,7 +57,7 @@ func TestAccVolumeBinding_CheckpointBeforeRestart(t *testing.T) {
 	qcow2At(t, file)
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", acctest.Provider(l, "checkpoints")+binding(fmt.Sprintf(`file = { path = %q, format = "qcow2" }`, file), "", "host-a")+
-		strings.NewReplacer("force_stop", "allow_restart = true\n  force_stop", `delete = "10s"`, `delete = "10s", update = "10s"`).Replace(deaf))
+		strings.Replace(deaf, "force_stop", "allow_restart = true\n  force_stop", 1))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	virsh := func(args ...string) string { return acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t) }
 	virsh("checkpoint-create-as", "web", "monday")
@@ -73,6 +73,7 @@ func TestAccVolumeBinding_CheckpointBeforeRestart(t *testing.T) {
 	}
 	cli.Replace("main.tf", "disks      = {}", "disks      = { data = { volume = virtclaim_volume_binding.data.volume } }")
 	virsh("checkpoint-delete", "web", "monday")
+	virsh("suspend", "web")
 	cli.Must("apply", "-auto-approve", "-no-color")
-	cli.Must("destroy", "-auto-approve", "-no-color")
+	destroySuspended(t, l, cli)
 }

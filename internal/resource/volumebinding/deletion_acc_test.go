@@ -62,7 +62,8 @@ func TestAccVolumeBinding_DestroySurvivesAPIServerRestart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := acctest.Lab(t)
 			acctest.Claim(t, l, "outage", "data", acctest.LUN(t, l, true, ""))
-			cli := configured(t, l, "outage", binding(fromClaim("outage", "data"), "", "host-a"))
+			// On a busy machine the start may take longer than the default.
+			cli := configured(t, l, "outage", binding(fromClaim("outage", "data"), `timeouts = { delete = "30m" }`, "host-a"))
 			cli.Must("apply", "-auto-approve")
 			if c.doomed {
 				acctest.MustShell(t, l, "kubectl delete pvc data -n outage --wait=false")

@@ -3,7 +3,6 @@
 package volumebinding_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -67,7 +66,7 @@ func TestAccVolumeBinding_ExchangedFile(t *testing.T) {
 			writeFile(t, file, 1<<20)
 			acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
 			cli.Must("apply", "-auto-approve", "-no-color")
-			cli.Must("destroy", "-auto-approve", "-no-color")
+			destroySuspended(t, l, cli)
 		})
 	}
 }
@@ -82,29 +81,24 @@ func TestAccVolumeBinding_ExchangedWhileMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	acctest.AddClaim(t, l, spec)
-	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	swapped := make(chan error, 1)
-	go func() {
-		for ctx.Err() == nil {
-			if isOpen(file) {
-				swapped <- os.Rename(fifo, file)
-				return
-			}
+	cli, tap := tapped(t, l, "remade", binding(fromClaim("remade", "file"), "", "host-a"))
+	tap.Arm(lab.Fault{Call: lab.CallCreateXML, Nth: 1, After: true, Hold: true}) // the domain with which QEMU measures it
+	cmd, output := cli.Start("apply", "-auto-approve", "-no-color")
+	acctest.Eventually(t, "QEMU opens the file", func() error {
+		if !tap.Fired() || !isOpen(file) {
+			return errors.New(output())
 		}
-		swapped <- ctx.Err()
-	}()
-	out, err := cli.Run("apply", "-auto-approve", "-no-color")
-	cancel()
-	if failed := <-swapped; failed != nil {
-		t.Fatalf("QEMU was not seen to open the file: %v:\n%s", failed, out)
+		return nil
+	})
+	if err := os.Rename(fifo, file); err != nil {
+		t.Fatal(err)
 	}
+	tap.Release()
+	err := cmd.Wait()
 	freed := acctest.Must(os.OpenFile(file, os.O_RDWR, 0))(t) // unblocks a process that waits on the FIFO
 	defer func() { _ = freed.Close() }()
-	if err == nil || !message("there is no regular file").MatchString(out) {
-		t.Errorf("%v:\n%s", err, out)
+	if err == nil || !message("there is no regular file").MatchString(output()) {
+		t.Errorf("%v:\n%s", err, output())
 	}
 	writeFile(t, file, 1<<20)
 	cli.Must("apply", "-auto-approve", "-no-color")
@@ -132,6 +126,7 @@ func TestAccVolumeBinding_ExchangedSharedFile(t *testing.T) {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Write("main.tf", config+second)
 	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "suspend", "second"))(t)
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	writeFile(t, filepath.Join(spec.Source.HostPath.Path, "disk.img"), 1<<20)
@@ -154,7 +149,7 @@ func TestAccVolumeBinding_SavedWithRemadeClaim(t *testing.T) {
 	refuses(t, cli, "is saved with its memory, and has", "-target=virtclaim_volume_binding.data")
 	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "managedsave-remove", "web"))(t)
 	cli.Must("apply", "-auto-approve", "-no-color")
-	cli.Must("destroy", "-auto-approve", "-no-color")
+	destroySuspended(t, l, cli)
 }
 
 // An update that is killed after it has reserved the new claim has not checked the file yet: the next one does.

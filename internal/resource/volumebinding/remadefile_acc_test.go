@@ -17,7 +17,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// deaf is a machine on host-a without an operating system that has the binding's volume.
+// deaf is a machine on host-a without an operating system that has the binding's volume. Suspend or destroy its domain before an apply that
+// stops it: its firmware ignores its power button.
 const deaf = `
 resource "virtclaim_virtual_machine" "web" {
   host       = "host-a"
@@ -25,10 +26,16 @@ resource "virtclaim_virtual_machine" "web" {
   memory     = "32Mi"
   machine    = { type = "q35", domain_type = "qemu" }
   force_stop = true
-  timeouts   = { delete = "10s" }
   disks      = { data = { volume = virtclaim_volume_binding.data.volume } }
 }
 `
+
+// destroySuspended destroys what runs such a machine, which is suspended first: it is not waited for then.
+func destroySuspended(t *testing.T, l *lab.Lab, cli acctest.CLI) {
+	t.Helper()
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "suspend", "web"))(t)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
 
 // inFolder is a volume that is a folder of the node, with a disk.img.
 func inFolder(t *testing.T) *corev1.PersistentVolumeSource {
@@ -79,7 +86,7 @@ func TestAccVolumeBinding_FileOfRemadeClaim(t *testing.T) {
 			if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || strings.Contains(plan, "another one") {
 				t.Errorf("it is not the binding of the claim that was made again:\n%s", plan)
 			}
-			cli.Must("destroy", "-auto-approve", "-no-color")
+			destroySuspended(t, l, cli)
 		})
 	}
 }
@@ -165,7 +172,7 @@ func TestAccVolumeBinding_OtherFileOfRemadeClaim(t *testing.T) {
 				t.Errorf("the machine has not got the new file:\n%s", xml)
 			}
 			says(t, cli.Must("plan", "-no-color"), "No changes.")
-			cli.Must("destroy", "-auto-approve", "-no-color")
+			destroySuspended(t, l, cli)
 		})
 	}
 }
@@ -187,7 +194,7 @@ func TestAccVolumeBinding_RemovedWithRemadeClaim(t *testing.T) {
 	}
 	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "web"))(t)
 	cli.Must("apply", "-auto-approve", "-no-color")
-	cli.Must("destroy", "-auto-approve", "-no-color")
+	destroySuspended(t, l, cli)
 }
 
 // Overlays of the claim's former file are worthless over another one, also those of machines that are off.

@@ -5,6 +5,8 @@ package volumebinding_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -120,6 +122,7 @@ func TestAccVolumeBinding_ClaimBeingFilled(t *testing.T) {
 	cli.Must("destroy", "-auto-approve")
 }
 
+// All bad configurations of a group are in one plan: Terraform validates all resources before it plans any.
 func TestAccVolumeBinding_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "")
@@ -127,63 +130,69 @@ func TestAccVolumeBinding_InvalidConfigurations(t *testing.T) {
 	acctest.AddClaim(t, l, lab.ClaimSpec{
 		Namespace: "bad", Name: "once", LUN: lun, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 	})
-	direct := `iscsi = { portal = "127.0.0.1", iqn = "iqn.2026-01.io.example:a", lun = 1, `
-	for _, c := range []struct {
-		name, config string
-		want         []string
-	}{
-		{
-			"Filesystem-mode claim on iSCSI", binding(fromClaim("bad", "files"), "", "host-a"),
-			[]string{"The volume can't be bound", "source.persistent_volume_claim", "bad/files", "volumeMode Block"},
+	const direct = `iscsi = { portal = "127.0.0.1", iqn = "iqn.2026-01.io.example:a", lun = 1, `
+	files := fromClaim("bad", "files")
+	type bad map[string]struct {
+		config string
+		want   []string
+	}
+	for group, cases := range map[string]bad{
+		"validation": {
+			"no-host":   {strings.Replace(binding(files, "", ""), `[""]`, "[]", 1), []string{"hosts", "at least 1"}},
+			"no-source": {binding("", "", "host-a"), []string{"one (and only one)", "iscsi", "persistent_volume_claim", "rbd"}},
+			"two-sources": {
+				binding(files+"\n"+direct+"}", "", "host-a"), []string{"one (and only one)", "iscsi", "persistent_volume_claim", "rbd"},
+			},
+			"access-mode": {
+				binding(files, `access_mode = "read-only"`, "host-a"), []string{"access_mode", "write-exclusive", "write-shared", "read-shared"},
+			},
+			"password-in-url": {
+				binding(`http = { url = "https://u:hidden@images.example.com/debian.raw" }`, `access_mode = "read-shared"`, "host-a"),
+				[]string{"source.http.url", "has a user in it"},
+			},
+			"nbd-without-address": {binding(`nbd = { export = "x" }`, "", "host-a"), []string{"source.nbd.server", "is missing"}},
+			"ceph-without-user": {
+				binding(`rbd = { monitors = ["ceph"], image = "x", key_wo = "AAAA", key_wo_version = 1 }`, "", "host-a"),
+				[]string{"source.rbd.username", "is missing, but key_wo"},
+			},
+			"relative-path": {binding(`file = { path = "disk.img" }`, "", "host-a"), []string{"source.file.path", "disk.img"}},
+			"claim-name": {
+				binding(fromClaim("bad", "Not_A_Name"), "", "host-a"), []string{"claim_name", "a name as Kubernetes accepts it"},
+			},
+			"iqn": {
+				binding(strings.Replace(direct, "iqn.2026-01.io.example:a", "disk", 1)+"}", "", "host-a"),
+				[]string{"Invalid source", "source.iscsi.iqn", "disk"},
+			},
+			"portal": {
+				binding(strings.Replace(direct, "127.0.0.1", "a b", 1)+"}", "", "host-a"), []string{"Invalid source", "a b", "no iSCSI portal"},
+			},
+			"user-without-password": {binding(direct+`username = "u" }`, "", "host-a"), []string{"source.iscsi.password_wo", "CHAP user"}},
 		},
-		{
-			"claim for one node shared by two hosts",
-			binding(fromClaim("bad", "once"), `access_mode = "read-shared"`, "host-a", "host-b"),
-			[]string{"The volume can't be bound", "bad/once", "read-shared", "ReadOnlyMany"},
+		"plan": {
+			"filesystem-on-iscsi": {
+				binding(files, "", "host-a"),
+				[]string{"The volume can't be bound", "source.persistent_volume_claim", "bad/files", "volumeMode Block"},
+			},
+			"once-on-two-hosts": {
+				binding(fromClaim("bad", "once"), `access_mode = "read-shared"`, "host-a", "host-b"),
+				[]string{"The volume can't be bound", "bad/once", "read-shared", "ReadOnlyMany"},
+			},
+			"unknown-host": {binding(files, "", "host-z"), []string{"Unknown host", "hosts = ", "host-z", "host-a"}},
+			"writing-to-web": {
+				binding(`http = { url = "https://images.example.com/debian.raw" }`, "", "host-a"),
+				[]string{"The volume can't be bound", "/debian.raw can only be read", "access_mode to read-shared"},
+			},
 		},
-		{"unknown host", binding(fromClaim("bad", "files"), "", "host-z"), []string{"Unknown host", "hosts = ", "host-z", "host-a"}},
-		{"no host", strings.Replace(binding(fromClaim("bad", "files"), "", ""), `[""]`, "[]", 1), []string{"hosts", "at least 1"}},
-		{"no source", binding("", "", "host-a"), []string{"one (and only one)", "iscsi", "persistent_volume_claim", "rbd"}},
-		{
-			"two sources", binding(fromClaim("bad", "files")+"\n"+direct+"}", "", "host-a"),
-			[]string{"one (and only one)", "iscsi", "persistent_volume_claim", "rbd"},
-		},
-		{
-			"no such access mode", binding(fromClaim("bad", "files"), `access_mode = "read-only"`, "host-a"),
-			[]string{"access_mode", "write-exclusive", "write-shared", "read-shared"},
-		},
-		{
-			"writing to a web server", binding(`http = { url = "https://images.example.com/debian.raw" }`, "", "host-a"),
-			[]string{"The volume can't be bound", "/debian.raw can only be read", "access_mode to read-shared"},
-		},
-		{
-			"a password in a URL", binding(`http = { url = "https://u:hidden@images.example.com/debian.raw" }`, `access_mode = "read-shared"`, "host-a"),
-			[]string{"source.http.url", "has a user in it"},
-		},
-		{"an NBD server without an address", binding(`nbd = { export = "x" }`, "", "host-a"), []string{"source.nbd.server", "is missing"}},
-		{
-			"a Ceph key without a user", binding(`rbd = { monitors = ["ceph"], image = "x", key_wo = "AAAA", key_wo_version = 1 }`, "", "host-a"),
-			[]string{"source.rbd.username", "is missing, but key_wo"},
-		},
-		{"a relative path", binding(`file = { path = "disk.img" }`, "", "host-a"), []string{"source.file.path", "disk.img"}},
-		{"bad name of a claim", binding(fromClaim("bad", "Not_A_Name"), "", "host-a"), []string{"claim_name", "a name as Kubernetes accepts it"}},
-		{
-			"bad IQN", binding(strings.Replace(direct, "iqn.2026-01.io.example:a", "disk", 1)+"}", "", "host-a"),
-			[]string{"Invalid source", "source.iscsi.iqn", "disk"},
-		},
-		{
-			"bad portal", binding(strings.Replace(direct, "127.0.0.1", "a b", 1)+"}", "", "host-a"),
-			[]string{"Invalid source", "a b", "no iSCSI portal"},
-		},
-		{"user without a password", binding(direct+`username = "u" }`, "", "host-a"), []string{"source.iscsi.password_wo", "CHAP user"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{{
-					Config: acctest.Provider(l, "bad") + c.config, PlanOnly: true, ExpectError: message(c.want...),
-				}},
-			})
+		t.Run(group, func(t *testing.T) {
+			cli := acctest.NewCLI(t)
+			text, want := acctest.Provider(l, "bad"), map[string]*regexp.Regexp{}
+			for name, c := range cases {
+				text += strings.ReplaceAll(c.config, `"data"`, fmt.Sprintf("%q", name))
+				want[name] = message(c.want...)
+			}
+			cli.Write("main.tf", text)
+			expectErrors(t, cli, want)
 		})
 	}
 }
