@@ -20,14 +20,6 @@ func WithoutPauses(t *testing.T) *[]time.Duration {
 	return &all
 }
 
-// StallAfter shortens the stall timeout in a test.
-func StallAfter(t *testing.T, d time.Duration) {
-	t.Helper()
-	before := stallAfter
-	t.Cleanup(func() { stallAfter = before })
-	stallAfter = d
-}
-
 // Through replaces the transport in a test, for example for a server with its own certificate.
 func Through(t *testing.T, transport *http.Transport) {
 	t.Helper()

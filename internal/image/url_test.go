@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
@@ -89,6 +91,47 @@ func serve(t *testing.T, h http.Handler) *httptest.Server {
 	t.Cleanup(func() { image.CloseIdle(); s.Close() })
 	return s
 }
+
+// servePiped is serve inside of a synctest bubble, where connections are pipes in memory, and time passes only while all wait.
+func servePiped(t *testing.T, h http.Handler) (url string) {
+	t.Helper()
+	l := pipes{make(chan net.Conn), make(chan struct{})}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Hour}
+	go func() { _ = s.Serve(l) }()
+	transport := &http.Transport{DialContext: l.dial}
+	image.Through(t, transport)
+	t.Cleanup(func() { transport.CloseIdleConnections(); _ = s.Close() })
+	return "http://server.example"
+}
+
+// pipes is a listener for connections in memory.
+type pipes struct {
+	dialled chan net.Conn
+	closed  chan struct{}
+}
+
+func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.dialled <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.dialled:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error { close(p.closed); return nil }
+
+func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "server.example", Net: "pipe"} }
 
 func TestURL(t *testing.T) {
 	want := disk(300_000)
@@ -212,41 +255,47 @@ func TestURL_UnreachableServer(t *testing.T) {
 
 // A request to a server that stops in the middle is repeated.
 func TestURL_StallingServer(t *testing.T) {
-	image.WithoutPauses(t)
-	image.StallAfter(t, 50*time.Millisecond)
-	want := disk(1000)
-	s := &server{content: want, ranges: "ETag", before: func(n int, w http.ResponseWriter, r *http.Request) bool {
-		switch n {
-		case 0:
-			w.Header().Set("ETag", `"v1"`)
-			w.Header().Set("Content-Length", "1000")
-			_, _ = w.Write(want[:10])
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		case 1:
-			<-r.Context().Done()
+	synctest.Test(t, func(t *testing.T) {
+		image.WithoutPauses(t)
+		want := disk(1000)
+		s := &server{content: want, ranges: "ETag", before: func(n int, w http.ResponseWriter, r *http.Request) bool {
+			switch n {
+			case 0:
+				w.Header().Set("ETag", `"v1"`)
+				w.Header().Set("Content-Length", "1000")
+				_, _ = w.Write(want[:10])
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			case 1:
+				<-r.Context().Done()
+			}
+			return n < 2
+		}}
+		start := time.Now()
+		got, err := readAll(image.URL{URL: servePiped(t, s)}.Open(t.Context()))
+		if err != nil || !bytes.Equal(got, want) || s.requests() != 3 {
+			t.Errorf("%d bytes after %d requests, %v", len(got), s.requests(), err)
 		}
-		return n < 2
-	}}
-	got, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
-	if err != nil || !bytes.Equal(got, want) || s.requests() != 3 {
-		t.Errorf("%d bytes after %d requests, %v", len(got), s.requests(), err)
-	}
+		if took := time.Since(start); took != 2*time.Minute {
+			t.Errorf("two requests of a minute took %s", took)
+		}
+	})
 }
 
 // A slow reader does not count as a stalled server.
 func TestURL_SlowReader(t *testing.T) {
-	image.StallAfter(t, 20*time.Millisecond)
-	want := disk(8 << 20)
-	s := &server{content: want}
-	r, err := image.URL{URL: serve(t, s).URL}.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-time.After(100 * time.Millisecond)
-	if got, err := readAll(r, nil); err != nil || !bytes.Equal(got, want) || s.requests() != 1 {
-		t.Errorf("%d bytes after %d requests, %v", len(got), s.requests(), err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		want := disk(8 << 20)
+		s := &server{content: want}
+		r, err := image.URL{URL: servePiped(t, s)}.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Minute)
+		if got, err := readAll(r, nil); err != nil || !bytes.Equal(got, want) || s.requests() != 1 {
+			t.Errorf("%d bytes after %d requests, %v", len(got), s.requests(), err)
+		}
+	})
 }
 
 func blocked(t *testing.T, afterHeader bool) string {

@@ -110,7 +110,7 @@ func TestAccControlPlane_SurvivesRestarts(t *testing.T) {
 		if err := stop(running); err != nil {
 			t.Fatal(err)
 		}
-		if err := within(t, 2*time.Second, "the stop of the control plane", running.ended); err != nil {
+		if err := within(t, time.Minute, "the stop of the control plane", running.ended); err != nil {
 			t.Errorf("the control plane ended with %v", err)
 		}
 	}
@@ -183,7 +183,7 @@ func createVolumeAndClaim(t *testing.T, client kubernetes.Interface) {
 func waitBound(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	var claim *corev1.PersistentVolumeClaim
-	for range 100 {
+	for range 600 {
 		var err error
 		claim, err = client.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), "claim", metav1.GetOptions{})
 		if err != nil {

@@ -113,7 +113,7 @@ func TestAccVirtualMachine_ReplacedDiskIsNewMedium(t *testing.T) {
 	console := acctest.NewConsole(t)
 	config := func(master string) string {
 		return acctest.Provider(l, "media") + claimBinding("media", "first", "read-shared", "host-a") + claimBinding("media", "second", "read-shared", "host-a") +
-			strings.Replace(copyOf("copy-on-write"), "binding.data", "binding."+master, 1) +
+			copyOf(master, "copy-on-write", "copy-on-write") +
 			machine{machineType: "q35", disks: []string{cdrom("seed", "virtclaim_disk.copy-on-write")}, log: console.Path()}.hcl(l)
 	}
 	reads := func(medium string) resource.TestCheckFunc {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -30,12 +31,13 @@ type kind struct {
 	blank bool
 }
 
+// kinds make claims' storage by a name that is at most a serial number of virtio.
 var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 	"iscsi": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		return iscsiKind(t, l, acctest.LUN(t, l, false, acctest.Known), nil)
 	},
-	"iscsi with CHAP": func(t *testing.T, l *lab.Lab) kind {
+	"iscsi-chap": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		acctest.CHAPSecret(t, l, "kinds", "chap")
 		return iscsiKind(t, l, acctest.LUN(t, l, true, acctest.Known), &corev1.SecretReference{Namespace: "kinds", Name: "chap"})
@@ -45,10 +47,10 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 		ceph, image := acctest.Ceph(t, l)
 		return cephKind(t, l, ceph, image)
 	},
-	"rbd of ceph-csi": func(t *testing.T, l *lab.Lab) kind {
+	"ceph-csi": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		ceph, image := acctest.Ceph(t, l)
-		secret(t, l, map[string]string{"userID": ceph.User, "userKey": ceph.Key})
+		secret(t, l, "ceph-csi", map[string]string{"userID": ceph.User, "userKey": ceph.Key})
 		clusters := fmt.Sprintf(`[{"clusterID": "lab", "monitors": [%q]}]`, ceph.Monitors[0])
 		config := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: "ceph-csi-config"}, Data: map[string]string{"config.json": clusters},
@@ -61,7 +63,7 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 			source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: "rbd.csi.ceph.com", VolumeHandle: "0001-0003-lab-0000000000000001-0",
 				VolumeAttributes:   map[string]string{"clusterID": "lab", "pool": image.Pool, "imageName": image.Image},
-				NodeStageSecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph"},
+				NodeStageSecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph-csi"},
 			}},
 			stored: acctest.InCeph(t, ceph, image),
 		}
@@ -71,12 +73,12 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 		dir := acctest.NFS(t, l)
 		return nfsKind(t, dir, "")
 	},
-	"nfs with mount_path": func(t *testing.T, l *lab.Lab) kind {
+	"nfs-mounted": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		dir := acctest.NFS(t, l)
 		return nfsKind(t, dir, fmt.Sprintf("mount_path = %q", dir.Path))
 	},
-	"local block": func(t *testing.T, l *lab.Lab) kind {
+	"local-block": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		device := acctest.Loop(t, l)
 		return kind{
@@ -84,7 +86,7 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 			stored: acctest.InFile(t, device.Path),
 		}
 	},
-	"local filesystem": func(t *testing.T, _ *lab.Lab) kind {
+	"local-files": func(t *testing.T, _ *lab.Lab) kind {
 		t.Helper()
 		dir := t.TempDir()
 		return kind{
@@ -92,7 +94,7 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 			filesystem: true, stored: acctest.InFile(t, acctest.ImageIn(t, dir, "disk.img")),
 		}
 	},
-	"hostPath": func(t *testing.T, _ *lab.Lab) kind {
+	"host-path": func(t *testing.T, _ *lab.Lab) kind {
 		t.Helper()
 		dir := t.TempDir()
 		return kind{
@@ -100,7 +102,7 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 			filesystem: true, stored: acctest.InFile(t, acctest.ImageIn(t, dir, "disk.img")),
 		}
 	},
-	"any driver with mount_path": func(t *testing.T, _ *lab.Lab) kind {
+	"any-driver": func(t *testing.T, _ *lab.Lab) kind {
 		t.Helper()
 		dir := t.TempDir()
 		return kind{
@@ -123,7 +125,7 @@ func iscsiKind(t *testing.T, l *lab.Lab, lun lab.LUN, secret *corev1.SecretRefer
 
 func cephKind(t *testing.T, l *lab.Lab, ceph *lab.RBD, image lab.RBDImage) kind {
 	t.Helper()
-	secret(t, l, map[string]string{"key": ceph.Key})
+	secret(t, l, "ceph", map[string]string{"key": ceph.Key})
 	return kind{
 		source: corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{
 			CephMonitors: ceph.Monitors, RBDPool: image.Pool, RBDImage: image.Image, RadosUser: ceph.User,
@@ -141,16 +143,16 @@ func nfsKind(t *testing.T, dir lab.NFSDir, options string) kind {
 	}
 }
 
-func secret(t *testing.T, l *lab.Lab, data map[string]string) {
+func secret(t *testing.T, l *lab.Lab, name string, data map[string]string) {
 	t.Helper()
 	if err := l.AddNamespace(t.Context(), "kinds"); err != nil {
 		t.Fatal(err)
 	}
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: "ceph"}, StringData: data}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: name}, StringData: data}
 	if err := l.AddSecret(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "kinds", "ceph") })
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "kinds", name) })
 }
 
 // onNode is the affinity of a volume that only one node has.
@@ -165,43 +167,43 @@ func onNode(name string) *corev1.VolumeNodeAffinity {
 	}}}}
 }
 
-// On each kind of PersistentVolume a guest reads the claim's content, and what it writes is in the storage behind the claim.
+// On each kind of PersistentVolume a guest reads the claim's content, and what it writes is in the storage behind the claim. One guest has
+// them all.
 func TestAccVolumeBinding_EachKindOfClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	config, console := acctest.Provider(l, "kinds"), acctest.NewConsole(t)
+	var disks []string
+	checks := []resource.TestCheckFunc{}
 	for name, make := range kinds {
-		t.Run(name, func(t *testing.T) {
-			l := acctest.Lab(t)
-			k := make(t, l)
-			spec := lab.ClaimSpec{
-				Namespace: "kinds", Name: "data", Source: &k.source, Size: acctest.StorageSize, Filesystem: k.filesystem, NodeAffinity: onNode(k.node),
-			}
-			acctest.AddClaim(t, l, spec)
-			console := acctest.NewConsole(t)
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{{
-					Config: acctest.Provider(l, "kinds") +
-						bound(fmt.Sprintf(`persistent_volume_claim = { namespace = "kinds", claim_name = "data", %s }`, k.options), "write-exclusive", "host-a") +
-						machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
-					Check: resource.ComposeAggregateTestCheckFunc(
-						resource.TestCheckResourceAttr("virtclaim_volume_binding.data", "volume.capacity", fmt.Sprint(acctest.StorageSize)),
-						func(*terraform.State) error { return k.isWritten(t, console) },
-					),
-				}},
-			})
+		k := make(t, l)
+		acctest.AddClaim(t, l, lab.ClaimSpec{
+			Namespace: "kinds", Name: name, Source: &k.source, Size: acctest.StorageSize, Filesystem: k.filesystem, NodeAffinity: onNode(k.node),
 		})
+		config += named(name, bound(fmt.Sprintf(`persistent_volume_claim = { namespace = "kinds", claim_name = %q, %s }`, name, k.options), "write-exclusive", "host-a"))
+		disks = append(disks, told(name, "virtclaim_volume_binding."+name))
+		checks = append(checks, resource.TestCheckResourceAttr("virtclaim_volume_binding."+name, "volume.capacity", fmt.Sprint(acctest.StorageSize)),
+			func(*terraform.State) error { k.isWritten(t, name, console); return nil })
 	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: config + machine{disks: disks, log: console.Path(), cmdline: writeAll(len(disks), written)}.hcl(l),
+			Check:  resource.ComposeAggregateTestCheckFunc(checks...),
+		}},
+	})
 }
 
-func (k kind) isWritten(t *testing.T, console acctest.Console) error {
+func (k kind) isWritten(t *testing.T, serial string, console acctest.Console) {
 	t.Helper()
 	if !k.blank {
-		return writes(t, acctest.Storage{Stored: k.stored}, console)
+		writes(t, serial, acctest.Storage{Stored: k.stored}, console)
+		return
 	}
-	console.Await(t, "WROTE vda ")
+	console.Await(t, "READY")
+	console.Await(t, "WROTE "+strings.Fields(console.Await(t, "serial="+serial+" "))[1]+" ")
 	if got := k.stored(4096, len(written)); got != written {
-		return fmt.Errorf("the new disk.img has %q where the guest wrote", got)
+		t.Errorf("the new disk.img has %q where the guest wrote", got)
 	}
-	return nil
 }
 
 // A claim grows under a running guest: network storage and devices are larger for it at once, in the same boot.

@@ -3,7 +3,11 @@
 package virtualmachine_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,9 +42,60 @@ func handmade(key, mode, bus, more string, hosts ...string) string {
     }`, key, bus, more, mode, strings.Join(hosts, `", "`))
 }
 
+// refused fails the test unless a plan has the wanted error for each file of a configuration, which has the name of its resource or of the
+// provider's alias. Invalid configurations end a plan before anything is planned, so that a second one is made of the valid ones only.
+func refused(t *testing.T, cli acctest.CLI, wanted map[string]*regexp.Regexp) {
+	t.Helper()
+	found := planErrors(t, cli)
+	valid := 0
+	for name := range wanted {
+		if found[name] == "" {
+			valid++
+		} else if err := os.Remove(filepath.Join(cli.Dir, name+".tf")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if valid > 0 {
+		maps.Copy(found, planErrors(t, cli))
+	}
+	for name, want := range wanted {
+		if !want.MatchString(found[name]) {
+			t.Errorf("%s: %q does not match %s", name, found[name], want)
+		}
+	}
+}
+
+// planErrors are the errors of a plan, by the last part of the address that they are at: summary, source and detail.
+func planErrors(t *testing.T, cli acctest.CLI) map[string]string {
+	t.Helper()
+	out, err := cli.Run("plan", "-json")
+	if err == nil {
+		t.Fatalf("a plan without errors:\n%s", out)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(out) {
+		var message struct {
+			Type       string `json:"type"`
+			Diagnostic struct {
+				Severity, Summary, Detail, Address string
+				Snippet                            struct{ Code string }
+			} `json:"diagnostic"`
+		}
+		if err := json.Unmarshal([]byte(line), &message); err != nil || message.Type != "diagnostic" {
+			continue
+		}
+		if d := message.Diagnostic; d.Severity == "error" {
+			found[d.Address[strings.LastIndex(d.Address, ".")+1:]] += strings.Join([]string{d.Summary, d.Snippet.Code, d.Detail, ""}, "\n")
+		}
+	}
+	return found
+}
+
 // Errors in the configuration are reported at plan, at the attribute, and nothing is changed.
 func TestAccVirtualMachine_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
+	cli, wanted := acctest.NewCLI(t), map[string]*regexp.Regexp{}
+	cli.Write("provider.tf", acctest.Provider(l, "bad"))
 	for _, c := range []struct {
 		name    string
 		machine machine
@@ -105,7 +160,7 @@ func TestAccVirtualMachine_InvalidConfigurations(t *testing.T) {
 			message("A serial number that is too long", "21 characters; on virtio its guest would see 20"),
 		},
 		{
-			"native I/O with a cache",
+			"native IO with a cache",
 			machine{disks: []string{handmade("a", "write-exclusive", "virtio", "io = \"native\"\ncache = \"writeback\"", "host-a")}},
 			message("Native I/O needs a direct cache", `Add cache = "none"`),
 		},
@@ -154,18 +209,15 @@ func TestAccVirtualMachine_InvalidConfigurations(t *testing.T) {
 		},
 		{"relative log", machine{log: "guest.log"}, message("must be an absolute path")},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.machine.log == "" {
-				c.machine.log = "/nowhere/guest.log"
-			}
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{{
-					Config: acctest.Provider(l, "bad") + c.machine.hcl(l), PlanOnly: true, ExpectError: c.want,
-				}},
-			})
-		})
+		c.machine.name = strings.ReplaceAll(c.name, " ", "-")
+		if c.machine.log == "" {
+			c.machine.log = "/nowhere/guest.log"
+		}
+		wanted[c.machine.name] = c.want
+		// Each has storage of its own, or the plan would say that two machines have the same.
+		cli.Write(c.machine.name+".tf", strings.ReplaceAll(c.machine.hcl(l), "2026-01.io.example:", "2026-01.io.example:"+strings.ToLower(c.machine.name)+"-"))
 	}
+	refused(t, cli, wanted)
 }
 
 func TestAccVirtualMachine_SameStorageTwice(t *testing.T) {
@@ -233,6 +285,7 @@ func TestAccVirtualMachine_UnsupportedByHost(t *testing.T) {
 // Errors in the provider's configuration are reported at the attribute.
 func TestAccProvider_InvalidConfigurations(t *testing.T) {
 	l := acctest.Lab(t)
+	cli, wanted := acctest.NewCLI(t), map[string]*regexp.Regexp{}
 	for _, c := range []struct {
 		name, provider string
 		want           *regexp.Regexp
@@ -254,19 +307,18 @@ func TestAccProvider_InvalidConfigurations(t *testing.T) {
 			message("Invalid libvirt URI", "vbox"),
 		},
 		{"no host", `hosts = {}`, message("hosts", "at least 1")},
-		{
-			"host that refuses the connection", `hosts = { host-a = { uri = "qemu+tcp://127.0.0.1:1/system" } }`,
-			message("host-a", "127.0.0.1:1", "refused"),
-		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := machine{log: acctest.NewConsole(t).Path()}
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories(),
-				Steps: []resource.TestStep{{
-					Config: "provider \"virtclaim\" {\n" + c.provider + "\n}\n" + m.hcl(l), ExpectError: c.want,
-				}},
-			})
-		})
+		m := machine{name: strings.ReplaceAll(c.name, " ", "-"), log: "/nowhere/guest.log"}
+		m.more = "provider = virtclaim." + m.name
+		wanted[m.name] = c.want
+		cli.Write(m.name+".tf", fmt.Sprintf("provider \"virtclaim\" {\n  alias = %q\n  %s\n}\n", m.name, c.provider)+m.hcl(l))
+	}
+	refused(t, cli, wanted)
+
+	// Whether a host refuses the connection shows when something is created there.
+	apply := acctest.NewCLI(t)
+	apply.Write("main.tf", `provider "virtclaim" { hosts = { host-a = { uri = "qemu+tcp://127.0.0.1:1/system" } } }`+machine{log: "/nowhere/guest.log"}.hcl(l))
+	if out, err := apply.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("host-a", "127.0.0.1:1", "refused").MatchString(out) {
+		t.Errorf("a host that refuses the connection: %v\n%s", err, out)
 	}
 }

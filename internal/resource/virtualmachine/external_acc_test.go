@@ -171,7 +171,7 @@ func TestAccVirtualMachine_CopiedDiskIsNotMoved(t *testing.T) {
 		for name, disk := range map[string]string{"one": one, "two": two} {
 			config += machine{
 				name: name, disks: []string{"root = { volume = virtclaim_disk." + disk + ".volume }"}, log: "/dev/null",
-				more: "force_stop = true\n  timeouts = { update = \"20s\", delete = \"10s\" }",
+				more: "force_stop = true",
 			}.hcl(l)
 		}
 		cli.Write("main.tf", config)
@@ -192,6 +192,7 @@ func TestAccVirtualMachine_CopiedDiskIsNotMoved(t *testing.T) {
 	virsh("destroy", "one")
 	virsh("undefine", "one")
 	write("p1", "p2")
+	virsh("suspend", "two") // its guest may still be booting, and ignore its power button
 	cli.Must("destroy", "-auto-approve")
 	if err := os.Remove(copied); err != nil {
 		t.Error(err)
@@ -211,7 +212,7 @@ func TestAccVirtualMachine_CopiedClaimIsNotMoved(t *testing.T) {
 	write := func(one, two string) {
 		config := acctest.Provider(l, "copied") + claimBinding("copied", "data", "write-exclusive", "host-a", "host-b")
 		for name, disks := range map[string]string{"one": one, "two": two} {
-			m := machine{name: name, log: "/dev/null", more: "force_stop = true\n  timeouts = { update = \"20s\", delete = \"10s\" }"}
+			m := machine{name: name, log: "/dev/null", more: "force_stop = true"}
 			if m.host = "host-a"; name == "two" {
 				m.host = "host-b"
 			}
@@ -243,6 +244,7 @@ func TestAccVirtualMachine_CopiedClaimIsNotMoved(t *testing.T) {
 	virsh("destroy", "one")
 	virsh("undefine", "one")
 	write("", "")
+	acctest.Must(l.Hosts["host-b"].Virsh(t.Context(), "suspend", "two"))(t) // its guest may still be booting, and ignore its power button
 	cli.Must("destroy", "-auto-approve")
 	if err := os.Remove(copied); err != nil {
 		t.Error(err)

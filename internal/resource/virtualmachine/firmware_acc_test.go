@@ -57,7 +57,6 @@ resource "virtclaim_virtual_machine" "secure" {
   firmware   = { type = "efi", secure_boot = true }
   tpm        = { model = "tpm-crb" }
   force_stop = true
-  timeouts   = { delete = "2s" }
 }`
 	says := func(n int, lines ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
@@ -87,6 +86,10 @@ resource "virtclaim_virtual_machine" "secure" {
 				Check: func(*terraform.State) error {
 					live, err := l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "secure")
 					acctest.Contains(t, live, "secure='yes' type='pflash'", "<feature enabled='yes' name='enrolled-keys'/>", "model='tpm-crb'")
+					if err != nil {
+						return err
+					}
+					_, err = l.Hosts["host-a"].Virsh(t.Context(), "suspend", "secure") // the next step destroys it, and it has no guest that shuts down
 					return err
 				},
 			},

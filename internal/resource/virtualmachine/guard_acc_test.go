@@ -64,7 +64,6 @@ func byHand(l *lab.Lab, lun lab.LUN, more string) string {
 func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "theirs")
-	console := acctest.NewConsole(t)
 	theirs := func(xml string) func() {
 		return func() {
 			if err := l.Hosts["host-b"].DefineXML(t.Context(), xml); err != nil {
@@ -79,7 +78,7 @@ func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 	}
 	config := func(mode string) string {
 		return acctest.Provider(l, "guard") + unit(l, lun, mode) +
-			machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path()}.hcl(l)
+			machine{disks: []string{disk("data", "data", "virtio")}, idle: true}.hcl(l)
 	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
@@ -94,7 +93,9 @@ func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 			PreConfig: func() { gone(); theirs(byHand(l, lun, "<readonly/>"))() },
 			Config:    config("read-shared"),
 			Check: func(*terraform.State) error {
-				acctest.Contains(t, console.Await(t, "DISK vda "), "ro=1", "first=theirs")
+				acctest.Contains(t, devices(t, l, "data"), lun.IQN, "<readonly/>")
+				running(t, l.Hosts["host-a"])
+				suspended(t, l.Hosts["host-a"])
 				gone()
 				return nil
 			},

@@ -106,7 +106,6 @@ resource "virtclaim_virtual_machine" "web" {
   machine    = { type = "q35", domain_type = "qemu" }
   serial     = {}
   force_stop = true
-  timeouts   = { delete = "10s" }
   disks      = { vda = { volume = virtclaim_disk.data.volume } }
 }
 `

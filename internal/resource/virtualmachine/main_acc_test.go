@@ -3,6 +3,7 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,6 +21,9 @@ type machine struct {
 	disks []string
 	// more is HCL for further attributes.
 	more string
+	// idle leaves out what boots: the firmware has nothing to start, and ignores its power button and each unplug. Suspend such a machine before
+	// it is shut down, because a suspended one is not waited for, but forced off at once.
+	idle bool
 }
 
 func (m machine) hcl(l *lab.Lab) string {
@@ -32,6 +36,9 @@ func (m machine) hcl(l *lab.Lab) string {
 	set(&m.host, "host-a")
 	set(&m.memory, "128Mi")
 	set(&m.machineType, "pc")
+	if m.idle {
+		return m.withoutBoot()
+	}
 	drives, floppies := 0, 0
 	for _, d := range m.disks {
 		drives += strings.Count(d, `device = "cdrom"`)
@@ -56,6 +63,38 @@ resource "virtclaim_virtual_machine" %[1]q {
 }
 `, m.name, m.host, m.memory, m.machineType, l.Guest.Kernel, l.Guest.Initrd, len(m.disks)-drives-floppies, m.cmdline,
 		strings.Join(m.disks, "\n    "), m.log, m.more, drives, l.Guest.Parameters)
+}
+
+func (m machine) withoutBoot() string {
+	return fmt.Sprintf(`
+resource "virtclaim_virtual_machine" %[1]q {
+  name       = %[1]q
+  host       = %[2]q
+  memory     = "32Mi"
+  machine    = { type = %[3]q, domain_type = "qemu" }
+  force_stop = true
+  disks = {
+    %[4]s
+  }
+  %[5]s
+}
+`, m.name, m.host, m.machineType, strings.Join(m.disks, "\n    "), m.more)
+}
+
+// running identifies a run of the machine web, which no other run of it has.
+func running(t *testing.T, h *lab.Host) string {
+	t.Helper()
+	id := strings.TrimSpace(acctest.Must(h.Virsh(context.WithoutCancel(t.Context()), "domid", "web"))(t))
+	if id == "" || id == "-" {
+		t.Fatal("the machine web is off")
+	}
+	return id
+}
+
+// suspended suspends the machine web.
+func suspended(t *testing.T, h *lab.Host) {
+	t.Helper()
+	acctest.Must(h.Virsh(context.WithoutCancel(t.Context()), "suspend", "web"))(t)
 }
 
 // claimBinding binds a claim of the same name for some hosts.

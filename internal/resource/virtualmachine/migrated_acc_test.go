@@ -89,7 +89,6 @@ resource "virtclaim_virtual_machine" "web" {
   memory     = "32Mi"
   machine    = { type = "q35", domain_type = "qemu" }
   force_stop = true
-  timeouts   = { delete = "10s" }
   disks      = { data = { volume = virtclaim_disk.data.volume } }
 `+more+"\n}\n")
 	}
@@ -154,7 +153,6 @@ resource "virtclaim_virtual_machine" "web" {
   memory     = "32Mi"
   machine    = { type = "q35", domain_type = "qemu" }
   force_stop = true
-  timeouts   = { delete = "10s" }
   disks      = { %s }
   %s
 }

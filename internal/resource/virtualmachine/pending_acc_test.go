@@ -48,11 +48,13 @@ resource "virtclaim_disk" "scratch" {
   title         = "all of it"
   allow_restart = true
   force_stop    = true
-  timeouts      = { delete = "10s" }
   devices_xml   = "<sound model='ac97'/>"`,
 	}.hcl(l)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps:                    []resource.TestStep{{Config: config, Check: resource.ComposeTestCheckFunc(waits(), resource.TestCheckResourceAttrSet(web, "endpoints.graphics"))}},
+		Steps: []resource.TestStep{
+			{Config: config, Check: resource.ComposeTestCheckFunc(waits(), resource.TestCheckResourceAttrSet(web, "endpoints.graphics"))},
+			{PreConfig: func() { suspended(t, l.Hosts["host-a"]) }, Config: config, Destroy: true}, // its firmware would ignore its power button
+		},
 	})
 }

@@ -19,7 +19,6 @@ func TestAccVirtualMachine_PasswordsAreNowhere(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "secrecy", "data", acctest.LUN(t, l, true, "secrecy"))
 	lun := acctest.LUN(t, l, true, "direct")
-	console := acctest.NewConsole(t)
 	cli := acctest.NewCLI(t, "TF_LOG=TRACE", "TF_LOG_PATH=trace.log", "TF_VAR_password="+l.Target.Password)
 	cli.Write("main.tf", acctest.Provider(l, "secrecy")+claimBinding("secrecy", "data", "write-exclusive", "host-a")+fmt.Sprintf(`
 variable "password" {
@@ -32,7 +31,7 @@ resource "virtclaim_volume_binding" "direct" {
   source = { iscsi = { portal = %q, iqn = %q, lun = %d, username = %q, password_wo = var.password, password_wo_version = 1 } }
 }
 `, l.Target.Portal, lun.IQN, lun.Number, l.Target.Username)+machine{
-		disks: []string{disk("root", "data", "virtio"), disk("more", "direct", "virtio")}, log: console.Path(),
+		disks: []string{disk("root", "data", "virtio"), disk("more", "direct", "virtio")}, idle: true,
 	}.hcl(l))
 
 	everything := map[string]string{"output of plan": cli.Must("plan", "-out=the.plan", "-no-color")}
@@ -47,6 +46,7 @@ resource "virtclaim_volume_binding" "direct" {
 	wrong := cli.With("TF_VAR_password=wrong-" + l.Target.Password)
 	wrong.Replace("main.tf", "password_wo_version = 1", "password_wo_version = 2")
 	everything["output with a wrong password"], _ = wrong.Run("apply", "-auto-approve", "-no-color")
+	suspended(t, l.Hosts["host-a"])
 	everything["output of destroy"] = cli.Must("destroy", "-auto-approve", "-no-color")
 
 	nowhere(t, cli, l.Target.Password, everything)

@@ -17,14 +17,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// Whatever happens to the claim, the machine that uses it keeps running: same domain, same boot.
+// Whatever happens to the claim, the machine that uses it keeps running.
 func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Claim(t, l, "stays", "data", acctest.LUN(t, l, true, "stays"))
-	console := acctest.NewConsole(t)
+	a, id := l.Hosts["host-a"], ""
 	config := func(hosts ...string) string {
 		return acctest.Provider(l, "stays") + claimBinding("stays", "data", "write-exclusive", hosts...) +
-			machine{disks: []string{disk("root", "data", "virtio")}, log: console.Path()}.hcl(l)
+			machine{disks: []string{disk("root", "data", "virtio")}, idle: true}.hcl(l)
 	}
 	claims := l.Cluster.Client.CoreV1().PersistentVolumeClaims("stays")
 	patch := func(body string) {
@@ -33,27 +33,26 @@ func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sameBoot := func(*terraform.State) error {
-		console.Await(t, "READY")
-		if console.Boots() != 1 {
-			return fmt.Errorf("the guest was restarted")
+	sameRun := func(*terraform.State) error {
+		if now := running(t, a); now != id {
+			return fmt.Errorf("the machine was restarted: it runs as %s, and not as %s", now, id)
 		}
 		return nil
 	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config("host-a"), Check: sameBoot},
+			{Config: config("host-a"), Check: func(*terraform.State) error { id = running(t, a); return nil }},
 			{
 				Config:           config("host-a", "host-b"),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check:            sameBoot,
+				Check:            sameRun,
 			},
 			{
 				PreConfig:        func() { patch(`{"metadata":{"annotations":{"example.org/note":"hello"}}}`) },
 				Config:           config("host-a", "host-b"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
-				Check:            sameBoot,
+				Check:            sameRun,
 			},
 			{
 				PreConfig: func() {
@@ -64,12 +63,13 @@ func TestAccVirtualMachine_StaysWhenBindingChanges(t *testing.T) {
 				},
 				Config:           config("host-a", "host-b"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
-				Check:            sameBoot,
+				Check:            sameRun,
 			},
 			{
 				// A claim that is being deleted does not block a destroy either.
-				Config:  config("host-a", "host-b"),
-				Destroy: true,
+				PreConfig: func() { suspended(t, a) },
+				Config:    config("host-a", "host-b"),
+				Destroy:   true,
 				Check: func(*terraform.State) error {
 					patch(`{"metadata":{"finalizers":null}}`)
 					return nil
@@ -84,9 +84,9 @@ func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 	l := acctest.Lab(t)
 	a := l.Hosts["host-a"]
 	acctest.Claim(t, l, "down", "data", acctest.LUN(t, l, false, "down"))
-	console := acctest.NewConsole(t)
+	id := ""
 	config := acctest.Provider(l, "down") + claimBinding("down", "data", "write-exclusive", "host-a") +
-		machine{disks: []string{disk("root", "data", "virtio")}, log: console.Path()}.hcl(l)
+		machine{disks: []string{disk("root", "data", "virtio")}, idle: true}.hcl(l)
 	must := func(f func(context.Context) error) func() {
 		return func() {
 			if err := f(context.Background()); err != nil {
@@ -98,7 +98,7 @@ func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
-			{Config: config},
+			{Config: config, Check: func(*terraform.State) error { id = running(t, a); return nil }},
 			{
 				PreConfig: must(a.Stop), Config: config, PlanOnly: true,
 				ExpectError: regexp.MustCompile(`(?s)machine could not be read.*host-a`),
@@ -111,10 +111,10 @@ func TestAccVirtualMachine_UnreachableIsError(t *testing.T) {
 			{
 				PreConfig: must(l.Cluster.Start), Config: config, ConfigPlanChecks: unchanged,
 				Check: func(*terraform.State) error {
-					console.Await(t, "READY")
-					if console.Boots() != 1 {
-						return fmt.Errorf("the guest was restarted")
+					if now := running(t, a); now != id {
+						return fmt.Errorf("the machine was restarted: it runs as %s, and not as %s", now, id)
 					}
+					suspended(t, a)
 					return nil
 				},
 			},

@@ -115,7 +115,7 @@ func TestAccVirtualMachine_UnprivilegedQEMU(t *testing.T) {
 	config := provider + claimBinding("stock", "golden", "read-shared", "host-a", "host-c") + claimBinding("stock", "data", "write-exclusive", "host-c") +
 		strings.Replace(bound(fmt.Sprintf("file = { path = %q }", filepath.Join(host.Pools, "mounted", "disk.img")), "write-exclusive", "host-c"),
 			`"data"`, `"file"`, 2) +
-		strings.NewReplacer(`"host-a"`, `"host-c"`, "binding.data", "binding.golden").Replace(copyOf("copy-on-write")+copyOf("clone"))
+		strings.ReplaceAll(copyOf("golden", "copy-on-write", "copy-on-write")+copyOf("golden", "clone", "clone"), `"host-a"`, `"host-c"`)
 	console := acctest.ConsoleAt(here)
 	vm := machine{
 		host: "host-c", log: onHost, disks: []string{
@@ -156,9 +156,10 @@ func TestAccVirtualMachine_GlusterFS(t *testing.T) {
 		Steps: []resource.TestStep{{
 			Config: acctest.Provider(l, "storage") +
 				bound(fmt.Sprintf("gluster = { servers = [%q], volume = %q, path = %q }", server.Server, image.Volume, image.Image), "write-exclusive", "host-a") +
-				machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
+				machine{disks: []string{told("data", "virtclaim_volume_binding.data")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
 			Check: func(*terraform.State) error {
-				return writes(t, acctest.Storage{Stored: acctest.InFile(t, image.Path)}, console)
+				writes(t, "data", acctest.Storage{Stored: acctest.InFile(t, image.Path)}, console)
+				return nil
 			},
 		}},
 	})

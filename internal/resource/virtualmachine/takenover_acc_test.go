@@ -21,11 +21,10 @@ resource "virtclaim_virtual_machine" "web" {
   memory      = "32Mi"
   machine     = { type = "q35", domain_type = "qemu" }
   force_stop  = true
-  timeouts    = { delete = "10s" }
   guest_agent = true
 `
 	first, second := acctest.NewCLI(t), acctest.NewCLI(t)
-	first.Write("main.tf", acctest.Provider(l, "twice")+rest+"  wait_for = { agent = true, timeout = \"20s\" }\n}\n")
+	first.Write("main.tf", acctest.Provider(l, "twice")+rest+"  wait_for = { agent = true, timeout = \"9m\" }\n}\n")
 	second.Write("main.tf", acctest.Provider(l, "twice")+rest+"}\n")
 	apply, output := first.Start("apply", "-auto-approve", "-no-color")
 	acctest.Eventually(t, "the machine runs", func() error {
@@ -36,6 +35,7 @@ resource "virtclaim_virtual_machine" "web" {
 		return err
 	})
 	second.Must("apply", "-auto-approve", "-no-color")
+	suspended(t, l.Hosts["host-a"]) // which ends the first one's wait: a suspended guest is not waited for
 	if err := apply.Wait(); err == nil || !message("The machine is in another state", "another apply of the same owner").MatchString(output()) {
 		t.Errorf("both have the machine: %v\n%s", err, output())
 	}

@@ -3,6 +3,7 @@
 package virtualmachine_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,22 +40,34 @@ resource "virtclaim_virtual_machine" "web" {
 	}
 	const data = "data = { volume = virtclaim_disk.data.volume, boot_order = null }, other = { device = \"cdrom\", boot_order = 1 }"
 	const none = "other = { device = \"cdrom\", boot_order = 1 }"
-	config(data, `timeouts = { delete = "2s" }`)
+	config(data, `timeouts = { delete = "1m" }`)
 	cli.Must("apply", "-auto-approve", "-no-color")
-	config(none, `timeouts = { update = "4s", delete = "4s" }`+"\n force_stop = true")
+	config(none, `timeouts = { update = "8s", delete = "2m" }`+"\n force_stop = true")
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
 		t.Error("the firmware has acknowledged an unplug")
 	}
 	acctest.Contains(t, joined(out), "did not acknowledge the unplug", "allow_restart = true", "force_stop = true")
-	acctest.Contains(t, cli.Must("state", "show", "-no-color", "virtclaim_virtual_machine.web"), "force_stop    = true", `delete = "4s"`)
-	config(none, `timeouts = { update = "14s", delete = "4s" }`+"\n force_stop = true\n allow_restart = true")
-	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, cli.Must("state", "show", "-no-color", "virtclaim_virtual_machine.web"), "force_stop    = true", `delete = "2m"`)
+	// A fifth of the time is for the unplug; then the machine is suspended, so that it is forced off at once.
+	config(none, `timeouts = { update = "30s", delete = "2m" }`+"\n force_stop = true\n allow_restart = true")
+	apply, output := cli.Start("apply", "-auto-approve", "-no-color")
+	log := func() string { return string(acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "info.log")))(t)) }
+	acctest.Eventually(t, "the shutdown is waited for", func() error {
+		if !strings.Contains(log(), "Waiting for the guest to shut down") {
+			return errors.New(output())
+		}
+		return nil
+	})
+	suspended(t, l.Hosts["host-a"])
+	if err := apply.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, output())
+	}
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes")
+	suspended(t, l.Hosts["host-a"])
 	cli.Must("destroy", "-auto-approve", "-no-color")
-	log := string(acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "info.log")))(t))
 	for _, what := range []string{"Waiting for the guest to acknowledge the unplug", "Waiting for the guest to shut down"} {
-		if !strings.Contains(log, what) {
+		if !strings.Contains(log(), what) {
 			t.Errorf("nobody said: %s", what)
 		}
 	}
