@@ -104,9 +104,16 @@ func TestAccVirtualMachine_GuestSeesEachDevice(t *testing.T) {
 			sees := func(wanted ...string) resource.TestCheckFunc {
 				return func(*terraform.State) error {
 					console.Await(t, "READY")
-					told := ask(t, l, facts+`; cat /sys/bus/usb/devices/*/serial; load floppy; for c in $(cdroms); do report_cdrom $c; done; medium `+only.medium+
-						`; echo "MEDIUM $(head -c 16 /dev/`+only.medium+` | tr -d '\0') ro=$(read_only `+only.medium+`)"`)
-					acctest.Contains(t, told, wanted...)
+					acctest.Eventually(t, "the guest has taken up what was plugged in", func() error {
+						told := ask(t, l, facts+`; cat /sys/bus/usb/devices/*/serial; load floppy; for c in $(cdroms); do report_cdrom $c; done; medium `+only.medium+
+							`; echo "MEDIUM $(head -c 16 /dev/`+only.medium+` | tr -d '\0') ro=$(read_only `+only.medium+`)"`)
+						for _, part := range wanted {
+							if !strings.Contains(told, part) {
+								return fmt.Errorf("%q is missing in: %s", part, told)
+							}
+						}
+						return nil
+					})
 					if boots := console.Boots(); boots != 1 {
 						return fmt.Errorf("the guest has booted %d times", boots)
 					}
