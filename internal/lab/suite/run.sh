@@ -8,7 +8,8 @@
 #	run.sh changed <base>  the shards of what has changed since a commit
 #
 # A failed test is repeated once, in another process with a new lab; if it passes then, the run ends with a line
-# FLAKE <test> <tier> <commit>. Nothing is repeated after a data race, or if more than three tests have failed.
+# FLAKE <test> <tier> <commit>. Nothing is repeated after a data race, or if more than three tests have failed; and whatever is repeated,
+# all tests of the tier must have passed (see cmd/verdict).
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 here=internal/lab/suite
@@ -37,20 +38,17 @@ run_tests() {
 	# Tests are short-lived processes with Terraform and providers below them: less garbage collection saves a tenth of the processors.
 	GOGC=400 GOMEMLIMIT=1GiB $GOTESTSUM --format testname --hide-summary skipped --jsonfile "$TMPDIR/tests.json" \
 		--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
-		--rerun-fails-report="$TMPDIR/reruns" --packages="$(echo $packages)" \
-		-- -tags acc -count=1 -vet=off "$@" || code=$?
-	grep -q '"Action":"pass".*"Test":' "$TMPDIR/tests.json" || code=1 # a pattern that matches nothing is no success
+		--packages="$(echo $packages)" -- -tags acc -count=1 -vet=off -timeout 45m "$@" || code=$?
 	echo "The longest tests:"
 	$GOTESTSUM tool slowest --num 20 --jsonfile "$TMPDIR/tests.json"
-	if ((code == 0)) && [ -s "$TMPDIR/reruns" ]; then
-		awk -v tier="$tier" -v commit="$(git rev-parse --short HEAD)" '{ sub(/:$/, "", $1); print "FLAKE", $1, tier, commit }' "$TMPDIR/reruns"
-	fi
+	go run ./$here/cmd/verdict "$tier" "$TMPDIR/tests.json" "$(git rev-parse --short HEAD)" || code=1
 	return $code
 }
 
 fuzz() {
 	local package target
 	go test -list '^Fuzz' ./... >"$TMPDIR/list"
+	grep -q '^Fuzz' "$TMPDIR/list" || fail "there is nothing to fuzz"
 	awk '/^Fuzz/ { targets[++n] = $1 } /^ok/ { for (; n; n--) print $2, targets[n] }' "$TMPDIR/list" |
 		while read -r package target; do
 			echo "fuzzing $target of $package"
@@ -58,18 +56,27 @@ fuzz() {
 		done
 }
 
-# Tests of the core with the race detector, in the test process and in the provider that Terraform runs.
+# Tests of the core with the race detector, in the test process and in the provider that Terraform runs, whose output it doesn't show.
 race() {
-	local packages=./internal/resource/$1
-	[ "$1" != others ] || packages=$(core_packages | grep -v /resource/)
+	local packages=./internal/resource/$1 code=0
+	if [ "$1" = others ]; then
+		packages=$(core_packages | grep -v /resource/)
+		go test -race ./...
+	fi
 	go build -race -o .lab/race/terraform-provider-virtclaim .
-	VIRTCLAIM_TEST_PROVIDER=$PWD/.lab/race GORACE=halt_on_error=1 \
-		run_tests "race-$1" "$packages" -race -timeout 60m -run '^TestAcc' -skip "^($(long))"
+	VIRTCLAIM_TEST_PROVIDER=$PWD/.lab/race GORACE="halt_on_error=1 log_path=$TMPDIR/race" \
+		run_tests "race-$1" "$packages" -race -run '^TestAcc' -skip "^($(long))" || code=$?
+	if compgen -G "$TMPDIR/race.*" >/dev/null; then
+		cat "$TMPDIR"/race.*
+		code=1
+	fi
+	return $code
 }
 
 # The packages that have a test whose name matches, up to a subtest's.
 packages_with() {
-	local names=${1%%/*} file
+	local names file
+	names=$(sed 's#/[^|]*##g' <<<"$1")
 	find internal -name '*_acc_test.go' | while read -r file; do
 		sed -n 's/^func \(TestAcc[A-Za-z0-9_]*\)(.*/\1/p' "$file" | grep -qE -- "$names" && echo "./${file%/*}"
 	done | sort -u
@@ -77,18 +84,18 @@ packages_with() {
 
 run() {
 	case $1 in
-	core) run_tests core "$(core_packages)" -p 3 -timeout 60m -run '^TestAcc' -skip "^($(long))" ;;
+	core) run_tests core "$(core_packages)" -p 3 -run '^TestAcc' -skip "^($(long))" ;;
 	match)
 		local packages
 		packages=$(packages_with "$2") || true
 		[ -n "$packages" ] || fail "no test of real systems has a name that matches $2; make test-unit runs the others"
-		run_tests match "$packages" -timeout 60m -run "$2"
+		run_tests match "$packages" -run "$2"
 		;;
 	race-*) race "${1#race-}" ;;
 	fuzz) fuzz ;;
 	*)
 		[ -n "$(package_of "$1")" ] || fail "there is no shard $1; the shards are:" $(all_shards)
-		run_tests "$1" "$(package_of "$1")" -timeout 60m -run "^($(patterns "$1"))"
+		run_tests "$1" "$(package_of "$1")" -run "^($(patterns "$1"))"
 		;;
 	esac
 }
@@ -96,7 +103,10 @@ run() {
 # changed lists the shards of the packages that differ from a commit: all of them if no shard names the package.
 changed() {
 	local path shards
-	git diff --name-only "$1" -- '*.go' go.mod go.sum internal | while read -r path; do
+	{
+		git diff --no-renames --name-only "$1" -- '*.go' go.mod go.sum internal
+		git ls-files --others --exclude-standard -- '*.go' internal
+	} | while read -r path; do
 		case $path in
 		internal/*) path=${path#internal/} ;;
 		*) path=- ;;
@@ -112,14 +122,21 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 case ${1-} in
 all) shards=$(all_shards) ;;
-changed) shards=$(changed "$2") ;;
-*) run "$@"; exit ;;
+changed)
+	git rev-parse --quiet --verify "${2-}^{commit}" >/dev/null || fail "there is no commit ${2:-without a name}: give BASE=<commit>"
+	shards=$(changed "$2")
+	[ -n "$shards" ] || echo "Nothing has changed since $2 that a shard tests."
+	;;
+*)
+	run "$@"
+	exit
+	;;
 esac
 failed=()
 for shard in $shards; do
 	echo "### $shard"
 	started=$SECONDS
-	run "$shard" || failed+=("$shard")
+	$here/run.sh "$shard" || failed+=("$shard") # in a process of its own, which ends at the first error
 	echo "### $shard took $((SECONDS - started)) s"
 done
 ((${#failed[@]} == 0)) || fail "failed: ${failed[*]}"

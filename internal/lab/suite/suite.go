@@ -63,7 +63,7 @@ func (s Shard) Has(t Test) bool {
 }
 
 var (
-	function = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z]\w*)\(`)
+	function = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)[\pL\w]*)\(`)
 	// testMain sets up the tests of a package, and is none.
 	testMain = "TestMain"
 )

@@ -62,6 +62,10 @@ func refused(t *testing.T, cli acctest.CLI, wanted map[string]*regexp.Regexp) {
 		if !want.MatchString(found[name]) {
 			t.Errorf("%s: %q does not match %s", name, found[name], want)
 		}
+		delete(found, name)
+	}
+	for name, text := range found {
+		t.Errorf("an error at %q, which should have none: %s", name, text)
 	}
 }
 
