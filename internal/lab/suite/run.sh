@@ -64,7 +64,7 @@ race() {
 		go test -race ./...
 	fi
 	go build -race -o .lab/race/terraform-provider-virtclaim .
-	VIRTCLAIM_TEST_PROVIDER=$PWD/.lab/race GORACE="halt_on_error=1 log_path=$TMPDIR/race" \
+	VIRTCLAIM_TEST_PROVIDER=$PWD/.lab/race GORACE="halt_on_error=1 atexit_sleep_ms=0 log_path=$TMPDIR/race" \
 		run_tests "race-$1" "$packages" -race -run '^TestAcc' -skip "^($(long))" || code=$?
 	if compgen -G "$TMPDIR/race.*" >/dev/null; then
 		cat "$TMPDIR"/race.*
