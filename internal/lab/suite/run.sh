@@ -41,7 +41,7 @@ run_tests() {
 		--packages="$(echo $packages)" -- -tags acc -count=1 -vet=off -timeout 45m "$@" || code=$?
 	echo "The longest tests:"
 	$GOTESTSUM tool slowest --num 20 --jsonfile "$TMPDIR/tests.json"
-	go run ./$here/cmd/verdict "$tier" "$TMPDIR/tests.json" "$(git rev-parse --short HEAD)" || code=1
+	go run ./$here/cmd/verdict "$tier" "$(git rev-parse --short HEAD)" <"$TMPDIR/tests.json" || code=1
 	return $code
 }
 

@@ -1,4 +1,4 @@
-// Command verdict judges a tier's run by the events of go test -json in a file, as run.sh calls it. It prints a line
+// Command verdict judges a tier's run by the events of go test -json on its standard input, as run.sh calls it. It prints a line
 // FLAKE <test> <tier> <commit> for each test that passed only when it was repeated, and fails unless all tests of the tier have passed.
 package main
 
@@ -10,17 +10,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: verdict <tier>|match <events> <commit>")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: verdict <tier>|match <commit>")
 		os.Exit(2)
 	}
-	if err := verdict(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := verdict(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func verdict(tier, file, commit string) error {
+func verdict(tier, commit string) error {
 	var wanted []suite.Test
 	if tier != "match" {
 		all, err := suite.Tests()
@@ -35,12 +35,7 @@ func verdict(tier, file, commit string) error {
 			return err
 		}
 	}
-	events, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = events.Close() }()
-	flakes, err := suite.Verdict(events, wanted)
+	flakes, err := suite.Verdict(os.Stdin, wanted)
 	for _, test := range flakes {
 		fmt.Println("FLAKE", test, tier, commit)
 	}
