@@ -67,7 +67,13 @@ resource "virtclaim_disk" "data" {
 	virsh("vol-delete", "filler", "tiny")
 	virsh("resume", "web")
 	ask(t, l, "wait; sync")
-	cli.Must("apply", "-auto-approve", "-no-color") // the request to unplug it is answered now
+	acctest.Eventually(t, "the request to unplug it is answered now", func() error {
+		if out := acctest.Must(a.Virsh(t.Context(), "domiflist", "web"))(t); strings.Contains(out, " user ") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	cli.Must("apply", "-auto-approve", "-no-color")
 	if out := plan(t, cli); strings.Contains(out, "Machine web") {
 		t.Error(out)
 	}
