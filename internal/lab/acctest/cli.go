@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -159,3 +160,28 @@ func (c CLI) Must(args ...string) string {
 	}
 	return out
 }
+
+// ExpectErrors plans a folder's configuration: each of these resources, by name, has an error that matches, and no other has one.
+func ExpectErrors(t *testing.T, cli CLI, want map[string]*regexp.Regexp) {
+	t.Helper()
+	out, err := cli.Run("plan", "-no-color")
+	if err == nil {
+		t.Errorf("the plan succeeded:\n%s", out)
+	}
+	found := map[string]string{}
+	for _, text := range strings.Split(out, "Error: ")[1:] {
+		at := inResource.FindStringSubmatch(text)
+		if at == nil || want[at[1]] == nil {
+			t.Errorf("an error is at no resource that should have one: %s", text)
+			continue
+		}
+		found[at[1]] += text
+	}
+	for resource, why := range want {
+		if !why.MatchString(found[resource]) {
+			t.Errorf("%s: want %s, got: %s", resource, why, found[resource])
+		}
+	}
+}
+
+var inResource = regexp.MustCompile(`in resource "\w+" "([\w-]+)"`)

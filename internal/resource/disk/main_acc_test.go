@@ -191,28 +191,3 @@ func boots(t *testing.T, c acctest.Console, n int) resource.TestCheckFunc {
 		return nil
 	}
 }
-
-// expectErrors plans a folder's configuration: each of these resources, by name, has an error that matches, and no other has one.
-func expectErrors(t *testing.T, cli acctest.CLI, want map[string]*regexp.Regexp) {
-	t.Helper()
-	out, err := cli.Run("plan", "-no-color")
-	if err == nil {
-		t.Errorf("the plan succeeded:\n%s", out)
-	}
-	found := map[string]string{}
-	for _, text := range strings.Split(out, "Error: ")[1:] {
-		at := inResource.FindStringSubmatch(text)
-		if at == nil || want[at[1]] == nil {
-			t.Errorf("an error is at no resource that should have one: %s", text)
-			continue
-		}
-		found[at[1]] += text
-	}
-	for resource, why := range want {
-		if !why.MatchString(found[resource]) {
-			t.Errorf("%s: want %s, got: %s", resource, why, found[resource])
-		}
-	}
-}
-
-var inResource = regexp.MustCompile(`in resource "\w+" "([\w-]+)"`)

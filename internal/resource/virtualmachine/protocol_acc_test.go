@@ -103,7 +103,7 @@ func TestAccVirtualMachine_EachProtocol(t *testing.T) {
 						acctest.Contains(t, seen, "ro=0", "first="+acctest.Known, fmt.Sprintf("bytes=%d", acctest.StorageSize))
 						copied.Await(t, "WROTE "+strings.Fields(seen)[1]+" ")
 					}
-					// The first guest wrote to the master, and nobody since.
+					// The first guest wrote to the master, and no guest since.
 					if got := stored(t, stores[name]); got != written {
 						t.Errorf("the master of protocol %s has %q now", name, got)
 					}
@@ -139,7 +139,7 @@ func writes(t *testing.T, serial string, s acctest.Storage, console acctest.Cons
 	}
 }
 
-// stored is what the storage has where guests write; storage that nobody can write to is as if it had been written.
+// stored is what the storage has where guests write; read-only storage is as if it had been written.
 func stored(t *testing.T, s acctest.Storage) string {
 	t.Helper()
 	if s.Stored == nil {
