@@ -2,6 +2,7 @@ package acctest
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,27 +162,43 @@ func (c CLI) Must(args ...string) string {
 	return out
 }
 
-// ExpectErrors plans a folder's configuration: each of these resources, by name, has an error that matches, and no other has one.
-func ExpectErrors(t *testing.T, cli CLI, want map[string]*regexp.Regexp) {
+// ExpectErrors fails the test unless each of these resources, by name, has an error that matches, and no other has one.
+func ExpectErrors(t *testing.T, found map[string]string, want map[string]*regexp.Regexp) {
 	t.Helper()
-	out, err := cli.Run("plan", "-no-color")
-	if err == nil {
-		t.Errorf("the plan succeeded:\n%s", out)
-	}
-	found := map[string]string{}
-	for _, text := range strings.Split(out, "Error: ")[1:] {
-		at := inResource.FindStringSubmatch(text)
-		if at == nil || want[at[1]] == nil {
-			t.Errorf("an error is at no resource that should have one: %s", text)
-			continue
+	for name, why := range want {
+		if !why.MatchString(found[name]) {
+			t.Errorf("%s: want %s, got: %q", name, why, found[name])
 		}
-		found[at[1]] += text
 	}
-	for resource, why := range want {
-		if !why.MatchString(found[resource]) {
-			t.Errorf("%s: want %s, got: %s", resource, why, found[resource])
+	for name, text := range found {
+		if want[name] == nil {
+			t.Errorf("an error at %q, which should have none: %s", name, text)
 		}
 	}
 }
 
-var inResource = regexp.MustCompile(`in resource "\w+" "([\w-]+)"`)
+// PlanErrors are the errors of a plan, by the last part of the address that they are at: summary, source and detail.
+func (c CLI) PlanErrors() map[string]string {
+	c.t.Helper()
+	out, err := c.Run("plan", "-json")
+	if err == nil {
+		c.t.Fatalf("a plan without errors:\n%s", out)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(out) {
+		var message struct {
+			Type       string `json:"type"`
+			Diagnostic struct {
+				Severity, Summary, Detail, Address string
+				Snippet                            struct{ Code string }
+			} `json:"diagnostic"`
+		}
+		if err := json.Unmarshal([]byte(line), &message); err != nil || message.Type != "diagnostic" {
+			continue
+		}
+		if d := message.Diagnostic; d.Severity == "error" {
+			found[d.Address[strings.LastIndex(d.Address, ".")+1:]] += strings.Join([]string{d.Summary, d.Snippet.Code, d.Detail, ""}, "\n")
+		}
+	}
+	return found
+}

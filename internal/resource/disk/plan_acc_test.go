@@ -336,7 +336,7 @@ func TestAccDisk_InvalidConfigurations(t *testing.T) {
 				want[name] = message(c.want)
 			}
 			cli.Write("main.tf", text)
-			acctest.ExpectErrors(t, cli, want)
+			acctest.ExpectErrors(t, cli.PlanErrors(), want)
 		})
 	}
 	cli.Write("main.tf", acctest.Provider(l, "disks")) // an invalid configuration can't be destroyed either

@@ -3,7 +3,6 @@
 package virtualmachine_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -46,7 +45,7 @@ func handmade(key, mode, bus, more string, hosts ...string) string {
 // provider's alias. Invalid configurations end a plan before anything is planned, so that a second one is made of the valid ones only.
 func refused(t *testing.T, cli acctest.CLI, wanted map[string]*regexp.Regexp) {
 	t.Helper()
-	found := planErrors(t, cli)
+	found := cli.PlanErrors()
 	valid := 0
 	for name := range wanted {
 		if found[name] == "" {
@@ -56,43 +55,9 @@ func refused(t *testing.T, cli acctest.CLI, wanted map[string]*regexp.Regexp) {
 		}
 	}
 	if valid > 0 {
-		maps.Copy(found, planErrors(t, cli))
+		maps.Copy(found, cli.PlanErrors())
 	}
-	for name, want := range wanted {
-		if !want.MatchString(found[name]) {
-			t.Errorf("%s: %q does not match %s", name, found[name], want)
-		}
-		delete(found, name)
-	}
-	for name, text := range found {
-		t.Errorf("an error at %q, which should have none: %s", name, text)
-	}
-}
-
-// planErrors are the errors of a plan, by the last part of the address that they are at: summary, source and detail.
-func planErrors(t *testing.T, cli acctest.CLI) map[string]string {
-	t.Helper()
-	out, err := cli.Run("plan", "-json")
-	if err == nil {
-		t.Fatalf("a plan without errors:\n%s", out)
-	}
-	found := map[string]string{}
-	for line := range strings.Lines(out) {
-		var message struct {
-			Type       string `json:"type"`
-			Diagnostic struct {
-				Severity, Summary, Detail, Address string
-				Snippet                            struct{ Code string }
-			} `json:"diagnostic"`
-		}
-		if err := json.Unmarshal([]byte(line), &message); err != nil || message.Type != "diagnostic" {
-			continue
-		}
-		if d := message.Diagnostic; d.Severity == "error" {
-			found[d.Address[strings.LastIndex(d.Address, ".")+1:]] += strings.Join([]string{d.Summary, d.Snippet.Code, d.Detail, ""}, "\n")
-		}
-	}
-	return found
+	acctest.ExpectErrors(t, found, wanted)
 }
 
 // Errors in the configuration are reported at plan, at the attribute, and nothing is changed.

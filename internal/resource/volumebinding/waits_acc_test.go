@@ -192,7 +192,7 @@ func TestAccVolumeBinding_InvalidConfigurations(t *testing.T) {
 				want[name] = message(c.want...)
 			}
 			cli.Write("main.tf", text)
-			acctest.ExpectErrors(t, cli, want)
+			acctest.ExpectErrors(t, cli.PlanErrors(), want)
 		})
 	}
 }
