@@ -11,10 +11,10 @@ import (
 
 // buildFlags turn optimisation off, which would take two minutes more and make
 // no test faster, and debug information, which the linker would drop. What is
-// left are 1,100 packages of about half a second each, on all cores (of 490
-// seconds: kubernetes 130, client-go 120, apiserver 45, api 35, the linker 5);
-// less garbage collection, no cgo, or to share optimised packages with the
-// provider's build made it no faster.
+// left are 2,170 packages of a fifth of a second each, on all cores (of 490
+// seconds: kubernetes 130, client-go 120, apiserver 45, api 35, the linker 5).
+// Less garbage collection without cgo, and optimised packages shared with the
+// provider's build, were each tried once and not faster.
 var buildFlags = []string{"build", "-mod=readonly", "-gcflags=all=-N -l -dwarf=false"}
 
 // ControlPlane returns the path of the program in internal/lab/controlplane,
