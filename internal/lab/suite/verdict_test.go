@@ -21,10 +21,10 @@ func TestVerdict_Table(t *testing.T) {
 	wanted := []Test{{Name: "TestAccOne", Package: "a", Real: true}, {Name: "TestAccTwo", Package: "a", Real: true}}
 	for events, want := range map[string]struct{ flake, err string }{
 		"start pass=TestAccOne pass=TestAccTwo pass":                                              {},
-		"start pass=TestAccOne skip=TestAccTwo pass":                                              {},
+		"start pass=TestAccOne skip=TestAccTwo pass":                                              {err: "a.TestAccTwo has not passed"},
 		"start fail=TestAccOne/x fail=TestAccOne pass=TestAccTwo fail start pass=TestAccOne pass": {flake: "a.TestAccOne"},
 		"start fail=TestAccOne pass=TestAccTwo fail start fail=TestAccOne fail":                   {flake: "a.TestAccOne", err: "a.TestAccOne has not passed"},
-		"start fail=TestAccOne pass=TestAccTwo fail start skip=TestAccOne pass":                   {flake: "a.TestAccOne", err: "was skipped"},
+		"start fail=TestAccOne pass=TestAccTwo fail start skip=TestAccOne pass":                   {flake: "a.TestAccOne", err: "a.TestAccOne has not passed"},
 		"start run=TestAccOne fail start pass=TestAccOne pass":                                    {err: "ended in the middle of a.TestAccOne"},
 		"start fail=TestAccOne run=TestAccTwo fail start pass=TestAccOne pass=TestAccTwo pass":    {flake: "a.TestAccOne", err: "ended in the middle of a.TestAccTwo"},
 		"start pass=TestAccOne pass=TestAccTwo fail start pass":                                   {err: "a failed, and none of its tests"},
