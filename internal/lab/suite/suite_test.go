@@ -9,16 +9,32 @@ import (
 	"testing"
 )
 
+// known are all tests and shards.
+func known(t *testing.T) (tests []Test, shards []Shard) {
+	t.Helper()
+	tests, err := Tests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err = Shards()
+	if err != nil || len(tests) == 0 || len(shards) == 0 {
+		t.Fatalf("%d tests and %d shards: %v", len(tests), len(shards), err)
+	}
+	return tests, shards
+}
+
+// tiers are the names of all tiers of tests on real systems.
+func tiers(shards []Shard) []string {
+	names := []string{core, "race-disk", "race-virtualmachine", "race-volumebinding", "race-others"}
+	for _, shard := range shards {
+		names = append(names, shard.Name)
+	}
+	return names
+}
+
 // Each test is in one tier: a unit test in make test-unit, one of real systems in make test or in one shard.
 func TestTests_EachInOneTier(t *testing.T) {
-	all, err := Tests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shards, err := Shards()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all, shards := known(t)
 	for _, test := range all {
 		if strings.HasPrefix(test.Name, "Benchmark") {
 			continue
@@ -46,14 +62,7 @@ func TestTests_EachInOneTier(t *testing.T) {
 
 // A test that was renamed would run in make test from now on.
 func TestShards_EachPatternHasATest(t *testing.T) {
-	all, err := Tests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shards, err := Shards()
-	if err != nil || len(shards) == 0 {
-		t.Fatal(len(shards), err)
-	}
+	all, shards := known(t)
 	for _, shard := range shards {
 		for _, tests := range shard.Tests {
 			one := Shard{Package: shard.Package, Tests: []*regexp.Regexp{tests}}
@@ -70,15 +79,8 @@ func TestShards_NightlyRunsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, err := Shards()
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := append([]string{core, "fuzz"}, races...)
-	for _, shard := range shards {
-		names = append(names, shard.Name)
-	}
-	for _, name := range names {
+	_, shards := known(t)
+	for _, name := range append(tiers(shards), "fuzz") {
 		if !strings.Contains(string(workflow), "- "+name+"\n") {
 			t.Errorf("nightly.yml has no shard %s", name)
 		}

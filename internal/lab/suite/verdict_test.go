@@ -42,37 +42,24 @@ func TestVerdict_Table(t *testing.T) {
 	}
 }
 
-var races = []string{"race-disk", "race-virtualmachine", "race-volumebinding", "race-others"}
-
 // Each test of real systems is in the core or a shard, and each of the core is in one race-….
 func TestInTier_HasAllTests(t *testing.T) {
-	all, err := Tests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shards, err := Shards()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tiers := map[Test][]string{}
-	names := append([]string{core}, races...)
-	for _, shard := range shards {
-		names = append(names, shard.Name)
-	}
-	for _, name := range names {
+	all, shards := known(t)
+	tiersOf := map[Test][]string{}
+	for _, name := range tiers(shards) {
 		tests, err := InTier(name, all, shards)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, test := range tests {
-			tiers[test] = append(tiers[test], name)
+			tiersOf[test] = append(tiersOf[test], name)
 		}
 	}
 	for _, test := range all {
 		if !test.Real || strings.HasPrefix(test.Name, "Benchmark") {
 			continue
 		}
-		in := tiers[test]
+		in := tiersOf[test]
 		if inCore := slices.Contains(in, core); len(in) != map[bool]int{true: 2, false: 1}[inCore] {
 			t.Errorf("%s of %s is in %q", test.Name, test.Package, in)
 		}
