@@ -17,8 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// prepareMaster measures a master whose size is not certain, and sets the check for its writers. The capacity of a claim may be less than
-// its storage has, and a clone that is cut off there is broken.
+// prepareMaster checks and measures a master, and sets the check for its writers.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
 	if err := content.RecognizeChain(ctx, h, spec.Master.Images); err != nil {
 		return fmt.Errorf("the master: %w", err)
@@ -26,26 +25,59 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 	if err := content.CheckMasterRecords(ctx, h, spec.Master.Images); err != nil {
 		return fmt.Errorf("the master: %w", err)
 	}
-	if spec.Master.Capacity == nil || spec.Mode == volume.Clone && spec.Master.Images[0].Type != "file" {
-		xml, err := domainxml.DiskXML(spec.Master)
-		if err != nil {
-			return err
-		}
-		is, err := h.Measure(ctx, xml, 0)
-		if err != nil {
-			return err
-		}
-		spec.Master.Capacity = &is.Size
+	if err := measureMaster(ctx, h, spec, diags); err != nil {
+		return fmt.Errorf("the master: %w", err)
 	}
 	if spec.Capacity == 0 {
 		spec.Capacity = *spec.Master.Capacity
 	}
 	if spec.Capacity < *spec.Master.Capacity {
-		return fmt.Errorf("it is to have %d bytes, but its master %s has %d. Set a size that is at least as large", spec.Capacity,
+		return fmt.Errorf("its size is %d bytes, and its master %s has %d. Leave size out to have as many, or ask for more", spec.Capacity,
 			spec.Master.Images[0].Name, *spec.Master.Capacity)
 	}
 	r.admit(h, spec, diags)
 	return nil
+}
+
+// measureMaster sets the master's capacity to what its storage has. Kubernetes does not compare the capacity of a PersistentVolume with that, and a
+// copy that ends earlier than its master is broken.
+func measureMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
+	master := &spec.Master
+	top, said := master.Images[0], master.Capacity
+	if top.IsDisk() && said != nil {
+		return nil
+	}
+	bytes, err := sizeOf(ctx, h, *master)
+	if errors.Is(err, host.ErrCannotTell) && said != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if said != nil && *said != bytes {
+		diags.AddAttributeWarning(sourcePath, "The master's storage has another size", fmt.Sprintf(
+			"%s has %d bytes on host %s, and its binding or PersistentVolume says %d. Its storage counts: a new disk without a size of its own has %[2]d bytes.",
+			top.Name, bytes, h.Key, *said))
+	}
+	master.Capacity = &bytes
+	return nil
+}
+
+// sizeOf is the size in bytes that a guest sees of a master.
+func sizeOf(ctx context.Context, h *host.Host, master volume.Volume) (int64, error) {
+	if top := master.Images[0]; top.Type == "file" && top.Binding != "" {
+		is, err := content.MeasureFile(ctx, h, top.Name)
+		if err != nil {
+			return 0, err
+		}
+		return content.CapacityAs(top.Format, is)
+	}
+	xml, err := domainxml.DiskXML(master)
+	if err != nil {
+		return 0, err
+	}
+	is, err := h.Measure(ctx, xml, 0)
+	return is.Size, err
 }
 
 // admit sets the check for machines and pods that write to the master of a clone. For an overlay it checks only machines, and only if the

@@ -4,6 +4,7 @@ package disk_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -243,21 +244,41 @@ func TestAccDisk_CloneNeedsRoom(t *testing.T) {
 	})
 }
 
-// A claim's capacity may be less than its storage has.
-func TestAccDisk_CloneIsComplete(t *testing.T) {
+// A PersistentVolume may have another capacity than its storage, and a file may have grown since it was bound: copies are as large as the storage.
+func TestAccDisk_CopyIsComplete(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.AddClaim(t, l, lab.ClaimSpec{Namespace: "disks", Name: "golden", LUN: acctest.LUN(t, l, false, "the master"), Size: 48 << 20})
-	config := func(more string) string {
-		return acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a") +
-			disk("root", over("clone", "virtclaim_volume_binding.golden")+more)
+	image := filepath.Join(t.TempDir(), "disk.img")
+	grow := func(bytes int64) {
+		if err := errors.Join(os.WriteFile(image, nil, 0o644), os.Truncate(image, bytes)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps: []resource.TestStep{
-			{Config: config(""), ExpectError: message("it is to have 50331648 bytes, but its master", "has 67108864. Set a size that is")},
-			{Config: config("\n size = \"64Mi\""), Check: resource.TestCheckResourceAttr(theDisk, "volume.capacity", "67108864")},
-		},
-	})
+	grow(1 << 20)
+	cli := acctest.NewCLI(t)
+	masters := acctest.Provider(l, "disks") + binding("golden", "read-shared", "host-a") + goldenFile(image)
+	cli.Write("main.tf", masters)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	grow(2 << 20)
+	cli.Write("main.tf", masters+disk("small", over("clone", "virtclaim_volume_binding.golden")+"\n size = \"50Mi\""))
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || !message("its size is 52428800 bytes, and its master", "has 67108864").MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	cli.Write("main.tf", masters+disk("over", over("copy-on-write", "virtclaim_volume_binding.golden"))+
+		disk("clone", over("clone", "virtclaim_volume_binding.golden"))+disk("file", over("copy-on-write", "virtclaim_volume_binding.data")))
+	out = cli.Must("apply", "-auto-approve", "-no-color")
+	if !message("has 67108864 bytes on host host-a, and its binding or PersistentVolume says 50331648").MatchString(out) {
+		t.Errorf("it does not warn:\n%s", out)
+	}
+	for name, want := range map[string]string{"over": "67108864", "clone": "67108864", "file": "2097152"} {
+		acctest.Contains(t, cli.Must("state", "show", "-no-color", "virtclaim_disk."+name), "capacity     = "+want)
+		acctest.Contains(t, virsh(t, l, "vol-info", "--bytes", name, "ssd"), want)
+	}
+	if out := cli.Must("plan", "-no-color"); !strings.Contains(out, "No changes") {
+		t.Errorf("the next plan:\n%s", out)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 func TestAccDisk_CloneRefusedWhileWritten(t *testing.T) {

@@ -96,7 +96,7 @@ func (m model) shared(i volume.Image) volume.Image {
 func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) content.Spec {
 	s := content.Spec{
 		Pool: pool, Prefix: m.NamePrefix.ValueString(), Mode: m.mode(), Format: m.Format.ValueString(), // empty while that is unknown
-		Preallocation: m.Preallocation.ValueString(),
+		Preallocation: m.Preallocation.ValueString(), Capacity: m.size(),
 	}
 	if s.Prefix == "" {
 		s.Name = m.Name.ValueString()
@@ -104,10 +104,6 @@ func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) c
 	s.Master, _ = m.master(ctx, diags)
 	if !m.ClusterSize.IsNull() {
 		s.ClusterSize, _ = m.ClusterSize.Bytes() // validated
-	}
-	s.Capacity = m.size()
-	if s.Capacity == 0 && s.Master.Capacity != nil {
-		s.Capacity = *s.Master.Capacity
 	}
 	return s
 }

@@ -147,7 +147,7 @@ func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 	v := volume.Volume{CopyOnRead: m.mode() == volume.CopyOnRead, Images: []volume.Image{m.top(host.StorageVolume{Format: m.Format.ValueString()}, "")}}
 	if size := m.size(); size != 0 {
 		v.Capacity = &size
-	} else if known {
+	} else if known && master.Images[0].IsDisk() { // other masters are measured when they are copied
 		v.Capacity = master.Capacity
 	}
 	m.Volume = m.over(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Local: true, Format: m.Format.IsUnknown()})

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -102,13 +101,4 @@ func asRaw(v volume.Volume) volume.Volume {
 	v.Images = slices.Clone(v.Images)
 	v.Images[0].Format = "raw"
 	return v
-}
-
-// capacityAs is the size in bytes that a guest sees of a measured volume.
-func capacityAs(format string, found host.Measured) (*int64, error) {
-	if format == "raw" {
-		return &found.Size, nil
-	}
-	is, err := image.Probe(found.Head)
-	return &is.Capacity, err
 }

@@ -64,8 +64,12 @@ func (r *binding) prepare(
 	if err == nil && known != alreadySeen {
 		err = r.checkFormat(ctx, m, *v, key, found.Head, known, diags)
 	}
+	var bytes int64
 	if err == nil {
-		v.Capacity, err = capacityAs(v.Images[0].Format, found)
+		bytes, err = content.CapacityAs(v.Images[0].Format, found)
+	}
+	if err == nil {
+		v.Capacity = &bytes
 	}
 	return err
 }
@@ -149,22 +153,12 @@ func measureFile(ctx context.Context, h *host.Host, path, diskXML string) (found
 	if err := h.Opens(ctx, diskXML); err != nil {
 		return found, err
 	}
-	is, err := h.File(ctx, path, image.HeadSize)
-	if err == nil && is.Modified == "" { // RegularFile returns why libvirtd can't open it: no right to read (NFS), or no regular file
-		_, err = h.RegularFile(ctx, path, 0)
-	}
-	switch {
-	case errors.Is(err, host.ErrCannotTell):
+	found, err = content.MeasureFile(ctx, h, path)
+	if errors.Is(err, host.ErrCannotTell) {
 		return h.Measure(ctx, diskXML, image.HeadSize)
-	case err == nil && is.Length == 0:
-		return found, fmt.Errorf("%w: it was replaced just now", host.ErrNotRegular)
-	default:
-		return host.Measured{Size: (is.Length + sector - 1) / sector * sector, Head: is.Head}, err
 	}
+	return found, err
 }
-
-// sector is the unit in bytes that QEMU rounds the size of a raw image up to.
-const sector = 512
 
 // at lists the servers of an image.
 func at(i volume.Image) (text string) {

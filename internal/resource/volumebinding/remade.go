@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -126,6 +127,6 @@ func (c *change) isOtherFile(ctx context.Context, was volume.Volume) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	is, err := capacityAs(c.actual.Images[0].Format, found)
-	return err == nil && *is != *was.Capacity, err
+	is, err := content.CapacityAs(c.actual.Images[0].Format, found)
+	return err == nil && is != *was.Capacity, err
 }
