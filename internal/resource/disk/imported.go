@@ -44,7 +44,7 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 	if plan.Format.ValueString() == "raw" {
 		v.Format, v.Backing = "raw", "" // its guest may have written a header with a backing file
 	}
-	if r.checkPool(ctx, h, plan, state, diags); !plan.isOver() {
+	if r.checkPool(ctx, plan, state, diags); !plan.isOver() {
 		plan.checkShared(state, v.Backing, diags)
 	} else if below := master.Images[0]; !isBacking(v.Backing, below) {
 		diags.AddAttributeError(sourcePath, "Another master than it was made over", fmt.Sprintf(

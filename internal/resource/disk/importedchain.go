@@ -120,28 +120,38 @@ func overlayOf(images []volume.Image) string {
 }
 
 // checkPool refuses a usage type with another pool than the imported disk's: recreated, the disk would be in that pool.
-func (r *disk) checkPool(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) {
-	if plan.UsageType.IsUnknown() {
-		return
+func (r *disk) checkPool(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+	if pool := r.plannedPool(ctx, plan, state, diags); pool != state.Pool.ValueString() {
+		diags.AddAttributeError(path.Root("usage_type"), "Another pool than the disk is in", fmt.Sprintf(
+			"The usage type %s of host %s is the pool %s, but the imported disk %s is in pool %s. Give it the usage type of that pool, or add one "+
+				"to the storage of the host.", plan.UsageType.ValueString(), plan.Host.ValueString(), pool, state.ID.ValueString(), state.Pool.ValueString()))
 	}
-	key, usageType := plan.Host.ValueString(), plan.UsageType.ValueString()
+}
+
+// plannedPool is the pool of the planned usage type, or that of the state while it is not known.
+func (r *disk) plannedPool(ctx context.Context, plan, state model, diags *diag.Diagnostics) string {
+	if plan.UsageType.IsUnknown() || plan.Host.IsUnknown() || !r.backend.Ready() {
+		return state.Pool.ValueString()
+	}
+	key := plan.Host.ValueString()
 	places, err := r.backend.UsageTypes(key).Places(ctx)
-	place, known := places[usageType]
-	pool := place.Pool
-	if err == nil && known && pool == "" {
-		if pool, err = h.PoolOfTarget(ctx, place.Folder); errors.Is(err, host.ErrNotFound) {
-			pool, err = "of "+place.Folder+", which is not there yet", nil
+	place, known := places[plan.UsageType.ValueString()]
+	if err == nil && known && place.Pool == "" {
+		var h *host.Host
+		if h, err = r.backend.Hosts.Host(key); err == nil {
+			place.Pool, err = h.PoolOfTarget(ctx, place.Folder)
+		}
+		if errors.Is(err, host.ErrNotFound) {
+			place.Pool, err = "of "+place.Folder+", which is not there yet", nil
 		}
 	}
 	if err != nil {
 		addError(diags, state, "The pool of the usage type is not known", err)
-		return
 	}
-	if known && pool != state.Pool.ValueString() {
-		diags.AddAttributeError(path.Root("usage_type"), "Another pool than the disk is in", fmt.Sprintf(
-			"The usage type %s of host %s is the pool %s, but the imported disk %s is in pool %s. Give it the usage type of that pool, or add one "+
-				"to the storage of the host.", usageType, key, pool, state.ID.ValueString(), state.Pool.ValueString()))
+	if err != nil || !known {
+		return state.Pool.ValueString()
 	}
+	return place.Pool
 }
 
 // checkFormat refuses to adopt an imported disk with another format, which would replace it.

@@ -2,11 +2,13 @@ package disk
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
@@ -35,6 +37,33 @@ func TestModel_RawSizeIsFileSize(t *testing.T) {
 		v, known := m.made(context.Background(), &diags)
 		if !known || *v.Capacity != file || v.Images[0].Format != c.format {
 			t.Errorf("%s: %s", name, m.Volume)
+		}
+		ok(t, diags)
+	}
+}
+
+// A usage type that was renamed has the same storage pool, in which the disk stays.
+func TestDisk_RenamedUsageType(t *testing.T) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		usageType, pool string
+		want            string
+	}{
+		"renamed":                          {"quick", "ssd", "[]"},
+		"another pool":                     {"slow", "ssd", "[usage_type]"},
+		"renamed after its pool was moved": {"quick", "nvme", "[usage_type]"},
+	} {
+		var diags diag.Diagnostics
+		hosts := host.NewRegistry(map[string]host.Config{"host-a": {URI: "qemu:///system", Storage: map[string]string{"quick": "ssd", "slow": "hdd"}}})
+		r := &disk{backend: backend.New("", hosts, nil)}
+		plan, state := made(t, nil), made(t, nil)
+		plan.UsageType, state.Pool = types.StringValue(c.usageType), types.StringValue(c.pool)
+		if got := fmt.Sprint(r.replacedBy(ctx, plan, state, &diags)); got != c.want {
+			t.Errorf("%s: %s replaces it, want %s", name, got, c.want)
+		}
+		r.backend.Known = false
+		if got := r.replacedBy(ctx, plan, state, &diags); len(got) > 0 {
+			t.Errorf("%s: an unknown provider replaces it by %s", name, got)
 		}
 		ok(t, diags)
 	}

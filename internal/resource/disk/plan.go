@@ -181,7 +181,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
 		return
 	}
-	resp.RequiresReplace = plan.otherDisk(ctx, state, &resp.Diagnostics)
+	resp.RequiresReplace = r.replacedBy(ctx, *plan, state, &resp.Diagnostics)
 	if len(resp.RequiresReplace) > 0 && r.backend.IsApplying() {
 		addChanged(&resp.Diagnostics, state, resp.RequiresReplace)
 		return
@@ -219,6 +219,13 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if plan.Volume.Equal(tfvalue.ReadBelow(state.Volume)) {
 		plan.Volume = state.Volume // a state from before overlays were described as reading only is no change
 	}
+}
+
+// replacedBy are the attributes whose change replaces the disk. A usage type that was renamed has the same pool.
+func (r *disk) replacedBy(ctx context.Context, plan, state model, diags *diag.Diagnostics) path.Paths {
+	return slices.DeleteFunc(plan.otherDisk(ctx, state, diags), func(p path.Path) bool {
+		return p.Equal(path.Root("usage_type")) && r.plannedPool(ctx, plan, state, diags) == state.Pool.ValueString()
+	})
 }
 
 // otherDisk are the attributes whose change makes it another disk. Unknown values don't. The creation attributes of an imported disk are

@@ -179,7 +179,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	r.settleDigest(ctx, &plan, state, &resp.Diagnostics)
 	r.adoptFormat(ctx, plan.Format, &state, &resp.Diagnostics)
-	addChanged(&resp.Diagnostics, state, plan.otherDisk(ctx, state, &resp.Diagnostics))
+	addChanged(&resp.Diagnostics, state, r.replacedBy(ctx, plan, state, &resp.Diagnostics))
 	plan.refuseShrinking(ctx, state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

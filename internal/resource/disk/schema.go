@@ -28,9 +28,9 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"server or a file, a cloud-init seed, or a blank disk. Its `volume` is used for the disks of machines, or as the master " +
 			"of further disks.\n\n" +
 			"Destroying or replacing a disk deletes its data. Increasing `size` resizes the disk in place, also while a machine runs " +
-			"with it; decreasing it is refused. Changing `host`, `name`, `name_prefix`, `copy_mode`, `format`, `usage_type`, the " +
-			"master or the configured content forces a new resource. A master that has moved or grown, and new content under the " +
-			"same tag or URL, do not.",
+			"with it; decreasing it is refused. Changing `host`, `name`, `name_prefix`, `copy_mode`, `format`, `usage_type` (unless it is " +
+			"the same storage pool), the master or the configured content forces a new resource. A master that has moved or grown, and " +
+			"new content under the same tag or URL, do not.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<pool>/<volume>`, which is also the import id.",
