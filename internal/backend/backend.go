@@ -44,6 +44,7 @@ type Backend struct {
 	names       sync.Map
 	bound       sync.Map
 	plannedUses plannedUses
+	destroys    destroys
 }
 
 // New returns the backend of a configuration that is completely known. client is nil if no cluster is configured.

@@ -115,6 +115,9 @@ type Created struct {
 // ErrForeign is the error of an existing volume that this configuration has not created.
 var ErrForeign = errors.New("it was not made by this configuration, and was left alone")
 
+// ErrTaken is ErrForeign for a volume that nothing says who has made.
+var ErrTaken = fmt.Errorf("%w", ErrForeign)
+
 // Creator creates the volumes of one configuration.
 type Creator struct {
 	// Owner identifies the configuration; without one, interrupted creations can't be continued.

@@ -128,7 +128,7 @@ func refuseForeign(ctx context.Context, h Host, s Spec) error {
 	if err == nil {
 		return fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, run: "+
 			"terraform import <address of this resource> <host>/%s/%s. A disk that is replaced with create_before_destroy needs a "+
-			"name_prefix instead of a name", s.Name, s.Pool, ErrForeign, s.Pool, s.Name)
+			"name_prefix instead of a name", s.Name, s.Pool, ErrTaken, s.Pool, s.Name)
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		return nil

@@ -19,6 +19,7 @@ import (
 
 // Delete detaches the disk from machines, and deletes the volume.
 func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	defer r.backend.Destroys()()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
@@ -43,7 +44,10 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		err = cmp.Or(guard.External(ctx, key, h, top), err)
 	}
 	if errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) {
-		err = cmp.Or(refuseMissing(ctx, h, state, top, req.Private, &resp.Diagnostics), err)
+		if leavesUnmounted(ctx, h, state, req.Private, &resp.Diagnostics) {
+			return
+		}
+		err = cmp.Or(refuseMissing(ctx, h, top), err)
 	}
 	pinned := ""
 	if err == nil {

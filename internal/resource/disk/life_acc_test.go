@@ -157,6 +157,24 @@ func TestAccDisk_ForeignVolumeStays(t *testing.T) {
 	virsh(t, l, "vol-delete", "root", "--pool", "ssd")
 }
 
+// The first of several instances is removed: each of the others takes the name that the next one frees in the same apply.
+func TestAccDisk_CountFromTheFront(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	config := func(names string) string {
+		return acctest.Provider(l, "disks") + "locals {\n names = [" + names + "]\n}\n" +
+			strings.Replace(disk("each", blank+"\n  count = length(local.names)"), `= "each"`, "= local.names[count.index]", 1)
+	}
+	cli.Write("main.tf", config(`"one", "two", "three"`))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", config(`"two", "three"`))
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "2 added, 0 changed, 3 destroyed")
+	if out := cli.Must("plan", "-no-color"); !strings.Contains(out, "No changes") {
+		t.Errorf("the next plan:\n%s", out)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 func TestAccDisk_WithoutOwnerNothingIsAdopted(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)

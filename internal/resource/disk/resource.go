@@ -106,7 +106,10 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel
 	if err != nil {
 		return made, nil, "", err
 	}
-	made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), h, spec, progress(ctx, plan))
+	r.backend.RetryTaken(ctx, func() bool {
+		made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), h, spec, progress(ctx, plan))
+		return errors.Is(err, content.ErrTaken)
+	})
 	switch {
 	case plan.isOver():
 		below = spec.Master.Images
