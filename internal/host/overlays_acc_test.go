@@ -89,3 +89,55 @@ func TestAccOverlays_HeadsThatGuestsWrite(t *testing.T) {
 		})
 	}
 }
+
+// A pool of somebody else that is inactive, or whose folder is gone, is neither an obstacle nor stopped. One of the configured storage may have
+// overlays.
+func TestAccOverlays_PoolsThatCannotBeListed(t *testing.T) {
+	l := acctest.Lab(t)
+	on := l.Hosts["host-a"]
+	virsh := func(args ...string) string { t.Helper(); return acctest.Must(on.Virsh(t.Context(), args...))(t) }
+	for _, name := range []string{"inactive", "gone"} {
+		folder := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		virsh("pool-define-as", name, "dir", "--target", folder)
+		acctest.Undo(t, func(ctx context.Context) error {
+			_, _ = on.Virsh(ctx, "pool-destroy", name)
+			_, err := on.Virsh(ctx, "pool-undefine", name)
+			return err
+		})
+		if name == "inactive" {
+			continue
+		}
+		virsh("pool-start", name)
+		virsh("vol-create-as", name, "volume", "1M")
+		if err := os.RemoveAll(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"", "inactive", "gone"} { // the last one is stopped
+		storage := map[string]string{"fast": "ssd"}
+		if name != "" {
+			storage["slow"] = name
+		}
+		f := host.NewRegistry(map[string]host.Config{"host-a": {URI: on.URI, Storage: storage}})
+		t.Cleanup(f.Close)
+		h, err := f.Host("host-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := h.Overlays(t.Context())
+		for _, v := range found {
+			if v.Pool != "ssd" {
+				t.Errorf("%+v may be an overlay", v)
+			}
+		}
+		if name == "" && err != nil || name != "" && (err == nil || !strings.Contains(err.Error(), "virsh pool-start "+name)) {
+			t.Errorf("the configured pool %q: %v", name, err)
+		}
+		if name == "" && !strings.Contains(virsh("pool-list"), "gone") {
+			t.Error("the pool was stopped")
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -224,7 +225,7 @@ func explainPloop(l *libvirt.Libvirt, v libvirt.StorageVol, err error) error {
 func (v StorageVolume) isOver() bool { return v.Undescribed || v.Backing != "" }
 
 // Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
-// headers must be read. An inactive pool can't be listed, which is an error.
+// headers must be read. A pool that can't be listed is an error unless it is not in the host's configured storage.
 func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
 		pools, _, err := l.ConnectListAllStoragePools(1, 0)
@@ -236,14 +237,30 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 			if isPassing(p) {
 				continue
 			}
-			in, err := volumesIn(ctx, l, p, StorageVolume.isOver)
+			in, err := h.overlaysIn(ctx, l, p)
 			if err != nil {
-				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
+				return nil, err
 			}
 			found = append(found, in...)
 		}
 		return found, nil
 	})
+}
+
+// overlaysIn does not refresh a pool of somebody else: libvirt stops a pool whose folder is gone.
+func (h *Host) overlaysIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) ([]StorageVolume, error) {
+	if storage := h.registry.Storage(h.Key); len(storage) > 0 && !slices.Contains(slices.Collect(maps.Values(storage)), p.Name) {
+		in, err := knownVolumes(l, p, StorageVolume.isOver)
+		if err != nil {
+			return nil, nil //nolint:nilerr // it is inactive
+		}
+		return in, nil
+	}
+	in, err := volumesIn(ctx, l, p, StorageVolume.isOver)
+	if err != nil {
+		return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and start it: virsh pool-start %[1]s", p.Name, err)
+	}
+	return in, nil
 }
 
 // volumesIn are the volumes of a pool for which wanted is true.
