@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // refusals are the errors of a configuration, each with its attribute.
@@ -42,6 +44,25 @@ func TestQuantity_ForgottenUnit(t *testing.T) {
 		got := refusals(t, c.resource, values{c.attribute: c.value})
 		if c.want == "" && strings.Contains(got, " bytes. ") || !strings.Contains(got, c.want) {
 			t.Errorf("%s = %q: got %q, want %q", c.attribute, c.value, got, c.want)
+		}
+	}
+}
+
+// user_data = data.cloudinit_config.web.rendered, with its defaults, is refused at plan: a guest would ignore it. base64gzip() is the same.
+func TestUserData_Base64(t *testing.T) {
+	const packed, text = "H4sIAAAAAAAA/w==", "#cloud-config\n"
+	for attribute, value := range map[string]string{"user_data": packed, "user_data_wo": base64.StdEncoding.EncodeToString([]byte(text))} {
+		of := func(value any) string {
+			return refusals(t, "virtclaim_disk", values{"source": values{"cloud_init": values{attribute: value}}})
+		}
+		at := `AttributeName("source").AttributeName("cloud_init").AttributeName("` + attribute + `"): `
+		if got := of(value); !strings.Contains(got, at+"user data in base64") || strings.Contains(got, value) {
+			t.Errorf("%s: got %s", attribute, got)
+		}
+		for _, other := range []any{text, tftypes.UnknownValue, nil} {
+			if got := of(other); strings.Contains(got, "base64") {
+				t.Errorf("%s = %v: %s", attribute, other, got)
+			}
 		}
 	}
 }
