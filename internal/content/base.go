@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -107,17 +108,17 @@ func refuseWritten(ctx context.Context, h Host, base host.StorageVolume) error {
 	if err != nil {
 		return err
 	}
-	writer := ""
+	writer, format := "", ""
 	err = eachUse(domains, base, func(d host.Domain, _ domainxml.Metadata, i volume.Image) {
 		if i.AccessMode != volume.ReadShared {
-			writer = d.Name
+			writer, format = d.Name, i.Format
 		}
 	})
 	if err == nil && writer != "" {
 		err = fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
 			"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
-			"copy the image: qemu-img convert -O qcow2 %s <new image>), and remove all disks over it: the next one downloads it again",
-			writer, base.Name, base.Pool, base.Path)
+			"copy the image: %s), and remove all disks over it: the next one downloads it again",
+			writer, base.Name, base.Pool, image.ConvertCommand(format, "qcow2", base.Path))
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 		var err error
 		if head, err = h.ReadFile(ctx, i.Name, image.HeadSize); err != nil {
 			return fmt.Errorf("%s is not opened as %s, because its header can't be checked before: %s (%s). If you trust its author, convert it "+
-				"with qemu-img convert -O raw, or have its server let the host's root read it", i.Name, i.Format, err, look)
+				"(%s), or have its server let the host's root read it", i.Name, i.Format, err, look, image.ConvertCommand(i.Format, "raw", i.Name))
 		}
 	} else if look != nil {
 		return explain(look, i.Name)

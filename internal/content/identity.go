@@ -200,7 +200,7 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 	given, err := image.WithIdentity(head, id)
 	if errors.Is(err, image.ErrNoRoom) && image.Identity(head) != "" {
 		return fmt.Errorf("%w: it has the identity of another volume, and no room for one of its own. %s", image.ErrUntrusted,
-			image.Convert("qcow2"))
+			image.Convert(v.Format, "qcow2"))
 	}
 	if errors.Is(err, image.ErrNoRoom) {
 		return note(ctx, h, v, v.Format, id)

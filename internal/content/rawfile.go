@@ -84,7 +84,7 @@ func CheckRaw(ctx context.Context, h Measured, v host.StorageVolume, i volume.Im
 	if err != nil {
 		return err
 	}
-	remedy := image.Convert("raw")
+	remedy := image.Convert(is.Format, "raw")
 	if refused != nil { // qemu-img convert would copy another file into the disk
 		remedy = "restore it again, as raw, from the backup. Don't convert this file: its header is that of a format that is refused, or names " +
 			"another file, which qemu-img would copy into the disk"

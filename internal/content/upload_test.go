@@ -154,15 +154,16 @@ func TestUpload_SharedImageInUseIsKept(t *testing.T) {
 // An image that a domain writes to is not what was downloaded: a block commit may have written to it. A reader is no obstacle.
 func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 	for name, c := range map[string]struct {
-		device  string
-		refused bool
+		device string
+		writes string // the format in which the domain does
 	}{
-		"its disk": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/></disk>", true},
+		"its disk":         {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/></disk>", "qcow2"},
+		"its disk, as raw": {"<disk type='file' device='disk'><driver type='raw'/><source file='%s'/><target dev='vda'/></disk>", "raw"},
 		"what it commits to": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='/ssd/web'/><mirror type='file' job='active-commit'>" +
-			"<format type='qcow2'/><source file='%s'/></mirror><target dev='vda'/></disk>", true},
+			"<format type='qcow2'/><source file='%s'/></mirror><target dev='vda'/></disk>", "<its format>"},
 		"below its disk": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='/ssd/web'/><backingStore type='file'>" +
-			"<format type='qcow2'/><source file='%s'/><backingStore/></backingStore><target dev='vda'/></disk>", false},
-		"read-only": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/><readonly/><shareable/></disk>", false},
+			"<format type='qcow2'/><source file='%s'/><backingStore/></backingStore><target dev='vda'/></disk>", ""},
+		"read-only": {"<disk type='file' device='disk'><driver type='qcow2'/><source file='%s'/><target dev='vda'/><readonly/><shareable/></disk>", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, maker, shared := newHost(), &content.Creator{Owner: "prod"}, bytesOf(qcow2(1<<20))
@@ -172,8 +173,12 @@ func TestMake_NoDiskOverASharedImageThatIsWrittenTo(t *testing.T) {
 			h.domains["theirs"] = &fakeDomain{name: "theirs", uuid: "u", xml: "<domain><name>theirs</name><devices>" +
 				fmt.Sprintf(c.device, h.volumes["ssd/web"].Backing) + "</devices></domain>"}
 			_, err := maker.Make(t.Context(), "a", h, over("db", shared), quiet)
-			if (err != nil) != c.refused || c.refused && (!strings.Contains(err.Error(), "domain theirs has the image") || h.volumes["ssd/db"] != nil) {
+			if (err != nil) != (c.writes != "") || err != nil && (!strings.Contains(err.Error(), "domain theirs has the image") || h.volumes["ssd/db"] != nil) {
 				t.Errorf("got %v", err)
+			}
+			command := "qemu-img convert -f " + c.writes + " -O qcow2 " + h.volumes["ssd/web"].Backing + " <new image>"
+			if err != nil && !strings.Contains(err.Error(), command) {
+				t.Errorf("%q is not in: %v", command, err)
 			}
 		})
 	}

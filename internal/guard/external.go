@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -31,9 +32,9 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name) && volume.IsBase(e.Chain[0].Name):
 		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are: what it had was committed there (virsh blockcommit "+
 			"without --base), and its guest writes there. No other overlay of that image can be used any more: restore those from a backup. To go on "+
-			"with what the guest has, stop the domain, copy it into a storage pool (qemu-img convert -O qcow2 %[2]s <new image>), import that as a "+
+			"with what the guest has, stop the domain, copy it into a storage pool (%s), import that as a "+
 			"virtclaim_disk, give it to the machine, and remove all disks over the image: the next one downloads it again",
-			is, e.Chain[0].Name, e.Noted[0])
+			is, e.Chain[0].Name, e.Noted[0], image.ConvertCommand(e.Chain[0].Format, "qcow2", e.Chain[0].Name))
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name):
 		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit without --base), and "+
 			"its guest writes there. No other overlay of that image can be used any more: restore those from a backup. To go on with it, give the "+

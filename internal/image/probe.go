@@ -3,9 +3,11 @@
 package image
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // Header is what the header of an image declares.
@@ -47,11 +49,16 @@ var magics = []struct {
 	{0, "#!/bin/sh\n#V2.0 Format\nmodprobe cloop", "cloop"},
 }
 
-// Convert returns the advice to convert an image to that format, if the user trusts its author: qemu-img opens the files that a header
+// Convert returns the advice to convert an image to another format, if the user trusts its author: qemu-img opens the files that a header
 // references, so that the content of any file may get into the new image.
-func Convert(format string) string {
-	return "If you trust who wrote it (qemu-img opens every file that the image references, and copies its content), convert it: qemu-img convert -O " +
-		format + " <image> <new>"
+func Convert(from, to string) string {
+	return "If you trust who wrote it (qemu-img opens every file that the image references, and copies its content), convert it: " +
+		ConvertCommand(from, to, "<image>")
+}
+
+// ConvertCommand names the format, also if from is empty, because qemu-img would otherwise believe a header that a guest wrote to a raw disk.
+func ConvertCommand(from, to, path string) string {
+	return "qemu-img convert -f " + cmp.Or(from, "<its format>") + " -O " + to + " " + path + " <new image>"
 }
 
 // Probe determines the format of an image from its header, and refuses an image for which QEMU would open another file, or need a key.
@@ -69,7 +76,8 @@ func probe(head []byte, overlay bool) (Header, error) {
 		return probeQcow2(head, overlay)
 	}
 	if format := foreignFormat(head); format != "" {
-		return Header{}, fmt.Errorf("%w: it is in the format %s. %s", ErrUntrusted, format, Convert("qcow2"))
+		name := cmp.Or(map[string]string{"VHD": "vpc"}[format], strings.ToLower(format)) // qemu-img's
+		return Header{}, fmt.Errorf("%w: it is in the format %s. %s", ErrUntrusted, format, Convert(name, "qcow2"))
 	}
 	return Header{Format: "raw"}, nil
 }

@@ -56,7 +56,7 @@ func (q qcow2) long(at int) uint64 { return binary.BigEndian.Uint64(q[at:]) }
 func probeQcow2(head qcow2, overlay bool) (Header, error) {
 	err := head.check()
 	if err == nil && !overlay && head.long(qcow2Backing) != 0 {
-		err = errors.New("that names a backing file. " + Convert("qcow2"))
+		err = errors.New("that names a backing file. " + Convert("qcow2", "qcow2"))
 	}
 	if err == nil {
 		err = head.checkExtensions(overlay)
@@ -186,7 +186,7 @@ var extensions = map[uint32]string{
 	0x0537be77:    "that is encrypted",
 	0x23852875: "with persistent bitmaps, which QEMU would have in memory. Remove each with qemu-img bitmap --remove <image> <bitmap> " +
 		"(qemu-img info lists them), and then a checkpoint of libvirt's that it was of with virsh checkpoint-delete --metadata, or all. " +
-		Convert("qcow2"),
+		Convert("qcow2", "qcow2"),
 }
 
 // checkExtensions checks the header extensions, up to their end mark, which must be in the first cluster.

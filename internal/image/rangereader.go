@@ -16,8 +16,8 @@ type rangeReader struct {
 	ctx     context.Context
 	client  *http.Client
 	address string
-	// immutable is whether the address always has the same content.
-	immutable bool
+	// checked is whether a checksum of the whole decides in the end: then the rest may come from a server with another version of it.
+	checked bool
 	// accept is the Accept header; empty for any content.
 	accept string
 
@@ -26,7 +26,7 @@ type rangeReader struct {
 	size int64
 	// version is the server's strong validator of this version of the file; empty if there is none.
 	version string
-	// refusesRanges is whether the server has refused a range.
+	// refusesRanges is whether a server has refused a range, or has another version.
 	refusesRanges bool
 
 	// offset is how many bytes were passed on, and seen is their hash: a server may begin from the start again.
@@ -64,7 +64,7 @@ func (r *rangeReader) Read(p []byte) (int, error) {
 			return 0, context.Cause(r.ctx)
 		}
 		if r.failures++; r.failures == maxFailures {
-			return 0, notTheEnd(fmt.Errorf("the connection broke off %d times after %d bytes: %w", maxFailures, r.offset, broken.err))
+			return 0, notTheEnd(fmt.Errorf("the download broke off %d times after %d bytes: %w", maxFailures, r.offset, broken.err))
 		}
 		if err := pause(r.ctx, pauseAfter(r.failures)); err != nil {
 			return 0, err
@@ -79,8 +79,10 @@ func (i retryableError) Error() string { return i.err.Error() }
 
 func (r *rangeReader) read(p []byte) (int, error) {
 	if r.body == nil {
-		if err := r.connect(); err != nil {
-			return 0, notTheEnd(err)
+		if err := r.connect(); errors.Is(err, ErrUntrusted) && !r.checked {
+			return 0, err
+		} else if err != nil { // a redirect may lead the next request to another server
+			return 0, retryableError{err}
 		}
 	}
 	n, err := r.body.Read(p)
@@ -109,7 +111,7 @@ func (r *rangeReader) Close() error {
 	return r.body.Close()
 }
 
-// connect requests the rest of the content. Failed requests were already repeated by retryTransport.
+// connect requests the rest of the content. Failed requests to one server were already repeated by retryTransport.
 func (r *rangeReader) connect() error {
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, r.address, nil)
 	if err != nil {
@@ -119,10 +121,10 @@ func (r *rangeReader) connect() error {
 	if r.accept != "" {
 		req.Header.Set("Accept", r.accept)
 	}
-	ranged := r.offset > 0 && (r.immutable || r.version != "") && !r.refusesRanges
+	ranged := r.offset > 0 && (r.checked || r.version != "") && !r.refusesRanges
 	if ranged {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", r.offset))
-		if !r.immutable {
+		if !r.checked {
 			req.Header.Set("If-Range", r.version)
 		}
 	}
@@ -145,7 +147,6 @@ func (r *rangeReader) take(resp *http.Response, ranged bool) error {
 		return r.goOn(resp)
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ranged:
 		r.refusesRanges = true
-		return retryableError{errors.New("the server has no such range")}
 	}
 	return refusal{r.address, resp.StatusCode}
 }
@@ -176,7 +177,7 @@ func (r *rangeReader) skip() error {
 	case n < r.offset && errors.Is(err, io.EOF):
 		return r.changed()
 	case err != nil:
-		return retryableError{err}
+		return err
 	case again.Sum64() != r.seen.Sum64():
 		return r.changed()
 	}
@@ -198,9 +199,10 @@ func (r *rangeReader) goOn(resp *http.Response) error {
 	if n != 3 || err != nil || first != r.offset || last < first || total >= 0 && last >= total || r.size >= 0 && total != r.size {
 		return fmt.Errorf("%w: the server was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.offset, r.size, text)
 	}
-	// A server may support Range but not If-Range.
-	if version := versionOf(resp.Header); !r.immutable && version != "" && version != r.version {
-		return r.changed()
+	// A server may support Range but not If-Range. Whether its version has the same content is seen from the start.
+	if version := versionOf(resp.Header); !r.checked && version != "" && version != r.version {
+		r.refusesRanges = true
+		return errors.New("the server has another version")
 	}
 	r.size = total
 	return nil

@@ -116,7 +116,7 @@ func (r *registry) read(ctx context.Context, identifier string, want checksum, s
 func (r *registry) layer(ctx context.Context, d v1.Descriptor) Layer {
 	want := checksum{d.Digest.Algorithm, d.Digest.Hex}
 	return func() (io.ReadCloser, error) {
-		body, err := (&rangeReader{ctx: ctx, client: r.client, address: r.address("blobs", want.String()), immutable: true}).open()
+		body, err := (&rangeReader{ctx: ctx, client: r.client, address: r.address("blobs", want.String()), checked: true}).open()
 		if err != nil {
 			return nil, r.explain(ctx, err)
 		}

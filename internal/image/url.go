@@ -57,7 +57,7 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	body, err := (&rangeReader{ctx: ctx, client: newClient(retryTransport{network}), address: u.URL}).open()
+	body, err := (&rangeReader{ctx: ctx, client: newClient(retryTransport{network}), address: u.URL, checked: u.Checksum != ""}).open()
 	if err != nil {
 		defer cancel()
 		return nil, redact(err, u.secrets()...)

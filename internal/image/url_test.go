@@ -167,10 +167,10 @@ func TestURL_Resumes(t *testing.T) {
 		for _, ranges := range []string{"", "ETag", "weak ETag", "Last-Modified"} {
 			t.Run(fmt.Sprintf("%v %s", cuts, ranges), func(t *testing.T) {
 				s := &server{content: want, ranges: ranges, cuts: cuts}
-				got, err := readAll(image.URL{URL: serve(t, s).URL, Checksum: sha(want)}.Open(t.Context()))
+				got, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
 				if ranges != "ETag" && ranges != "Last-Modified" && len(cuts) > maxFailures {
 					// Read from the start each time, it makes no progress with ten bytes at a time.
-					if err == nil || !strings.Contains(err.Error(), "the connection broke off") {
+					if err == nil || !strings.Contains(err.Error(), "the download broke off") {
 						t.Errorf("%d bytes, %v", len(got), err)
 					}
 					return
@@ -189,13 +189,94 @@ func TestURL_Resumes(t *testing.T) {
 	}
 }
 
+// Redirects may lead each request to another mirror. What one of them answers is no reason to give up what another one may have; what was
+// read already is the beginning of the whole, or a checksum decides.
+func TestURL_ContinuesAtOtherMirrors(t *testing.T) {
+	image.WithoutPauses(t)
+	want, other := disk(100_000), disk(100_008)[8:]
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	ignoresIfRange := func(content []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("If-Range")
+			(&server{content: content, ranges: "Last-Modified"}).ServeHTTP(w, r)
+		}
+	}
+	for name, c := range map[string]struct {
+		second http.Handler
+		// unchecked and checked are the errors without a checksum and with one, if it ends there.
+		unchecked, checked string
+	}{
+		"forbids it":                    {second: status(403)},
+		"does not have it":              {second: status(404)},
+		"no longer has it":              {second: status(410)},
+		"has no such range":             {second: status(416)},
+		"is not there":                  {second: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })},
+		"has another validator":         {second: &server{content: want, ranges: "Last-Modified"}},
+		"has no ranges":                 {second: &server{content: want}},
+		"ignores If-Range":              {second: ignoresIfRange(want)},
+		"has another content":           {second: &server{content: other}, unchecked: "it changed while it was read"},
+		"has a shorter content":         {second: &server{content: want[:60_000]}, unchecked: "it changed while it was read"},
+		"has ranges of a shorter one":   {second: ignoresIfRange(want[:60_000]), unchecked: "answers with the range"},
+		"has too short a content":       {second: &server{content: want[:10], ranges: "ETag"}}, // it answers 416
+		"has ranges of another content": {second: ignoresIfRange(other), checked: "its checksum is"},
+	} {
+		for sum, why := range map[string]string{"": c.unchecked, sha(want): c.checked} {
+			t.Run(name+" "+sum, func(t *testing.T) {
+				mirrors := []http.Handler{&server{content: want, ranges: "ETag", cuts: []int{50_000}}, c.second, &server{content: want, ranges: "ETag"}}
+				n := 0
+				url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/" {
+						http.Redirect(w, r, fmt.Sprintf("/%d", min(n, 2)), http.StatusFound)
+						n++
+						return
+					}
+					mirrors[r.URL.Path[1]-'0'].ServeHTTP(w, r)
+				})).URL
+				got, err := readAll(image.URL{URL: url + "/", Checksum: sum}.Open(t.Context()))
+				if why != "" {
+					refused(t, err, why)
+				} else if err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%d bytes, %v", len(got), err)
+				}
+			})
+		}
+	}
+}
+
+// A file that another one replaces in the meantime, at the only server, is told from it by what was read already.
+func TestURL_ReplacedMeanwhile(t *testing.T) {
+	image.WithoutPauses(t)
+	want := disk(100_000)
+	for name, then := range map[string][]byte{"another content": disk(100_008)[8:], "a longer one": disk(100_008), "a shorter one": want[:60_000]} {
+		t.Run(name, func(t *testing.T) {
+			var begun bool
+			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s := &server{content: then, ranges: "Last-Modified"}
+				if !begun {
+					s = &server{content: want, ranges: "ETag", cuts: []int{50_000}}
+				}
+				begun = true
+				r.Header.Del("If-Range")
+				s.ServeHTTP(w, r)
+			})).URL
+			for _, sum := range []string{"", sha(want)} {
+				begun = false
+				_, err := readAll(image.URL{URL: url, Checksum: sum}.Open(t.Context()))
+				refused(t, err, "")
+			}
+		})
+	}
+}
+
 const maxFailures = 5
 
 func TestURL_AlwaysBroken(t *testing.T) {
 	pauses := image.WithoutPauses(t)
 	s := &server{content: disk(1000), ranges: "ETag", cuts: []int{100, 0, 0, 0, 0, 0, 0, 0}}
 	_, err := readAll(image.URL{URL: serve(t, s).URL}.Open(t.Context()))
-	if err == nil || !strings.Contains(err.Error(), "the connection broke off 5 times after 100 bytes") || errors.Is(err, image.ErrUntrusted) {
+	if err == nil || !strings.Contains(err.Error(), "the download broke off 5 times after 100 bytes") || errors.Is(err, image.ErrUntrusted) {
 		t.Errorf("got %v", err)
 	}
 	if len(*pauses) != maxFailures-1 || !slices.IsSorted(*pauses) || (*pauses)[3] < 7*time.Second {

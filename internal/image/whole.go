@@ -18,7 +18,7 @@ func Bounded(r io.Reader, head []byte) io.Reader {
 		return r
 	}
 	return &limited{r: r, limit: qcow2(head).longest(), tooMuch: "it is a qcow2 image with more than %d bytes, twice what its size " +
-		"and its tables account for. What is beyond is not of the disk, or of its snapshots. " + Convert("qcow2")}
+		"and its tables account for. What is beyond is not of the disk, or of its snapshots. " + Convert("qcow2", "qcow2")}
 }
 
 // longest returns the maximal length of an image in bytes: all clusters of the disk, with its tables, and as much again for freed clusters

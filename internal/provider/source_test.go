@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,6 +21,56 @@ var byText = map[string]string{
 // create it twice.
 func TestSource_ErrorsAreNotMatchedByText(t *testing.T) {
 	seen := map[string]bool{}
+	inspectSource(t, func(name string, at token.Position, n ast.Node) {
+		if !comparesText(n) {
+			return
+		}
+		if seen[name] = true; byText[name] == "" {
+			t.Errorf("%s tells an error apart by its text", at)
+		}
+	})
+	for name := range byText {
+		if !seen[name] {
+			t.Errorf("%s tells no error apart by its text any more: take it off the list", name)
+		}
+	}
+}
+
+// Without -f, qemu-img believes the header that a guest may have written to a raw disk, and opens the files that this names. So one function
+// formats the commands, and guides have the option as well.
+func TestSource_ConversionsNameTheFormat(t *testing.T) {
+	const command = "qemu-img convert -"
+	seen := false
+	inspectSource(t, func(name string, at token.Position, n ast.Node) {
+		text, ok := n.(*ast.BasicLit)
+		if !ok || !strings.Contains(text.Value, "qemu-img convert") {
+			return
+		}
+		if seen = true; name != "image/probe.go" || !strings.Contains(text.Value, command+"f ") {
+			t.Errorf("%s prints qemu-img convert without image.ConvertCommand", at)
+		}
+	})
+	if !seen {
+		t.Error("image.ConvertCommand is not in image/probe.go any more")
+	}
+	guides, err := filepath.Glob("../../templates/guides/*")
+	if err != nil || len(guides) == 0 {
+		t.Fatal("there are no guides:", err)
+	}
+	for _, guide := range guides {
+		text, err := os.ReadFile(guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(text), command) != strings.Count(string(text), command+"f ") {
+			t.Errorf("%s has qemu-img convert without -f", guide)
+		}
+	}
+}
+
+// inspectSource calls f for each node of all production code but the lab's.
+func inspectSource(t *testing.T, f func(name string, at token.Position, n ast.Node)) {
+	t.Helper()
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
 		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "lab/") {
@@ -31,11 +82,8 @@ func TestSource_ErrorsAreNotMatchedByText(t *testing.T) {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if !comparesText(n) {
-				return true
-			}
-			if seen[name] = true; byText[name] == "" {
-				t.Errorf("%s tells an error apart by its text", files.Position(n.Pos()))
+			if n != nil {
+				f(name, files.Position(n.Pos()), n)
 			}
 			return true
 		})
@@ -43,11 +91,6 @@ func TestSource_ErrorsAreNotMatchedByText(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for name := range byText {
-		if !seen[name] {
-			t.Errorf("%s tells no error apart by its text any more: take it off the list", name)
-		}
 	}
 }
 

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
+	"unicode"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -87,6 +90,15 @@ func (q Quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttribu
 	}
 	if _, err := q.KiB(); err != nil {
 		resp.Diagnostics.AddAttributeError(req.Path, "Invalid quantity", err.Error())
+	}
+}
+
+// CheckUnit refuses a bare number below 1Mi, such as memory = 512, which counts bytes: its unit was forgotten.
+func (q Quantity) CheckUnit(at path.Path, unit string, diags *diag.Diagnostics) {
+	text := q.ValueString()
+	if kib, err := q.KiB(); err == nil && kib < 1024 && !strings.ContainsFunc(text, unicode.IsLetter) {
+		diags.AddAttributeError(at, "A size without a unit",
+			fmt.Sprintf("%s = %q is %[2]s bytes. Write its unit: %[2]s%s was probably meant.", at, text, unit))
 	}
 }
 

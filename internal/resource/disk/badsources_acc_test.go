@@ -87,8 +87,8 @@ func TestAccDisk_FailedDownloadLeavesNothing(t *testing.T) {
 		"broken": broken, "pulled": containerImage(image.Reference),
 		"wrong": wrong[:len(wrong)-len(" } }")] + fmt.Sprintf(", checksum = \"sha256:%s\" } }", sum([]byte("another file"))),
 	}, map[string][]string{
-		"broken": {"the connection broke off 5 times after 300000 bytes"},
-		"pulled": {"container image " + image.Reference, "the connection broke off 5 times after 300000 bytes"},
+		"broken": {"the download broke off 5 times after 300000 bytes"},
+		"pulled": {"container image " + image.Reference, "the download broke off 5 times after 300000 bytes"},
 		"wrong":  {"the image is refused", "its checksum is sha256:" + sum(smallImage())},
 	})
 }

@@ -87,11 +87,11 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 		state.read(ctx, v, instance, nil, diags)
 	case is.Refused != nil && is.Domain != "":
 		diags.AddAttributeError(at, "The imported disk can't be opened", fmt.Sprintf("Disk %s is an image that domain %s opens as %s, and that a disk "+
-			"can't be: %s. %s", id, is.Domain, is.Name, is.Refused, image.Convert("qcow2")))
+			"can't be: %s. %s", id, is.Domain, is.Name, is.Refused, image.Convert(is.Name, "qcow2")))
 	case asked.IsNull() && is.Refused != nil:
 		diags.AddAttributeError(at, "The format of the imported disk is not known", fmt.Sprintf("Disk %s begins as an image does that can't be "+
 			"opened: %s. If it is a raw disk whose guest wrote that, set format = \"raw\". If not, replace the volume by an image that needs "+
-			"no other file. %s", id, is.Refused, image.Convert("qcow2")))
+			"no other file. %s", id, is.Refused, image.Convert("", "qcow2")))
 	case asked.ValueString() != "raw" && is.Name == "raw" && (asked.ValueString() == "qcow2" || state.Format.ValueString() != "raw"):
 		diags.AddAttributeError(at, "The imported disk is raw", fmt.Sprintf("Disk %s can't be opened as qcow2: %s. Set format = \"raw\".", id, is))
 	}

@@ -78,6 +78,9 @@ func (r *disk) seed(ctx context.Context, plan model, c cloudInitModel) (s image.
 	if s.UserData, err = r.content(ctx, user); err != nil {
 		return s, err
 	}
+	if err := image.CheckUserData(s.UserData); err != nil {
+		return s, fmt.Errorf("user_data_secret_ref: %w", err)
+	}
 	if s.NetworkConfig, err = r.content(ctx, network); err != nil {
 		return s, err
 	}

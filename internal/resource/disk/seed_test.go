@@ -22,7 +22,10 @@ import (
 )
 
 // restless is a cluster whose secret changes its version after each read of its content or its version.
-func restless() *cluster.Client {
+func restless() *cluster.Client { return withUserData("#cloud-config ") }
+
+// withUserData is restless with user data that begin with that.
+func withUserData(begin string) *cluster.Client {
 	version := 1
 	meta := func() metav1.ObjectMeta {
 		defer func() { version++ }()
@@ -31,7 +34,7 @@ func restless() *cluster.Client {
 	objects, metadata := fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
 	objects.PrependReactor("get", "secrets", func(kubetest.Action) (bool, runtime.Object, error) {
 		m := meta()
-		return true, &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"userdata": []byte("#cloud-config " + m.ResourceVersion)}}, nil
+		return true, &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"userdata": []byte(begin + m.ResourceVersion)}}, nil
 	})
 	metadata.PrependReactor("get", "secrets", func(kubetest.Action) (bool, runtime.Object, error) {
 		return true, &metav1.PartialObjectMetadata{
@@ -68,5 +71,15 @@ func TestSeed_ContentMatchesDigest(t *testing.T) {
 	iso, err := io.ReadAll(from)
 	if err != nil || !strings.Contains(string(iso), "#cloud-config 2") {
 		t.Errorf("the seed has another content: %v", err)
+	}
+}
+
+// Only the apply reads a secret: what a guest would ignore is refused before the seed is made.
+func TestSeed_Base64InSecret(t *testing.T) {
+	r := &disk{backend: backend.New("", nil, withUserData("I2Nsb3VkLWNvbmZpZwo") /* and one digit */)}
+	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
+	var spec content.Spec
+	if _, err := r.prepareSeed(t.Context(), made(t, nil), c, &spec); err == nil || !strings.Contains(err.Error(), "base64_encode = false") {
+		t.Errorf("got %v", err)
 	}
 }

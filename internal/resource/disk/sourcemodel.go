@@ -104,6 +104,13 @@ func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 					"repository@sha256:<hex>.")
 		}
 	}
+	if c := s.CloudInit; c != nil {
+		for name, data := range map[string]types.String{"user_data": c.UserData, "user_data_wo": c.UserDataWO} {
+			if err := image.CheckUserData([]byte(data.ValueString())); err != nil {
+				diags.AddAttributeError(childPath(fromCloudInit).AtName(name), "User data that no guest reads", err.Error())
+			}
+		}
+	}
 	if u := s.URL; u != nil && !u.URL.IsUnknown() {
 		given := image.URL{URL: u.URL.ValueString()}
 		if err := given.Check(); err != nil {

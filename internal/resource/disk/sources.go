@@ -96,7 +96,8 @@ func cloudInitAttribute() schema.Attribute {
 			"`networkdata` or `networkData`, instead of `network_data`."),
 	}
 	for name, description := range map[string]string{
-		"user_data":    "User data, such as a text that starts with `#cloud-config`.",
+		"user_data": "User data, such as a text that starts with `#cloud-config`. Base64, as of `cloudinit_config` by default, is refused: set its " +
+			"`gzip` and `base64_encode` to false.",
 		"network_data": "Network configuration, version 1 or 2. Defaults to cloud-init's own.",
 		"meta_data": "Meta data. Defaults to an `instance-id` that depends on the disk's host and name only, so that changed user " +
 			"data are those of the same instance for cloud-init. No `instance-id` is added to configured meta data.",

@@ -15,6 +15,7 @@ func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRe
 		return
 	}
 	diags := &resp.Diagnostics
+	config.Size.CheckUnit(path.Root("size"), "Gi", diags)
 	if config.Source.IsUnknown() {
 		return
 	}

@@ -22,6 +22,8 @@ func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
+	config.Memory.CheckUnit(path.Root("memory"), "Mi", &resp.Diagnostics)
+	config.MaxMemory.CheckUnit(path.Root("max_memory"), "Mi", &resp.Diagnostics)
 	config.checkBootOrder(ctx, &resp.Diagnostics)
 	checkInterfaces(ctx, config, &resp.Diagnostics)
 	checkWaitFor(ctx, config, &resp.Diagnostics)

@@ -47,7 +47,7 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 	if err != nil { // the error says what to do with such an image
 		return source.Errorf("format", "host %s: %s: it is to be opened as %s: %w. %s", key, top.Name, top.Format, err, raw)
 	}
-	remedy := image.Convert(top.Format)
+	remedy := image.Convert(is.Format, top.Format)
 	if asked == "" && m.claim(ctx, diags) == nil && top.Type == "file" {
 		remedy = "Set format = \"qcow2\" to open it as that. " + remedy
 	}

@@ -103,7 +103,7 @@ func TestAccVolumeBinding_Format(t *testing.T) {
 		"backed":  {at("backed") + ": it is to be opened as raw: the image is refused", "names a backing file"},
 		"mapped":  {at("mapped") + ": it is to be opened as qcow2: the image is refused", "with persistent bitmaps"},
 		"used":    {"domain used on host host-a opens " + at("used") + " as raw"},
-		"claimed": {at("disk.img") + " is a qcow2 image, and is to be opened as raw", "If you trust who wrote it", "qemu-img convert -O raw"},
+		"claimed": {at("disk.img") + " is a qcow2 image, and is to be opened as raw", "If you trust who wrote it", "qemu-img convert -f qcow2 -O raw"},
 	} {
 		if !message(append([]string{"The volume could not be bound", "virtclaim_volume_binding." + name}, parts...)...).MatchString(out) {
 			t.Errorf("%s: %q is missing in:\n%s", name, parts, out)

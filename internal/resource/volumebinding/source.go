@@ -107,7 +107,7 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 	}
 	if top.Format != "raw" && m.AccessMode.ValueString() == string(volume.WriteShared) {
 		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. %s", top.Format,
-			image.Convert("raw"))
+			image.Convert(top.Format, "raw"))
 	}
 	c := m.claim(ctx, diags)
 	if c != nil && !c.Format.IsNull() && !found.DiskImage {

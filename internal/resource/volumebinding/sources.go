@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -123,7 +124,7 @@ func claimAttribute() schema.SingleNestedAttribute {
 		},
 		"format": formatAttribute("Set to `raw` to open a `disk.img` that begins with the header of a qcow2 image, which is refused "+
 			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+
-			"Convert another image with `qemu-img convert -O raw` if you trust its author: "+
+			"Convert another image with `"+image.ConvertCommand("qcow2", "raw", "disk.img")+"` if you trust its author: "+
 			"qemu-img copies the content of every file that the image references.", "raw"),
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},

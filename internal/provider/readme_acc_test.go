@@ -1,0 +1,36 @@
+//go:build acc
+
+package provider_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// What the README shows works as it stands, with the provider where make install puts it. -o build: the tests beside this one run what is built.
+func TestAccReadme_QuickstartIsInitialized(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, quickstart, _ := strings.Cut(string(text), "```hcl\n")
+	quickstart, _, found := strings.Cut(quickstart, "```\n")
+	if !found {
+		t.Fatal("the README has no configuration")
+	}
+	home := t.TempDir()
+	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "-o", "build", "install", "PLUGINS="+filepath.Join(home, ".terraform.d/plugins"))
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("make install: %v\n%s", err, out)
+	}
+	cli := acctest.NewCLI(t, "TF_CLI_CONFIG_FILE="+os.DevNull, "HOME="+home)
+	cli.Write("versions.tf", "")
+	cli.Write("main.tf", quickstart)
+	cli.Must("init", "-no-color")
+	cli.Must("validate", "-no-color")
+}
