@@ -36,6 +36,8 @@ type Backend struct {
 	Content *content.Creator
 	// Tags caches the digests of container image tags.
 	Tags image.Tags
+	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
+	RemovedDisks sync.Map
 
 	kubernetes  *cluster.Client
 	lists       *cluster.Cached

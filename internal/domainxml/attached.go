@@ -2,6 +2,7 @@ package domainxml
 
 import (
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -14,8 +15,8 @@ type Attached struct {
 	Key string
 	// Target is libvirt's name of the device, such as vda.
 	Target string
-	// Boots is true if the domain boots from the device: it has a boot order, or it is the first disk and no device has a boot order
-	// and no kernel is configured. libvirt's own <boot dev='hd'/> is ignored.
+	// Boots is true if the domain boots from the device: it has a boot order, or it is the root of the kernel that is booted directly, or it
+	// is the first disk and there is neither. libvirt's own <boot dev='hd'/> is ignored.
 	Boots bool
 	// Pluggable is true if the device can be unplugged from a running guest and plugged in again.
 	Pluggable bool
@@ -82,10 +83,34 @@ func writer(i volume.Image) volume.Image {
 
 // boots reports whether a domain boots from its nth disk.
 func boots(d *libvirtxml.Domain, n int) bool {
-	if d.Devices.Disks[n].Boot != nil {
+	switch {
+	case d.Devices.Disks[n].Boot != nil:
 		return true
+	case d.OS.Kernel != "":
+		return n == rootDisk(d)
 	}
-	return !hasBootOrder(d) && d.OS.Kernel == "" && n == slices.IndexFunc(d.Devices.Disks, isFixed)
+	return !hasBootOrder(d) && n == slices.IndexFunc(d.Devices.Disks, isFixed)
+}
+
+// rootDisk returns the index of the disk that a directly booted kernel has as its root: the one that root= names, or the first one if it
+// names none of them, as in root=UUID=…. It is -1 without root=: such a guest runs from its initial RAM disk.
+func rootDisk(d *libvirtxml.Domain) int {
+	root := ""
+	for _, parameter := range strings.Fields(d.OS.Cmdline) {
+		if name, ok := strings.CutPrefix(parameter, "root="); ok {
+			root = strings.TrimRight(name, "0123456789") // of a partition
+		}
+	}
+	if root == "" {
+		return -1
+	}
+	isNamed := func(k libvirtxml.DomainDisk) bool {
+		return isFixed(k) && k.Target != nil && "/dev/"+k.Target.Dev == root
+	}
+	if n := slices.IndexFunc(d.Devices.Disks, isNamed); n >= 0 {
+		return n
+	}
+	return slices.IndexFunc(d.Devices.Disks, isFixed)
 }
 
 // hasBootOrder reports whether a disk or interface of a domain has a boot order.

@@ -216,10 +216,7 @@ func parseDisk(d libvirtxml.DomainDisk, metadata diskMetadata) Disk {
 		metadata.complete(&disk)
 	}
 	if d.Target != nil {
-		disk.Bus = d.Target.Bus
-		if metadata.wasConfigured(target) {
-			disk.Target = d.Target.Dev
-		}
+		disk.Bus, disk.Target = d.Target.Bus, d.Target.Dev
 	}
 	if d.Boot != nil {
 		disk.BootOrder = d.Boot.Order

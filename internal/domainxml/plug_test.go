@@ -161,6 +161,25 @@ func TestPlug_BootDeviceStays(t *testing.T) {
 	}
 }
 
+// What a kernel that is booted directly has as its root is booted from, too. A kernel without one runs from its initial RAM disk.
+func TestPlug_RootOfKernelStays(t *testing.T) {
+	for cmdline, want := range map[string][]string{
+		"":                             {"data", "log", "net"},
+		"console=ttyS0 root=/dev/vda":  {"log", "net"},
+		"root=/dev/vdb2 ro":            {"data", "log"},
+		"root=UUID=6c1f0b3e ro":        {"log", "net"},
+		"root=/dev/mapper/system-root": {"log", "net"},
+		"root=/dev/vda root=/dev/sda1": {"data", "net"}, // Linux has the last one
+	} {
+		m := running()
+		m.Boot.Cmdline = cmdline
+		live := domain(t, build(t, m))
+		if loses := live.DisksToDetach(Machine{}); !slices.Equal(loses, want) {
+			t.Errorf("with %q it loses %v", cmdline, loses)
+		}
+	}
+}
+
 func TestPlug_StoredDeviceWithoutBootOrder(t *testing.T) {
 	m := running()
 	m.Disks["new"] = Disk{Volume: local("new", "g8"), Device: Fixed, Bus: "virtio", BootOrder: 1}

@@ -30,7 +30,6 @@ const (
 	errorPolicy       = "error_policy"
 	physicalBlockSize = "physical_block_size"
 	readOnly          = "read_only"
-	target            = "target"
 )
 
 // configured are the names of the configured options that a device may also have by default.
@@ -45,7 +44,6 @@ func (is Disk) configured() string {
 		{errorPolicy, is.ErrorPolicy != ""},
 		{physicalBlockSize, is.PhysicalBlockSize != 0},
 		{readOnly, is.ReadOnly},
-		{target, is.Target != ""},
 	} {
 		if a.is {
 			names = append(names, a.name)

@@ -113,6 +113,12 @@ func machineWith(t *testing.T, owner string, data domainxml.Disk) host.Domain {
 	return host.Domain{Name: m.Name, UUID: m.UUID, Stored: text, Live: text}
 }
 
+// rooted is a domain whose kernel is booted directly and has that root.
+func rooted(d host.Domain, root string) host.Domain {
+	d.Live = strings.Replace(d.Live, "<os>", "<os><kernel>/boot/vmlinuz</kernel><cmdline>root="+root+"</cmdline>", 1)
+	return d
+}
+
 func TestDetach(t *testing.T) {
 	data := image("/ssd/data", "g")
 	off := func(d host.Domain) host.Domain { d.Live = ""; return d }
@@ -128,6 +134,7 @@ func TestDetach(t *testing.T) {
 		"of one that is off":              {"prod", off(machine(t, "prod", "sata", 1, data)), "forget " + id, ""},
 		"of one that is saved with it":    {"prod", saved(off(machine(t, "prod", "virtio", 0, data))), "", "which its managed save goes on with"},
 		"that it boots from":              {"prod", machine(t, "prod", "virtio", 1, data), "", "which it boots from, and runs. Stop the machine first (running = false)"},
+		"that its kernel has as its root": {"prod", rooted(machine(t, "prod", "virtio", 0, data), "/dev/vdb1"), "", "which it boots from, and runs. Stop the machine first (running = false)"},
 		"on SATA":                         {"prod", machine(t, "prod", "sata", 0, data), "", "which a running guest can't lose"},
 		"of another owner":                {"prod", machine(t, "other", "virtio", 0, data), "", "that domain is not this configuration's"},
 		"of another owner that is off":    {"prod", off(machine(t, "other", "virtio", 0, data)), "", "that domain is not this configuration's"},

@@ -29,9 +29,13 @@ func bootAttributes() map[string]schema.Attribute {
 		Optional:            true,
 		MarkdownDescription: "A kernel to boot directly instead of from a disk. Paths are on the host.",
 		Attributes: map[string]schema.Attribute{
-			"kernel":  pathAttribute("Path of the kernel.", true),
-			"initrd":  pathAttribute("Path of the initial RAM disk.", false),
-			"cmdline": schema.StringAttribute{Optional: true, MarkdownDescription: "The kernel's command line."},
+			"kernel": pathAttribute("Path of the kernel.", true),
+			"initrd": pathAttribute("Path of the initial RAM disk.", false),
+			"cmdline": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "The kernel's command line. The disk that its `root=` names, such as `/dev/vda1`, counts as what the machine " +
+					"boots from, and is not unplugged from the running guest. If it names none by its `target`, as `root=UUID=…`, that is the first disk.",
+			},
 		},
 	}}
 }

@@ -61,8 +61,7 @@ var changes = []change{
 	},
 	{
 		attribute: "disks.*.target", first: `disks = { data = { volume = spare, target = "vdb" } }`,
-		second: `disks = { data = { volume = spare, target = "vdc" } }`, without: `disks = { data = { volume = spare } }`,
-		change: atStart, removal: ours, more: "taken out, it stays as it is",
+		second: `disks = { data = { volume = spare, target = "vdc" } }`, change: atStart, removal: never, more: "taken out, it stays as it is",
 	},
 	{
 		attribute: "disks.*.serial", first: `disks = { data = { volume = spare, serial = "one" } }`,

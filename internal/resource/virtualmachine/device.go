@@ -12,26 +12,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// settleDevices sets the default bus of disks without a configured one; it is unknown while the device or the machine type is. It refuses
-// devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to set.
-func (r *machine) settleDevices(ctx context.Context, plan *model, config tfsdk.Config, diags *diag.Diagnostics) {
+// settleDevices sets the bus and the target of disks without configured ones; a bus is unknown while the device or the machine type is. It
+// refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to set.
+func (r *machine) settleDevices(ctx context.Context, plan *model, state model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
 		return
 	}
 	asked := plan.emulated(ctx, given, diags)
 	emulated := r.resolved(ctx, plan.Host, asked)
-	chosen, disks := given.disks(ctx, diags), plan.Disks.Elements()
-	for key, element := range disks {
-		if o, ok := element.(types.Object); ok && !o.IsUnknown() && chosen[key].Bus.IsNull() {
-			values := o.Attributes()
+	chosen := given.disks(ctx, diags)
+	plan.changeDisks(func(key string, values map[string]attr.Value) {
+		if chosen[key].Bus.IsNull() {
 			values["bus"] = defaultBus(values["device"], emulated)
-			disks[key] = types.ObjectValueMust(diskTypes, values)
 		}
-	}
-	if len(disks) > 0 {
-		plan.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)
-	}
+	})
+	plan.keepTargets(ctx, r.disksBefore(*plan, state), chosen, diags)
 	plan.checkDevices(ctx, emulated, diags)
 	plan.checkPorts(ctx, asked, diags)
 	plan.checkFirmware(ctx, emulated, diags)

@@ -25,7 +25,7 @@ func disksAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"disks": schema.MapNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Disks, keyed by a name of your choice. The key is the disk's identity: adding one does not change the " +
-			"others. Disks on `virtio`, `scsi` and `usb` are added and removed live; others, and drives, at the next start.",
+			"others, nor does a replacement of the machine. Disks on `virtio`, `scsi` and `usb` are added and removed live; others, and drives, at the next start.",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(deviceKey, "must consist of letters, digits, _ and -")),
 		},
@@ -57,15 +57,17 @@ func diskAttributes() map[string]schema.Attribute {
 		Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "usb", "ide", fdc)},
 	}
 	all["target"] = schema.StringAttribute{
-		Optional: true,
+		Optional: true, Computed: true,
 		MarkdownDescription: "libvirt's name of the device, such as `vdb`. It begins with `vd` on `virtio`, `hd` on `ide`, `fd` on `fdc`, else with " +
-			"`sd`, and is unique in the machine. Defaults to a free one. The guest chooses its own names." + atNextStart,
+			"`sd`, and is unique in the machine. A new disk gets the first free one, several new ones in the order of their `boot_order` or else " +
+			"of their keys, and keeps it, also when the machine is replaced by one of the same `name`. The guest chooses its own names." + atNextStart,
 		Validators: []validator.String{stringvalidator.RegexMatches(targetName, "must be vd, sd, hd or fd and one or two letters, such as vdb")},
 	}
 	all["boot_order"] = schema.Int64Attribute{
-		Optional:            true,
-		MarkdownDescription: "Boot order, from 1. Unique in the machine." + atNextStart,
-		Validators:          []validator.Int64{int64validator.AtLeast(1)},
+		Optional: true,
+		MarkdownDescription: "Boot order, from 1. Unique in the machine. Without any, and without `boot`, the machine boots from the disk with the first `target`." +
+			atNextStart,
+		Validators: []validator.Int64{int64validator.AtLeast(1)},
 	}
 	all["ephemeral"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -56,20 +54,4 @@ func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 			t.Errorf("%+v: it says %v", c, diags)
 		}
 	}
-}
-
-// If a machine may be restarted when its guest does not acknowledge an unplug, the unplug does not use up the timeout.
-func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for mayRestart, most := range map[bool]time.Duration{false: 10 * time.Minute, true: 2 * time.Minute} {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-			limited, done := manager{mayRestart: mayRestart}.unplugging(ctx, "web", "disk data")
-			deadline, _ := limited.Deadline()
-			if left := time.Until(deadline); left != most {
-				t.Errorf("may restart %v: %s", mayRestart, left)
-			}
-			done()
-			cancel()
-		}
-	})
 }

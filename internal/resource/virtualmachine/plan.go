@@ -70,7 +70,8 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		plan = plan.asStays(state)
 	}
-	r.settleDevices(ctx, &plan, req.Config, &resp.Diagnostics)
+	r.settleDevices(ctx, &plan, state, req.Config, &resp.Diagnostics)
+	plan.warnOfBootDisk(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
 	if !r.backend.Ready() {
 		return

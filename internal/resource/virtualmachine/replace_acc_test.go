@@ -4,6 +4,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,5 +50,49 @@ output "uuid" { value = virtclaim_virtual_machine.web.uuid }
 		t.Errorf("the machine was touched: %v %s", err, memory)
 	}
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_virtual_machine.web must be replaced")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A machine that is made again gives each disk the target that it had, on another host, too: with other ones it would boot from another disk.
+func TestAccVirtualMachine_ReplacementKeepsTargets(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	config := func(host string, disks ...string) {
+		text := acctest.Provider(l, "replaced")
+		for n, key := range disks {
+			text += fmt.Sprintf(`
+resource "virtclaim_disk" %[1]q {
+  host       = %[2]q
+  name       = %[1]q
+  usage_type = "fast"
+  size       = "1Mi"
+}
+`, key, host)
+			disks[n] = fmt.Sprintf("%[1]s = { volume = virtclaim_disk.%[1]s.volume }", key)
+		}
+		cli.Write("main.tf", text+machine{host: host, disks: disks, idle: true, more: "running = false"}.hcl(l))
+	}
+	has := func(host string) {
+		t.Helper()
+		xml := acctest.Must(l.Hosts[host].Virsh(t.Context(), "dumpxml", "web"))(t)
+		for target, key := range map[string]string{"vda": "root", "vdb": "data"} {
+			if !regexp.MustCompile(`<target dev='` + target + `' bus='virtio'/>\s*<alias name='ua-disk-` + key + `'/>`).MatchString(xml) {
+				t.Errorf("%s is not %s:\n%s", key, target, xml)
+			}
+		}
+		if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+			t.Errorf("the plan is not empty:\n%s", plan)
+		}
+	}
+	config("host-a", "root")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	config("host-a", "root", "data")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	has("host-a")
+	cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_virtual_machine.web")
+	has("host-a")
+	config("host-b", "root", "data")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	has("host-b")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -296,6 +297,9 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	}
 	if err == nil {
 		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
+		for _, name := range state.names() {
+			r.backend.RemovedDisks.Store(name, state.Disks)
+		}
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be removed", ofDestroy(err))
@@ -312,6 +316,11 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	}
 	m.Machine = tfvalue.AsPlanned(ctx, m.Machine, actual.Machine)
 	m.fillMACs(is)
+	m.changeDisks(func(key string, values map[string]attr.Value) {
+		if values["target"].IsUnknown() {
+			values["target"] = types.StringValue(is.Disks[key].Target)
+		}
+	})
 	m.fillAddresses(actual.Addresses)
 	if m.Pending.IsUnknown() {
 		m.Pending = actual.Pending

@@ -33,11 +33,11 @@ func (m manager) stop(ctx context.Context, uuid string, force bool) error {
 	return m.checkStopped(ctx, uuid, isPersistent)
 }
 
-// unplugging is the context and the announcement of an unplug. Where the machine may be restarted for what its guest does not
-// acknowledge, enough time is left for that.
+// unplugging is the context and the announcement of an unplug. The host waits for a fifth of the timeout, but for a minute at least: of a
+// short one, that is cut to a fifth, too, where the machine may be restarted for what its guest does not acknowledge.
 func (m manager) unplugging(ctx context.Context, machine, device string) (limited context.Context, done func()) {
 	cancel := func() {}
-	if deadline, ok := ctx.Deadline(); ok && m.mayRestart {
+	if deadline, ok := ctx.Deadline(); ok && m.mayRestart && time.Until(deadline)/5 < time.Minute {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/5)
 	}
 	stop := tfvalue.Progress(ctx, "Waiting for the guest to acknowledge the unplug", map[string]any{"machine": machine, "device": device})
