@@ -36,6 +36,8 @@ type Backend struct {
 	Content *content.Creator
 	// Tags caches the digests of container image tags.
 	Tags image.Tags
+	// Masters are what this process has seen of masters while it refreshed.
+	Masters content.Looks
 	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
 	RemovedDisks sync.Map
 
@@ -46,7 +48,7 @@ type Backend struct {
 	names       sync.Map
 	bound       sync.Map
 	plannedUses plannedUses
-	destroys    destroys
+	destroying  atomic.Int32
 }
 
 // New returns the backend of a configuration that is completely known. client is nil if no cluster is configured.

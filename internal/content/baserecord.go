@@ -20,7 +20,7 @@ func describeBase(v host.StorageVolume) string {
 
 // checkUnchanged refuses a shared image that was written to since the first disk over it was created, which adds the record.
 func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) error {
-	was, id, err := baseRecord(ctx, h, base)
+	was, id, err := baseRecord(ctx, h, base, true)
 	if err != nil || id == "" {
 		return err
 	}
@@ -31,8 +31,8 @@ func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) 
 		base.Name, base.Pool, was, describeBase(base), id)
 }
 
-// checkBase returns ErrMasterChanged if an image of a chain is a shared image and was written to.
-func checkBase(ctx context.Context, h Locator, i volume.Image) error {
+// checkBase returns ErrMasterChanged if an image of a chain is a shared image and was written to. record has a missing record added.
+func checkBase(ctx context.Context, h Locator, i volume.Image, record bool) error {
 	if !IsBase(i.Name) {
 		return nil
 	}
@@ -43,7 +43,7 @@ func checkBase(ctx context.Context, h Locator, i volume.Image) error {
 	if err != nil {
 		return err
 	}
-	was, id, err := baseRecord(ctx, h, base)
+	was, id, err := baseRecord(ctx, h, base, record)
 	if err != nil || id == "" {
 		return err
 	}
@@ -52,11 +52,11 @@ func checkBase(ctx context.Context, h Locator, i volume.Image) error {
 		base.Name, base.Pool, ErrMasterChanged, was, describeBase(base), id)
 }
 
-// baseRecord is the record of a shared image that differs from its file, and its UUID; both are empty if they agree. A missing record is added.
-func baseRecord(ctx context.Context, h Identities, base host.StorageVolume) (was, id string, err error) {
+// baseRecord is the record of a shared image that differs from its file, and its UUID; both are empty if they agree.
+func baseRecord(ctx context.Context, h Identities, base host.StorageVolume, record bool) (was, id string, err error) {
 	usage := baseUsage(base.Pool, base.Name)
 	was, id, err = recordOf(ctx, h, usage)
-	if err == nil && id == "" {
+	if err == nil && id == "" && record {
 		err = addRecord(ctx, h, usage, describeBase(base))
 	}
 	if err != nil || was == "" || isSameFile(was, describeBase(base)) {

@@ -19,6 +19,9 @@ import (
 var ErrMasterChanged = errors.New("the master was deleted, written to or replaced since the overlay was created, and over another content an " +
 	"overlay is a mix of two disks")
 
+// ErrMasterGone is ErrMasterChanged for a master that is not there any more: a running guest's QEMU may have the only copy.
+var ErrMasterGone = fmt.Errorf("%w", ErrMasterChanged)
+
 func masterUsage(overlay string) string {
 	return "virtclaim master of " + volume.LastingGeneration(overlay)
 }
@@ -78,7 +81,7 @@ type masterRecords interface {
 // added.
 func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Image) error {
 	for n := range chain {
-		if err := checkBase(ctx, h, chain[n]); err != nil {
+		if err := checkBase(ctx, h, chain[n], true); err != nil {
 			return err
 		}
 		if !hasRecord(chain, n) {
@@ -120,6 +123,15 @@ func describeChange(overlay, master, was, now, record string) error {
 	return fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: their QEMU may "+
 		"have the only copy of the former file. Restore that file with its time (cp -p), or, when they are shut down, recreate the overlay. If the file was only made "+
 		"larger, or only its time has changed, remove the record: virsh secret-undefine %s", overlay, master, ErrMasterChanged, was, now, record)
+}
+
+// CheckMasters is CheckMasterRecords for a plan, which adds no record.
+func CheckMasters(ctx context.Context, h masterRecords, chain []volume.Image) error {
+	all := []error{CheckOpenMasters(ctx, h, chain)}
+	for _, i := range chain {
+		all = append(all, checkBase(ctx, h, i, false))
+	}
+	return errors.Join(all...)
 }
 
 // CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, given as its chain, top first, if a master of it was deleted or replaced:
@@ -205,7 +217,7 @@ type overlayRecords interface {
 func describeLoss(overlay, master string) error {
 	return fmt.Errorf("%s is an overlay of %s: %w. No active storage pool of the host has that master now, or, if it is the file of a binding, there is none. If "+
 		"its pool is only stopped or has another folder, bring it back. Otherwise do not stop machines that run over it: their QEMU may have the only copy",
-		overlay, master, ErrMasterChanged)
+		overlay, master, ErrMasterGone)
 }
 
 // ForgetMasterRecord removes the record of a deleted overlay, the top of a chain. A pulled overlay also has a record, but no master any more.

@@ -1,10 +1,12 @@
 package content_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -143,4 +145,49 @@ func TestKeepMasterRecords(t *testing.T) {
 	}
 	check(0, nil)
 	check(1, content.ErrMasterChanged)
+}
+
+// countedLooks is a host that counts how often it is asked what a file is.
+type countedLooks struct {
+	*fakeHost
+	looks int
+}
+
+func (h *countedLooks) File(ctx context.Context, path string, head int) (host.File, error) {
+	h.looks++
+	return h.fakeHost.File(ctx, path, head)
+}
+
+// A plan looks at a master once, however many overlays it has, and records nothing.
+func TestCheckMasters(t *testing.T) {
+	const file = "/claim/disk.img"
+	overlays := []string{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"}
+	chain := func(overlay string) []volume.Image {
+		return []volume.Image{{Type: "file", Name: "/ssd/" + overlay, Generation: overlay}, {Type: "file", Name: file, Binding: "binding"}}
+	}
+	for name, want := range map[string]error{"unchanged": nil, "overwritten": content.ErrMasterChanged, "not recorded": nil} {
+		h := &countedLooks{fakeHost: newHost()}
+		h.modified = map[string]string{file: "100.5"}
+		if name != "not recorded" {
+			for _, overlay := range overlays {
+				if err := content.CheckMasterRecords(t.Context(), h, chain(overlay)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if name == "overwritten" {
+			h.modified[file] = "200.5"
+		}
+		h.looks = 0
+		secrets := len(h.secrets)
+		var looks content.Looks
+		for _, overlay := range overlays {
+			if err := content.CheckMasters(t.Context(), looks.Of("a", h), chain(overlay)); !errors.Is(err, want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if h.looks != 1 || len(h.secrets) != secrets {
+			t.Errorf("%s: it looked %d times, and has added %d records", name, h.looks, len(h.secrets)-secrets)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
@@ -85,6 +86,21 @@ func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume
 	diags.AddWarning(fmt.Sprintf("Disk %s %s", m.ID.ValueString(), what), fmt.Sprintf(
 		"On host %s, %s. Until then no machine that has it can be updated or started, and it can't grow.", m.Host.ValueString(), err))
 	return nil
+}
+
+// warnOfMasters warns in every plan of masters over which no machine would be started.
+func (r *disk) warnOfMasters(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) {
+	own, _ := m.made(ctx, diags)
+	if len(own.Images) < 2 {
+		return
+	}
+	err := content.CheckMasters(ctx, r.backend.Masters.Of(h.Key, h), own.Images)
+	if errors.Is(err, content.ErrMasterChanged) {
+		diags.AddWarning(fmt.Sprintf("The master of disk %s has changed", m.ID.ValueString()), fmt.Sprintf(
+			"Until it is as it was, no machine is started with the disk. On host %s, %s.", h.Key, err))
+	} else if err != nil {
+		tflog.Warn(ctx, "Whether the masters of a disk have changed is not known", map[string]any{"disk": m.ID.ValueString(), "error": err.Error()})
+	}
 }
 
 // gone removes what is left of a disk that is gone, and warns if another volume has its name, or if a machine still writes to the deleted

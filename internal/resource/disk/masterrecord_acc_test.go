@@ -59,6 +59,9 @@ func TestAccDisk_MasterReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace()
+	if out := cli.Must("plan", "-no-color"); !message("No changes", "The master of disk host-a/ssd/over has changed", "Recorded was").MatchString(out) {
+		t.Errorf("the plan does not warn of it:\n%s", out)
+	}
 	cli.Replace("main.tf", `"32Mi"`, `"48Mi"`)
 	refused()
 	cli.Write("main.tf", config+disk("over", overlay))
