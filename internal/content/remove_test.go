@@ -51,3 +51,28 @@ func TestRemove_TakenByAnotherOwnerCountsAsGone(t *testing.T) {
 		}
 	}
 }
+
+// libvirt leaves the overlay of an ephemeral disk when it ends together with QEMU. It is removed while its domain is off.
+func TestRemoveTransients(t *testing.T) {
+	for name, c := range map[string]struct {
+		backing string
+		active  bool
+		domain  string
+		want    bool
+	}{
+		"of a domain that is off":  {"/ssd/web", false, "vm", true},
+		"of a domain that runs":    {"/ssd/web", true, "vm", false},
+		"of a domain that is gone": {"/ssd/web", false, "other", true},
+		"a volume of its name":     {"/ssd/else", false, "vm", false},
+	} {
+		h := newHost()
+		mustMake(t, h, clone("web"))
+		h.domains["vm"] = &fakeDomain{name: "vm", uuid: "vm", active: c.active}
+		left := "web.TRANSIENT-" + c.domain
+		h.volumes["ssd/"+left] = &fakeVolume{StorageVolume: host.StorageVolume{Type: "file", Pool: "ssd", Name: left, Path: "/ssd/" + left, Backing: c.backing}}
+		removed, err := content.RemoveTransients(t.Context(), h, "/ssd/web")
+		if err != nil || len(removed) > 0 != c.want || (h.volumes["ssd/"+left] == nil) != c.want {
+			t.Errorf("%s: it removes %v, %v", name, removed, err)
+		}
+	}
+}

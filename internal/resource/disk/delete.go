@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -39,6 +41,13 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	key, top := state.Host.ValueString(), own.Images[0]
 	pool, name := state.Pool.ValueString(), state.Name.ValueString()
 	err := content.Removable(ctx, h, pool, name, top.Format, top.Generation)
+	if errors.Is(err, content.ErrBacking) {
+		if removed, failed := content.RemoveTransients(ctx, h, top.Name); failed == nil && len(removed) > 0 {
+			resp.Diagnostics.AddWarning("What guests had written to an ephemeral disk was removed", fmt.Sprintf(
+				"libvirt had left %s on host %s, as when it ends together with QEMU.", strings.Join(removed, ", "), key))
+			err = content.Removable(ctx, h, pool, name, top.Format, top.Generation)
+		}
+	}
 	if errors.Is(err, content.ErrBacking) {
 		// If a machine of another owner writes to the disk, that is the better error than the advice to remove the overlay.
 		err = cmp.Or(guard.External(ctx, key, h, top), err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,13 @@ func TestAccDisk_EphemeralIsReset(t *testing.T) {
 			vm(l, console, run("show() { echo $1=$(dd if=/dev/vda bs=1M skip=1 count=1 | head -c 14); }; show before; "+writeAt1M+"; show after"),
 				"running = "+running, on("root", theDisk, ", ephemeral = true"))
 	}
+	left := file(l, "root") + ".TRANSIENT-web"
+	leave := func() { // as libvirtd and QEMU do when they die together
+		out, err := exec.CommandContext(t.Context(), "qemu-img", "create", "-f", "qcow2", "-F", "qcow2", "-b", file(l, "root"), left).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
@@ -66,7 +74,8 @@ func TestAccDisk_EphemeralIsReset(t *testing.T) {
 			{Config: config("false", "64Mi")},
 			{Config: config("false", "96Mi")},
 			{
-				Config: config("true", "96Mi"),
+				PreConfig: leave,
+				Config:    config("true", "96Mi"),
 				Check: func(*terraform.State) error {
 					for n := 1; n <= 2; n++ {
 						acctest.Contains(t, console.AwaitN(t, "after=", n), "after=from-the-guest")
@@ -76,6 +85,11 @@ func TestAccDisk_EphemeralIsReset(t *testing.T) {
 					}
 					return nil
 				},
+			},
+			{Config: config("false", "96Mi")},
+			{
+				PreConfig: leave, Config: acctest.Provider(l, "disks") + source,
+				Check: func(*terraform.State) error { return gone(left)(nil) },
 			},
 		},
 	})

@@ -26,6 +26,7 @@ type domains interface {
 	CheckpointedDisks(ctx context.Context, uuid string) (targets []string, err error)
 	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
 	Start(ctx context.Context, uuid string) error
+	DeleteVolume(ctx context.Context, pool, name string) error
 	Stop(ctx context.Context, uuid string, force bool) error
 	Undefine(ctx context.Context, uuid string) error
 
@@ -66,6 +67,8 @@ type manager struct {
 	parsed parsed
 	// mayRestart allows the restart, without the device, of a guest that does not acknowledge an unplug.
 	mayRestart bool
+	// warn shows a warning to the user.
+	warn func(summary, detail string)
 }
 
 // redefine writes want into the stored definition.
@@ -108,6 +111,25 @@ func (m manager) start(ctx context.Context, uuid string) error {
 	if err != nil || state.Active {
 		return err
 	}
+	if err = m.host.Start(ctx, uuid); err == nil {
+		return nil
+	}
+	stored, failed := m.readStored(ctx, uuid)
+	if failed != nil {
+		return err
+	}
+	var removed []string
+	for _, a := range stored.Attached() {
+		if a.Ephemeral {
+			left, _ := content.RemoveTransients(ctx, m.host, a.Volume.Images[0].Name) // otherwise the start's error tells more
+			removed = append(removed, left...)
+		}
+	}
+	if len(removed) == 0 {
+		return err
+	}
+	m.warn("What a guest had written to an ephemeral disk was removed", fmt.Sprintf("libvirt had left %s on host %s, as when it ends together with QEMU, "+
+		"and would not have started the machine.", strings.Join(removed, ", "), m.key))
 	return m.host.Start(ctx, uuid)
 }
 
@@ -165,7 +187,7 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 	case err != nil:
 		return nil, false, withWayOut(err)
 	case starts:
-		return nil, true, m.host.Start(ctx, uuid)
+		return nil, true, m.start(ctx, uuid)
 	case len(pending) > 0 && power.restart:
 		return nil, true, m.restart(ctx, uuid, want, power.force)
 	}

@@ -77,6 +77,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		return
 	}
 	mgr := r.manager(h, plan.Host.ValueString())
+	mgr.warn = resp.Diagnostics.AddWarning
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.ReserveName(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
@@ -248,6 +249,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	mgr := r.manager(h, plan.Host.ValueString())
+	mgr.warn = resp.Diagnostics.AddWarning
 	var pending []string
 	started := false
 	if err = mgr.checkHere(ctx, state.UUID.ValueString()); err == nil {
