@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,25 +36,25 @@ type pools interface {
 
 // Check is nil if the host has a usage type. The error lists the existing ones.
 func (u UsageTypes) Check(ctx context.Context, usageType string) error {
-	_, _, err := u.find(ctx, usageType)
+	_, err := u.find(ctx, usageType)
 	return err
 }
 
 // Pool is the pool of a usage type. For a folder it is the pool with that target, or else a new one, which is never deleted.
 func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string, error) {
-	pool, folder, err := u.find(ctx, usageType)
-	if err != nil || pool != "" {
-		return pool, err
+	place, err := u.find(ctx, usageType)
+	if err != nil || place.Pool != "" {
+		return place.Pool, err
 	}
 	own := "virtclaim-" + usageType
-	pool, err = h.PoolOfTarget(ctx, folder)
+	pool, err := h.PoolOfTarget(ctx, place.Folder)
 	if errors.Is(err, host.ErrNotFound) {
-		made := h.MakeDirPool(ctx, own, folder)
+		made := h.MakeDirPool(ctx, own, place.Folder)
 		if made == nil {
 			return own, nil
 		}
 		// Another process may have created it meanwhile.
-		if pool, err = h.PoolOfTarget(ctx, folder); err != nil {
+		if pool, err = h.PoolOfTarget(ctx, place.Folder); err != nil {
 			return "", made
 		}
 	}
@@ -78,57 +79,36 @@ func (u UsageTypes) Places(ctx context.Context) (map[string]Place, error) {
 	if len(places) > 0 || u.Annotations == nil {
 		return places, nil
 	}
-	folders, err := u.folders(ctx)
-	for t, folder := range folders {
-		places[t] = Place{Folder: folder}
+	annotations, err := u.Annotations(ctx)
+	for name, value := range annotations {
+		if t, ok := strings.CutPrefix(name, usagePrefix); ok {
+			places[t] = Place{Folder: value}
+		}
 	}
 	return places, err
 }
 
-// folders are those in the annotations of the host's node.
-func (u UsageTypes) folders(ctx context.Context) (map[string]string, error) {
-	annotations, err := u.Annotations(ctx)
+// find is the location of a usage type. The error lists the existing ones.
+func (u UsageTypes) find(ctx context.Context, usageType string) (Place, error) {
+	places, err := u.Places(ctx)
 	if err != nil {
-		return nil, err
+		return Place{}, err
 	}
-	folders := map[string]string{}
-	for name, value := range annotations {
-		if t, ok := strings.CutPrefix(name, usagePrefix); ok {
-			folders[t] = value
+	if len(places) == 0 && u.Annotations == nil {
+		return Place{}, fmt.Errorf("host %s has no usage types: add storage = { %s = \"<libvirt storage pool>\" } to it", u.Host, usageType)
+	}
+	place, ok := places[usageType]
+	if !ok {
+		where := "in the storage of its configuration"
+		if len(u.Pools) == 0 {
+			where = "in the annotations " + usagePrefix + "* of its Kubernetes node"
 		}
+		names := cmp.Or(strings.Join(slices.Sorted(maps.Keys(places)), ", "), "none")
+		return Place{}, fmt.Errorf("host %s has no usage type %q; it has %s, %s", u.Host, usageType, names, where)
 	}
-	return folders, nil
-}
-
-// find is the pool in the configuration, or the folder in an annotation.
-func (u UsageTypes) find(ctx context.Context, usageType string) (pool, folder string, err error) {
-	if len(u.Pools) > 0 {
-		if pool, ok := u.Pools[usageType]; ok {
-			return pool, "", nil
-		}
-		return "", "", u.unknown(usageType, u.Pools, "in the storage of its configuration")
+	if place.Pool == "" && (!path.IsAbs(place.Folder) || slices.Contains(strings.Split(place.Folder, "/"), "..")) {
+		return Place{}, fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q, which must be an absolute path, and have no .. in it",
+			usagePrefix+usageType, u.Host, place.Folder)
 	}
-	if u.Annotations == nil {
-		return "", "", fmt.Errorf("host %s has no usage types: add storage = { %s = \"<libvirt storage pool>\" } to it", u.Host, usageType)
-	}
-	folders, err := u.folders(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	if folder, ok := folders[usageType]; ok {
-		if !path.IsAbs(folder) || slices.Contains(strings.Split(folder, "/"), "..") {
-			return "", "", fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q, which must be an absolute path, and have no .. in it",
-				usagePrefix+usageType, u.Host, folder)
-		}
-		return "", folder, nil
-	}
-	return "", "", u.unknown(usageType, folders, "in the annotations "+usagePrefix+"* of its Kubernetes node")
-}
-
-func (u UsageTypes) unknown(usageType string, has map[string]string, where string) error {
-	names := strings.Join(slices.Sorted(maps.Keys(has)), ", ")
-	if names == "" {
-		names = "none"
-	}
-	return fmt.Errorf("host %s has no usage type %q; it has %s, %s", u.Host, usageType, names, where)
+	return place, nil
 }
