@@ -52,7 +52,8 @@ func (b *Backend) Refreshes() { b.refreshes.Store(true) }
 func (b *Backend) HasRefreshed() bool { return b != nil && b.refreshes.Load() }
 
 // RecordPlannedUse records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan before a
-// destroy, without telling the provider: as long as there may be resources to destroy, the plan only warns, and the apply refuses.
+// destroy, without telling the provider: it only warns of what an apply may have led to, which is over storage that exists, and the apply
+// refuses. Such storage was read before its users are planned, other resources are read at any time.
 func (b *Backend) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diagnostics) (ok bool) {
 	b.plannedUses.mu.Lock()
 	defer b.plannedUses.mu.Unlock()
@@ -61,7 +62,7 @@ func (b *Backend) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diag
 			continue
 		}
 		summary, detail := is.conflict(w)
-		if b.HasRefreshed() {
+		if b.HasRefreshed() && (exists(w.Image) || exists(is.Image)) {
 			diags.AddAttributeWarning(at, summary, detail+is.refused(w))
 		} else {
 			diags.AddAttributeError(at, summary, detail)
@@ -71,6 +72,9 @@ func (b *Backend) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diag
 	b.plannedUses.all = append(b.plannedUses.all, is)
 	return true
 }
+
+// exists reports whether an earlier apply has bound or created an image. A volume that is written literally counts as new.
+func exists(i volume.Image) bool { return i.Binding != "" || i.Generation != "" }
 
 // conflict explains why two uses of one image are not compatible.
 func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {

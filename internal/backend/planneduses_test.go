@@ -10,33 +10,56 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A writer and an overlay are not compatible, whichever is planned first. If a resource exists, the plan only warns.
+// A writer and an overlay are not compatible, whichever is planned first.
 func TestBackend_Wish(t *testing.T) {
 	write := volume.Image{Type: "file", Name: "/ssd/golden", AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
 	read := write
 	read.AccessMode = volume.ReadShared
 	for _, order := range [][]volume.Image{{write, read}, {read, write}} {
-		for _, exists := range []bool{false, true} {
-			b := backend.New("", nil, nil)
-			if exists {
-				b.Refreshes()
-			}
-			var diags diag.Diagnostics
-			if !b.RecordPlannedUse(backend.PlannedUse{By: "disk a/one", Image: order[0]}, path.Root("x"), &diags) || !b.RecordPlannedUse(backend.PlannedUse{By: "disk a/one", Image: order[1]}, path.Root("x"), &diags) || len(diags) > 0 {
-				t.Errorf("one user of it is refused: %v", diags)
-			}
-			if b.RecordPlannedUse(backend.PlannedUse{By: "machine a/two", Image: order[1]}, path.Root("x"), &diags) || len(diags) != 1 || diags[0].Summary() != "A master is read-only" {
-				t.Errorf("%s, then %s: %v", order[0].AccessMode, order[1].AccessMode, diags)
-			}
-			if diags.HasError() == exists {
-				t.Errorf("something exists: %v, and the plan says %v", exists, diags)
-			}
+		b := backend.New("", nil, nil)
+		var diags diag.Diagnostics
+		if !b.RecordPlannedUse(backend.PlannedUse{By: "disk a/one", Image: order[0]}, path.Root("x"), &diags) || !b.RecordPlannedUse(backend.PlannedUse{By: "disk a/one", Image: order[1]}, path.Root("x"), &diags) || len(diags) > 0 {
+			t.Errorf("one user of it is refused: %v", diags)
+		}
+		if b.RecordPlannedUse(backend.PlannedUse{By: "machine a/two", Image: order[1]}, path.Root("x"), &diags) || len(diags) != 1 || diags[0].Summary() != "A master is read-only" {
+			t.Errorf("%s, then %s: %v", order[0].AccessMode, order[1].AccessMode, diags)
 		}
 	}
 	var diags diag.Diagnostics
 	b := backend.New("", nil, nil)
 	if !b.RecordPlannedUse(backend.PlannedUse{By: "machine a/one", Image: read}, path.Root("x"), &diags) || !b.RecordPlannedUse(backend.PlannedUse{By: "machine a/two", Image: read}, path.Root("x"), &diags) {
 		t.Errorf("two overlays are refused: %v", diags)
+	}
+}
+
+// A conflict over storage that is yet to be bound is an error of the plan, also after another resource was read. Over storage that exists,
+// which is read before its users are planned, it is a warning, because the plan may be that of a destroy. An apply reads nothing.
+func TestBackend_Wish_ErrorUntilStorageExists(t *testing.T) {
+	unbound := volume.Image{Type: "block", Name: "/dev/disk/by-id/data", AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
+	bound, disk := unbound, unbound
+	bound.Binding, disk.Generation = "b/1/ns/claim", "g"
+	for name, c := range map[string]struct {
+		one, two volume.Image
+		fails    bool
+	}{
+		"to be bound":             {unbound, unbound, true},
+		"bound":                   {bound, bound, false},
+		"a disk":                  {disk, disk, false},
+		"bound by one of the two": {bound, unbound, false},
+	} {
+		for _, order := range [][]volume.Image{{c.one, c.two}, {c.two, c.one}} {
+			for _, read := range []bool{false, true} {
+				b, diags := backend.New("", nil, nil), diag.Diagnostics{}
+				if read {
+					b.Refreshes()
+				}
+				b.RecordPlannedUse(backend.PlannedUse{By: "machine a/one", Image: order[0]}, path.Root("x"), &diags)
+				b.RecordPlannedUse(backend.PlannedUse{By: "machine a/two", Image: order[1]}, path.Root("x"), &diags)
+				if len(diags) != 1 || diags.HasError() != (c.fails || !read) {
+					t.Errorf("%s (a resource was read: %v): %v", name, read, diags)
+				}
+			}
+		}
 	}
 }
 

@@ -49,8 +49,8 @@ type Request struct {
 // Acquire returns when the machine may use its images. It is the only protection, because QEMU does not stop a second writer on network
 // storage. The machine must be published before: its stored definition must have the images, so that of two concurrent machines at
 // least one sees the other. A running machine has precedence. Of two that are only published, the one with the lower UUID stays and
-// waits; the other one gets an error and withdraws. A machine of the same owner is always waited for, because Terraform updates the
-// machine that loses a disk and the one that gets it at the same time.
+// waits; the other one gets an error and withdraws. A machine of the same owner, or of a former one, is always waited for, because
+// Terraform updates the machine that loses a disk and the one that gets it at the same time.
 //
 // All hosts of a write-exclusive image must answer; for the other modes, only the machine's own. The error that names the other
 // machine is ErrInUse.
@@ -200,8 +200,13 @@ func (c conflict) passes() bool {
 	case u.isPublished() && u.Metadata.Phase == domainxml.Creating, c.isOfAnotherState():
 		return false
 	}
-	return u.Metadata.Phase != "" && u.Metadata.Owner == c.Owner
+	return u.Metadata.Phase != "" && c.mayBeOurs()
 }
+
+// mayBeOurs reports whether the other machine may be of the same configuration: it has the same owner, or one that this configuration had
+// when the machine was last changed, because it names the very image. Waiting admits nobody, so that it may also be another configuration
+// that was handed the volume.
+func (c conflict) mayBeOurs() bool { return c.use.Metadata.Owner == c.Owner || c.use.names(c.image) }
 
 // isOfAnotherState reports whether the other machine has the storage from another instance of the binding, although of the same owner.
 // It may be about to be updated, but most likely it is in another state, which does not have this machine.
@@ -280,7 +285,7 @@ func (c conflict) advice() string {
 	}
 	advice := fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
 		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Metadata.Owner))
-	if u.Metadata.Owner == c.Owner {
+	if c.mayBeOurs() {
 		advice += ". If the one is to replace the other, the old one has to go first: create_before_destroy can't be had with such a disk"
 	}
 	return advice

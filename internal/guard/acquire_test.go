@@ -160,12 +160,16 @@ func TestAcquire(t *testing.T) {
 		"one that writes from its next start on":       {reader, next(live(user(t, "db", high, "x", "ready", reader)), user(t, "db", high, "x", "ready", exclusive)), "db on host b runs with it as its disk data (write-exclusive)"},
 		"one that is off":                              {exclusive, user(t, "db", low, "x", "ready", exclusive), "db on host b has it as its disk data"},
 		"one that is being created, with a lower UUID": {exclusive, user(t, "db", low, "x", "creating", exclusive), "just being created (the other is of the owner x)"},
+		"an overlay of what is read-shared by now":     {reader, next(live(user(t, "db", high, "x", "ready", local, exclusive)), user(t, "db", high, "x", "ready", local, reader)), ""},
+		"one that wrote to what is read-shared by now": {reader, next(live(user(t, "db", high, "x", "ready", exclusive)), user(t, "db", high, "x", "ready", local, reader)), "db on host b runs with it as its disk data (write-exclusive)"},
+		"an overlay of what is exclusive by now":       {reader, next(live(user(t, "db", high, "x", "ready", local, reader)), user(t, "db", high, "x", "ready", local, exclusive)), "(write-exclusive)"},
 		"a foreign writer":                             {reader, theirs(""), "virsh detach-disk theirs vdb --persistent"},
 		"a foreign reader":                             {reader, theirs("<readonly/>"), ""},
 		"a foreign writer that shares":                 {writers, theirs("<shareable/>"), ""},
 		"a foreign reader beside a writer":             {exclusive, theirs("<readonly/>"), "That domain is not virtclaim's"},
 		"a copy of its own definition":                 {reader, live(user(t, "web", mine, "me", "ready", exclusive)), "a copy of this machine's own definition"},
 		"one of its owner in another state":            {of(exclusive, "id/1"), live(user(t, "db", high, "me", "ready", of(exclusive, "id/2"))), "another state has the owner \"me\", too"},
+		"one of another owner and binding":             {of(exclusive, "id/1"), live(user(t, "db", high, "x", "ready", of(exclusive, "other/1"))), "(the other is of the owner x)"},
 		"another export":                               {exclusive, live(user(t, "db", high, "x", "ready", named(exclusive, "other"))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,30 +193,34 @@ func TestAcquire_WaitsFor(t *testing.T) {
 	exclusive := of(shared(volume.WriteExclusive, "a", "b"), "id/1")
 	for name, c := range map[string]struct{ before, after host.Domain }{
 		"a machine of its owner that lets go":    {live(user(t, "db", low, "me", "ready", exclusive)), host.Domain{UUID: low}},
+		"one of its former owner":                {live(user(t, "db", low, "former", "ready", exclusive)), host.Domain{UUID: low}},
 		"one with a higher UUID that withdraws":  {user(t, "db", high, "x", "creating", exclusive), host.Domain{UUID: high}},
 		"one from an instance that is not known": {live(user(t, "db", low, "me", "ready", of(exclusive, "id"))), host.Domain{UUID: low}},
 		"one that runs and withdraws a disk":     {host.Domain{Name: "db", UUID: high, Live: "<domain/>", Stored: user(t, "db", high, "x", "ready", exclusive).Stored}, host.Domain{Name: "db", UUID: high, Live: "<domain/>", Stored: "<domain/>"}},
 		"one of its owner that is off and loses": {user(t, "db", low, "me", "ready", exclusive), user(t, "db", low, "me", "ready", named(exclusive, "other"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			w.set("a", user(t, "web", mine, "me", "creating", exclusive))
-			w.set("b", c.before)
-			ended := make(chan error)
-			go func() {
-				ended <- guard.Acquire(t.Context(), guard.Request{
-					Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
-				})
-			}()
-			select {
-			case err := <-ended:
-				t.Fatalf("it did not wait: %v", err)
-			default:
-			}
-			w.set("b", c.after)
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.set("a", user(t, "web", mine, "me", "creating", exclusive))
+				w.set("b", c.before)
+				ended := make(chan error, 1)
+				go func() {
+					ended <- guard.Acquire(t.Context(), guard.Request{
+						Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
+					})
+				}()
+				synctest.Wait()
+				select {
+				case err := <-ended:
+					t.Fatalf("it did not wait: %v", err)
+				default:
+				}
+				w.set("b", c.after)
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

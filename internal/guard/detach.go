@@ -98,10 +98,12 @@ func (u Use) hasDeleted(image volume.Image) bool {
 // isOurs reports whether the domain is a machine of one of the owners. For a machine without an owner, the metadata of the device must
 // name this image or its binding.
 func (u Use) isOurs(image volume.Image, owners []string) bool {
-	if u.Metadata.Phase == "" || !slices.Contains(owners, u.Metadata.Owner) {
-		return false
-	}
-	return u.Metadata.Owner != "" || image.Generation != "" && u.Image().Generation == image.Generation ||
+	return u.Metadata.Phase != "" && slices.Contains(owners, u.Metadata.Owner) && (u.Metadata.Owner != "" || u.names(image))
+}
+
+// names reports whether the metadata of the device name this very image, or its binding.
+func (u Use) names(image volume.Image) bool {
+	return image.Generation != "" && u.Image().Generation == image.Generation ||
 		image.Binding != "" && volume.ParseBinding(u.Binding).ID == volume.ParseBinding(image.Binding).ID
 }
 

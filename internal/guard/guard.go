@@ -122,6 +122,9 @@ func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err erro
 				uses = append(uses, f)
 			}
 			from.note(&uses[i])
+			if uses[i].Reads() && f.Reads() {
+				uses[i].modes = nil // a running domain keeps the mode with which the device was plugged in, and wrote nothing under it
+			}
 			uses[i].modes = append(uses[i].modes, f.Image().AccessMode)
 			uses[i].Binding = f.Image().Binding
 		}

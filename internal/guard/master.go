@@ -86,13 +86,13 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 			}
 			uses = append(uses, here...)
 		}
-		elsewhere, err := m.All.Elsewhere(ctx, image.Hosts, image, slices.DeleteFunc(slices.Clone(uses), Use.reads))
+		elsewhere, err := m.All.Elsewhere(ctx, image.Hosts, image, slices.DeleteFunc(slices.Clone(uses), Use.Reads))
 		if err != nil {
 			return nil, image, err
 		}
 		for _, u := range slices.Concat(uses, elsewhere) {
 			switch {
-			case u.reads():
+			case u.Reads():
 			case u.Live, m.Overlay && u.Saved:
 				return &u, image, nil
 			case slices.Contains(image.Hosts, u.Host) && u.Metadata.Phase != "" && u.isPublished():
@@ -103,8 +103,8 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 	return found, to, nil
 }
 
-// reads reports whether the domain only reads the image.
-func (u Use) reads() bool {
+// Reads reports whether the domain only reads the image.
+func (u Use) Reads() bool {
 	return u.Depth > 0 || u.Device.Ephemeral || u.Device.ReadOnly || u.Image().AccessMode == volume.ReadShared
 }
 

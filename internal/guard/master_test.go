@@ -155,22 +155,28 @@ func TestAwaitQuiet_ConflictWithStartingMachine(t *testing.T) {
 func errOrDone(err error) string { return fmt.Sprint("ended with ", err) }
 
 // Machines with overlays of one disk are compatible, also those whose metadata have the disk as write-exclusive. A machine that writes to the
-// disk is compatible with none of them.
+// disk is compatible with none of them. It waits for them, also if their owner is a former one: they have the very same disk.
 func TestAcquire_OverlaysOfOneDisk(t *testing.T) {
-	disk := image("/ssd/golden", "g")
-	w := newWorld()
-	w.set("a", user(t, "db", high, "x", "ready", image("/ssd/db", "d"), disk))
-	enter := func(images ...volume.Image) error {
-		return guard.Acquire(t.Context(), guard.Request{
-			Host: "a", Name: "web", UUID: mine, Owner: "me", Images: volume.Volume{Images: images}.Uses(), Hosts: w.host,
-		})
-	}
-	if err := enter(image("/ssd/web", "w"), disk); err != nil {
-		t.Errorf("an overlay: %v", err)
-	}
-	if err := enter(disk); !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "domain db on host a has it as its disk data (read-shared)") {
-		t.Errorf("a writer: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		disk := image("/ssd/golden", "g")
+		w := newWorld()
+		w.set("a", user(t, "db", high, "x", "ready", image("/ssd/db", "d"), disk))
+		enter := func(images ...volume.Image) error {
+			return guard.Acquire(t.Context(), guard.Request{
+				Host: "a", Name: "web", UUID: mine, Owner: "me", Images: volume.Volume{Images: images}.Uses(), Hosts: w.host,
+			})
+		}
+		if err := enter(image("/ssd/web", "w"), disk); err != nil {
+			t.Errorf("an overlay: %v", err)
+		}
+		const has = "domain db on host a has it as its disk data (read-shared)"
+		if err := enter(image("/ssd/golden", "other")); !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), has) || strings.Contains(err.Error(), "waited") {
+			t.Errorf("a writer to another disk of that name: %v", err)
+		}
+		if err := enter(disk); !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), has) || !strings.Contains(err.Error(), "waited") {
+			t.Errorf("a writer: %v", err)
+		}
+	})
 }
 
 // An overlay is not created over a disk to which a machine writes, or will write when its managed save is restored.

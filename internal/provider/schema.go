@@ -16,7 +16,7 @@ func providerSchema() schema.Schema {
 				Optional: true,
 				MarkdownDescription: "Identifies this configuration on hosts and in the cluster, so that an interrupted apply " +
 					"recognizes its own objects and continues. Set it to a value that no other configuration uses. A change affects " +
-					"new objects only.",
+					"new objects, and a machine when it is next updated.",
 				Validators: []validator.String{stringvalidator.LengthBetween(1, 63)},
 			},
 			"kubernetes": schema.SingleNestedAttribute{

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 )
 
-// ownerKey is the key in private state of the owner that the disk was created under: machines of the same age have that owner as well, even
-// if the provider's has changed.
+// ownerKey is the key in private state of the owner that the disk was created under: machines that were not updated since have that owner
+// as well, even if the provider's has changed.
 const ownerKey = "owner"
 
 func saveOwner(ctx context.Context, owner string, private interface {

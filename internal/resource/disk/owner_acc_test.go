@@ -13,8 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A changed owner applies to new resources: existing disks and machines continue, and are still distinguished from those of other
-// configurations.
+// After a change of the owner existing disks and machines continue, and are still distinguished from those of other configurations.
 func TestAccDisk_ChangedOwner(t *testing.T) {
 	for name, set := range map[string]string{"to another one": `owner = "renamed"`, "to none": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +31,7 @@ func TestAccDisk_ChangedOwner(t *testing.T) {
 				Steps: []resource.TestStep{
 					{Config: config(before, old, root, data), Check: boots(t, console, 1)},
 					{
-						// The disk is of the new owner, the machine of the old one.
+						// The disk is of the new owner, and so is the machine that gets it.
 						Config: config(after, old+fresh, root, data, more),
 						Check:  resource.ComposeTestCheckFunc(boots(t, console, 1), has(t, l, "vda", "vdb", "vdc")),
 					},
@@ -46,6 +45,25 @@ func TestAccDisk_ChangedOwner(t *testing.T) {
 			})
 		})
 	}
+}
+
+// After the owner has changed, an old machine loses one disk to a new machine and another one that is destroyed, in one apply; then one that
+// is newer than itself.
+func TestAccDisk_MovesAfterChangedOwner(t *testing.T) {
+	l := acctest.Lab(t)
+	before := acctest.Provider(l, "disks")
+	after := regexp.MustCompile(`owner .*`).ReplaceAllString(before, `owner = "renamed"`)
+	first, old, fresh := disk("first", blank), disk("data", blank), disk("fresh", blank)
+	data, more := on("data", "virtclaim_disk.data", ""), on("more", "virtclaim_disk.fresh", "")
+	two := strings.ReplaceAll(bare("running = false", data), `"web"`, `"two"`)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: before + first + old + bare("running = false", data, on("first", "virtclaim_disk.first", ""))},
+			{Config: after + old + fresh + bare("running = false", more) + two, Check: gone(file(l, "first"))},
+			{Config: after + old + bare("running = false") + two, Check: gone(file(l, "fresh"))},
+		},
+	})
 }
 
 // A volume that another configuration created under the name of a deleted disk is not that disk.

@@ -166,9 +166,6 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 	}
 	want = want.SizedAs(is)
 	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Ready}
-	if is.Metadata.Phase != "" {
-		want.Metadata.Owner = is.Metadata.Owner // a changed owner concerns new machines only
-	}
 	if !active {
 		if err := m.checkSaved(ctx, uuid, want); err != nil {
 			return nil, false, err

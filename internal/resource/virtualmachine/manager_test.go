@@ -39,11 +39,11 @@ func (h *busy) SetMemory(context.Context, string, uint, func(string) (bool, erro
 
 func (h *busy) Addresses(context.Context, string, bool) map[string][]string { return nil }
 
-// No change undefines a machine, or stops a running one.
+// No change undefines a machine, or stops a running one. A changed owner is that of the machine from then on.
 func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	was := domainxml.Machine{
 		Name: "web", UUID: "6c1f0b3e-0d1c-4a7f-9f25-2f7f1f5f5f5f", VCPUs: 1, MaxVCPUs: 4, Memory: 65536, MaxMemory: 131072,
-		DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{}, Metadata: domainxml.Metadata{Phase: domainxml.Ready},
+		DomainType: "qemu", Type: "pc", Disks: map[string]domainxml.Disk{}, Metadata: domainxml.Metadata{Owner: "former", Phase: domainxml.Ready},
 	}
 	want := was
 	want.Title, want.VCPUs, want.Memory, want.Autostart = "new", 2, 98304, true
@@ -55,12 +55,12 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		pending, started, err := manager{host: h}.change(t.Context(), was.UUID, want, power{on: active})
+		pending, started, err := manager{host: h, owner: "prod"}.change(t.Context(), was.UUID, want, power{on: active})
 		if err != nil || started || active && !strings.Contains(strings.Join(pending, " "), "boot") {
 			t.Errorf("active %v: pending is %v, started %v, %v", active, pending, started, err)
 		}
 		is, err := domainxml.Parse(h.stored)
-		if err != nil || is.UUID != was.UUID || is.VCPUs != 2 || is.Boot == nil || is.RNG == nil {
+		if err != nil || is.UUID != was.UUID || is.VCPUs != 2 || is.Boot == nil || is.RNG == nil || is.Metadata.Owner != "prod" {
 			t.Errorf("active %v: stored is %+v, %v", active, is, err)
 		}
 	}

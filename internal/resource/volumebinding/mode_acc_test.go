@@ -3,6 +3,8 @@
 package volumebinding_test
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,6 +114,27 @@ func TestAccVolumeBinding_ModeOfRunningMachine(t *testing.T) {
 	heldBy(t, l, "modes", "data", "modes/data write-shared")
 	cli.Must("destroy", "-auto-approve")
 	heldBy(t, l, "modes", "data")
+}
+
+// A running machine that has the storage only below an overlay writes nothing to it.
+func TestAccVolumeBinding_ModeBelowOverlay(t *testing.T) {
+	l := acctest.Lab(t)
+	image := filepath.Join(t.TempDir(), "disk.img")
+	writeFile(t, image, 1<<20)
+	cli := configured(t, l, "modes", binding(fmt.Sprintf("file = { path = %q }", image), `access_mode = "write-exclusive"`, "host-a")+`
+resource "virtclaim_disk" "over" {
+  host       = "host-a"
+  name       = "over"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.data.volume }
+}
+`+strings.Replace(deaf, "virtclaim_volume_binding.data", "virtclaim_disk.over", 1))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Replace("main.tf", "write-exclusive", "read-shared")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	destroySuspended(t, l, cli)
 }
 
 func TestAccVolumeBinding_ReserveClaimsSwitched(t *testing.T) {

@@ -275,7 +275,7 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 }
 
 // checkMode refuses a new mode that is incompatible with the machines that use the storage: write-exclusive with several of them, or any
-// mode that conflicts with that of a running one, which keeps the mode that it was started with.
+// mode that conflicts with that of a running one, which keeps the mode that it was started with. One that only reads may go on to read.
 func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Volume) error {
 	if plan.AccessMode.Equal(state.AccessMode) {
 		return nil
@@ -288,6 +288,9 @@ func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Vol
 	for _, u := range uses {
 		name := fmt.Sprintf("domain %s on host %s", u.Domain, u.Host)
 		users[[2]string{u.Host, u.UUID}] = name
+		if mode == volume.ReadShared && u.Reads() {
+			continue
+		}
 		if has := u.Image().AccessMode; mode != volume.WriteExclusive && u.Live && !has.CompatibleWith(mode) {
 			return fmt.Errorf("%w: it can't become %s while %s runs with it %s, because a running machine keeps its mode. Stop that machine "+
 				"(running = false) or take the disk away from it in an apply before", guard.ErrInUse, mode, name, has)
