@@ -183,13 +183,13 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 	pending, err = m.reconcile(ctx, uuid, want, active, starts)
 	switch {
 	case errors.Is(err, host.ErrDetachRefused) && m.mayRestart:
-		return nil, true, m.restartWithout(ctx, uuid, want, power.force, err)
+		return nil, true, m.restart(ctx, uuid, want, power.force, err)
 	case err != nil:
 		return nil, false, withWayOut(err)
 	case starts:
 		return nil, true, m.start(ctx, uuid)
 	case len(pending) > 0 && power.restart:
-		return nil, true, m.restart(ctx, uuid, want, power.force)
+		return nil, true, m.restart(ctx, uuid, want, power.force, errors.New("all is stored, but takes effect only at a restart"))
 	}
 	return pending, false, nil
 }
