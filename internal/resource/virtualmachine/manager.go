@@ -65,7 +65,7 @@ type manager struct {
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
 	all    guard.Hosts
 	parsed parsed
-	// mayRestart allows the restart, without the device, of a guest that does not acknowledge an unplug.
+	// mayRestart allows the restart of a guest that does not acknowledge an unplug, or that has no port for a device.
 	mayRestart bool
 	// warn shows a warning to the user.
 	warn func(summary, detail string)
@@ -182,7 +182,7 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 	starts := power.on && !active
 	pending, err = m.reconcile(ctx, uuid, want, active, starts)
 	switch {
-	case errors.Is(err, host.ErrDetachRefused) && m.mayRestart:
+	case m.mayRestart && (errors.Is(err, host.ErrDetachRefused) || errors.Is(err, domainxml.ErrNoPort)):
 		return nil, true, m.restart(ctx, uuid, want, power.force, err)
 	case err != nil:
 		return nil, false, withWayOut(err)
@@ -232,6 +232,13 @@ func (m manager) reconcile(ctx context.Context, uuid string, want domainxml.Mach
 		}
 	}()
 	if active {
+		live, err := m.readLive(ctx, uuid)
+		if err == nil {
+			err = live.CheckPorts(want)
+		}
+		if err != nil {
+			return nil, err
+		}
 		if gone, err = m.detach(ctx, uuid, want); err != nil {
 			return nil, err
 		}

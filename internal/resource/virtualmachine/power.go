@@ -34,7 +34,7 @@ func powerAttributes() map[string]schema.Attribute {
 		"allow_restart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Allow an update to shut the machine down and start it again, within the update timeout, for " +
-				"changes that can't be made live, or if the guest does not acknowledge an unplug. Otherwise such changes are stored " +
+				"changes that can't be made live, or if the guest does not acknowledge an unplug or has no port for a device. Otherwise such changes are stored " +
 				"and take effect at the next start, with a warning. It also allows an update to discard what the guest has written " +
 				"to a deleted file; the plan warns of that.",
 		},
