@@ -53,7 +53,7 @@ func TestCheckOpenMasters(t *testing.T) {
 		want   error
 	}{
 		"as they were":        {func(*fakeHost) {}, nil},
-		"a disk deleted":      {func(h *fakeHost) { delete(h.volumes, "ssd/master") }, content.ErrMasterChanged},
+		"a disk deleted":      {func(h *fakeHost) { delete(h.volumes, "ssd/master") }, content.ErrMasterGone},
 		"a disk overwritten":  {func(h *fakeHost) { h.volumes["ssd/master"].Undescribed = true }, content.ErrMasterChanged},
 		"a file replaced":     {func(h *fakeHost) { h.modified[file] = "200.5" }, content.ErrMasterChanged},
 		"a file not a file":   {func(h *fakeHost) { delete(h.modified, file) }, content.ErrMasterChanged},

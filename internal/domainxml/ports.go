@@ -2,6 +2,8 @@ package domainxml
 
 import (
 	"encoding/xml"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,13 +74,51 @@ func addPorts(d *libvirtxml.Domain, n uint) {
 
 // removePorts removes the last n free ports, or as many as are free.
 func removePorts(d *libvirtxml.Domain, n uint) {
+	free := freePorts(d)
+	free = free[max(0, len(free)-int(n)):]
+	d.Devices.Controllers = slices.DeleteFunc(d.Devices.Controllers, func(c libvirtxml.DomainController) bool {
+		return isPort(c) && slices.Contains(free, *c.Index)
+	})
+}
+
+// freePorts returns the indexes of the ports that no device has its address on.
+func freePorts(d *libvirtxml.Domain) (free []uint) {
 	taken := takenBuses(d)
-	for i := len(d.Devices.Controllers) - 1; i >= 0 && n > 0; i-- {
-		if c := d.Devices.Controllers[i]; isPort(c) && !taken[*c.Index] {
-			d.Devices.Controllers = slices.Delete(d.Devices.Controllers, i, i+1)
-			n--
+	for _, c := range d.Devices.Controllers {
+		if isPort(c) && !taken[*c.Index] {
+			free = append(free, *c.Index)
 		}
 	}
+	return free
+}
+
+// ErrNoPort is the error of more devices than a running machine has ports for. At its next start it has them.
+var ErrNoPort = errors.New("too few free PCI Express ports")
+
+// onPort has the buses of disks, and the models of interfaces, of which each device takes a port.
+var onPort = map[string]int{"virtio": 1, "e1000e": 1}
+
+// CheckPorts returns ErrNoPort if the disks and interfaces of want can't be plugged into a running q35.
+func (d *Domain) CheckPorts(want Machine) error {
+	free, more := len(freePorts(d.xml)), 0
+	for _, disk := range want.Disks {
+		more += onPort[disk.Bus]
+	}
+	for _, i := range want.Interfaces {
+		more += onPort[i.Model]
+	}
+	for _, disk := range d.xml.Devices.Disks {
+		more -= onPort[parseDisk(disk, diskMetadata{}).Bus]
+	}
+	for _, i := range d.xml.Devices.Interfaces {
+		more -= onPort[parseInterface(i).Model]
+	}
+	if d.xml.OS.Type == nil || !IsQ35(d.xml.OS.Type.Machine) || more <= free {
+		return nil
+	}
+	return fmt.Errorf("%w: the running machine has %d, and gets %d more devices that take one each (virtio disks and interfaces). Nothing is plugged in or "+
+		"unplugged. Have the machine restarted (allow_restart = true), or shut it down before (running = false): then it gets the ports, and with a larger "+
+		"machine.hotplug_ports also free ones. Or give the disks bus = \"scsi\", where many share a port", ErrNoPort, free, more)
 }
 
 // takenBuses returns the buses on which any device has its address.

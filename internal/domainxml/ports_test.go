@@ -1,8 +1,12 @@
 package domainxml
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 func TestPorts_OnlyFreeOnesAreRemoved(t *testing.T) {
@@ -49,5 +53,46 @@ func TestPorts_OnlyFreeOnesAreRemoved(t *testing.T) {
 				t.Errorf("pending is %v, %v", pending, err)
 			}
 		})
+	}
+}
+
+// What is unplugged before frees its port, and SCSI disks share that of their controller.
+func TestCheckPorts(t *testing.T) {
+	disk := func(bus, file string) Disk {
+		return Disk{Device: Fixed, Bus: bus, Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: file}}}}
+	}
+	lan := Interface{User: true, Model: "virtio", MAC: firstMAC}
+	ports := uint(1)
+	is := small()
+	is.Type, is.HotplugPorts = "q35", &ports
+	is.Disks = map[string]Disk{"a": disk("virtio", "/a")}
+	is.Interfaces = map[string]Interface{"lan": lan}
+	for name, c := range map[string]struct {
+		kind       string
+		disks      map[string]Disk
+		interfaces []string
+		refused    bool
+	}{
+		"the same":                     {"q35", is.Disks, nil, false},
+		"one more":                     {"q35", map[string]Disk{"a": is.Disks["a"], "b": disk("virtio", "/b")}, nil, false},
+		"two more":                     {"q35", map[string]Disk{"a": is.Disks["a"], "b": disk("virtio", "/b"), "c": disk("virtio", "/c")}, nil, true},
+		"two more, one less":           {"q35", map[string]Disk{"b": disk("virtio", "/b"), "c": disk("virtio", "/c")}, nil, false},
+		"two more SCSI disks":          {"q35", map[string]Disk{"a": is.Disks["a"], "b": disk("scsi", "/b"), "c": disk("scsi", "/c")}, nil, false},
+		"a drive and a disk":           {"q35", map[string]Disk{"a": is.Disks["a"], "b": disk("virtio", "/b"), "cd": {Device: CDROM, Bus: "sata"}}, nil, false},
+		"an interface":                 {"q35", is.Disks, []string{"virtio"}, false},
+		"two interfaces":               {"q35", is.Disks, []string{"virtio", "e1000e"}, true},
+		"two interfaces, one less":     {"q35", nil, []string{"virtio", "virtio"}, false},
+		"two interfaces, one on PCI":   {"q35", is.Disks, []string{"virtio", "e1000"}, false},
+		"two interfaces, not on a q35": {"pc", is.Disks, []string{"virtio", "virtio"}, false},
+	} {
+		is.Type = c.kind
+		live, want := domain(t, build(t, is)), is
+		want.Disks, want.Interfaces = c.disks, map[string]Interface{"lan": lan}
+		for n, model := range c.interfaces {
+			want.Interfaces[strconv.Itoa(n)] = Interface{User: true, Model: model}
+		}
+		if err := live.CheckPorts(want); errors.Is(err, ErrNoPort) != c.refused || err != nil && !strings.Contains(err.Error(), "has 1, and gets 2 more") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -3,8 +3,10 @@ package host
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -28,22 +30,20 @@ func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, er
 // that name is defined for that, never starts, and is undefined afterwards.
 func readHostFile(l *libvirt.Libvirt, name, path string, limit int) (content []byte, err error) {
 	id := uuid.New() // for concurrent reads
-	name += "-" + id.String()[:8]
-	d, err := l.DomainDefineXML(fmt.Sprintf(`<domain type='qemu'>
-  <name>%s</name>
-  <uuid>%s</uuid>
-  <memory unit='MiB'>16</memory>
-  <os><type>hvm</type></os>
-  <devices>
-    <disk type='file'><driver name='qemu' type='raw'/><source file='%s'/><target dev='vda' bus='virtio'/><readonly/></disk>
-  </devices>
-</domain>`, name, id, path))
+	d, err := l.DomainDefineXML(diskDomain(name+"-"+id.String()[:8], id, fileDisk(path)))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.DomainUndefineFlags(d, 0)) }()
 	peek := func(size int) ([]byte, error) { return l.DomainBlockPeek(d, "vda", 0, uint32(size), 0) }
 	return readUpTo(limit, peek)
+}
+
+// fileDisk is the <disk> element that reads a file, with the target vda.
+func fileDisk(path string) string {
+	var escaped strings.Builder
+	_ = xml.EscapeText(&escaped, []byte(path)) // a strings.Builder never returns an error
+	return "<disk type='file'><driver name='qemu' type='raw'/><source file='" + escaped.String() + "'/><target dev='vda' bus='virtio'/><readonly/></disk>"
 }
 
 // readUpTo reads a file up to limit bytes, although peek fails for sizes beyond its end. A file that changes meanwhile, as the kernel's tables

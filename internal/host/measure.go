@@ -56,17 +56,7 @@ func (h *Host) Resize(ctx context.Context, diskXML string, bytes int64) error {
 // opened calls use with a paused, transient domain that has opened a disk and ends with this connection.
 func opened[T any](ctx context.Context, h *Host, op, diskXML string, use func(*libvirt.Libvirt, libvirt.Domain) (T, error)) (T, error) {
 	id := uuid.New()
-	xml := fmt.Sprintf(`<domain type='qemu'>
-  <name>%s</name>
-  <uuid>%s</uuid>
-  <memory unit='MiB'>16</memory>
-  <os><type>hvm</type></os>
-  <devices>
-    <controller type='usb' model='none'/>
-    <memballoon model='none'/>
-    %s
-  </devices>
-</domain>`, MeasurePrefix+hex.EncodeToString(id[:4]), id, diskXML)
+	xml := diskDomain(MeasurePrefix+hex.EncodeToString(id[:4]), id, diskXML)
 	found, err := call(ctx, h, op, func(l *libvirt.Libvirt) (found T, err error) {
 		d, err := l.DomainCreateXML(xml, libvirt.DomainStartPaused|libvirt.DomainStartAutodestroy)
 		if err != nil {
@@ -82,6 +72,21 @@ func opened[T any](ctx context.Context, h *Host, op, diskXML string, use func(*l
 		err = errors.Join(err, h.giveUp(ctx, id.String()))
 	}
 	return found, err
+}
+
+// diskDomain is a domain with a <disk> element and little else.
+func diskDomain(name string, id uuid.UUID, diskXML string) string {
+	return fmt.Sprintf(`<domain type='qemu'>
+  <name>%s</name>
+  <uuid>%s</uuid>
+  <memory unit='MiB'>16</memory>
+  <os><type>hvm</type></os>
+  <devices>
+    <controller type='usb' model='none'/>
+    <memballoon model='none'/>
+    %s
+  </devices>
+</domain>`, name, id, diskXML)
 }
 
 func measured(l *libvirt.Libvirt, d libvirt.Domain, head uint32) (found Measured, err error) {

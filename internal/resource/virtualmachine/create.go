@@ -50,15 +50,21 @@ func (m manager) define(ctx context.Context, want domainxml.Machine) (id string,
 
 // resume changes what an interrupted creation has left to the present configuration.
 func (m manager) resume(ctx context.Context, uuid string, want domainxml.Machine) (id string, runs bool, err error) {
-	is, active, err := m.observe(ctx, uuid)
+	is, err := m.stored(ctx, uuid)
+	if errors.Is(err, host.ErrNotFound) { // it was destroyed meanwhile
+		return m.define(ctx, want)
+	}
+	if err == nil {
+		err = m.checkInterrupted(uuid, is)
+	}
+	if err == nil {
+		err = m.checkHere(ctx, uuid)
+	}
 	if err != nil {
 		return "", false, err
 	}
-	if m.owner == "" || is.Metadata.Owner != m.owner || is.Metadata.Phase != domainxml.Creating {
-		return "", false, fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration%s. "+
-			"It was left alone. To manage it from here, run: terraform import <address of this resource> <host>/%s", uuid, m.inAnotherState(is.Metadata), is.Name)
-	}
-	if err := m.checkHere(ctx, uuid); err != nil {
+	is, active, err := m.observe(ctx, uuid)
+	if err != nil {
 		return "", false, err
 	}
 	if err := refuseExternal(is, want); err != nil {
@@ -84,13 +90,22 @@ func (m manager) resume(ctx context.Context, uuid string, want domainxml.Machine
 	return m.define(ctx, want)
 }
 
-// inAnotherState is the error of a machine of the same owner that another state has.
-func (m manager) inAnotherState(metadata domainxml.Metadata) string {
-	if metadata.Phase == "" || m.owner == "" || metadata.Owner != m.owner {
-		return ""
+// errNameTaken is the error of a name that a machine of the same owner has, which the same apply may be about to destroy.
+var errNameTaken = errors.New("the name is taken by a machine of the same owner")
+
+// checkInterrupted refuses a domain that no interrupted creation of this owner has left.
+func (m manager) checkInterrupted(uuid string, is domainxml.Machine) error {
+	sameOwner := m.owner != "" && is.Metadata.Owner == m.owner
+	if sameOwner && is.Metadata.Phase == domainxml.Creating {
+		return nil
 	}
-	return fmt.Sprintf(": it is a machine of the same owner %q, which is in another state, as after the copy of a configuration's folder "+
-		"(give each an owner of its own), or whose state was lost", m.owner)
+	err := fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. It was left alone. To manage it from here, run: "+
+		"terraform import <address of this resource> <host>/%s", uuid, is.Name)
+	if sameOwner {
+		err = fmt.Errorf("%w %q, which is in another state, as after the copy of a configuration's folder (give each an owner of its own), or whose state "+
+			"was lost: %w", errNameTaken, m.owner, err)
+	}
+	return err
 }
 
 // errTakenOver is the error of a creation that another apply of the same owner has continued or finished: the machine is in its state.

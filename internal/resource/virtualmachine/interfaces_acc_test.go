@@ -190,3 +190,49 @@ func TestAccVirtualMachine_AgentAddresses(t *testing.T) {
 		},
 	})
 }
+
+// A running machine gets as many devices as it has free ports, as libvirt counts them, and more of them with a restart.
+func TestAccVirtualMachine_TooFewPorts(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	write := func(interfaces int, restart bool) {
+		cli.Write("main.tf", acctest.Provider(l, "ports")+fmt.Sprintf(`
+resource "virtclaim_virtual_machine" "web" {
+  host          = "host-a"
+  name          = "web"
+  memory        = "32Mi"
+  machine       = { type = "q35", domain_type = "qemu", hotplug_ports = 6 }
+  interfaces    = { for n in range(%d) : "nic${n}" => { user = true } }
+  allow_restart = %t
+  force_stop    = true
+}
+`, interfaces, restart))
+	}
+	write(0, false)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	before := running(t, l.Hosts["host-a"])
+	write(12, false)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	found := message("too few free PCI Express ports: the running machine has ").FindStringIndex(out)
+	var free int
+	if err == nil || found == nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if _, err := fmt.Sscanf(out[found[1]:], "%d", &free); err != nil || free == 0 {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	write(free, false)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	if now := running(t, l.Hosts["host-a"]); now != before {
+		t.Errorf("it was restarted: it ran as %s, and runs as %s", before, now)
+	}
+	suspended(t, l.Hosts["host-a"]) // its firmware would ignore its power button
+	write(12, true)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes")
+	if now := running(t, l.Hosts["host-a"]); now == before {
+		t.Error("it was not restarted")
+	}
+	suspended(t, l.Hosts["host-a"])
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

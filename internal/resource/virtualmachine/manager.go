@@ -65,7 +65,7 @@ type manager struct {
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
 	all    guard.Hosts
 	parsed parsed
-	// mayRestart allows the restart, without the device, of a guest that does not acknowledge an unplug.
+	// mayRestart allows the restart of a guest that does not acknowledge an unplug, or that has no port for a device.
 	mayRestart bool
 	// warn shows a warning to the user.
 	warn func(summary, detail string)
@@ -179,14 +179,14 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 	starts := power.on && !active
 	pending, err = m.reconcile(ctx, uuid, want, active, starts)
 	switch {
-	case errors.Is(err, host.ErrDetachRefused) && m.mayRestart:
-		return nil, true, m.restartWithout(ctx, uuid, want, power.force, err)
+	case m.mayRestart && (errors.Is(err, host.ErrDetachRefused) || errors.Is(err, domainxml.ErrNoPort)):
+		return nil, true, m.restart(ctx, uuid, want, power.force, err)
 	case err != nil:
 		return nil, false, withWayOut(err)
 	case starts:
 		return nil, true, m.start(ctx, uuid)
 	case len(pending) > 0 && power.restart:
-		return nil, true, m.restart(ctx, uuid, want, power.force)
+		return nil, true, m.restart(ctx, uuid, want, power.force, errors.New("all is stored, but takes effect only at a restart"))
 	}
 	return pending, false, nil
 }
@@ -229,6 +229,13 @@ func (m manager) reconcile(ctx context.Context, uuid string, want domainxml.Mach
 		}
 	}()
 	if active {
+		live, err := m.readLive(ctx, uuid)
+		if err == nil {
+			err = live.CheckPorts(want)
+		}
+		if err != nil {
+			return nil, err
+		}
 		if gone, err = m.detach(ctx, uuid, want); err != nil {
 			return nil, err
 		}

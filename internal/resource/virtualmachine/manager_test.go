@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,49 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 		is, err := domainxml.Parse(h.stored)
 		if err != nil || is.UUID != was.UUID || is.VCPUs != 2 || is.Boot == nil || is.RNG == nil || is.Metadata.Owner != "prod" {
 			t.Errorf("active %v: stored is %+v, %v", active, is, err)
+		}
+	}
+}
+
+// restarting is a host whose guest shuts down, and into which nothing can be plugged.
+type restarting struct {
+	busy
+	starts int
+}
+
+func (h *restarting) Stop(context.Context, string, bool) error {
+	h.active = false
+	return nil
+}
+
+func (h *restarting) Start(context.Context, string) error {
+	h.starts++
+	return nil
+}
+
+// More devices than there are ports change nothing, or, with allow_restart, are there after one restart.
+func TestVirtualMachine_TooFewPorts(t *testing.T) {
+	ports := uint(2)
+	nic := func(n byte) domainxml.Interface {
+		return domainxml.Interface{User: true, Model: "virtio", MAC: fmt.Sprintf("52:54:00:00:00:%02x", n)}
+	}
+	was := domainxml.Machine{
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "q35", HotplugPorts: &ports, Metadata: domainxml.Metadata{Phase: domainxml.Ready},
+	}
+	want := was
+	want.Interfaces = map[string]domainxml.Interface{"a": nic(1), "b": nic(2), "c": nic(3)}
+	text, err := domainxml.Build(was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, restart := range []bool{false, true} {
+		h := &restarting{busy: busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text, err: errors.New("no more available PCI slots")}, true}}}
+		_, started, err := manager{host: h}.change(t.Context(), "", want, power{on: true, restart: restart})
+		if restart && (err != nil || !started || h.starts != 1 || strings.Count(h.stored, "<interface") != 3) {
+			t.Errorf("restarted %d times: %v, stored is %s", h.starts, err, h.stored)
+		}
+		if !restart && (!errors.Is(err, domainxml.ErrNoPort) || !strings.Contains(err.Error(), "has 2, and gets 3 more") || h.stored != text) {
+			t.Errorf("got %v, stored is %s", err, h.stored)
 		}
 	}
 }

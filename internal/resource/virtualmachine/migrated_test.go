@@ -80,6 +80,8 @@ func (h *leaving) LiveXML(ctx context.Context, uuid string) (string, error) {
 	return h.StoredXML(ctx, uuid)
 }
 
+func (h *leaving) Define(context.Context, string) (string, error) { return "", nil }
+
 func (h *leaving) Undefine(context.Context, string) error {
 	h.done = append(h.done, "undefine")
 	return nil
@@ -114,7 +116,7 @@ func TestStop_MigratedMeanwhile(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			h.shown = on
-			if err := l.restart(t.Context(), "web", domainxml.Machine{}, true); c.want != nil && !errors.Is(err, c.want) {
+			if err := l.restart(t.Context(), "web", domainxml.Machine{}, true, errors.New("pending")); c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("restarted: %v, want %v", err, c.want)
 			}
 			if c.want != nil && len(h.done) > 0 {

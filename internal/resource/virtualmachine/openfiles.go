@@ -129,7 +129,8 @@ func (m manager) checkOpenFiles(ctx context.Context, uuid string, want domainxml
 
 // checkExchanged refuses to end a running guest with a claim's file that was deleted or replaced, or with a disk without an identity in its
 // header, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk remains, and its user expects the guest's
-// data there. Other deleted disks are in the warnings of each plan. Shutting the machine down is consent.
+// data there. Other deleted disks are in the warnings of each plan. Shutting the machine down is consent. A master that is gone
+// counts, too, because the guest may have the only copy; one that differs from its record does not: it was most likely written to in place.
 func (m manager) checkExchanged(ctx context.Context, uuid, name string) error {
 	state, err := m.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
@@ -142,7 +143,7 @@ func (m manager) checkExchanged(ctx context.Context, uuid, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.checkLiveMasters(ctx, live, name, func(string) bool { return true }); errors.Is(err, content.ErrMasterChanged) {
+	if err := m.checkLiveMasters(ctx, live, name, func(string) bool { return true }); errors.Is(err, content.ErrMasterGone) {
 		return err
 	}
 	none := func(string) volume.Image { return volume.Image{} }

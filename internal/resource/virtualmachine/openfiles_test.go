@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -137,5 +138,56 @@ func TestCheckOpenFiles(t *testing.T) {
 				t.Error("a host that does not tell was believed")
 			}
 		})
+	}
+}
+
+// overMaster is a host with a running domain over the file of a binding, which was modified at that time, or is gone.
+type overMaster struct {
+	withFiles
+	modified string
+}
+
+func (h *overMaster) File(context.Context, string, int) (host.File, error) {
+	if h.modified == "" {
+		return host.File{}, host.ErrNotFound
+	}
+	return host.File{Length: 1, Modified: h.modified}, nil
+}
+
+func (h *overMaster) SecretOfVolume(context.Context, string) (string, error) { return secondID, nil }
+
+func (h *overMaster) SecretXML(context.Context, string) (string, error) {
+	return "<secret><description>/golden: 1 bytes, modified at 100.5</description></secret>", nil
+}
+
+// A machine can be destroyed whatever was written to its master. Only a master that is gone may have its only copy in the guest's QEMU.
+func TestCheckExchanged_Masters(t *testing.T) {
+	text, err := domainxml.Build(domainxml.Machine{
+		Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Metadata: domainxml.Metadata{Phase: domainxml.Ready},
+		Disks: map[string]domainxml.Disk{"root": {Device: domainxml.Fixed, Bus: "virtio", Volume: volume.Volume{Images: []volume.Image{
+			{Type: "file", Format: "qcow2", Name: "/over", Generation: firstID, AccessMode: volume.WriteExclusive},
+			{Type: "file", Format: "raw", Name: "/golden", Binding: "binding", AccessMode: volume.ReadShared},
+		}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		modified string
+		// destroy and update are whether a master stops these.
+		destroy, update bool
+	}{
+		"as it was":   {"100.5", false, false},
+		"overwritten": {"200.5", false, true},
+		"gone":        {"", true, true},
+	} {
+		h := &overMaster{withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}, c.modified}
+		m := manager{host: h}
+		if err := m.checkExchanged(t.Context(), "", "web"); errors.Is(err, content.ErrMasterChanged) != c.destroy || err != nil && !c.destroy {
+			t.Errorf("%s: a destroy: %v", name, err)
+		}
+		if err := m.checkOpenFiles(t.Context(), "", domainxml.Machine{Name: "web"}, true); errors.Is(err, content.ErrMasterChanged) != c.update {
+			t.Errorf("%s: an update that takes the disk away: %v", name, err)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
@@ -33,7 +34,7 @@ func powerAttributes() map[string]schema.Attribute {
 		"allow_restart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Allow an update to shut the machine down and start it again, within the update timeout, for " +
-				"changes that can't be made live, or if the guest does not acknowledge an unplug. Otherwise such changes are stored " +
+				"changes that can't be made live, or if the guest does not acknowledge an unplug or has no port for a device. Otherwise such changes are stored " +
 				"and take effect at the next start, with a warning. It also allows an update to discard what the guest has written " +
 				"to a deleted file; the plan warns of that.",
 		},
@@ -83,18 +84,19 @@ func (m model) power() power {
 	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool()}
 }
 
-// restart shuts the guest down and starts it from the stored definition. The guard checks again, because another machine may have got
-// the storage since.
-func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool) error {
+// restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not release.
+// The guard checks again, because another machine may have got the storage since.
+func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool, why error) error {
+	tflog.Info(ctx, "Restarting the machine", map[string]any{"machine": want.Name, "cause": why.Error()})
 	if err := m.checkRestart(ctx, uuid, want); err != nil {
-		return fmt.Errorf("all is stored, but takes effect only at a restart, which would fail, so the machine was not shut down: %w", err)
+		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), which would fail, so it was not shut down: %w", why, err)
 	}
 	if err := m.stop(ctx, uuid, force); err != nil {
-		return fmt.Errorf("all is stored, but takes effect only at a restart, and the machine could not be shut down: %w", err)
+		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), and could not be shut down: %w", why, err)
 	}
 	ctx, cancel := revert.Extend(ctx) // the guest may have used up the time, and a machine is not left off
 	defer cancel()
-	err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
+	_, err := m.reconcile(ctx, uuid, want, false, true)
 	if err == nil {
 		err = m.host.Start(ctx, uuid)
 	}

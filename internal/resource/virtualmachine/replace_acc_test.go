@@ -96,3 +96,33 @@ resource "virtclaim_disk" %[1]q {
 	has("host-b")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// The first of several instances is removed: each of the others takes the name that the next one frees in the same apply, also of one that
+// takes a while to stop, because its firmware ignores its power button.
+func TestAccVirtualMachine_CountFromTheFront(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	config := func(names, running string) string {
+		return acctest.Provider(l, "count") + `
+resource "virtclaim_virtual_machine" "each" {
+  count      = length(local.names)
+  host       = "host-a"
+  name       = local.names[count.index]
+  memory     = "32Mi"
+  machine    = { type = "pc", domain_type = "qemu" }
+  running    = ` + running + `
+  force_stop = true
+  timeouts   = { delete = "10s" }
+}
+locals {
+  names = [` + names + `]
+}
+`
+	}
+	cli.Write("main.tf", config(`"one", "two", "three"`, `local.names[count.index] == "two"`))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", config(`"two", "three"`, "false"))
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "2 added, 0 changed, 3 destroyed")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

@@ -84,7 +84,12 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
-	uuid, runs, err := mgr.define(ctx, want)
+	var uuid string
+	var runs bool
+	r.backend.RetryTaken(ctx, func() bool {
+		uuid, runs, err = mgr.define(ctx, want)
+		return errors.Is(err, errNameTaken)
+	})
 	if err != nil {
 		r.backend.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
@@ -274,6 +279,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 
 // Delete shuts the machine down and undefines it. A domain that is already gone is no error.
 func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	defer r.backend.Destroys()()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)

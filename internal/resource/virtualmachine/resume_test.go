@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -40,5 +41,55 @@ func TestVirtualMachine_ResumedCreateReportsRunning(t *testing.T) {
 		if id != "found" || runs != active || err != nil {
 			t.Errorf("active %v: %s runs %v, %v", active, id, runs, err)
 		}
+	}
+}
+
+// A machine of the same owner may be destroyed by this apply, as the next instance of a count, so that its name is waited for. That of
+// others is not.
+func TestDefine_TakenName(t *testing.T) {
+	for name, c := range map[string]struct {
+		is    domainxml.Metadata
+		owner string
+		waits bool
+	}{
+		"of the same owner":     {domainxml.Metadata{Owner: "prod", Phase: domainxml.Ready}, "prod", true},
+		"of another owner":      {domainxml.Metadata{Owner: "test", Phase: domainxml.Ready}, "prod", false},
+		"of no owner":           {domainxml.Metadata{Phase: domainxml.Ready}, "", false},
+		"not made by virtclaim": {domainxml.Metadata{}, "prod", false},
+	} {
+		want := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Metadata: c.is}
+		text, err := domainxml.Build(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &leftOver{stubborn: stubborn{oneDomain: oneDomain{stored: text}}}
+		_, _, err = manager{host: h, owner: c.owner}.define(t.Context(), want)
+		if err == nil || errors.Is(err, errNameTaken) != c.waits || h.stored != text {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// destroyed is a host whose domain is destroyed right after it was looked up.
+type destroyed struct {
+	leftOver
+	looked bool
+}
+
+func (h *destroyed) LookupByName(context.Context, string) (string, error) {
+	if h.looked {
+		return "", host.ErrNotFound
+	}
+	h.looked = true
+	return "found", nil
+}
+
+func (h *destroyed) StoredXML(context.Context, string) (string, error) { return "", host.ErrNotFound }
+
+func TestDefine_DestroyedMeanwhile(t *testing.T) {
+	h := &destroyed{}
+	want := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu"}
+	if _, _, err := (manager{host: h, owner: "prod"}).define(t.Context(), want); err != nil || h.stored == "" {
+		t.Errorf("stored is %q: %v", h.stored, err)
 	}
 }

@@ -9,11 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -51,27 +48,6 @@ func withWayOut(err error) error {
 	}
 	return fmt.Errorf("%w\n\nApply again when the guest runs and does not use it: it is asked again. To do without the guest, have the "+
 		"machine restarted: allow_restart = true and, if it ignores its power button, too, force_stop = true", err)
-}
-
-// restartWithout handles a guest that does not acknowledge an unplug: if the machine may be restarted, it is changed while it is off.
-func (m manager) restartWithout(ctx context.Context, uuid string, want domainxml.Machine, force bool, cause error) error {
-	tflog.Info(ctx, "Restarting the machine for what its guest did not acknowledge", map[string]any{"machine": want.Name, "cause": cause.Error()})
-	if err := m.checkRestart(ctx, uuid, want); err != nil {
-		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), which would fail, so it was not shut down: %w", cause, err)
-	}
-	if err := m.stop(ctx, uuid, force); err != nil {
-		return fmt.Errorf("%w\n\nIt was to be restarted instead (allow_restart), and could not be shut down: %w", cause, err)
-	}
-	ctx, cancel := revert.Extend(ctx)
-	defer cancel()
-	_, err := m.reconcile(ctx, uuid, want, false, true)
-	if err == nil {
-		err = m.host.Start(ctx, uuid)
-	}
-	if err != nil {
-		return fmt.Errorf("it was shut down to be changed, and is off: %w", err)
-	}
-	return nil
 }
 
 // keepSettings stores the attributes that only a later destroy reads, also if this update fails: otherwise force_stop could never be
