@@ -113,7 +113,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 	plan.planRunning(ctx, req, resp)
 	r.warnOfOpenFiles(ctx, plan, state, resp)
-	if !plan.Running.ValueBool() && len(resp.RequiresReplace) == 0 {
+	if !plan.Running.ValueBool() || len(resp.RequiresReplace) > 0 {
 		r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	}
 	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
