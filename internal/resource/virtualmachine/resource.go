@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
@@ -52,6 +53,23 @@ func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, re
 	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
 }
 
+// prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.
+func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr manager, ok bool) {
+	plan.check(ctx, diags)
+	want = plan.intent(ctx, diags)
+	readPassword(ctx, config, &want, diags)
+	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	if err != nil {
+		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+	}
+	if diags.HasError() || !hostSupports(ctx, h, plan, want, diags) {
+		return want, mgr, false
+	}
+	mgr = r.manager(h, plan.Host.ValueString())
+	mgr.warn = diags.AddWarning
+	return want, mgr, true
+}
+
 // Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
 // as the domain exists; if the domain can't be started, it is undefined again.
 func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -60,24 +78,12 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
 	resp.Diagnostics.Append(diags...)
-	plan.check(ctx, &resp.Diagnostics)
-	want := plan.intent(ctx, &resp.Diagnostics)
-	readPassword(ctx, req.Config, &want, &resp.Diagnostics)
-	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
-	if err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-	}
-	if resp.Diagnostics.HasError() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-
-	if !hostSupports(ctx, h, plan, want, &resp.Diagnostics) {
+	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
+	if !ok {
 		return
 	}
-	mgr := r.manager(h, plan.Host.ValueString())
-	mgr.warn = resp.Diagnostics.AddWarning
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
 	if !r.backend.ReserveName(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
@@ -86,6 +92,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	var uuid string
 	var runs bool
+	var err error
 	r.backend.RetryTaken(ctx, func() bool {
 		uuid, runs, err = mgr.define(ctx, want)
 		return errors.Is(err, errNameTaken)
@@ -110,7 +117,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		err = mgr.acquire(ctx, uuid, want, keys)
 	}
 	if err == nil && want.Autostart != is.Autostart {
-		err = h.SetAutostart(ctx, uuid, want.Autostart)
+		err = mgr.host.SetAutostart(ctx, uuid, want.Autostart)
 	}
 	if err == nil && plan.Running.ValueBool() {
 		err = mgr.start(ctx, uuid)
@@ -237,27 +244,16 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
 	resp.Diagnostics.Append(diags...)
 	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
-	plan.check(ctx, &resp.Diagnostics)
-	want := plan.intent(ctx, &resp.Diagnostics)
-	readPassword(ctx, req.Config, &want, &resp.Diagnostics)
-	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
-	if err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-	}
-	if resp.Diagnostics.HasError() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-
-	if !hostSupports(ctx, h, plan, want, &resp.Diagnostics) {
+	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
+	if !ok {
 		return
 	}
-	mgr := r.manager(h, plan.Host.ValueString())
-	mgr.warn = resp.Diagnostics.AddWarning
 	var pending []string
 	started := false
-	if err = mgr.checkHere(ctx, state.UUID.ValueString()); err == nil {
+	err := mgr.checkHere(ctx, state.UUID.ValueString())
+	if err == nil {
 		pending, started, err = mgr.change(ctx, plan.UUID.ValueString(), want, plan.power())
 	}
 	if err != nil {
