@@ -89,10 +89,10 @@ func (m model) power() power {
 func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool, why error) error {
 	tflog.Info(ctx, "Restarting the machine", map[string]any{"machine": want.Name, "cause": why.Error()})
 	if err := m.checkRestart(ctx, uuid, want); err != nil {
-		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), which would fail, so it was not shut down: %w", why, err)
+		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), which would fail, so the machine was not shut down: %w", why, err)
 	}
 	if err := m.stop(ctx, uuid, force); err != nil {
-		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), and could not be shut down: %w", why, err)
+		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), and the machine could not be shut down: %w", why, err)
 	}
 	ctx, cancel := revert.Extend(ctx) // the guest may have used up the time, and a machine is not left off
 	defer cancel()
