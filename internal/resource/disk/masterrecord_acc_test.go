@@ -65,7 +65,9 @@ func TestAccDisk_MasterReplaced(t *testing.T) {
 	cli.Replace("main.tf", `"32Mi"`, `"48Mi"`)
 	refused()
 	cli.Write("main.tf", config+disk("over", overlay))
-	refused()
+	if out := cli.Must("plan", "-no-color"); !message("1 to destroy", "The master of disk host-a/ssd/over has changed", "do not stop them").MatchString(out) {
+		t.Errorf("the plan of a destroy does not warn of it:\n%s", out)
+	}
 	cli.Write("main.tf", config+disk("over", overlay)+disk("second", overlay)+machine)
 	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_disk.second")
 	if out := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "domstate", "writer"))(t); !strings.Contains(out, "running") {
