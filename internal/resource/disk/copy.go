@@ -76,14 +76,11 @@ func sizeOf(ctx context.Context, h *host.Host, master volume.Volume) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, measureTime, fmt.Errorf("no answer within %s", measureTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("no answer within a minute"))
 	defer cancel()
 	is, err := h.Measure(ctx, xml, 0)
 	return is.Size, err
 }
-
-// measureTime is the timeout for opening a master.
-const measureTime = time.Minute
 
 // admit sets the check for machines and pods that write to the master of a clone. For an overlay it checks only machines, and only if the
 // master is a disk or bound read-shared.

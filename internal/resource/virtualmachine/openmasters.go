@@ -35,7 +35,7 @@ func explainMaster(machine string, disk domainxml.Attached, err error) error {
 	return err
 }
 
-// warnOfMasters warns in a plan that stops a running machine of masters that only its guest may still have. Other changes that would unplug
+// warnOfMasters warns in a plan that stops or destroys a running machine of masters that only its guest may still have. Other changes that would unplug
 // such a disk are refused by the apply. If the host does not answer, the machine is stopped nevertheless, as configured.
 func (r *machine) warnOfMasters(ctx context.Context, state model, diags *diag.Diagnostics) {
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())

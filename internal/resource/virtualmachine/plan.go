@@ -59,6 +59,9 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
+		if r.backend.Ready() {
+			r.warnOfMasters(ctx, state, &resp.Diagnostics)
+		}
 		return
 	}
 	var plan, state model
