@@ -90,9 +90,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
-	var uuid string
-	var runs bool
-	var err error
+	uuid, runs, err := "", false, error(nil)
 	r.backend.RetryTaken(ctx, func() bool {
 		uuid, runs, err = mgr.define(ctx, want)
 		return errors.Is(err, errNameTaken)

@@ -34,8 +34,8 @@ func (r *machine) disksBefore(plan, state model) types.Map {
 	return state.Disks
 }
 
-// keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or given to
-// another disk. A new one is unknown.
+// keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or may be given
+// to another disk. A new one is unknown.
 func (m *model) keepTargets(ctx context.Context, before types.Map, given map[string]diskModel, diags *diag.Diagnostics) {
 	was, is, taken := model{Disks: before}.disks(ctx, diags), m.disks(ctx, diags), map[types.String]bool{}
 	for _, d := range given {
@@ -46,7 +46,8 @@ func (m *model) keepTargets(ctx context.Context, before types.Map, given map[str
 			return
 		}
 		values["target"] = was[key].Target
-		if prefix := domainxml.TargetPrefix(is[key].Bus.ValueString()); taken[was[key].Target] || !strings.HasPrefix(was[key].Target.ValueString(), prefix) {
+		unsure := taken[was[key].Target] || taken[types.StringUnknown()]
+		if prefix := domainxml.TargetPrefix(is[key].Bus.ValueString()); unsure || !strings.HasPrefix(was[key].Target.ValueString(), prefix) {
 			values["target"] = types.StringUnknown()
 		}
 	})

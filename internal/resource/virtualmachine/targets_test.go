@@ -137,3 +137,15 @@ func TestWarnOfBootDisk(t *testing.T) {
 		})
 	}
 }
+
+// A target that is not known yet may turn out to be any other disk's.
+func TestKeepTargets_UnknownSibling(t *testing.T) {
+	var diags diag.Diagnostics
+	before := disksOf(t, map[string]string{"root": "virtio vda", "data": "virtio vdb"}, nil)
+	m := model{Disks: before}
+	given := map[string]diskModel{"root": {Target: types.StringUnknown()}, "data": {}}
+	m.keepTargets(t.Context(), before, given, &diags)
+	if got := m.disks(t.Context(), &diags)["data"].Target; !got.IsUnknown() || diags.HasError() {
+		t.Errorf("data is planned to be %s: %v", got, diags)
+	}
+}
