@@ -58,19 +58,22 @@ func TestRemoveTransients(t *testing.T) {
 		backing string
 		active  bool
 		domain  string
+		uuid    string
 		want    bool
 	}{
-		"of a domain that is off":  {"/ssd/web", false, "vm", true},
-		"of a domain that runs":    {"/ssd/web", true, "vm", false},
-		"of a domain that is gone": {"/ssd/web", false, "other", true},
-		"a volume of its name":     {"/ssd/else", false, "vm", false},
+		"of a domain that is off":  {"/ssd/web", false, "vm", "", true},
+		"of a domain that runs":    {"/ssd/web", true, "vm", "", false},
+		"of a domain that is gone": {"/ssd/web", false, "other", "", true},
+		"a volume of its name":     {"/ssd/else", false, "vm", "", false},
+		"of the domain to start":   {"/ssd/web", false, "vm", "vm", true},
+		"of another host's domain": {"/ssd/web", false, "other", "vm", false},
 	} {
 		h := newHost()
 		mustMake(t, h, clone("web"))
 		h.domains["vm"] = &fakeDomain{name: "vm", uuid: "vm", active: c.active}
 		left := "web.TRANSIENT-" + c.domain
 		h.volumes["ssd/"+left] = &fakeVolume{StorageVolume: host.StorageVolume{Type: "file", Pool: "ssd", Name: left, Path: "/ssd/" + left, Backing: c.backing}}
-		removed, err := content.RemoveTransients(t.Context(), h, "/ssd/web")
+		removed, err := content.RemoveTransients(t.Context(), h, "/ssd/web", c.uuid)
 		if err != nil || len(removed) > 0 != c.want || (h.volumes["ssd/"+left] == nil) != c.want {
 			t.Errorf("%s: it removes %v, %v", name, removed, err)
 		}

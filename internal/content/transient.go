@@ -8,13 +8,14 @@ import (
 )
 
 // RemoveTransients removes the overlays of an ephemeral disk that libvirt has left, and returns their paths. While a domain runs, libvirt has one
-// over each of them. It stays when libvirtd and QEMU die together, and libvirt does not start the domain again while it is there.
+// over each of them. It stays when libvirtd and QEMU die together, and libvirt does not start the domain again while it is there. With a uuid, only
+// that domain's is removed: in a shared folder there may be those of other hosts.
 func RemoveTransients(ctx context.Context, h interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
 	DeleteVolume(ctx context.Context, pool, name string) error
-}, disk string,
+}, disk, uuid string,
 ) (removed []string, err error) {
 	above, err := h.KnownOverlays(ctx, disk)
 	for _, o := range above {
@@ -27,7 +28,7 @@ func RemoveTransients(ctx context.Context, h interface {
 		if err == nil {
 			state, err = h.State(ctx, id)
 		}
-		if ignoreNotFound(err) != nil || state.Active {
+		if ignoreNotFound(err) != nil || state.Active || uuid != "" && id != uuid {
 			continue
 		}
 		if err := h.DeleteVolume(ctx, o.Pool, o.Name); err != nil {

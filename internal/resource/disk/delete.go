@@ -42,7 +42,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	pool, name := state.Pool.ValueString(), state.Name.ValueString()
 	err := content.Removable(ctx, h, pool, name, top.Format, top.Generation)
 	if errors.Is(err, content.ErrBacking) {
-		if removed, failed := content.RemoveTransients(ctx, h, top.Name); failed == nil && len(removed) > 0 {
+		if removed, failed := content.RemoveTransients(ctx, h, top.Name, ""); failed == nil && len(removed) > 0 {
 			resp.Diagnostics.AddWarning("What guests had written to an ephemeral disk was removed", fmt.Sprintf(
 				"libvirt had left %s on host %s, as when it ends together with QEMU.", strings.Join(removed, ", "), key))
 			err = content.Removable(ctx, h, pool, name, top.Format, top.Generation)

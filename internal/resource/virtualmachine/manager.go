@@ -121,7 +121,7 @@ func (m manager) start(ctx context.Context, uuid string) error {
 	var removed []string
 	for _, a := range stored.Attached() {
 		if a.Ephemeral {
-			left, _ := content.RemoveTransients(ctx, m.host, a.Volume.Images[0].Name) // otherwise the start's error tells more
+			left, _ := content.RemoveTransients(ctx, m.host, a.Volume.Images[0].Name, uuid) // otherwise the start's error tells more
 			removed = append(removed, left...)
 		}
 	}
