@@ -204,8 +204,8 @@ func (c conflict) passes() bool {
 }
 
 // mayBeOurs reports whether the other machine may be of the same configuration: it has the same owner, or one that this configuration had
-// when the machine was last changed, because it names the very image. Waiting admits nobody, so that it may also be another configuration
-// that was handed the volume.
+// when the machine was last changed, because it names the very image. Waiting grants no access, so that it may also be another
+// configuration that was handed the volume.
 func (c conflict) mayBeOurs() bool { return c.use.Metadata.Owner == c.Owner || c.use.names(c.image) }
 
 // isOfAnotherState reports whether the other machine has the storage from another instance of the binding, although of the same owner.

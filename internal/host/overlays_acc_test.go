@@ -90,8 +90,8 @@ func TestAccOverlays_HeadsThatGuestsWrite(t *testing.T) {
 	}
 }
 
-// A pool of somebody else that is inactive, or whose folder is gone, is neither an obstacle nor stopped. One of the configured storage may have
-// overlays.
+// A pool outside of the configured storage that is inactive, or whose folder is gone, is neither an obstacle nor stopped. One of the configured
+// storage may have overlays.
 func TestAccOverlays_PoolsThatCannotBeListed(t *testing.T) {
 	l := acctest.Lab(t)
 	on := l.Hosts["host-a"]

@@ -247,14 +247,14 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	})
 }
 
-// overlaysIn does not refresh a pool of somebody else: libvirt stops a pool whose folder is gone.
+// overlaysIn does not refresh a pool outside of the configured storage: libvirt stops a pool whose folder is gone.
 func (h *Host) overlaysIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) ([]StorageVolume, error) {
 	if storage := h.registry.Storage(h.Key); len(storage) > 0 && !slices.Contains(slices.Collect(maps.Values(storage)), p.Name) {
 		in, err := knownVolumes(l, p, StorageVolume.isOver)
-		if err != nil {
-			return nil, nil //nolint:nilerr // it is inactive
+		if isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool) { // it is inactive or gone
+			return nil, nil
 		}
-		return in, nil
+		return in, err
 	}
 	in, err := volumesIn(ctx, l, p, StorageVolume.isOver)
 	if err != nil {
