@@ -78,8 +78,6 @@ type search struct {
 	key  string // the host's
 	h    Looker
 	isIt func(volume.Image) bool
-	// noted tells whether images also count that only a running domain's metadata have.
-	noted bool
 }
 
 func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, err error) {
@@ -141,7 +139,7 @@ func (s search) usesIn(ctx context.Context, d host.Domain, from *domainxml.Domai
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
 	for _, a := range from.Attached() {
-		if d.Live == "" || s.noted {
+		if d.Live == "" {
 			a.Volume.Images = slices.Concat(a.Volume.Images, a.Noted)
 		}
 		a.Volume.Images = a.Volume.Uses()

@@ -20,7 +20,7 @@ type Master struct {
 	Images []volume.Image
 	// Hosts returns a host by its key.
 	Hosts func(key string) (Waiter, error)
-	// All are all hosts: a machine that writes to the master may have been migrated to a host that is not one of the master's.
+	// All are all hosts: a machine that writes to the master may have been migrated to one of them by hand.
 	All Hosts
 }
 
@@ -86,16 +86,15 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 			}
 			uses = append(uses, here...)
 		}
-		elsewhere, err := m.All.Elsewhere(ctx, image.Hosts, image, slices.DeleteFunc(slices.Clone(uses), Use.Reads))
-		if err != nil {
+		uses = slices.DeleteFunc(uses, Use.Reads)
+		if err := m.All.CheckUses(ctx, uses); err != nil {
 			return nil, image, err
 		}
-		for _, u := range slices.Concat(uses, elsewhere) {
+		for _, u := range uses {
 			switch {
-			case u.Reads():
 			case u.Live, m.Overlay && u.Saved:
 				return &u, image, nil
-			case slices.Contains(image.Hosts, u.Host) && u.Metadata.Phase != "" && u.isPublished():
+			case u.Metadata.Phase != "" && u.isPublished():
 				found, to = &u, image
 			}
 		}

@@ -200,31 +200,34 @@ func TestAwaitQuiet_Overlay(t *testing.T) {
 	}
 }
 
-// A machine that was migrated outside of Terraform writes to the master on a host that is not one of the master's.
+// A machine that was migrated by hand writes to the master on another host than the one that has its definition.
 func TestAwaitQuiet_Migrated(t *testing.T) {
 	data, bound := image("/ssd/data", "g"), of(shared(volume.WriteExclusive, "a"), "id/1/ns/claim")
+	db, over := user(t, "db", high, "x", "ready", data), user(t, "db", high, "x", "ready", image("/ssd/over", "o"), data)
+	claimed, theirs := user(t, "db", high, "x", "ready", bound), user(t, "db", high, "", "", image("/ssd/data", ""))
+	away := map[string]string{"a " + high: host.ReasonMigrated}
 	for name, c := range map[string]struct {
-		master  volume.Image
-		here    host.Domain
-		there   host.Domain
-		overlay bool
-		refuse  string
+		master      volume.Image
+		here, there host.Domain
+		reasons     map[string]string
+		overlay     bool
+		refuse      string
 	}{
-		"a disk that is written to":      {data, host.Domain{}, live(user(t, "db", high, "x", "ready", data)), false, "domain db on host b runs and writes to the master /ssd/data"},
-		"an overlay of it":               {data, host.Domain{}, live(user(t, "db", high, "x", "ready", data)), true, "domain db on host b runs and writes to the master /ssd/data"},
-		"a disk that is only below":      {data, host.Domain{}, live(user(t, "db", high, "x", "ready", image("/ssd/over", "o"), data)), true, ""},
-		"a disk of one that is off":      {data, host.Domain{}, user(t, "db", high, "x", "ready", data), false, ""},
-		"one whose definition was left":  {data, user(t, "db", high, "x", "ready", data), live(user(t, "db", high, "x", "ready", data)), false, "domain db on host b runs and writes"},
-		"a claim that is written to":     {bound, host.Domain{}, live(user(t, "db", high, "x", "ready", bound)), false, "domain db on host b runs and writes to the master data"},
-		"another disk of that path":      {data, host.Domain{}, live(user(t, "db", high, "x", "ready", image("/ssd/data", "h"))), false, ""},
-		"one of others that was defined": {data, user(t, "db", high, "", "", image("/ssd/data", "")), live(user(t, "db", high, "", "", image("/ssd/data", ""))), false, "domain db on host b runs and writes"},
+		"a disk that is written to":      {data, db, live(db), nil, false, "domain db, which has /ssd/data: it was migrated: host b runs it"},
+		"an overlay of it":               {data, db, live(db), nil, true, "host b runs it"},
+		"a disk that is only below":      {data, over, live(over), nil, true, ""},
+		"a disk of one that is off":      {data, db, db, nil, false, ""},
+		"a claim that is written to":     {bound, claimed, live(claimed), nil, false, "domain db, which has data: it was migrated: host b runs it"},
+		"one of others":                  {data, theirs, live(theirs), nil, false, "host b runs it"},
+		"one that may run anywhere":      {data, db, host.Domain{}, away, false, "was migrated, as host a says"},
+		"one below, which may run there": {data, over, host.Domain{}, away, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.set("a", c.here)
 			w.set("b", c.there)
 			m := w.master(c.master)
-			m.All, m.Overlay = w.all(nil), c.overlay
+			m.All, m.Overlay = w.all(c.reasons), c.overlay
 			err := m.AwaitQuiet(t.Context())
 			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse)) {
 				t.Errorf("got %v, want %q", err, c.refuse)
@@ -232,12 +235,9 @@ func TestAwaitQuiet_Migrated(t *testing.T) {
 		})
 	}
 	w := newWorld()
-	w.set("a", user(t, "db", high, "x", "ready", data))
+	w.set("a", db)
 	w.down = "b"
 	m := w.master(data)
-	if m.All = w.all(map[string]string{"a " + high: host.ReasonMigrated}); !errors.Is(m.AwaitQuiet(t.Context()), guard.ErrInUse) {
-		t.Error("a machine that may run on a host which does not answer is none")
-	}
 	if m.All = w.all(nil); m.AwaitQuiet(t.Context()) != nil {
 		t.Error("a host that does not answer is in the way of a master that nobody took there")
 	}

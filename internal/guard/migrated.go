@@ -4,10 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
+
+// ErrMigrated is the error of a domain that was migrated by hand. ErrUnanswered is an ErrMigrated, of a domain that its host does not have
+// any more while a host that may have it does not answer.
+var (
+	ErrMigrated   = errors.New("it was migrated")
+	ErrUnanswered = fmt.Errorf("%w, perhaps: its host does not have it, and a host that may have it does not answer", ErrMigrated)
+)
+
+// elsewhereTime is the timeout of hosts that are asked whether they run a domain.
+const elsewhereTime = 30 * time.Second
 
 // Hosts are all hosts of the configuration; none when it is empty.
 type Hosts struct {
@@ -17,7 +30,6 @@ type Hosts struct {
 
 // Peer is a host to which machines may have been migrated.
 type Peer interface {
-	Looker
 	State(ctx context.Context, uuid string) (host.State, error)
 }
 
@@ -26,55 +38,86 @@ func HostsOf(all *host.Registry) Hosts {
 	return Hosts{all.Keys(), func(key string) (Peer, error) { return all.Host(key) }}
 }
 
-// MigratedTo is the key of another host than the domain's own that runs it: virsh migrate may leave the definition on the source. If the
-// own host does not have it, a definition elsewhere suffices. It is empty if no host that answers has the domain; unanswered is the error of
-// the others. ended reports whether another host shows that the domain has ended there: a definition alone may be left from an earlier
-// migration.
-func MigratedTo(ctx context.Context, hosts Hosts, own, uuid string, isGone bool) (to string, ended bool, unanswered error) {
+// CheckUses is ErrInUse if a domain that has storage and is off on its host was migrated. Other hosts are asked about such domains only.
+func (all Hosts) CheckUses(ctx context.Context, uses []Use) error {
+	if len(all.Keys) == 0 {
+		return nil
+	}
+	var group errgroup.Group
+	for _, u := range uses {
+		if u.Live || u.isCopy {
+			continue
+		}
+		group.Go(func() error {
+			h, err := all.Host(u.Host)
+			if err == nil {
+				err = all.CheckMigrated(ctx, u.Host, h, u.UUID)
+			}
+			if errors.Is(err, ErrMigrated) {
+				return fmt.Errorf("%w: domain %s, which has %s: %w", ErrInUse, u.Domain, u.Image().Name, err)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// CheckMigrated is ErrMigrated for a domain that is off on its own host while another host runs it, or that is off there because it was
+// migrated: it may run on any host. If its own host does not have it, another host's definition suffices, and a host that does not
+// answer is ErrUnanswered.
+func (all Hosts) CheckMigrated(ctx context.Context, own string, h Peer, uuid string) error {
+	is, err := h.State(ctx, uuid)
+	isGone := errors.Is(err, host.ErrNotFound)
+	if err != nil && !isGone || is.Active {
+		return err
+	}
+	to, unanswered := all.find(ctx, own, uuid, isGone)
+	left := "virsh undefine " + uuid + " --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata"
+	switch {
+	case to != "":
+		has, does, then := "runs it", "has its definition", ". Then remove the definition that is left: "+left
+		if isGone {
+			has, does, then = "has it", "does not", ""
+		}
+		return fmt.Errorf("%w: host %s %s, and host %s %s. Migrate it back, or remove the machine and its disks from the state (terraform state rm) and "+
+			"import them with host = %q; shut it down before the next apply if it has raw disks, whose identity is the former host's%s",
+			ErrMigrated, to, has, own, does, to, then)
+	case isGone && unanswered != nil:
+		return fmt.Errorf("%w: %w. Remove a host that is gone for good from hosts, or the machine from the state (terraform state rm)", ErrUnanswered, unanswered)
+	case is.Reason == host.ReasonMigrated:
+		return fmt.Errorf("%w, as host %s says, and no host in hosts that answers runs it. If another one does, add that to hosts or migrate it back. If it "+
+			"has ended there, start it here once (virsh start %s), or, to do without it, remove its definition: %s", ErrMigrated, own, uuid, left)
+	}
+	return nil
+}
+
+// find asks all other hosts than own which of them runs a domain or, with defined, has it. If none does, unanswered is the error of those
+// that do not answer.
+func (all Hosts) find(ctx context.Context, own, uuid string, defined bool) (to string, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
-	for _, key := range hosts.Keys {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, key := range all.Keys {
 		if key == own {
 			continue
 		}
-		is, err := hosts.state(ctx, key, uuid)
-		switch {
-		case err == nil && (isGone || is.Active):
-			return key, false, nil
-		case err == nil:
-			ended = ended || slices.Contains(endings, is.Reason)
-		case !errors.Is(err, host.ErrNotFound):
-			unanswered = errors.Join(unanswered, err)
-		}
+		group.Go(func() {
+			var is host.State
+			h, err := all.Host(key)
+			if err == nil {
+				is, err = h.State(ctx, uuid)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && (is.Active || defined && to == ""):
+				to = key
+			case err != nil && !errors.Is(err, host.ErrNotFound):
+				unanswered = errors.Join(unanswered, err)
+			}
+		})
 	}
-	return "", ended, unanswered
-}
-
-// endings are libvirt's reasons for a domain that is off because its guest has ended.
-var endings = []string{"shutdown", "destroyed", host.ReasonCrashed, host.ReasonFailed, "daemon"}
-
-// Vanished is the remedy for a domain that was migrated and has not ended on any host that answers.
-func Vanished(domain string) string {
-	return fmt.Sprintf("none of the hosts in hosts runs it or shows that it has ended there (a restarted libvirtd forgets that). If another host runs "+
-		"it, add that to hosts or migrate the machine back. If it has ended, start it here once (virsh start %s), or, to do without it, remove its "+
-		"definition: %s", domain, UndefineLeft(domain))
-}
-
-func (all Hosts) state(ctx context.Context, key, uuid string) (host.State, error) {
-	h, err := all.Host(key)
-	if err != nil {
-		return host.State{}, err
-	}
-	return h.State(ctx, uuid)
-}
-
-// UndefineLeft is the command that removes a definition that a migration has left, and keeps its state.
-func UndefineLeft(domain string) string {
-	return "virsh undefine " + domain + " --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata"
-}
-
-// Adopt describes how to continue to manage a machine on another host.
-func Adopt(key string) string {
-	return fmt.Sprintf("remove the machine and its disks from the state (terraform state rm) and import them with host = %q; shut it down before the next "+
-		"apply if it has raw disks, whose identity is the former host's", key)
+	group.Wait()
+	return to, unanswered
 }

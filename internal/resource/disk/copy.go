@@ -183,7 +183,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if capacityAs(own.Images[0].Format, is) >= size { // never shrink a disk that was grown outside of Terraform
 		return content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
 	}
-	if err := guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, own.Images[0], users, nil); err != nil {
+	if err := guard.HostsOf(r.backend.Hosts).CheckUses(ctx, users); err != nil {
 		return err
 	}
 	if n := slices.IndexFunc(users, read); n >= 0 {

@@ -99,11 +99,11 @@ func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top 
 	return err
 }
 
-// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform.
+// detach unplugs a disk from its machines. It is an error if one of them was migrated by hand.
 func (r *disk) detach(ctx context.Context, h *host.Host, top volume.Image, owners []string) error {
 	users, err := guard.Users(ctx, h.Key, h, top)
 	if err == nil {
-		err = guard.HostsOf(r.backend.Hosts).CheckElsewhere(ctx, []string{h.Key}, top, users, nil)
+		err = guard.HostsOf(r.backend.Hosts).CheckUses(ctx, users)
 	}
 	if err != nil {
 		return err

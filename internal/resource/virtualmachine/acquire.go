@@ -36,23 +36,6 @@ func (m manager) newDisks(ctx context.Context, uuid string, was, want domainxml.
 	return slices.Compact(keys), nil
 }
 
-// checkTaken asks all hosts whether a machine that was migrated outside of Terraform has disks that this one is about to get.
-func (m manager) checkTaken(ctx context.Context, want domainxml.Machine, keys []string) error {
-	return m.all.CheckTaken(ctx, m.key, exclusive(want, keys))
-}
-
-// exclusive are the images of these disks that only one machine may have, also those below an overlay.
-func exclusive(want domainxml.Machine, keys []string) (images []volume.Image) {
-	for _, key := range keys {
-		for _, i := range want.Disks[key].Volume.Uses() {
-			if i.AccessMode == volume.WriteExclusive && (i.Generation != "" || i.Binding != "") {
-				images = append(images, i)
-			}
-		}
-	}
-	return images
-}
-
 // used are the images that these disks open.
 func used(want domainxml.Machine, keys []string) (images []volume.Image) {
 	for _, key := range keys {

@@ -53,19 +53,3 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		t.Errorf("left is %s", h.stored)
 	}
 }
-
-// Images below an overlay count as well: a machine that was migrated outside of Terraform may write to them.
-func TestExclusive_BelowAnOverlay(t *testing.T) {
-	v := volume.Volume{Images: []volume.Image{
-		{Type: "file", Name: "/ssd/over", AccessMode: volume.WriteExclusive, Generation: firstID},
-		{Type: "network", Protocol: "iscsi", Name: "iqn/1", AccessMode: volume.WriteExclusive, Binding: "b/1"},
-	}}
-	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"root": {Volume: v}, "other": {Volume: v}}}
-	if got := exclusive(want, []string{"root"}); len(got) != 2 || got[1].Name != "iqn/1" {
-		t.Errorf("got %v", got)
-	}
-	v.Images[1].AccessMode = volume.ReadShared
-	if got := exclusive(want, []string{"root"}); len(got) != 1 || got[0].Name != "/ssd/over" {
-		t.Errorf("got %v", got)
-	}
-}

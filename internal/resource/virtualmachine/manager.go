@@ -250,10 +250,7 @@ func (m manager) reconcile(ctx context.Context, uuid string, want domainxml.Mach
 	if err := m.redefine(ctx, uuid, want.WithTentative(taken)); err != nil {
 		return nil, err
 	}
-	if err = m.checkTaken(ctx, want, taken); err == nil {
-		err = m.acquire(ctx, uuid, want, disksToCheck(taken, want, starts))
-	}
-	if err != nil {
+	if err := m.acquire(ctx, uuid, want, disksToCheck(taken, want, starts)); err != nil {
 		return nil, m.revertDisks(ctx, uuid, was, want, taken, active, err)
 	}
 	if len(taken) > 0 {

@@ -40,8 +40,8 @@ resource "virtclaim_disk" "root" {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	move(l.Hosts["host-a"], l.Hosts["host-b"])
 	plan := cli.Must("plan", "-no-color")
-	acctest.Contains(t, plan, "Warning: A machine was migrated", "No changes.")
-	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b has the domain").MatchString(out) {
+	acctest.Contains(t, plan, "Warning: A machine is missing or was migrated", "No changes.")
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b has it, and host host-a does not").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "vol-info", "root", "--pool", "ssd"))(t)
@@ -54,12 +54,12 @@ resource "virtclaim_disk" "root" {
 	}
 	start := sync.OnceValue(func() error { return l.Hosts["host-b"].Start(context.WithoutCancel(t.Context())) })
 	acctest.Undo(t, func(context.Context) error { return start() })
-	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: A machine is missing", "No changes.")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: A machine is missing or was migrated", "No changes.")
 	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-refresh=false"); err == nil || !message("that may have it").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	// Nothing may have been deleted before that error.
-	if out, err := cli.Run("plan", "-no-color", "-replace=virtclaim_disk.root"); err == nil || !message("Error: Disks of a missing machine can't be changed").MatchString(out) {
+	if out, err := cli.Run("plan", "-no-color", "-replace=virtclaim_disk.root"); err == nil || !message("Error: Disks of a missing or migrated machine can't be changed").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	if err := start(); err != nil {
@@ -99,10 +99,10 @@ resource "virtclaim_virtual_machine" "web" {
 		t.Fatal(err)
 	}
 	acctest.Must(b.Virsh(t.Context(), "start", "web"))(t)
-	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: A machine was migrated", "No changes.")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "Warning: A machine is missing or was migrated", "No changes.")
 	write("title = \"mine\"")
 	for _, command := range []string{"apply", "destroy"} {
-		if out, err := cli.Run(command, "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b runs the domain").MatchString(out) {
+		if out, err := cli.Run(command, "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b runs it, and host host-a has its definition").MatchString(out) {
 			t.Errorf("%s: %v:\n%s", command, err, out)
 		}
 	}
@@ -114,19 +114,15 @@ resource "virtclaim_virtual_machine" "web" {
 		acctest.Must(a.Virsh(t.Context(), "vol-info", "data", "--pool", "ssd"))(t)
 	}
 	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data", "-target=virtclaim_disk.data")
-	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_disk.data")
-
-	// With --undefinesource nothing on its own host shows that it uses the disk.
-	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
-	refused("was migrated: host host-b runs it", "-replace=virtclaim_disk.data", "-target=virtclaim_disk.data")
+	refused("Error: Disks of a missing or migrated machine can't be changed", "-replace=virtclaim_disk.data")
 	write("lifecycle { ignore_changes = all }")
 	cli.Replace("main.tf", `size       = "1Mi"`, `size       = "2Mi"`)
 	refused("was migrated: host host-b runs it")
 
-	// Nor may a machine that replaces it in the state have its disk.
-	cli.Must("state", "rm", "virtclaim_virtual_machine.web")
+	// With --undefinesource only the machine's state shows that it uses the disk.
+	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
 	write("")
-	refused("was migrated: host host-b runs it")
+	refused("Error: Disks of a missing or migrated machine can't be changed", "-replace=virtclaim_disk.data")
 	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)
 	acctest.Must(b.Virsh(t.Context(), "undefine", "web"))(t)
 	cli.Must("destroy", "-auto-approve", "-no-color")
@@ -173,17 +169,17 @@ resource "virtclaim_virtual_machine" "web" {
 		t.Fatal(err)
 	}
 	acctest.Must(b.Virsh(t.Context(), "start", "web"))(t)
-	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")
+	refused("Error: Disks of a missing or migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")
 	write(disk, ignored)
 	refused("was migrated: host host-b runs it, and host host-a has its definition", "-replace=virtclaim_volume_binding.data")
 
 	// With --undefinesource only the machine's state shows which host it was on.
 	acctest.Must(a.Virsh(t.Context(), "undefine", "web"))(t)
 	write(disk, "")
-	refused("Error: Disks of a migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")
+	refused("Error: Disks of a missing or migrated machine can't be changed", "-replace=virtclaim_volume_binding.data")
 	write("", "")
-	refused("Error: Disks of a migrated machine can't be changed")
-	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b has the domain").MatchString(out) {
+	refused("Error: Disks of a missing or migrated machine can't be changed")
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !message("it was migrated: host host-b has it, and host host-a does not").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	acctest.Must(b.Virsh(t.Context(), "destroy", "web"))(t)

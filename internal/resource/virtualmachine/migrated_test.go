@@ -32,25 +32,23 @@ func TestCheckHere(t *testing.T) {
 		own, other *shown
 		want       error
 	}{
-		"it runs here":                             {&shown{is: on}, &shown{err: down}, nil},
-		"it is off":                                {&shown{is: off}, &shown{err: host.ErrNotFound}, nil},
-		"it is off, and who knows":                 {&shown{is: off}, &shown{err: down}, nil},
-		"it is off, and runs there":                {&shown{is: off}, &shown{is: on}, errMigrated},
-		"it was migrated, and runs there":          {&shown{is: away}, &shown{is: on}, errMigrated},
-		"it was migrated, and was shut down there": {&shown{is: away}, &shown{is: off}, nil},
-		"it was migrated, and may have gone on":    {&shown{is: away}, &shown{is: host.State{}}, errMigrated},
-		"it was migrated, and is saved there":      {&shown{is: away}, &shown{is: host.State{Reason: "saved"}}, errMigrated},
-		"it was migrated, and went on from there":  {&shown{is: away}, &shown{is: away}, errMigrated},
-		"it was migrated, and is on no host":       {&shown{is: away}, &shown{err: host.ErrNotFound}, errMigrated},
-		"it was migrated, and who knows":           {&shown{is: away}, &shown{err: down}, errUnanswered},
-		"it is gone":                               {&shown{err: host.ErrNotFound}, &shown{err: host.ErrNotFound}, nil},
-		"it is gone, and there":                    {&shown{err: host.ErrNotFound}, &shown{is: off}, errMigrated},
-		"it is gone, and who knows":                {&shown{err: host.ErrNotFound}, &shown{err: down}, errUnanswered},
-		"its own host is down":                     {&shown{err: down}, &shown{is: off}, down},
+		"it runs here":                       {&shown{is: on}, &shown{err: down}, nil},
+		"it is off":                          {&shown{is: off}, &shown{err: host.ErrNotFound}, nil},
+		"it is off, and who knows":           {&shown{is: off}, &shown{err: down}, nil},
+		"it is off, and runs there":          {&shown{is: off}, &shown{is: on}, guard.ErrMigrated},
+		"it was migrated, and runs there":    {&shown{is: away}, &shown{is: on}, guard.ErrMigrated},
+		"it was migrated, and is off there":  {&shown{is: away}, &shown{is: off}, guard.ErrMigrated},
+		"it was migrated, and is on no host": {&shown{is: away}, &shown{err: host.ErrNotFound}, guard.ErrMigrated},
+		"it was migrated, and who knows":     {&shown{is: away}, &shown{err: down}, guard.ErrMigrated},
+		"it is gone":                         {&shown{err: host.ErrNotFound}, &shown{err: host.ErrNotFound}, nil},
+		"it is gone, and there":              {&shown{err: host.ErrNotFound}, &shown{is: off}, guard.ErrMigrated},
+		"it is gone, and who knows":          {&shown{err: host.ErrNotFound}, &shown{err: down}, guard.ErrUnanswered},
+		"its own host is down":               {&shown{err: down}, &shown{is: off}, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := manager{host: c.own, key: "a", all: others(c.other)}
-			if err := l.checkHere(t.Context(), "web"); !errors.Is(err, c.want) {
+			err := l.checkHere(t.Context(), "web")
+			if !errors.Is(err, c.want) || errors.Is(err, guard.ErrUnanswered) != errors.Is(c.want, guard.ErrUnanswered) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -101,13 +99,13 @@ func TestStop_MigratedMeanwhile(t *testing.T) {
 		want         error
 	}{
 		"it has shut down":                  {off, down, false, nil},
-		"it runs there":                     {away, on, false, errMigrated},
-		"it may run there":                  {away, down, false, errUnanswered},
-		"it runs on an unknown host":        {away, gone, false, errMigrated},
-		"its definition went, too":          {gone, on, false, errMigrated},
-		"its definition may have gone, too": {gone, down, false, errUnanswered},
+		"it runs there":                     {away, on, false, guard.ErrMigrated},
+		"it may run there":                  {away, down, false, guard.ErrMigrated},
+		"it runs on an unknown host":        {away, gone, false, guard.ErrMigrated},
+		"its definition went, too":          {gone, on, false, guard.ErrMigrated},
+		"its definition may have gone, too": {gone, down, false, guard.ErrUnanswered},
 		"a transient one has shut down":     {gone, down, true, nil},
-		"a transient one runs there":        {gone, on, true, errMigrated},
+		"a transient one runs there":        {gone, on, true, guard.ErrMigrated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &leaving{shown: on, after: c.after, isPersistent: !c.isTransient}

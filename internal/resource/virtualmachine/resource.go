@@ -2,12 +2,11 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -107,12 +106,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	want.Metadata.Owner = r.backend.Owner
-	keys := slices.Sorted(maps.Keys(want.Disks))
 	if err == nil {
-		err = mgr.checkTaken(ctx, want, keys)
-	}
-	if err == nil {
-		err = mgr.acquire(ctx, uuid, want, keys)
+		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	}
 	if err == nil && want.Autostart != is.Autostart {
 		err = mgr.host.SetAutostart(ctx, uuid, want.Autostart)
@@ -201,21 +196,19 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	mgr := r.manager(h, state.Host.ValueString())
 	is, active, err := mgr.observe(ctx, state.UUID.ValueString())
-	if errors.Is(err, host.ErrNotFound) {
-		if !mgr.warnOfMigrated(ctx, state, host.State{}, true, &resp.Diagnostics) {
-			resp.State.RemoveResource(ctx)
-		}
+	if errors.Is(err, host.ErrNotFound) || err == nil && !active && state.Running.ValueBool() {
+		err = cmp.Or(mgr.checkHere(ctx, state.UUID.ValueString()), err)
+	}
+	switch {
+	case errors.Is(err, guard.ErrMigrated):
+		resp.Diagnostics.AddWarning("A machine is missing or was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
+			state.Name.ValueString(), state.Host.ValueString(), err))
 		return
-	}
-	var off host.State
-	if err == nil && !active && state.Running.ValueBool() {
-		off, err = h.State(ctx, state.UUID.ValueString())
-	}
-	if err != nil {
+	case errors.Is(err, host.ErrNotFound):
+		resp.State.RemoveResource(ctx)
+		return
+	case err != nil:
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
-		return
-	}
-	if !active && state.Running.ValueBool() && mgr.warnOfMigrated(ctx, state, off, false, &resp.Diagnostics) {
 		return
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)

@@ -81,7 +81,7 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 
 // detach unplugs the storage from the machines on the hosts where it is about to be released. Machines that have it from another instance
 // of the binding keep it; shared reports that there are any, because they need the credentials, which both instances have under the same
-// id. A machine that was migrated outside of Terraform to one of the hosts in all is an error; all is empty when the binding itself stays.
+// id. A machine that was migrated by hand is an error; all is empty when the binding itself stays.
 func (r *binding) detach(ctx context.Context, state model, own privateState, keys []string, all guard.Hosts, diags *diag.Diagnostics) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
@@ -113,8 +113,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 	}
 	here, err := r.uses(ctx, v.Images[0], keys)
 	if err == nil {
-		here = slices.DeleteFunc(here, isIndependent)
-		err = all.CheckElsewhere(ctx, keys, v.Images[0], here, isIndependent)
+		err = all.CheckUses(ctx, slices.DeleteFunc(here, isIndependent))
 	}
 	if err != nil {
 		return false, err
