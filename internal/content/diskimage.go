@@ -23,7 +23,7 @@ const lookTime = 30 * time.Second
 
 // Folders are the calls of a host that MakeDiskImage and CheckRegular need.
 type Folders interface {
-	RegularFile(ctx context.Context, path string, head int) (content []byte, err error)
+	File(ctx context.Context, path string, head int) (host.File, error)
 	ReadFile(ctx context.Context, path string, limit int) (content []byte, err error)
 	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
 	EndFolder(ctx context.Context, path string) error
@@ -36,7 +36,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
 	}
-	_, err := h.RegularFile(ctx, file, 0)
+	err := lookAt(ctx, h, file)
 	if err == nil {
 		if err = h.EndFolder(ctx, path.Dir(file)); err != nil {
 			err = fmt.Errorf("%s is there, but what an interrupted apply has mounted on its folder to make it can't be unmounted (umount %s): %w", file, path.Dir(file), err)
@@ -46,7 +46,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	if errors.Is(err, host.ErrNotFound) {
 		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)
 		if errors.Is(err, host.ErrExists) { // another apply has created it meanwhile, or it is no regular file
-			_, err = h.RegularFile(ctx, file, 0)
+			err = lookAt(ctx, h, file)
 		}
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	return err
 }
 
-// createIn creates the file. Unlike RegularFile, it lists the folder.
+// createIn creates the file. Unlike File, it lists the folder.
 func createIn(ctx context.Context, h Folders, folder, name string, capacity int64) error {
 	return h.InFolder(ctx, folder, func(ctx context.Context, pool string) error {
 		return h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
@@ -100,10 +100,10 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
 	defer cancel()
 	if i.Format == "raw" {
-		_, err := h.RegularFile(ctx, i.Name, 0)
-		return explain(err, i.Name)
+		return explain(lookAt(ctx, h, i.Name), i.Name)
 	}
-	head, look := h.RegularFile(ctx, i.Name, image.HeadSize)
+	seen, look := h.File(ctx, i.Name, image.HeadSize)
+	head, look := seen.Head, cmp.Or(look, seen.Irregular)
 	if errors.Is(look, host.ErrCannotTell) {
 		var err error
 		if head, err = h.ReadFile(ctx, i.Name, image.HeadSize); err != nil {
@@ -122,6 +122,12 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 			"guest has changed it: look at a copy with qemu-img info", i.Name, i.Format, err)
 	}
 	return look
+}
+
+// lookAt is nil for a regular file.
+func lookAt(ctx context.Context, h Folders, file string) error {
+	is, err := h.File(ctx, file, 0)
+	return cmp.Or(err, is.Irregular)
 }
 
 // explain adds to an error the remedy for a file that is not regular.

@@ -18,7 +18,7 @@ import (
 
 // folders is a host with a folder that may have a disk.img, or gets one when its creation is refused.
 type folders struct {
-	// is and late are the results of RegularFile, before and after a refused creation.
+	// is and late are what a look finds, before and after a refused creation.
 	is, late error
 	did      []string
 	fail     error
@@ -29,9 +29,13 @@ type folders struct {
 	mounted error
 }
 
-func (f *folders) RegularFile(_ context.Context, path string, head int) ([]byte, error) {
+func (f *folders) File(_ context.Context, path string, head int) (host.File, error) {
 	f.did = append(f.did, "look at "+path)
-	return f.head[:min(head, len(f.head))], f.is
+	is := host.File{Length: int64(len(f.head)), Head: f.head[:min(head, len(f.head))], Irregular: f.is}
+	if errors.Is(f.is, host.ErrNotFound) {
+		return host.File{}, f.is
+	}
+	return is, nil
 }
 
 func (f *folders) ReadFile(_ context.Context, _ string, limit int) ([]byte, error) {
@@ -149,11 +153,24 @@ func TestCheckRegular_AllFiles(t *testing.T) {
 // partlyHidden is a host that may not read some files.
 type partlyHidden struct{ folders }
 
-func (h *partlyHidden) RegularFile(ctx context.Context, path string, head int) ([]byte, error) {
+func (h *partlyHidden) File(ctx context.Context, path string, head int) (host.File, error) {
 	if strings.HasPrefix(path, "/hidden/") {
-		return nil, host.ErrCannotTell
+		return host.File{Irregular: host.ErrCannotTell}, nil
 	}
-	return h.folders.RegularFile(ctx, path, head)
+	return h.folders.File(ctx, path, head)
+}
+
+// One look both checks a file and measures it.
+func TestMeasureFile_LooksOnce(t *testing.T) {
+	h := &folders{head: make([]byte, 1000)}
+	if is, err := content.MeasureFile(t.Context(), h, "/mnt/disk.img"); err != nil || is.Size != 1024 || len(is.Head) != 1000 || len(h.did) != 1 {
+		t.Errorf("it did %q: %d bytes, %v", h.did, is.Size, err)
+	}
+	for _, why := range []error{host.ErrNotRegular, host.ErrCannotTell, host.ErrNotFound} {
+		if _, err := content.MeasureFile(t.Context(), &folders{head: make([]byte, 1000), is: why}, "/mnt/disk.img"); !errors.Is(err, why) {
+			t.Errorf("got %v, want %v", err, why)
+		}
+	}
 }
 
 // qemuImage creates a qcow2 image and returns its path.

@@ -60,11 +60,14 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 	return h.change(func() { delete(h.volumes, pool+"/"+name) })
 }
 
-// File resolves the symbolic link to a folder, /link/, and knows the images in no pool.
+// File resolves the symbolic link to a folder, /link/, and knows the images in no pool. Regular are the volumes whose names are paths.
 func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
 	f := host.File{At: strings.TrimPrefix(path, "/link"), Modified: h.modified[path]}
 	if head > 0 {
 		f.Head = h.files[path]
+	}
+	if _, ok := h.volumes[path]; !ok {
+		f.Irregular = host.ErrNotRegular
 	}
 	return f, nil
 }
@@ -179,14 +182,6 @@ func (h *fakeHost) UndefineSecret(_ context.Context, uuid string) error {
 	return h.change(func() {
 		maps.DeleteFunc(h.secrets, func(_ string, s libvirtxml.Secret) bool { return s.UUID == uuid })
 	})
-}
-
-// RegularFile knows the volumes whose names are paths.
-func (h *fakeHost) RegularFile(_ context.Context, path string, _ int) ([]byte, error) {
-	if _, ok := h.volumes[path]; !ok {
-		return nil, host.ErrNotRegular
-	}
-	return nil, nil
 }
 
 func (h *fakeHost) ReadFile(context.Context, string, int) ([]byte, error) {

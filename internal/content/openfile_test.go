@@ -21,14 +21,14 @@ type openFile struct {
 	asked string
 }
 
-func (f *openFile) RegularFile(context.Context, string, int) ([]byte, error) {
+func (f *openFile) File(context.Context, string, int) (host.File, error) {
 	if f.missing {
-		return nil, errors.Join(host.ErrNotFound, host.ErrNotRegular)
+		return host.File{}, errors.Join(host.ErrNotFound, host.ErrNotRegular)
 	}
 	if f.linked {
-		return nil, host.ErrNotRegular
+		return host.File{Irregular: host.ErrNotRegular}, nil
 	}
-	return nil, nil
+	return host.File{}, nil
 }
 
 func (f *openFile) Labels(context.Context) ([]string, error) { return f.labels, nil }

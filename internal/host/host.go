@@ -31,10 +31,11 @@ type Host struct {
 	able   sync.Map // DomainCapabilities by Hardware
 	silent atomic.Bool
 	// folders serializes the users of each pool of InFolder; unmounting is held during an unmount. hidesMounts tells that the host's storage
-	// daemon has its own mount namespace, in which nothing more must be mounted.
+	// daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that a look has seen a mount.
 	folders     keyedLock
 	unmounting  sync.Mutex
 	hidesMounts atomic.Bool
+	showsMounts atomic.Bool
 }
 
 // call runs f on the host's connection and wraps its error with the operation and the host. go-libvirt's calls take no context: if ctx ends

@@ -11,7 +11,7 @@ import (
 func TestFileDisk_EscapesPath(t *testing.T) {
 	const path = `/srv/R&D's/<b>"]]>`
 	var d libvirtxml.Domain
-	if err := d.Unmarshal(diskDomain("reader", uuid.New(), fileDisk(path))); err != nil {
+	if err := d.Unmarshal(diskDomain("reader", uuid.New(), fileDisk("vda", path))); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.Devices.Disks[0].Source.File.File; len(d.Devices.Disks) != 1 || got != path {

@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
 	"libvirt.org/go/libvirtxml"
 )
 
@@ -40,75 +42,122 @@ func (h *Host) look(path string) look {
 
 func (k look) folder() string { return folderTargets + k.name }
 
-// checkBound returns errDisturbed if another look has ended the mount.
-func (k look) checkBound(l *libvirt.Libvirt, bound location) error {
-	seen, err := mounts(l, k.name)
-	if at := mountsAt(seen, k.folder()+"/"+lookBound); err == nil && (len(at) == 0 || at[0].location != bound) {
-		err = errDisturbed
-	}
-	return err
-}
+func (k look) target() string { return k.folder() + "/" + lookBound }
 
-// lookAt calls f with the location that the path leads to.
-func lookAt[T any](ctx context.Context, h *Host, path string, f func(*libvirt.Libvirt, libvirt.StoragePool, look, location) (T, error)) (found T, err error) {
+// lookAt looks at a path, again if another process has ended the look.
+func (h *Host) lookAt(ctx context.Context, path string, head int) (is File, err error) {
 	k := h.look(path)
 	release, err := h.folders.lock(ctx, k.name)
 	if err != nil {
-		return found, h.failed("wait for a look at "+path, err)
+		return is, h.failed("wait for a look at "+path, err)
 	}
 	defer release()
 	for range tries {
-		found, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) (found T, err error) {
-			p, bound, err := k.run(ctx, l)
-			if err != nil {
-				return found, err
-			}
-			defer func() { err = k.closed(l, p, err) }()
-			return f(l, p, k, bound)
-		})
+		is, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) (File, error) { return k.run(ctx, l, head) })
 		if !errors.Is(err, errDisturbed) {
 			break
 		}
 	}
-	return found, err
+	return is, err
 }
 
-// run bind-mounts the path over a file of a new pool, which the caller closes unless there is an error.
-func (k look) run(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, bound location, err error) {
+// run looks once. The error of closing is returned first, because callers continue after ErrNotFound.
+func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, err error) {
 	if k.host.hidesMounts.Load() {
-		return p, bound, ErrCannotTell
+		return is, ErrCannotTell
 	}
-	if _, err := mounts(l, k.name); err != nil { // without the mount table it could not be unmounted
-		return p, bound, err
+	if err := k.checkTable(l); err != nil {
+		return is, err
 	}
-	if p, err = k.open(ctx, l); err != nil {
-		return p, bound, err
+	p, err := k.open(ctx, l)
+	if err != nil {
+		return is, err
 	}
-	if bound, err = k.bound(l, p); err != nil {
-		err = k.closed(l, p, err)
+	is, seen, err := k.see(l, p, head)
+	if isGone(err) {
+		err = fmt.Errorf("%w: %w", errDisturbed, err)
 	}
-	return p, bound, err
+	if errors.Is(err, errDisturbed) { // what has the pool's name may be another process's look
+		return is, errors.Join(err, k.endReader(l, p))
+	}
+	return is, cmp.Or(k.close(l, p, seen), err)
 }
 
-// closed closes the pool after err. The error of closing is returned first, because callers continue after ErrNotFound.
-func (k look) closed(l *libvirt.Libvirt, p libvirt.StoragePool, err error) error {
-	return cmp.Or(k.close(l, p), err)
+// checkTable reads the mount table before the first look: without it, nothing could be unmounted.
+func (k look) checkTable(l *libvirt.Libvirt) error {
+	if k.host.showsMounts.Load() {
+		return nil
+	}
+	_, err := mounts(l, k.name)
+	if isUndescribed(err) {
+		return fmt.Errorf("%w: %w", ErrCannotTell, err)
+	}
+	return err
 }
 
-// bound is the real location of the path, after it was bound over the volume.
-func (k look) bound(l *libvirt.Libvirt, p libvirt.StoragePool) (location, error) {
-	bound, failed, err := k.bind(l)
+// isGone reports whether libvirt does not have a look's pool, volume or domain any more.
+func isGone(err error) bool {
+	return isCode(err, libvirt.ErrNoStoragePool) || isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoDomain)
+}
+
+// see binds the path, and reads the file and then the mount table: if that has the mount, and the pool is this look's afterwards, what was read
+// before is of that file. It also returns the last table, as far as it was read.
+func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File, seen []mount, err error) {
+	d, err := l.DomainDefineXML(diskDomain(k.name, uuid.UUID(p.UUID), fileDisk("vda", mountTable)+fileDisk("vdb", k.target())))
+	if err != nil {
+		return is, nil, err
+	}
+	table := peekAt(l, d, "vda")
+	if seen, err = k.start(l, p, table); err != nil {
+		return is, seen, err
+	}
+	missing, err := k.bind(l)
+	if err != nil {
+		return is, nil, err
+	}
+	is, opened := k.read(l, peekAt(l, d, "vdb"), head)
+	if opened != nil && !isUndescribed(opened) {
+		return is, nil, opened
+	}
+	if seen, err = readMounts(table); err != nil {
+		return is, nil, err
+	}
+	if _, err := l.StorageVolLookupByName(p, lookBound); err != nil { // by the pool's UUID
+		return is, seen, err
+	}
+	at := mountsAt(seen, k.target())
 	switch {
-	case err != nil || bound != (location{}):
-		return bound, err
-	case !k.stands(l, p):
-		return bound, errDisturbed
-	default:
-		return bound, fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, failed)
+	case len(mountsAt(seen, k.folder())) == 0, len(at) == 0 && opened != nil:
+		return is, seen, errDisturbed
+	case len(at) == 0:
+		return is, seen, fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, missing)
 	}
+	bound := at[0].location
+	is.At = strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n")
+	is.Irregular = k.irregular(l, seen, at[0], is, opened)
+	return is, seen, nil
 }
 
-// open creates the pool, which has one user at a time: libvirt refuses a second pool of its name.
+// read reads the bound file, if libvirt can open it. It opens no FIFO or socket, and the mount option nodev no device.
+func (k look) read(l *libvirt.Libvirt, peek peek, head int) (is File, err error) {
+	text, err := l.StorageVolGetXMLDesc(k.volume(), 0)
+	if err != nil {
+		return is, err
+	}
+	v, err := readVolume(k.volume(), text)
+	is.Length, is.Modified = v.Physical, v.Modified
+	if n := min(int64(head), is.Length); err == nil && n > 0 {
+		is.Head, err = readUpTo(int(n), peek)
+	}
+	return is, err
+}
+
+// volume is the pool's volume, as libvirt would return it.
+func (k look) volume() libvirt.StorageVol {
+	return libvirt.StorageVol{Pool: k.name, Name: lookBound, Key: k.target()}
+}
+
+// open defines the pool, which has one user at a time: libvirt refuses a second pool of its name.
 func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	var seen libvirt.UUID
 	for deadline := time.Now(); ; {
@@ -123,7 +172,7 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 			seen, deadline = other.UUID, time.Now().Add(lookTime)
 		}
 		if failed == nil && time.Now().After(deadline) {
-			if err := k.close(l, other); err != nil {
+			if err := k.close(l, other, nil); err != nil && !errors.Is(err, errDisturbed) {
 				return p, err
 			}
 		}
@@ -133,13 +182,7 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 			return p, context.Cause(ctx)
 		}
 	}
-	if err = k.start(l, p); err == nil {
-		err = k.create(l, p)
-	}
-	if err != nil {
-		err = errors.Join(err, k.close(l, p))
-	}
-	return p, err
+	return p, nil
 }
 
 // define defines the pool, whose folder, once built, is only accessible for the host's root.
@@ -153,92 +196,116 @@ func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	return l.StoragePoolDefineXML(xml, 0)
 }
 
-// start mounts the pool. Only this mount decides whether the host hides its mounts, because tenants control the paths of the others.
-func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool) error {
-	err := l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
-	seen, unseen := mounts(l, k.name)
-	switch {
-	case unseen != nil:
-		return errors.Join(err, unseen)
-	case len(mountsAt(seen, k.folder())) > 0:
-		return err
-	case err == nil:
-		if active, err := l.StoragePoolIsActive(p); err != nil || active == 0 {
-			return errDisturbed
+// start mounts the pool, and creates its volume unless an interrupted look has left it. The first look shows whether mounts can be
+// seen. Only the pool's own mount decides whether the host hides its mounts, because tenants control the paths of the others.
+func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table peek) (seen []mount, err error) {
+	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+	if err != nil || !k.host.showsMounts.Load() {
+		if seen, err = k.started(l, p, table, err); err != nil {
+			return seen, err
 		}
-		k.host.hidesMounts.Store(true)
-		return ErrCannotTell
-	case isCode(err, libvirt.ErrInternalError): // the mount command failed
-		return fmt.Errorf("%w: %w", ErrCannotTell, err)
-	default:
-		return err
 	}
-}
-
-// create creates the volume, unless an interrupted look has left it.
-func (k look) create(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	empty := libvirtxml.StorageVolume{
 		Name: lookBound, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
-	}
-	_, err := l.StorageVolLookupByName(p, lookBound)
-	if !isCode(err, libvirt.ErrNoStorageVol) {
-		return err
 	}
 	xml, err := empty.Marshal()
 	if err == nil {
 		_, err = l.StorageVolCreateXML(p, xml, 0)
 	}
-	return err
+	if isCode(err, libvirt.ErrStorageVolExist) {
+		err = nil
+	}
+	return seen, err
 }
 
-// bind mounts the path over the volume and returns its real location, which is empty if it could not be mounted. The pool with which libvirt
-// mounts never starts, because its target is not a folder: libvirt lists no files.
-func (k look) bind(l *libvirt.Libvirt) (bound location, failed, err error) {
-	target := k.folder() + "/" + lookBound
-	xml, err := bindPool(k.name+"-bind", "", k.path, target, "bind").Marshal()
+// started finds out whether the pool is mounted, after its start returned an error or nil.
+func (k look) started(l *libvirt.Libvirt, p libvirt.StoragePool, table peek, failed error) (seen []mount, err error) {
+	seen, err = readMounts(table)
+	switch {
+	case err != nil:
+		return nil, errors.Join(failed, err)
+	case len(mountsAt(seen, k.folder())) > 0:
+		k.host.showsMounts.Store(true)
+		return seen, failed
+	case failed == nil:
+		if active, err := l.StoragePoolIsActive(p); err != nil || active == 0 {
+			return seen, errDisturbed
+		}
+		k.host.hidesMounts.Store(true)
+		return seen, ErrCannotTell
+	case isCode(failed, libvirt.ErrInternalError): // the mount command failed
+		return seen, fmt.Errorf("%w: %w", ErrCannotTell, failed)
+	default:
+		return seen, failed
+	}
+}
+
+// bind mounts the path over the volume. The pool with which libvirt mounts never starts, because its target is not a folder: libvirt lists no
+// files. failed is also the reason if it could not be mounted.
+func (k look) bind(l *libvirt.Libvirt) (failed, err error) {
+	xml, err := bindPool(k.name+"-bind", "", k.path, k.target(), "bind").Marshal()
 	if err != nil {
-		return bound, nil, err
+		return nil, err
 	}
 	p, failed := l.StoragePoolCreateXML(xml, 0)
 	if failed == nil {
-		return bound, nil, errors.Join(errors.New("libvirt takes a file for a folder"), end(l, p))
+		err = errors.Join(errors.New("libvirt takes a file for a folder"), end(l, p))
 	}
-	seen, err := mounts(l, k.name)
-	if at := mountsAt(seen, target); len(at) > 0 {
-		return at[0].location, failed, err
-	}
-	return bound, failed, err
+	return failed, err
 }
 
-// stands reports whether the pool has its volume and libvirt can open the volume's file.
-func (k look) stands(l *libvirt.Libvirt, p libvirt.StoragePool) bool {
-	v, err := l.StorageVolLookupByName(p, lookBound)
-	if err == nil {
-		_, _, _, err = l.StorageVolGetInfo(v)
-	}
-	return err == nil
-}
-
-// close unmounts the path and removes the pool.
-func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool) error {
-	if err := k.host.unmount(l, k.name, k.folder()+"/"+lookBound); err != nil {
+// close unmounts the path, by a table that has the mounts, and removes the pool. What is mounted nevertheless can't be deleted: only then the
+// table is read again.
+func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool, seen []mount) error {
+	err := k.endReader(l, p)
+	if err != nil {
 		return err
 	}
-	if v, err := l.StorageVolLookupByName(p, lookBound); err == nil {
-		if err := l.StorageVolDelete(v, 0); err != nil {
-			return err
+	if err = errUnseen; seen != nil {
+		err = k.clear(l, p, func(target string) error { k.host.unmountSeen(l, k.name, seen, target); return nil })
+		if err == nil {
+			err = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
 		}
 	}
-	if err := end(l, p); err != nil {
-		return err
+	if err != nil && !errors.Is(err, errDisturbed) {
+		err = k.clear(l, p, func(target string) error { return k.host.unmount(l, k.name, target) })
+		if err == nil {
+			_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // the folder is missing if the pool could not be built
+		}
 	}
-	if err := k.host.unmount(l, k.name, k.folder()); err != nil {
-		return err
+	if err == nil {
+		err = l.StoragePoolUndefine(p)
 	}
-	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // the folder is missing if the pool could not be built
-	err := l.StoragePoolUndefine(p)
 	if isCode(err, libvirt.ErrNoStoragePool) {
+		return nil
+	}
+	return err
+}
+
+// clear unmounts the path, and stops the pool. After a restart of libvirtd, this is inactive, and the next look deletes the volume.
+func (k look) clear(l *libvirt.Libvirt, p libvirt.StoragePool, unmount func(target string) error) error {
+	if err := unmount(k.target()); err != nil {
+		return err
+	}
+	err := l.StorageVolDelete(k.volume(), 0)
+	if err != nil && !isGone(err) && !isCode(err, libvirt.ErrOperationInvalid) {
+		return err
+	}
+	err = l.StoragePoolDestroy(p)
+	if isCode(err, libvirt.ErrNoStoragePool) {
+		return errDisturbed
+	}
+	if err != nil && !isCode(err, libvirt.ErrOperationInvalid) {
+		return err
+	}
+	return unmount(k.folder())
+}
+
+// endReader removes the domain with which files are read. It has the pool's UUID.
+func (k look) endReader(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	err := l.DomainUndefineFlags(libvirt.Domain{Name: k.name, UUID: p.UUID, ID: -1}, 0)
+	if isCode(err, libvirt.ErrNoDomain) {
 		return nil
 	}
 	return err

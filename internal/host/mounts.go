@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -103,15 +104,29 @@ func bindPool(name, uuid, source, target string, options ...string) *libvirtxml.
 }
 
 // mounts are those in libvirt's mount namespace. name is the name of the temporary domain with which they are read.
-func mounts(l *libvirt.Libvirt, name string) ([]mount, error) {
-	table, err := readHostFile(l, name, mountTable, maxHostFile)
-	if err == nil && len(table) == maxHostFile {
-		err = fmt.Errorf("it has %d bytes or more", maxHostFile)
+func mounts(l *libvirt.Libvirt, name string) (found []mount, err error) {
+	err = withDisk(l, name, mountTable, func(peek peek) (err error) {
+		found, err = readMounts(peek)
+		return err
+	})
+	return found, err
+}
+
+// readMounts reads the table, which may change between two calls: one that has become longer then ends within a line.
+func readMounts(peek peek) ([]mount, error) {
+	for range settleTries {
+		table, err := readUpTo(maxHostFile, peek)
+		if err == nil && len(table) == maxHostFile {
+			err = fmt.Errorf("it has %d bytes or more", maxHostFile)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errUnseen, err)
+		}
+		if bytes.HasSuffix(table, []byte("\n")) {
+			return parseMounts(string(table)), nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnseen, err)
-	}
-	return parseMounts(string(table)), nil
+	return nil, fmt.Errorf("%w: it changed %d times while it was read", errUnseen, settleTries)
 }
 
 // sourceTries is how often a pool is defined with a source that another pool has: one of virtclaim's releases it within a moment.
@@ -178,15 +193,33 @@ func endUnmounts(l *libvirt.Libvirt, source string) (ended bool) {
 	return ended
 }
 
-// unmount removes the top mount at a target, by its source. If the target is not a folder, the pool fails to start, which also unmounts.
-func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
+// unmountSeen removes the mounts that a table has at a target. libvirt can't delete what is mounted nevertheless.
+func (h *Host) unmountSeen(l *libvirt.Libvirt, name string, seen []mount, target string) {
+	h.unmounting.Lock()
+	defer h.unmounting.Unlock()
+	for _, m := range mountsAt(seen, target) {
+		_ = createUnmount(l, name, m, m.source)
+	}
+}
+
+// createUnmount removes the top mount at a target, by its source. If the target is not a folder, the pool fails to start, which also unmounts.
+func createUnmount(l *libvirt.Libvirt, name string, m mount, source string) error {
 	xml, err := bindPool(name+unmountSuffix, "", source, m.target).Marshal()
 	if err != nil {
 		return err
 	}
-	p, failed := l.StoragePoolCreateXML(xml, 0)
+	p, err := l.StoragePoolCreateXML(xml, 0)
+	if err == nil {
+		err = endPassing(l, p)
+	}
+	return err
+}
+
+// unmount is createUnmount, and returns an error only if the mount is left.
+func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
+	failed := createUnmount(l, name, m, source)
 	if failed == nil {
-		return endPassing(l, p)
+		return nil
 	}
 	// A pool of an interrupted or busy unmount is ended first, because it has the same name.
 	if p, err := l.StoragePoolLookupByName(name + unmountSuffix); err == nil {

@@ -1,11 +1,12 @@
 package host
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/digitalocean/go-libvirt"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -79,35 +80,65 @@ func TestParseMounts_SpacesInNames(t *testing.T) {
 	}
 }
 
-// readUpTo reads a file of any length by calls that fail when they request more than the file has.
+// short is libvirt's error of a peek beyond the end of a file.
+func short(text string, length int) error {
+	return libvirt.Error{Code: uint32(libvirt.ErrInvalidArg), Message: fmt.Sprintf(text, length)}
+}
+
+// readUpTo reads a file of any length by two calls: the first one fails, if it requests more than the file has, with the length.
 func TestReadUpTo(t *testing.T) {
-	short := errors.New("there is less")
-	for _, length := range []int{1, 2295, 4096, 65535, 65536, 100000} {
-		file := make([]byte, length)
-		content, err := readUpTo(65536, func(size int) ([]byte, error) {
-			if size > length {
-				return nil, short
+	for _, text := range []string{
+		"invalid argument: 'vda' starting from 0 has only %d bytes available",
+		"Ungültiges Argument: von 'vda' sind nur %d Bytes ab 0 verfügbar",
+	} {
+		for _, length := range []int{1, 2295, 4096, 65535, 65536, 100000} {
+			file, calls := make([]byte, length), 0
+			content, err := readUpTo(65536, func(size int) ([]byte, error) {
+				if calls++; size > length {
+					return nil, short(text, length)
+				}
+				return file[:size], nil
+			})
+			if err != nil || len(content) != min(length, 65536) || calls > 2 {
+				t.Errorf("%d bytes of %d by %d calls: %v", len(content), length, calls, err)
 			}
-			return file[:size], nil
-		})
-		if err != nil || len(content) != min(length, 65536) {
-			t.Errorf("%d bytes of %d: %v", len(content), length, err)
 		}
 	}
-	changes := 10
-	content, err := readUpTo(65536, func(size int) ([]byte, error) {
-		table := bytes.Repeat([]byte{byte(changes)}, 9000-1000*(changes%3)) // it grows, shrinks and changes while it is read
-		changes = max(changes-1, 0)
-		if size > len(table) {
-			return nil, short
+	for _, failed := range []error{
+		errors.New("there are only 5 bytes"),
+		short("'vda' starting from 0 has only %d bytes available", 0),
+		short("'vda' is larger than %d bytes", 65536),
+		short("no disk vda%.0d", 0),
+		libvirt.Error{Code: uint32(libvirt.ErrSystemError), Message: "failed after 5 bytes"},
+	} {
+		calls := 0
+		content, err := readUpTo(65536, func(int) ([]byte, error) { calls++; return nil, failed })
+		if !errors.Is(err, failed) || calls != 1 {
+			t.Errorf("%d bytes by %d calls: %v", len(content), calls, err)
+		}
+	}
+}
+
+// A table that changes between two calls is read again: no line is cut off.
+func TestReadMounts_Changing(t *testing.T) {
+	const line = "22 1 0:1 / /pods/1 rw shared:1 - ext4 source rw\n"
+	lengths, calls := []int{5, 3, 4, 7, 6, 6}, 0 // lines at each call
+	found, err := readMounts(func(size int) ([]byte, error) {
+		length := lengths[min(calls, len(lengths)-1)]
+		table := []byte(strings.Repeat(line, length-1) + strings.Replace(line, "22", "1000", 1))
+		if calls++; size > len(table) {
+			return nil, short("'vda' starting from 0 has only %d bytes available", len(table))
 		}
 		return table[:size], nil
 	})
-	if err != nil || len(content) != 9000 || content[0] != 0 {
-		t.Errorf("%d bytes of what changes, %v", len(content), err)
+	if err != nil || len(found) != 6 && len(found) != 4 {
+		t.Errorf("%d mounts by %d calls, %v", len(found), calls, err)
 	}
-	if _, err := readUpTo(65536, func(int) ([]byte, error) { return nil, short }); !errors.Is(err, short) {
-		t.Error("nothing can be read:", err)
+	if _, err := readMounts(func(size int) ([]byte, error) { return make([]byte, size), nil }); !errors.Is(err, errUnseen) {
+		t.Errorf("a table without an end: %v", err)
+	}
+	if _, err := readMounts(func(int) ([]byte, error) { return []byte(line[:9]), nil }); !errors.Is(err, errUnseen) {
+		t.Errorf("a table that always changes: %v", err)
 	}
 }
 

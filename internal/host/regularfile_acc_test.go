@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -66,8 +67,8 @@ func writable(t *testing.T) (dir string) {
 
 func look(t *testing.T, h *host.Host, path string) error {
 	t.Helper()
-	_, err := h.RegularFile(t.Context(), path, 0)
-	return err
+	is, err := h.File(t.Context(), path, 0)
+	return cmp.Or(err, is.Irregular)
 }
 
 // A path is a regular file only if neither it nor a folder above it is a link; no file in its folder is opened, and nothing remains.
@@ -85,8 +86,8 @@ func TestAccRegularFile(t *testing.T) {
 		}
 	}
 	for size, want := range map[int]string{3: "pla", 5: "plain", 64 << 10: "plain"} {
-		if head, err := h.RegularFile(t.Context(), filepath.Join(dir, "plain"), size); err != nil || string(head) != want {
-			t.Errorf("it begins with %q, %v, want %q", head, err, want)
+		if is, err := h.File(t.Context(), filepath.Join(dir, "plain"), size); err != nil || is.Irregular != nil || string(is.Head) != want {
+			t.Errorf("it begins with %q, %v, want %q", is.Head, cmp.Or(err, is.Irregular), want)
 		}
 		if head, err := h.ReadFile(t.Context(), filepath.Join(dir, "plain"), size); err != nil || string(head) != want {
 			t.Errorf("read by its path it begins with %q, %v, want %q", head, err, want)
@@ -94,6 +95,30 @@ func TestAccRegularFile(t *testing.T) {
 	}
 	if head, err := h.ReadFile(t.Context(), filepath.Join(dir, "missing"), 5); err == nil {
 		t.Errorf("a missing file begins with %q", head)
+	}
+}
+
+// A look takes few calls, because each one takes the time of the network; the first look at a host also finds out whether it shows its mounts.
+func TestAccFile_Calls(t *testing.T) {
+	h, tap := tapped(t, acctest.Lab(t))
+	path := filepath.Join(writable(t), "plain")
+	calls := func() (n int) {
+		for c := range lab.Call(1000) {
+			n += tap.Calls(c)
+		}
+		return n
+	}
+	if err := look(t, h, path); err != nil {
+		t.Fatal(err)
+	}
+	for head, most := range map[int]int{0: 17, 5: 18, 64 << 10: 18} {
+		before := calls()
+		if is, err := h.File(t.Context(), path, head); err != nil || is.Irregular != nil || len(is.Head) != min(head, 5) {
+			t.Errorf("%+v, %v", is, err)
+		}
+		if n := calls() - before; n > most {
+			t.Errorf("a look with a head of %d bytes takes %d calls, want %d", head, n, most)
+		}
 	}
 }
 

@@ -124,9 +124,13 @@ var undescribed = []libvirt.ErrorNumber{
 	libvirt.ErrInternalError, libvirt.ErrSystemError, libvirt.ErrInvalidArg, libvirt.ErrOperationFailed, libvirt.ErrConfigUnsupported, libvirt.ErrXMLError,
 }
 
+func isUndescribed(err error) bool {
+	return slices.ContainsFunc(undescribed, func(code libvirt.ErrorNumber) bool { return isCode(err, code) })
+}
+
 func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (described, error) {
 	text, err := l.StorageVolGetXMLDesc(v, 0)
-	if slices.ContainsFunc(undescribed, func(code libvirt.ErrorNumber) bool { return isCode(err, code) }) {
+	if isUndescribed(err) {
 		path, failed := l.StorageVolGetPath(v)
 		s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: "file", Path: path, Undescribed: true}
 		return described{s, fmt.Errorf("%w: %w", ErrUndescribed, err)}, failed

@@ -37,7 +37,7 @@ func (h *withFiles) Domains(context.Context) ([]host.Domain, error) { return nil
 
 func (h *withFiles) Labels(context.Context) ([]string, error) { return nil, h.err }
 
-func (h *withFiles) RegularFile(context.Context, string, int) ([]byte, error) { return nil, h.err }
+func (h *withFiles) File(context.Context, string, int) (host.File, error) { return host.File{}, h.err }
 
 func (h *withFiles) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
 	if _, has := h.files[path]; !has {

@@ -114,9 +114,6 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	if err != nil {
 		return found, err
 	}
-	if err := checkRegular(ctx, h, asRaw(v), diags); err != nil { // checkFormat checks the format
-		return found, err
-	}
 	xml, err := domainxml.DiskXML(asRaw(v))
 	if err != nil {
 		return found, err
@@ -129,7 +126,7 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	defer cancel()
 	top := v.Images[0]
 	if top.Type == "file" {
-		found, err = measureFile(patient, h, top.Name, xml)
+		found, err = measureFile(patient, h, top.Name, xml, diags)
 	} else {
 		found, err = h.Measure(patient, xml, head)
 	}
@@ -147,17 +144,31 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	return found, err
 }
 
-// measureFile has the host's QEMU open a file, and reads the file separately, because tenants may replace it at any time by a FIFO, which
-// would block libvirtd for ever. The exception is a host without access to its files, or whose root may not read them.
-func measureFile(ctx context.Context, h *host.Host, path, diskXML string) (found host.Measured, err error) {
+// measureFile looks at a file before the host's QEMU opens it, which would follow a link. libvirtd does not open it, except on a host that can't
+// tell links from files, or whose root may not read it: a FIFO would block libvirtd for ever.
+func measureFile(ctx context.Context, h *host.Host, path, diskXML string, diags *diag.Diagnostics) (found host.Measured, err error) {
+	found, err = content.MeasureFile(ctx, h, path)
+	cannotTell := errors.Is(err, host.ErrCannotTell)
+	if cannotTell {
+		warnOfLinks(h.Key, path, err, diags)
+	} else if err != nil {
+		return found, err
+	}
 	if err := h.Opens(ctx, diskXML); err != nil {
 		return found, err
 	}
-	found, err = content.MeasureFile(ctx, h, path)
-	if errors.Is(err, host.ErrCannotTell) {
+	if cannotTell {
 		return h.Measure(ctx, diskXML, image.HeadSize)
 	}
-	return found, err
+	return found, nil
+}
+
+// warnOfLinks warns that the host can't tell whether a file is regular.
+func warnOfLinks(key, path string, err error, diags *diag.Diagnostics) {
+	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host %s. A pod "+
+		"that mounts the claim, or another user with write access to its folder, can expose any file of that host to the machine "+
+		"with one. Mount the volume on the host with the option nosymfollow (in mountOptions of the PersistentVolume where kubelet "+
+		"mounts it), or make sure that only trusted users can write there. See the guide on security.", err, path, key))
 }
 
 // at lists the servers of an image.
