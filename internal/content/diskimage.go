@@ -25,13 +25,12 @@ const lookTime = 30 * time.Second
 type Folders interface {
 	File(ctx context.Context, path string, head int) (host.File, error)
 	ReadFile(ctx context.Context, path string, limit int) (content []byte, err error)
-	InFolder(ctx context.Context, path string, use func(ctx context.Context, pool string) error) error
-	EndFolder(ctx context.Context, path string) error
-	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
+	CreateIn(ctx context.Context, folder string, volume libvirtxml.StorageVolume) error
+	EndFolder(ctx context.Context, folder string) error
 }
 
 // MakeDiskImage creates the raw, sparse file of that path, with at most capacity bytes. An existing regular file is not changed; a symbolic link is
-// host.ErrNotRegular, and its target is not changed. The mount of a killed apply is removed before a tenant writes to the folder.
+// host.ErrNotRegular, and its target is not changed. The pool of a killed apply is ended before a tenant writes to the folder.
 func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) error {
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
@@ -39,12 +38,17 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	err := lookAt(ctx, h, file)
 	if err == nil {
 		if err = h.EndFolder(ctx, path.Dir(file)); err != nil {
-			err = fmt.Errorf("%s is there, but what an interrupted apply has mounted on its folder to make it can't be unmounted (umount %s): %w", file, path.Dir(file), err)
+			err = fmt.Errorf("%s is there, but the storage pool with which a killed apply may have made it can't be ended (virsh pool-list): %w", file, err)
 		}
 		return err
 	}
 	if errors.Is(err, host.ErrNotFound) {
-		err = createIn(ctx, h, path.Dir(file), path.Base(file), capacity-capacity%alignment)
+		err = h.CreateIn(ctx, path.Dir(file), libvirtxml.StorageVolume{
+			Name:       path.Base(file),
+			Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(capacity - capacity%alignment), Unit: "bytes"},
+			Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
+			Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+		})
 		if errors.Is(err, host.ErrExists) { // another apply has created it meanwhile, or it is no regular file
 			err = lookAt(ctx, h, file)
 		}
@@ -53,18 +57,6 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 		err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: %w", file, explain(err, file))
 	}
 	return err
-}
-
-// createIn creates the file. Unlike File, it lists the folder.
-func createIn(ctx context.Context, h Folders, folder, name string, capacity int64) error {
-	return h.InFolder(ctx, folder, func(ctx context.Context, pool string) error {
-		return h.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
-			Name:       name,
-			Capacity:   &libvirtxml.StorageVolumeSize{Value: uint64(capacity), Unit: "bytes"},
-			Allocation: &libvirtxml.StorageVolumeSize{Value: 0, Unit: "bytes"},
-			Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
-		}, false)
-	})
 }
 
 // CheckRegular refuses bound images in files of the host that are not regular files: a pod that mounts the claim, or another user with write

@@ -43,6 +43,10 @@ func TestAccMakeDiskImage_StalePool(t *testing.T) {
 	if got, err := os.ReadFile(path); string(got) != "precious" {
 		t.Errorf("it has become %q, %v", got, err)
 	}
+	if err := content.MakeDiskImage(t.Context(), h, filepath.Join(filepath.Dir(path), "other.img"), 8<<20); !errors.Is(err, host.ErrFollowsLinks) {
+		t.Error("its mount follows links:", err)
+	}
+	acctest.RefuseLinks(t, l.Hosts["host-a"], filepath.Dir(path))
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

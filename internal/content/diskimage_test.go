@@ -25,8 +25,8 @@ type folders struct {
 	head     []byte
 	// byPath is why the header can't be read by the file's path.
 	byPath error
-	// mounted is why the folder can't be unmounted.
-	mounted error
+	// busy is why the pool of a killed apply can't be ended.
+	busy error
 }
 
 func (f *folders) File(_ context.Context, path string, head int) (host.File, error) {
@@ -42,18 +42,13 @@ func (f *folders) ReadFile(_ context.Context, _ string, limit int) ([]byte, erro
 	return f.head[:min(limit, len(f.head))], f.byPath
 }
 
-func (f *folders) InFolder(ctx context.Context, path string, use func(context.Context, string) error) error {
-	f.did = append(f.did, "open "+path)
-	return use(ctx, path)
-}
-
 func (f *folders) EndFolder(_ context.Context, path string) error {
 	f.did = append(f.did, "end "+path)
-	return f.mounted
+	return f.busy
 }
 
-func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.StorageVolume, _ bool) error {
-	f.did = append(f.did, "make")
+func (f *folders) CreateIn(_ context.Context, folder string, xml libvirtxml.StorageVolume) error {
+	f.did = append(f.did, "make in "+folder)
 	f.is = f.late
 	if xml.Name != "disk.img" || xml.Capacity.Value != 7<<20 || xml.Allocation.Value != 0 || xml.Target.Format.Type != "raw" {
 		return errors.New("not raw, sparse and aligned")
@@ -64,8 +59,8 @@ func (f *folders) CreateVolume(_ context.Context, _ string, xml libvirtxml.Stora
 // MakeDiskImage creates a missing file, leaves regular files alone, and refuses anything else. A folder that has a disk.img is not listed:
 // libvirt would open the files that headers there reference.
 func TestMakeDiskImage(t *testing.T) {
-	const look, create = "look at /mnt/data/disk.img", ", open /mnt/data, make"
-	full, busy := errors.New("no space left"), errors.New("target is busy")
+	const look, create = "look at /mnt/data/disk.img", ", make in /mnt/data"
+	full, busy := errors.New("no space left"), errors.New("the pool is busy")
 	for name, c := range map[string]struct {
 		host folders
 		did  string
@@ -73,14 +68,15 @@ func TestMakeDiskImage(t *testing.T) {
 	}{
 		"in a folder":   {folders{is: host.ErrNotFound}, look + create, nil},
 		"that is there": {folders{}, look + ", end /mnt/data", nil},
-		"that is there, in a folder that stays mounted": {folders{mounted: busy}, look + ", end /mnt/data", busy},
+		"that is there, in a pool that can't be ended": {folders{busy: busy}, look + ", end /mnt/data", busy},
 		"that is a FIFO":                     {folders{is: host.ErrNotRegular}, look, host.ErrNotRegular},
 		"on a host that can't tell":          {folders{is: host.ErrCannotTell}, look, host.ErrCannotTell},
 		"that another apply makes meanwhile": {folders{is: host.ErrNotFound, fail: host.ErrExists}, look + create + ", " + look, nil},
 		"that is a dangling link": {
 			folders{is: host.ErrNotFound, late: host.ErrNotRegular, fail: host.ErrExists}, look + create + ", " + look, host.ErrNotRegular,
 		},
-		"on a full disk": {folders{is: host.ErrNotFound, fail: full}, look + create, full},
+		"where links are followed": {folders{is: host.ErrNotFound, fail: host.ErrFollowsLinks}, look + create, host.ErrFollowsLinks},
+		"on a full disk":           {folders{is: host.ErrNotFound, fail: full}, look + create, full},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := content.MakeDiskImage(t.Context(), &c.host, "/mnt/data/disk.img", 8<<20-1)

@@ -188,8 +188,8 @@ func (h *fakeHost) ReadFile(context.Context, string, int) ([]byte, error) {
 	return nil, host.ErrNotFound
 }
 
-func (h *fakeHost) InFolder(context.Context, string, func(context.Context, string) error) error {
-	return host.ErrNoPool
+func (h *fakeHost) CreateIn(context.Context, string, libvirtxml.StorageVolume) error {
+	return host.ErrFollowsLinks
 }
 
 func (h *fakeHost) EndFolder(context.Context, string) error { return nil }

@@ -4,103 +4,94 @@ package host_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A pool of InFolder lists regular files only, follows no link, and leaves neither a mount nor a pool, also after an interruption.
-func TestAccInFolder_ListsRegularFilesAndLeavesNothing(t *testing.T) {
+func raw(name string) libvirtxml.StorageVolume {
+	return libvirtxml.StorageVolume{
+		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1 << 20}, Allocation: &libvirtxml.StorageVolumeSize{},
+		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
+	}
+}
+
+// A file is made only where links can't be followed, over nothing that has its name, and no pool is left, also not that of a killed apply.
+func TestAccCreateIn(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)
 	dir := filepath.Join(t.TempDir(), "with space")
-	secret := filepath.Join(t.TempDir(), "secret")
-	err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(secret, []byte("secret"), 0o600),
-		os.WriteFile(filepath.Join(dir, "plain"), nil, 0o600), os.Symlink(secret, filepath.Join(dir, "link")),
-		os.Symlink("nowhere", filepath.Join(dir, "dangling")), syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	in := func(name string) string { return filepath.Join(dir, name) }
+	target := filepath.Join(t.TempDir(), "target")
+	err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(in("plain"), []byte("precious"), 0o600), os.Symlink(target, in("link")), syscall.Mkfifo(in("fifo"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
-	interrupted := errors.New("interrupted")
-	look := func(h *host.Host, inside func(pool string) error) error {
-		return h.InFolder(t.Context(), dir, func(ctx context.Context, pool string) error {
-			for name, want := range map[string]error{"plain": nil, "link": host.ErrNotFound, "dangling": host.ErrNotFound, "fifo": host.ErrNotFound} {
-				if _, err := h.Volume(ctx, pool, name); !errors.Is(err, want) {
-					t.Errorf("%s: %v, want %v", name, err, want)
-				}
-			}
-			// The original folder may be private, so the folder in which its files are mounted is private, too.
-			if is := acctest.Must(os.Stat(filepath.Join(on.Dir, "run", "virtclaim", pool)))(t); is.Mode().Perm() != 0o700 {
-				t.Errorf("it is mounted in a folder with the mode %v", is.Mode())
-			}
-			// A failed unmount has left a pool, which is ended first.
-			acctest.Must(on.Virsh(ctx, "pool-create-as", pool+"-unmount", "dir", "--target", t.TempDir()))(t)
-			return inside(pool)
-		})
+	err = h.CreateIn(t.Context(), dir, raw("disk.img"))
+	if !errors.Is(err, host.ErrFollowsLinks) || !strings.Contains(err.Error(), "nosymfollow") {
+		t.Errorf("on a mount that follows links: %v", err)
 	}
-	other, _ := hostA(t, l)
-	times := 0
-	err = look(h, func(string) error {
-		if times++; times > 1 {
-			return nil
-		}
-		// Another apply takes the pool for the remains of an interrupted one.
-		return errors.Join(look(other, func(string) error { return nil }), interrupted)
-	})
-	if err != nil || times != 2 {
-		t.Errorf("after %d times: %v", times, err)
+	if _, err := os.Lstat(in("disk.img")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was made nevertheless: %v", err)
 	}
-	if err := look(h, func(string) error { return interrupted }); !errors.Is(err, interrupted) {
+	acctest.RefuseLinks(t, on, dir)
+	sum := sha256.Sum256([]byte(dir))
+	left := "virtclaim-folder-" + hex.EncodeToString(sum[:8])
+	leave := func() { virsh(t, on, "pool-create-as", left, "dir", "--target", dir+"/.") }
+	leave()
+	if err := h.CreateIn(t.Context(), dir, raw("disk.img")); err != nil {
 		t.Error(err)
+	}
+	if is, err := os.Stat(in("disk.img")); err != nil || is.Size() != 1<<20 {
+		t.Errorf("it is %v, %v", is, err)
+	}
+	for name, want := range map[string]bool{"disk.img": true, "plain": true, "link": false, "fifo": true} {
+		if err := h.CreateIn(t.Context(), dir, raw(name)); err == nil || errors.Is(err, host.ErrExists) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if content, err := os.ReadFile(in("plain")); string(content) != "precious" {
+		t.Errorf("it has become %q, %v", content, err)
+	}
+	if _, err := os.Lstat(target); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the target of the link: %v", err)
+	}
+	leave()
+	if err := errors.Join(h.EndFolder(t.Context(), dir), h.EndFolder(t.Context(), dir)); err != nil {
+		t.Error(err)
+	}
+	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-folder-") {
+		t.Errorf("it is left:\n%s", pools)
 	}
 }
 
-// A failed unmount of another folder has left a pool with the filesystem as its source, which no other pool can have then.
-func TestAccInFolder_AfterABusyUnmount(t *testing.T) {
-	h, on := hostA(t, acctest.Lab(t))
+// An apply makes several files in one folder, which also is a storage pool.
+func TestAccCreateIn_SeveralAtOnce(t *testing.T) {
+	l := acctest.Lab(t)
+	h, on := hostA(t, l)
 	dir := t.TempDir()
-	source := strings.TrimSpace(string(acctest.Must(exec.CommandContext(t.Context(), "findmnt", "--noheadings", "--nofsroot", "--output", "SOURCE", "--target", dir).Output())(t)))
-	busy := "virtclaim-folder-0123456789abcdef-unmount"
-	err := h.InFolder(t.Context(), dir, func(ctx context.Context, pool string) error {
-		_, err := on.Virsh(ctx, "pool-create-as", busy, "fs", "--source-dev", source, "--target", "/run/libvirt/virtclaim/"+pool+"/folder")
+	virsh(t, on, "pool-create-as", "another", "dir", "--target", dir)
+	acctest.Undo(t, func(ctx context.Context) error {
+		_, err := on.Virsh(ctx, "pool-destroy", "another")
 		return err
 	})
-	if err != nil {
-		t.Error(err)
+	acctest.RefuseLinks(t, on, dir)
+	var all errgroup.Group
+	for _, name := range []string{"a", "b", "c"} {
+		all.Go(func() error { return h.CreateIn(t.Context(), dir, raw(name)) })
 	}
-	if out, err := on.Virsh(t.Context(), "pool-info", busy); err == nil {
-		t.Errorf("it is left:\n%s", out)
-	}
-}
-
-// Several folders of one filesystem can be inspected concurrently, by one apply and by several.
-func TestAccInFolder_SeveralAtOnce(t *testing.T) {
-	l := acctest.Lab(t)
-	var looks errgroup.Group
-	for range 2 {
-		h, _ := hostA(t, l)
-		for range 3 {
-			dir := t.TempDir()
-			looks.Go(func() error {
-				for range 2 {
-					if err := h.InFolder(t.Context(), dir, func(context.Context, string) error { return nil }); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-	}
-	if err := looks.Wait(); err != nil {
+	if err := all.Wait(); err != nil {
 		t.Error(err)
 	}
 }

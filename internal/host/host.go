@@ -30,7 +30,7 @@ type Host struct {
 
 	able   sync.Map // DomainCapabilities by Hardware
 	silent atomic.Bool
-	// folders serializes the users of each pool of InFolder; unmounting is held during an unmount. hidesMounts tells that the host's storage
+	// folders serializes the users of each temporary pool over files of tenants; unmounting is held during an unmount. hidesMounts tells that the host's storage
 	// daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that a look has seen a mount.
 	folders     keyedLock
 	unmounting  sync.Mutex

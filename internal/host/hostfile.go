@@ -30,11 +30,13 @@ func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, er
 // readHostFile reads a file of the host, of unknown length, up to limit bytes. libvirt only reads files that are disks of a domain: the domain of
 // that name is defined for that, never starts, and is undefined afterwards.
 func readHostFile(l *libvirt.Libvirt, name, path string, limit int) (content []byte, err error) {
-	err = withDisk(l, name, path, func(peek peek) (err error) {
-		content, err = readUpTo(limit, peek)
-		return err
-	})
-	return content, err
+	id := uuid.New() // for concurrent reads
+	d, err := l.DomainDefineXML(diskDomain(name+"-"+id.String()[:8], id, fileDisk("vda", path)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.DomainUndefineFlags(d, 0)) }()
+	return readUpTo(limit, peekAt(l, d, "vda"))
 }
 
 // peek reads the first bytes of a file, and fails if it has fewer.
@@ -42,17 +44,6 @@ type peek func(size int) ([]byte, error)
 
 func peekAt(l *libvirt.Libvirt, d libvirt.Domain, target string) peek {
 	return func(size int) ([]byte, error) { return l.DomainBlockPeek(d, target, 0, uint32(size), 0) }
-}
-
-// withDisk calls read with a file of the host as the disk of a domain.
-func withDisk(l *libvirt.Libvirt, name, path string, read func(peek) error) (err error) {
-	id := uuid.New() // for concurrent reads
-	d, err := l.DomainDefineXML(diskDomain(name+"-"+id.String()[:8], id, fileDisk("vda", path)))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.DomainUndefineFlags(d, 0)) }()
-	return read(peekAt(l, d, "vda"))
 }
 
 // fileDisk is the <disk> element that reads a file, with that target.

@@ -32,6 +32,12 @@ type look struct {
 // lookPrefix is the prefix of the names of these pools.
 const lookPrefix = "virtclaim-look-"
 
+// lookTargets is the folder below which these pools are mounted, in a folder of libvirt's that every host has.
+const lookTargets = "/run/libvirt/virtclaim/"
+
+// privateMode is the mode of these pools' folders: the original folders of the files in them may be inaccessible for other users.
+const privateMode = "0700"
+
 // lookBound is the name of the volume.
 const lookBound = "bound"
 
@@ -40,26 +46,9 @@ func (h *Host) look(path string) look {
 	return look{h, lookPrefix + hex.EncodeToString(sum[:8]), path}
 }
 
-func (k look) folder() string { return folderTargets + k.name }
+func (k look) folder() string { return lookTargets + k.name }
 
 func (k look) target() string { return k.folder() + "/" + lookBound }
-
-// lookAt looks at a path, again if another process has ended the look.
-func (h *Host) lookAt(ctx context.Context, path string, head int) (is File, err error) {
-	k := h.look(path)
-	release, err := h.folders.lock(ctx, k.name)
-	if err != nil {
-		return is, h.failed("wait for a look at "+path, err)
-	}
-	defer release()
-	for range tries {
-		is, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) (File, error) { return k.run(ctx, l, head) })
-		if !errors.Is(err, errDisturbed) {
-			break
-		}
-	}
-	return is, err
-}
 
 // run looks once. The error of closing is returned first, because callers continue after ErrNotFound.
 func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, err error) {
@@ -107,7 +96,7 @@ func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File,
 	if err != nil {
 		return is, nil, err
 	}
-	table := peekAt(l, d, "vda")
+	table := func() ([]byte, error) { return readUpTo(maxHostFile, peekAt(l, d, "vda")) }
 	if seen, err = k.start(l, p, table); err != nil {
 		return is, seen, err
 	}
@@ -115,9 +104,9 @@ func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File,
 	if err != nil {
 		return is, nil, err
 	}
-	is, opened := k.read(l, peekAt(l, d, "vdb"), head)
-	if opened != nil && !isUndescribed(opened) {
-		return is, nil, opened
+	is, opened, err := k.read(l, peekAt(l, d, "vdb"), head)
+	if err != nil {
+		return is, nil, err
 	}
 	if seen, err = readMounts(table); err != nil {
 		return is, nil, err
@@ -138,18 +127,21 @@ func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File,
 	return is, seen, nil
 }
 
-// read reads the bound file, if libvirt can open it. It opens no FIFO or socket, and the mount option nodev no device.
-func (k look) read(l *libvirt.Libvirt, peek peek, head int) (is File, err error) {
+// read reads the bound file unless libvirt can't open it: it opens no FIFO or socket, and the mount option nodev no device.
+func (k look) read(l *libvirt.Libvirt, peek peek, head int) (is File, opened, err error) {
 	text, err := l.StorageVolGetXMLDesc(k.volume(), 0)
+	if isUndescribed(err) {
+		return is, err, nil
+	}
 	if err != nil {
-		return is, err
+		return is, nil, err
 	}
 	v, err := readVolume(k.volume(), text)
 	is.Length, is.Modified = v.Physical, v.Modified
 	if n := min(int64(head), is.Length); err == nil && n > 0 {
 		is.Head, err = readUpTo(int(n), peek)
 	}
-	return is, err
+	return is, nil, err
 }
 
 // volume is the pool's volume, as libvirt would return it.
@@ -187,7 +179,7 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 
 // define defines the pool, whose folder, once built, is only accessible for the host's root.
 func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
-	pool := bindPool(k.name, "", k.folder(), k.folder(), "bind")
+	pool := bindPool(k.name, k.folder(), k.folder(), "bind")
 	pool.Target.Permissions = &libvirtxml.StoragePoolTargetPermissions{Mode: privateMode}
 	xml, err := pool.Marshal()
 	if err != nil {
@@ -198,7 +190,7 @@ func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 
 // start mounts the pool, and creates its volume unless an interrupted look has left it. The first look shows whether mounts can be
 // seen. Only the pool's own mount decides whether the host hides its mounts, because tenants control the paths of the others.
-func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table peek) (seen []mount, err error) {
+func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error)) (seen []mount, err error) {
 	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
 	if err != nil || !k.host.showsMounts.Load() {
 		if seen, err = k.started(l, p, table, err); err != nil {
@@ -220,7 +212,7 @@ func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table peek) (seen
 }
 
 // started finds out whether the pool is mounted, after its start returned an error or nil.
-func (k look) started(l *libvirt.Libvirt, p libvirt.StoragePool, table peek, failed error) (seen []mount, err error) {
+func (k look) started(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error), failed error) (seen []mount, err error) {
 	seen, err = readMounts(table)
 	switch {
 	case err != nil:
@@ -244,13 +236,13 @@ func (k look) started(l *libvirt.Libvirt, p libvirt.StoragePool, table peek, fai
 // bind mounts the path over the volume. The pool with which libvirt mounts never starts, because its target is not a folder: libvirt lists no
 // files. failed is also the reason if it could not be mounted.
 func (k look) bind(l *libvirt.Libvirt) (failed, err error) {
-	xml, err := bindPool(k.name+"-bind", "", k.path, k.target(), "bind").Marshal()
+	xml, err := bindPool(k.name+"-bind", k.path, k.target(), "bind").Marshal()
 	if err != nil {
 		return nil, err
 	}
 	p, failed := l.StoragePoolCreateXML(xml, 0)
 	if failed == nil {
-		err = errors.Join(errors.New("libvirt takes a file for a folder"), end(l, p))
+		err = errors.Join(errors.New("libvirt takes a file for a folder"), endPassing(l, p))
 	}
 	return failed, err
 }
@@ -263,7 +255,7 @@ func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool, seen []mount) err
 		return err
 	}
 	if err = errUnseen; seen != nil {
-		err = k.clear(l, p, func(target string) error { k.host.unmountSeen(l, k.name, seen, target); return nil })
+		err = k.clear(l, p, func(target string) error { _ = k.host.unmountSeen(l, k.name, seen, target, false); return nil })
 		if err == nil {
 			err = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
 		}

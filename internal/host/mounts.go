@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -72,23 +73,28 @@ func mountsAt(mounts []mount, target string) (found []mount) {
 	return found
 }
 
-// locate is the location of a path of which no part is a symbolic link.
-func locate(mounts []mount, path string) (found location) {
-	longest := -1
+// mountOf is the mount that a path is on if no part of it is a symbolic link, and the rest of the path below its target.
+func mountOf(mounts []mount, path string) (found mount, rest string) {
 	for _, m := range mounts {
 		below, err := filepath.Rel(m.target, path)
-		if err == nil && filepath.IsLocal(below) && len(m.target) >= longest {
-			longest = len(m.target)
-			found = location{m.filesystem, m.location.source, filepath.Join(m.path, below)}
+		if err == nil && filepath.IsLocal(below) && len(m.target) >= len(found.target) {
+			found, rest = m, below
 		}
 	}
-	return found
+	return found, rest
+}
+
+// locate is the location of a path of which no part is a symbolic link.
+func locate(mounts []mount, path string) location {
+	m, rest := mountOf(mounts, path)
+	m.path = filepath.Join(m.path, rest)
+	return m.location
 }
 
 // bindPool returns the definition of a pool of the type fs, which libvirt mounts with these options.
-func bindPool(name, uuid, source, target string, options ...string) *libvirtxml.StoragePool {
+func bindPool(name, source, target string, options ...string) *libvirtxml.StoragePool {
 	pool := &libvirtxml.StoragePool{
-		Type: "fs", Name: name, UUID: uuid,
+		Type: "fs", Name: name,
 		Source: &libvirtxml.StoragePoolSource{
 			Device: []libvirtxml.StoragePoolSourceDevice{{Path: source}}, Format: &libvirtxml.StoragePoolSourceFormat{Type: "auto"},
 		},
@@ -104,18 +110,14 @@ func bindPool(name, uuid, source, target string, options ...string) *libvirtxml.
 }
 
 // mounts are those in libvirt's mount namespace. name is the name of the temporary domain with which they are read.
-func mounts(l *libvirt.Libvirt, name string) (found []mount, err error) {
-	err = withDisk(l, name, mountTable, func(peek peek) (err error) {
-		found, err = readMounts(peek)
-		return err
-	})
-	return found, err
+func mounts(l *libvirt.Libvirt, name string) ([]mount, error) {
+	return readMounts(func() ([]byte, error) { return readHostFile(l, name, mountTable, maxHostFile) })
 }
 
-// readMounts reads the table, which may change between two calls: one that has become longer then ends within a line.
-func readMounts(peek peek) ([]mount, error) {
+// readMounts parses what read reads of the table, which may change between two calls: one that has become longer then ends within a line.
+func readMounts(read func() ([]byte, error)) ([]mount, error) {
 	for range settleTries {
-		table, err := readUpTo(maxHostFile, peek)
+		table, err := read()
 		if err == nil && len(table) == maxHostFile {
 			err = fmt.Errorf("it has %d bytes or more", maxHostFile)
 		}
@@ -129,37 +131,52 @@ func readMounts(peek peek) ([]mount, error) {
 	return nil, fmt.Errorf("%w: it changed %d times while it was read", errUnseen, settleTries)
 }
 
-// sourceTries is how often a pool is defined with a source that another pool has: one of virtclaim's releases it within a moment.
-const sourceTries = 10
+// unmountTries is how often unmount tries: another look releases the source of its pool within a moment.
+const unmountTries = 10
 
-// unmount removes all mounts at a target. libvirt does not unmount a bind mount when its pool ends, because it searches the mount table for the
-// pool's source, and the table has the filesystem's device. So a pool with that device as its source is created, counts as mounted, and ends.
-func (h *Host) unmount(l *libvirt.Libvirt, name, target string) error {
-	h.unmounting.Lock() // libvirt refuses two pools with the same source
-	defer h.unmounting.Unlock()
-	seen, err := mounts(l, name)
-	for _, m := range mountsAt(seen, target) {
-		err = unmount(l, name, m, m.source)
-		for n := 0; err != nil && n < sourceTries; n++ { // another apply may be unmounting something of the same filesystem
+// unmountSuffix is the suffix of the names of the pools that unmount.
+const unmountSuffix = "-unmount"
+
+// unmount removes all mounts at a target, by the mount table of now.
+func (h *Host) unmount(l *libvirt.Libvirt, name, target string) (failed error) {
+	for n := range unmountTries {
+		seen, err := mounts(l, name)
+		if at := mountsAt(seen, target); err != nil || len(at) == 0 {
+			return err
+		}
+		// Another pool may have the device as its source, which libvirt compares by name. udev has further links to each device.
+		failed = h.unmountSeen(l, name, seen, target, n%2 == 1)
+		if failed != nil {
+			endUnmounts(l)
 			<-time.After(busyPause)
-			err = unmount(l, name, m, m.source)
-		}
-		if err != nil && endUnmounts(l, m.source) {
-			err = unmount(l, name, m, m.source)
-		}
-		if err != nil && strings.HasPrefix(m.source, "/dev/") {
-			// Another pool has that source, which libvirt compares by name. udev has further links to each device.
-			err = unmount(l, name, m, "/dev/block/"+m.filesystem)
-		}
-		if err != nil {
-			break
 		}
 	}
-	return err
+	return failed
 }
 
-// unmountSuffix is the suffix of the names of the pools of unmount.
-const unmountSuffix = "-unmount"
+// unmountSeen removes the mounts that a table has at a target. libvirt does not unmount a bind mount when its pool ends, because it searches the
+// mount table for the pool's source, and the table has the filesystem's device. So a pool with that device as its source is created, counts as
+// mounted, and ends. If the target is not a folder, the pool fails to start, which also unmounts: an error does not mean that it is mounted.
+func (h *Host) unmountSeen(l *libvirt.Libvirt, name string, seen []mount, target string, byNumber bool) (failed error) {
+	h.unmounting.Lock() // libvirt refuses two pools with the same source
+	defer h.unmounting.Unlock()
+	for _, m := range mountsAt(seen, target) {
+		source := m.source
+		if byNumber && strings.HasPrefix(source, "/dev/") {
+			source = "/dev/block/" + m.filesystem
+		}
+		xml, err := bindPool(name+unmountSuffix, source, target).Marshal()
+		if err != nil {
+			return err
+		}
+		p, err := l.StoragePoolCreateXML(xml, 0)
+		if err == nil {
+			err = endPassing(l, p)
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return failed
+}
 
 // endPassing ends a pool that another process may end at the same time.
 func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
@@ -170,68 +187,15 @@ func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-// endUnmounts ends the pools of interrupted or busy unmounts with a source, which no other pool can have while they exist. It reports whether
-// there was one.
-func endUnmounts(l *libvirt.Libvirt, source string) (ended bool) {
-	pools, _, err := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
-	if err != nil {
-		return false
-	}
+// endUnmounts ends the pools of killed or busy unmounts, whose sources no other pool can have while they exist. Another look that unmounts now
+// would end its pool next.
+func endUnmounts(l *libvirt.Libvirt) {
+	pools, _, _ := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
 	for _, p := range pools {
-		if !isPassing(p) || !strings.HasSuffix(p.Name, unmountSuffix) {
-			continue
-		}
-		text, err := l.StoragePoolGetXMLDesc(p, 0)
-		var pool libvirtxml.StoragePool
-		if err == nil {
-			err = pool.Unmarshal(text)
-		}
-		if err == nil && pool.Source != nil && slices.ContainsFunc(pool.Source.Device, func(d libvirtxml.StoragePoolSourceDevice) bool { return d.Path == source }) {
-			ended = endPassing(l, p) == nil || ended
+		if isPassing(p) && strings.HasSuffix(p.Name, unmountSuffix) {
+			_ = endPassing(l, p)
 		}
 	}
-	return ended
-}
-
-// unmountSeen removes the mounts that a table has at a target. libvirt can't delete what is mounted nevertheless.
-func (h *Host) unmountSeen(l *libvirt.Libvirt, name string, seen []mount, target string) {
-	h.unmounting.Lock()
-	defer h.unmounting.Unlock()
-	for _, m := range mountsAt(seen, target) {
-		_ = createUnmount(l, name, m, m.source)
-	}
-}
-
-// createUnmount removes the top mount at a target, by its source. If the target is not a folder, the pool fails to start, which also unmounts.
-func createUnmount(l *libvirt.Libvirt, name string, m mount, source string) error {
-	xml, err := bindPool(name+unmountSuffix, "", source, m.target).Marshal()
-	if err != nil {
-		return err
-	}
-	p, err := l.StoragePoolCreateXML(xml, 0)
-	if err == nil {
-		err = endPassing(l, p)
-	}
-	return err
-}
-
-// unmount is createUnmount, and returns an error only if the mount is left.
-func unmount(l *libvirt.Libvirt, name string, m mount, source string) error {
-	failed := createUnmount(l, name, m, source)
-	if failed == nil {
-		return nil
-	}
-	// A pool of an interrupted or busy unmount is ended first, because it has the same name.
-	if p, err := l.StoragePoolLookupByName(name + unmountSuffix); err == nil {
-		if err := endPassing(l, p); err != nil {
-			return err
-		}
-	}
-	left, err := mounts(l, name)
-	if err == nil && slices.ContainsFunc(mountsAt(left, m.target), func(other mount) bool { return other.location == m.location }) {
-		return failed
-	}
-	return err
 }
 
 // unescape decodes the kernel's octal escapes as far as libvirt does, which compares the result.

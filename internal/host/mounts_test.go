@@ -123,21 +123,22 @@ func TestReadUpTo(t *testing.T) {
 func TestReadMounts_Changing(t *testing.T) {
 	const line = "22 1 0:1 / /pods/1 rw shared:1 - ext4 source rw\n"
 	lengths, calls := []int{5, 3, 4, 7, 6, 6}, 0 // lines at each call
-	found, err := readMounts(func(size int) ([]byte, error) {
+	peeks := func(size int) ([]byte, error) {
 		length := lengths[min(calls, len(lengths)-1)]
 		table := []byte(strings.Repeat(line, length-1) + strings.Replace(line, "22", "1000", 1))
 		if calls++; size > len(table) {
 			return nil, short("'vda' starting from 0 has only %d bytes available", len(table))
 		}
 		return table[:size], nil
-	})
+	}
+	found, err := readMounts(func() ([]byte, error) { return readUpTo(maxHostFile, peeks) })
 	if err != nil || len(found) != 6 && len(found) != 4 {
 		t.Errorf("%d mounts by %d calls, %v", len(found), calls, err)
 	}
-	if _, err := readMounts(func(size int) ([]byte, error) { return make([]byte, size), nil }); !errors.Is(err, errUnseen) {
+	if _, err := readMounts(func() ([]byte, error) { return make([]byte, maxHostFile), nil }); !errors.Is(err, errUnseen) {
 		t.Errorf("a table without an end: %v", err)
 	}
-	if _, err := readMounts(func(int) ([]byte, error) { return []byte(line[:9]), nil }); !errors.Is(err, errUnseen) {
+	if _, err := readMounts(func() ([]byte, error) { return []byte(line[:9]), nil }); !errors.Is(err, errUnseen) {
 		t.Errorf("a table that always changes: %v", err)
 	}
 }

@@ -112,6 +112,9 @@ func (h *Host) PoolOfTarget(ctx context.Context, path string) (string, error) {
 			return "", err
 		}
 		for _, p := range pools {
+			if isPassing(p) {
+				continue
+			}
 			text, err := l.StoragePoolGetXMLDesc(p, 0)
 			if isCode(err, libvirt.ErrNoStoragePool) {
 				continue // it was removed meanwhile

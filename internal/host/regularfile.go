@@ -36,8 +36,19 @@ type File struct {
 // libvirt has no call that distinguishes a link from its target, so the path is bind-mounted over a file of its own: the mount table has the
 // real location, and libvirt reports the type without opening special files. The folder is not listed and the content not interpreted, for which
 // libvirt would open the files that a qcow2 header names.
-func (h *Host) File(ctx context.Context, path string, head int) (File, error) {
-	is, err := h.lookAt(ctx, path, head)
+func (h *Host) File(ctx context.Context, path string, head int) (is File, err error) {
+	k := h.look(path)
+	release, err := h.folders.lock(ctx, k.name)
+	if err != nil {
+		return is, h.failed("wait for a look at "+path, err)
+	}
+	defer release()
+	for range tries {
+		is, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) (File, error) { return k.run(ctx, l, head) })
+		if !errors.Is(err, errDisturbed) {
+			break
+		}
+	}
 	if is.Irregular != nil {
 		is.Irregular = h.failed("look at "+path, is.Irregular)
 	}

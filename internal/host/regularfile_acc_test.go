@@ -191,6 +191,25 @@ func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
 	}
 }
 
+// A failed unmount of another file has left a pool with the filesystem as its source, which no other pool can have then.
+func TestAccFile_AfterABusyUnmount(t *testing.T) {
+	h, on := hostA(t, acctest.Lab(t))
+	path := filepath.Join(writable(t), "plain")
+	source := strings.TrimSpace(string(acctest.Must(exec.CommandContext(t.Context(), "findmnt", "--noheadings", "--nofsroot", "--output", "SOURCE", "--target", path).Output())(t)))
+	busy := "virtclaim-look-0123456789abcdef-unmount"
+	mounted := t.TempDir()
+	acctest.RefuseLinks(t, on, mounted)
+	virsh(t, on, "pool-create-as", busy, "fs", "--source-dev", source, "--target", mounted)
+	for range 2 {
+		if err := look(t, h, path); err != nil {
+			t.Error(err)
+		}
+	}
+	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-look-") {
+		t.Errorf("it is left:\n%s", pools)
+	}
+}
+
 // libvirtd stops during a look at a file that names a FIFO. It reads nothing of that file when it starts again, and the next look
 // removes the remains.
 func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {

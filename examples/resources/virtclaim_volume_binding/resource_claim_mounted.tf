@@ -1,5 +1,5 @@
 # A claim with volumeMode Filesystem that the host has mounted, from whatever driver: the machine gets disk.img in that
-# folder. It is made if it is missing, and never touched if it is not.
+# folder. It is made if it is missing, for which the volume must be mounted with nosymfollow, and never touched if it is not.
 resource "virtclaim_volume_binding" "mounted" {
   name  = "mounted"
   hosts = ["node-a"]

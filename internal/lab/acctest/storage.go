@@ -88,6 +88,16 @@ func Undo(t *testing.T, f func(context.Context) error) {
 	})
 }
 
+// RefuseLinks mounts a folder of a host onto itself, so that the host follows no symbolic links there during the test.
+func RefuseLinks(t *testing.T, h *lab.Host, folder string) {
+	t.Helper()
+	undo, err := h.RefuseLinks(t.Context(), folder)
+	Undo(t, undo)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // InFile reads the file with the storage's content.
 func InFile(t *testing.T, path string) func(int64, int) string {
 	t.Helper()

@@ -102,9 +102,10 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 			filesystem: true, stored: acctest.InFile(t, acctest.ImageIn(t, dir, "disk.img")),
 		}
 	},
-	"any-driver": func(t *testing.T, _ *lab.Lab) kind {
+	"any-driver": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
 		dir := t.TempDir()
+		acctest.RefuseLinks(t, l.Hosts["host-a"], dir)
 		return kind{
 			source:     corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "files.example.com", VolumeHandle: "1"}},
 			filesystem: true, options: fmt.Sprintf("mount_path = %q, create_disk_image = true", dir), blank: true,

@@ -199,7 +199,7 @@ resource "virtclaim_disk" "over" {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A mount that an interrupted apply has left keeps a claim's filesystem busy: it is removed with the binding.
+// A mount or pool that an interrupted apply has left keeps a claim's filesystem busy: it is removed with the binding.
 func TestAccVolumeBinding_EndsLooks(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
@@ -212,10 +212,15 @@ func TestAccVolumeBinding_EndsLooks(t *testing.T) {
 	for _, args := range [][]string{{"pool-define-as", name, "dir", "--target", "/run/libvirt/virtclaim/" + name}, {"pool-build", name}, {"pool-start", name}} {
 		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t)
 	}
+	sum = sha256.Sum256([]byte(spec.Source.HostPath.Path))
+	over := "virtclaim-folder-" + hex.EncodeToString(sum[:8])
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "pool-create-as", over, "dir", "--target", spec.Source.HostPath.Path+"/."))(t)
 	if out := cli.Must("destroy", "-auto-approve", "-no-color"); strings.Contains(out, "A mount may be left") {
 		t.Errorf("it warns:\n%s", out)
 	}
-	if out, err := l.Hosts["host-a"].Virsh(t.Context(), "pool-info", name); err == nil {
-		t.Errorf("the look is left:\n%s", out)
+	for _, left := range []string{name, over} {
+		if out, err := l.Hosts["host-a"].Virsh(t.Context(), "pool-info", left); err == nil {
+			t.Errorf("it is left:\n%s", out)
+		}
 	}
 }

@@ -315,11 +315,12 @@ func TestAccVolumeBinding_ForgedRecordNamesNoSecret(t *testing.T) {
 	}
 }
 
-// An apply that is killed after it created the disk.img has left its folder mounted. The next one unmounts it before a tenant writes to the
+// An apply that is killed after it created the disk.img has left a pool over the folder. The next one ends it before a tenant writes to the
 // folder.
 func TestAccVolumeBinding_InterruptedWithDiskImage(t *testing.T) {
 	l := acctest.Lab(t)
 	folder := t.TempDir()
+	acctest.RefuseLinks(t, l.Hosts["host-a"], folder)
 	acctest.AddClaim(t, l, lab.ClaimSpec{
 		Namespace: "interrupted", Name: "data", Size: 1 << 20, Filesystem: true,
 		Source: &corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "files.example.com", VolumeHandle: "1"}},

@@ -119,8 +119,9 @@ func claimAttribute() schema.SingleNestedAttribute {
 			"QEMU can't open the volume itself."),
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +
-				"capacity. An existing file is never changed, a symbolic link never followed. Where QEMU opens the volume itself " +
-				"(NFS, GlusterFS), this needs `mount_path`; the host needs Linux 5.10 or later.",
+				"capacity. An existing file is never changed. The host must have the volume mounted with the option `nosymfollow` (Linux 5.10 or " +
+				"later), so that no symbolic link is followed: in `mountOptions` of the PersistentVolume, or in `/etc/fstab`. Where QEMU opens " +
+				"the volume itself (NFS, GlusterFS), this needs `mount_path`.",
 		},
 		"format": formatAttribute("Set to `raw` to open a `disk.img` that begins with the header of a qcow2 image, which is refused "+
 			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+
