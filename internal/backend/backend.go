@@ -36,8 +36,8 @@ type Backend struct {
 	Content *content.Creator
 	// Tags caches the digests of container image tags.
 	Tags image.Tags
-	// Masters are what this process has seen of masters while it refreshed.
-	Masters content.Looks
+	// Looks are what this process has seen of files.
+	Looks content.Looks
 	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
 	RemovedDisks sync.Map
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -56,7 +55,7 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 			return err
 		})
 		if err == nil {
-			err = j.finish(ctx)
+			err = j.finish(ctx, made)
 		}
 		if !errors.Is(err, errNoBase) {
 			return made, err
@@ -104,16 +103,13 @@ func finishedBase(ctx context.Context, h Host, pool, name string) (v host.Storag
 // refuseWritten refuses an image that disks share and that a domain writes to, or would at its next start, as after virsh blockcommit without
 // --base: it is no longer what was downloaded.
 func refuseWritten(ctx context.Context, h Host, base host.StorageVolume) error {
-	domains, err := h.Domains(ctx)
-	if err != nil {
-		return err
-	}
+	opened, err := openedOn(ctx, h)
 	writer, format := "", ""
-	err = eachUse(domains, base, func(d host.Domain, _ domainxml.Metadata, i volume.Image) {
+	for i := range opened.of(base) {
 		if i.AccessMode != volume.ReadShared {
-			writer, format = d.Name, i.Format
+			writer, format = i.domain.Name, i.Format
 		}
-	})
+	}
 	if err == nil && writer != "" {
 		err = fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
 			"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
@@ -157,7 +153,7 @@ func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, repo
 	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed outside of Terraform
 		return errors.Join(err, j.drop(ctx))
 	}
-	_, err = j.upload(ctx, s, report, func(ctx context.Context) error { return h.Undefine(ctx, j.UUID) })
+	_, err = j.upload(ctx, s, report, func(ctx context.Context, _ host.StorageVolume) error { return h.Undefine(ctx, j.UUID) })
 	if errors.Is(err, host.ErrExists) {
 		return errors.Join(err, j.drop(ctx))
 	}

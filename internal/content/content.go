@@ -6,9 +6,6 @@ package content
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,12 +42,12 @@ type Host interface {
 	Rescan(ctx context.Context, pool string) error
 	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
 	Upload(ctx context.Context, u host.Upload) error
+	HasVolume(ctx context.Context, pool, name string) (bool, error)
+	VolumeNames(ctx context.Context, pool string) ([]string, error)
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
-	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	UUID(ctx context.Context) (string, error)
-	Identities
+	Locator
 	Folders
-	Files
 
 	StartCopier(ctx context.Context, uuid string) (release func(), err error)
 	FinishCopier(ctx context.Context, uuid string) error
@@ -82,7 +79,7 @@ type Spec struct {
 	Preallocation string
 	// Precheck is nil if the master may be used now. It is called when the journal of a clone is visible to other processes, and again after the
 	// copy; for an overlay, when its header names the master. It may be nil.
-	Precheck func(context.Context) error `json:"-"`
+	Precheck func(context.Context) error
 
 	// baseName is the name of the shared image on the host.
 	baseName string
@@ -100,7 +97,7 @@ type Image struct {
 	// ID is the same for the same content, and reveals no secret.
 	ID string
 	// Open returns the image's bytes. The reader ends with io.EOF only after all of them were verified.
-	Open func(context.Context) (io.ReadCloser, error) `json:"-"`
+	Open func(context.Context) (io.ReadCloser, error)
 }
 
 // Created is a finished local image.
@@ -177,7 +174,7 @@ func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report f
 func (s Spec) claimKey(hostKey string) string { return hostKey + "/" + s.Pool + "/" + s.Name }
 
 // generateName generates a name, or reuses that of a partial volume of an interrupted creation of the same configuration, which otherwise would
-// never be removed. A finished volume is left alone, because it may be in the state of another resource that this run has not read.
+// never be removed.
 func (m *Creator) generateName(ctx context.Context, key string, h Host, s *Spec) error {
 	left, err := m.staleNames(ctx, h, *s)
 	if err != nil {
@@ -212,39 +209,11 @@ func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []strin
 		if err != nil {
 			return nil, err
 		}
-		s.Name = note.Volume
-		if ok && note.Phase == domainxml.Creating && note.Owner == m.Owner && note.Pool == s.Pool &&
-			note.Prefix != "" && note.Prefix == s.Prefix {
+		if ok && note.Owner == m.Owner && note.Pool == s.Pool && note.Prefix != "" && note.Prefix == s.Prefix {
 			names = append(names, note.Volume)
 		}
 	}
 	return names, nil
-}
-
-// digest hashes the specification of the volume, without the addresses of the master's storage.
-func (s Spec) digest() string {
-	type master struct{ Type, Protocol, Name, Generation string }
-	var masters []master
-	for _, i := range s.Master.Images {
-		masters = append(masters, master{i.Type, i.Protocol, i.Name, i.Generation})
-	}
-	s.Master = volume.Volume{}
-	text, _ := json.Marshal(struct { // never fails for strings and numbers
-		Spec
-		Masters []master
-	}{s, masters})
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
-// masters are the generations of the images that the volume is to be a copy of.
-func (s Spec) masters() (ids []string) {
-	for _, i := range s.Master.Images {
-		if i.Generation != "" {
-			ids = append(ids, i.Generation)
-		}
-	}
-	return ids
 }
 
 // newGeneration is a random generation.

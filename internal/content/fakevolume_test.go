@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -15,6 +14,19 @@ import (
 )
 
 func (h *fakeHost) PoolFree(context.Context, string) (int64, error) { return h.free, nil }
+
+func (h *fakeHost) HasVolume(_ context.Context, pool, name string) (bool, error) {
+	return h.volumes[pool+"/"+name] != nil, nil
+}
+
+func (h *fakeHost) VolumeNames(_ context.Context, pool string) (names []string, err error) {
+	for _, v := range h.volumes {
+		if v.Pool == pool {
+			names = append(names, v.Name)
+		}
+	}
+	return names, nil
+}
 
 func (h *fakeHost) CreateVolume(_ context.Context, pool string, x libvirtxml.StorageVolume, _ bool) error {
 	if h.meanwhile != nil {
@@ -60,9 +72,9 @@ func (h *fakeHost) DeleteVolume(_ context.Context, pool, name string) error {
 	return h.change(func() { delete(h.volumes, pool+"/"+name) })
 }
 
-// File resolves the symbolic link to a folder, /link/, and knows the images in no pool. Regular are the volumes whose names are paths.
+// File knows the images in no pool. Regular are the volumes whose names are paths.
 func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, error) {
-	f := host.File{At: strings.TrimPrefix(path, "/link"), Modified: h.modified[path]}
+	f := host.File{Modified: h.modified[path]}
 	if head > 0 {
 		f.Head = h.files[path]
 	}
@@ -107,14 +119,6 @@ func (h *fakeHost) IsUnfinished(_ context.Context, pool, name string) (bool, err
 }
 
 func (h *fakeHost) UUID(context.Context) (string, error) { return "this host", nil }
-
-// xmls returns the domains' definitions.
-func (h *fakeHost) xmls() (all []string) {
-	for _, d := range h.domains {
-		all = append(all, d.xml)
-	}
-	return all
-}
 
 // VolumeHead returns the header of the content, or of an image as libvirt creates it.
 func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([]byte, error) {

@@ -130,7 +130,7 @@ func TestRemovable_Heads(t *testing.T) {
 			if c.domain != "" {
 				h.domains["web"] = opener(c.domain)
 			}
-			if err := content.Removable(t.Context(), h, "ssd", "master", "qcow2", ""); errors.Is(err, content.ErrBacking) != c.backs {
+			if err := removable(t, h, "master", "qcow2", ""); errors.Is(err, content.ErrBacking) != c.backs {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -33,30 +32,103 @@ var ErrDataFile = errors.New("its header references an external data file, which
 type Identities interface {
 	ledger
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
+	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	WriteVolumeHead(ctx context.Context, pool, name string, head []byte) error
 	DefineSecret(ctx context.Context, xml string) error
 	UndefineSecret(ctx context.Context, uuid string) error
 }
 
-// Recognize returns nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized if
-// neither header nor ledger has an identity. format is the one that it is opened in, not that of its header, which a guest can write. The
-// identity of a volume of an earlier version is recorded if it has not been yet.
-func Recognize(ctx context.Context, h Identities, v host.StorageVolume, format, id string) error {
-	has, err := Identity(ctx, h, v, format)
-	switch {
-	case err != nil || has != "" && id != "" && volume.LastingGeneration(has) == volume.LastingGeneration(id):
-		return err
-	case has != "" && id != "":
-		return fmt.Errorf("volume %s in storage pool %s: %w (identity %q instead of %q)", v.Name, v.Pool, ErrReplaced, has, id)
-	case has == "" && (id == "" || id != volume.LastingGeneration(id)):
-		return note(ctx, h, v, format, id)
+// Seen is a volume as a host describes it, and what it is known by.
+type Seen struct {
+	host.StorageVolume
+	// Head are the first bytes of a qcow2 image; empty for other formats, whose guests may have written them.
+	Head []byte
+	// ID is the identity in the header, or else the one in the ledger; empty if there is none.
+	ID string
+	// otherLength is the error of a raw file that has none of the lengths in the ledger.
+	otherLength error
+}
+
+// usualHead is the length in bytes in which most headers end: a plan reads one of each disk.
+const usualHead = 4 << 10
+
+// See reads what a volume is known by. format is the one that it is opened in, not that of its header, which a guest can write.
+func See(ctx context.Context, h Identities, v host.StorageVolume, format string) (s *Seen, err error) {
+	s = &Seen{StorageVolume: v}
+	if v.Type == "dir" {
+		s.ID = uuid.Nil.String() // the file was replaced by a folder
+		return s, nil
 	}
-	command, err := ledgerCommand(v, format, id)
+	if hasHeader(v, format) {
+		s.Head, err = h.VolumeHead(ctx, v.Pool, v.Name, usualHead)
+		if err == nil && !image.IsWholeHeader(s.Head) {
+			s.Head, err = h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
+		}
+		if err != nil {
+			return s, err
+		}
+		if s.ID = image.Identity(s.Head); s.ID != "" {
+			return s, nil
+		}
+	}
+	entry, err := noted(ctx, h, v)
+	if s.ID = entry.id; err == nil && format == "raw" {
+		s.otherLength, err = entry.checkLength(ctx, h, v)
+	}
+	return s, err
+}
+
+// Look is See for a local image of this host. It is nil for an image without an identity, or outside of all storage pools of the host.
+func Look(ctx context.Context, h Locator, i volume.Image) (*Seen, error) {
+	if i.Type != "file" || i.Generation == "" {
+		return nil, nil
+	}
+	v, err := h.VolumeAt(ctx, i.Name)
+	if err = Described(err, i.Format); err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return See(ctx, h, v, i.Format)
+}
+
+// LookAtChain is Look for each image of a chain.
+func LookAtChain(ctx context.Context, h Locator, chain []volume.Image) (all []*Seen, err error) {
+	for _, i := range chain {
+		s, err := Look(ctx, h, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (s *Seen) is(id string) bool {
+	return volume.LastingGeneration(s.ID) == volume.LastingGeneration(id)
+}
+
+// ProvesItself reports whether the file has the image's identity in its header. The ledger proves less: it would recognize any file of that name.
+func (s *Seen) ProvesItself(i volume.Image) bool {
+	return s != nil && image.Identity(s.Head) == volume.LastingGeneration(i.Generation)
+}
+
+// Recognize returns nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized if
+// neither header nor ledger has an identity, or if a raw file has another length than the ledger says. The identity of a volume of an earlier
+// version is recorded if it has not been yet.
+func Recognize(ctx context.Context, h Identities, s *Seen, format, id string) error {
+	switch {
+	case s.ID != "" && id != "" && s.is(id):
+		return s.otherLength
+	case s.ID != "" && id != "":
+		return fmt.Errorf("volume %s in storage pool %s: %w (identity %q instead of %q)", s.Name, s.Pool, ErrReplaced, s.ID, id)
+	case s.ID == "" && (id == "" || id != volume.LastingGeneration(id)):
+		return note(ctx, h, s.StorageVolume, format, id)
+	}
+	command, err := ledgerCommand(s.StorageVolume, format, id)
 	if err != nil {
 		return err
 	}
 	return fmt.Errorf("volume %s in storage pool %s: %w. If it is the right one, restore its identity on its host (not if it has a new content and is a "+
-		"master: over another content its overlays are a mix of two disks):\n\n  %s", v.Name, v.Pool, ErrUnrecognized, command)
+		"master: over another content its overlays are a mix of two disks):\n\n  %s", s.Name, s.Pool, ErrUnrecognized, command)
 }
 
 // Described returns err, or nil for host.ErrUndescribed of a volume that is opened as raw: its header has no meaning then.
@@ -69,70 +141,45 @@ func Described(err error, format string) error {
 
 // Locator finds volumes by the path that machines open.
 type Locator interface {
-	Measured
+	Identities
 	VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
 }
 
-// RecognizeImage is Recognize for a local image of this host that is about to be opened. An image without an identity, or outside of
-// all storage pools of the host, is not checked here.
-func RecognizeImage(ctx context.Context, h Locator, i volume.Image) error {
-	if i.Type != "file" || i.Generation == "" {
-		return nil
+// RecognizeChain refuses a chain, top first, with an image that is about to be opened and is not the one of its generation, and what CheckBacking
+// refuses.
+func RecognizeChain(ctx context.Context, h Identities, chain []volume.Image, seen []*Seen) error {
+	for n, s := range seen {
+		if s == nil {
+			continue
+		}
+		if err := Recognize(ctx, h, s, chain[n].Format, chain[n].Generation); err != nil {
+			return err
+		}
 	}
-	v, err := h.VolumeAt(ctx, i.Name)
-	if err = Described(err, i.Format); err != nil {
-		return ignoreNotFound(err)
-	}
-	if err := Recognize(ctx, h, v, i.Format, i.Generation); err != nil {
-		return err
-	}
-	if !hasHeader(v, i.Format) {
-		return CheckRaw(ctx, h, v, i)
-	}
-	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
-	if err == nil && image.HasDataFile(head) {
-		err = fmt.Errorf("volume %s in storage pool %s: %w", v.Name, v.Pool, ErrDataFile)
-	}
-	return err
+	return CheckBacking(chain, seen)
 }
 
 // IsGone reports whether a local image of this host, which a machine has open, is no longer in a storage pool, or was replaced by another
 // volume at its path: then the machine's QEMU may have the only copy.
 func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
-	if i.Type != "file" || i.Generation == "" {
-		return false, nil
-	}
-	v, err := h.VolumeAt(ctx, i.Name)
-	if errors.Is(err, host.ErrNotFound) {
-		return true, nil
-	}
-	if err = Described(err, i.Format); err != nil {
+	s, err := Look(ctx, h, i)
+	switch {
+	case err != nil || i.Type != "file" || i.Generation == "":
 		return false, err
+	case s == nil:
+		return true, nil
+	case s.ID == "":
+		return i.Generation == volume.LastingGeneration(i.Generation), nil // earlier versions did not record identities
 	}
-	id, err := Identity(ctx, h, v, i.Format)
-	if id == "" {
-		return i.Generation == volume.LastingGeneration(i.Generation), err // earlier versions did not record identities
-	}
-	return volume.LastingGeneration(id) != volume.LastingGeneration(i.Generation), err
-}
-
-// ProvesItself reports whether the file at the path of an image of this host has the image's identity in its header. The ledger proves
-// less: it would recognize any file of that name.
-func ProvesItself(ctx context.Context, h Locator, i volume.Image) (bool, error) {
-	v, err := h.VolumeAt(ctx, i.Name)
-	if err = Described(err, i.Format); err != nil || !hasHeader(v, i.Format) {
-		return false, ignoreNotFound(err)
-	}
-	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
-	id := image.Identity(head)
-	return id != "" && id == volume.LastingGeneration(i.Generation), err
+	return !s.is(i.Generation), nil
 }
 
 // Adopt returns the identity of a volume that is imported. A new identity is recorded in the host's ledger, and not in the header, because
 // the volume may be open elsewhere.
 func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format string) (id string, err error) {
-	if id, err = Identity(ctx, h, v, format); id != "" || err != nil {
-		return id, err
+	s, err := See(ctx, h, v, v.Format)
+	if err != nil || s.ID != "" {
+		return s.ID, err
 	}
 	id = newGeneration()
 	return id, note(ctx, h, v, format, id)
@@ -140,43 +187,23 @@ func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format strin
 
 // Engrave moves an identity from the ledger into the header of a qcow2 image that a machine is about to open, because the ledger would
 // recognize any file of that name. Nothing is done while a machine has it open, since QEMU writes headers from memory.
-func Engrave(ctx context.Context, h Engraver, i volume.Image) error {
-	if i.Type != "file" || i.Format != "qcow2" || i.Generation == "" {
+func Engrave(ctx context.Context, h Identities, opened Opened, s *Seen, i volume.Image) error {
+	if s == nil || len(s.Head) == 0 || image.Identity(s.Head) != "" {
 		return nil
 	}
-	v, err := h.VolumeAt(ctx, i.Name)
-	if err != nil || !hasHeader(v, i.Format) {
-		return ignoreNotFound(err)
-	}
-	head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
-	if err != nil || image.Identity(head) != "" {
-		return err
-	}
-	given, err := image.WithIdentity(head, volume.LastingGeneration(i.Generation))
+	given, err := image.WithIdentity(s.Head, volume.LastingGeneration(i.Generation))
 	if err != nil {
-		return nil //nolint:nilerr // there is no room for it, or the image has another format: the ledger keeps it
+		return nil // there is no room for it, or the image has another format: the ledger keeps it
 	}
-	domains, err := h.Domains(ctx)
-	if err != nil {
+	for u := range opened.of(s.StorageVolume) {
+		if u.domain.Live != nil || u.domain.Saved != nil {
+			return nil
+		}
+	}
+	if err := h.WriteVolumeHead(ctx, s.Pool, s.Name, given); err != nil {
 		return err
 	}
-	isOpen := false
-	err = eachUse(domains, v, func(d host.Domain, _ domainxml.Metadata, _ volume.Image) {
-		isOpen = isOpen || d.Live != "" || d.Saved != ""
-	})
-	if err != nil || isOpen {
-		return err
-	}
-	if err := h.WriteVolumeHead(ctx, v.Pool, v.Name, given); err != nil {
-		return err
-	}
-	return dropEntry(ctx, h, v.Pool, v.Name)
-}
-
-// Engraver are the calls of a host that Engrave needs.
-type Engraver interface {
-	Locator
-	Domains(ctx context.Context) ([]host.Domain, error)
+	return dropEntry(ctx, h, s.Pool, s.Name)
 }
 
 // Disown removes the ledger's entry of that identity, whose volume is gone.
@@ -212,23 +239,6 @@ func identify(ctx context.Context, h Identities, v host.StorageVolume, id string
 		return err
 	}
 	return dropEntry(ctx, h, v.Pool, v.Name) // an entry of a former volume of that name would recognize any file that is created there
-}
-
-// Identity returns the identity in the header, or else the one in the ledger; empty if there is none.
-func Identity(ctx context.Context, h Identities, v host.StorageVolume, format string) (string, error) {
-	if v.Type == "dir" {
-		return uuid.Nil.String(), nil // the file was replaced by a folder
-	}
-	if hasHeader(v, format) {
-		head, err := h.VolumeHead(ctx, v.Pool, v.Name, image.HeadSize)
-		if err != nil {
-			return "", err
-		}
-		if id := image.Identity(head); id != "" {
-			return id, nil
-		}
-	}
-	return noted(ctx, h, v)
 }
 
 func hasHeader(v host.StorageVolume, format string) bool {

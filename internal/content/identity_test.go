@@ -44,22 +44,17 @@ func TestRecognize(t *testing.T) {
 		} {
 			h := newHost()
 			made := mustMake(t, h, spec)
-			if err := content.Forget(t.Context(), h, "ssd", "web", made.Generation); err != nil {
-				t.Fatal(err)
-			}
 			if c.change(h, h.volumes["ssd/web"]); made.Format == "raw" {
 				c.want = c.raw
 			}
-			if err := content.Recognize(t.Context(), h, h.volumes["ssd/web"].StorageVolume, made.Format, made.Generation); !errors.Is(err, c.want) {
+			if err := recognize(t, h, h.volumes["ssd/web"].StorageVolume, made.Format, made.Generation); !errors.Is(err, c.want) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 			if c.want == nil {
 				continue
 			}
-			volumes := len(h.volumes)
-			err := (&content.Creator{}).Remove(t.Context(), "a", h, "ssd", "web", made.Format, made.Generation)
-			if (err == nil) != errors.Is(c.want, host.ErrNotFound) || len(h.volumes) != volumes {
-				t.Errorf("%s, %s: removed: %v", name, what, err)
+			if err := removable(t, h, "web", made.Format, made.Generation); !errors.Is(err, c.want) {
+				t.Errorf("%s, %s: removable: %v", name, what, err)
 			}
 		}
 	}
@@ -67,7 +62,7 @@ func TestRecognize(t *testing.T) {
 	made := mustMake(t, h, specs["blank"])
 	v := h.volumes["ssd/web"]
 	v.head, v.Format = giveIdentity(t, qcow2(1<<20), stranger), "qcow2"
-	if err := content.Recognize(t.Context(), h, v.StorageVolume, "raw", made.Generation); err != nil {
+	if err := recognize(t, h, v.StorageVolume, "raw", made.Generation); err != nil {
 		t.Errorf("a guest wrote the head of another volume into its raw disk: %v", err)
 	}
 }
@@ -78,11 +73,11 @@ func TestRecognize_EarlierVersions(t *testing.T) {
 	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "web", Type: "file", Format: "qcow2", Capacity: 1}}
 	v := h.volumes["ssd/web"].StorageVolume
 	for range 2 {
-		if err := content.Recognize(t.Context(), h, v, "qcow2", "abcdefghijklmnop"); err != nil || len(h.secrets) != 1 {
+		if err := recognize(t, h, v, "qcow2", "abcdefghijklmnop"); err != nil || len(h.secrets) != 1 {
 			t.Errorf("%v, %v", err, h.secrets)
 		}
 	}
-	if err := content.Recognize(t.Context(), h, v, "qcow2", "qrstuvwxyz234567"); !errors.Is(err, content.ErrReplaced) {
+	if err := recognize(t, h, v, "qcow2", "qrstuvwxyz234567"); !errors.Is(err, content.ErrReplaced) {
 		t.Error(err)
 	}
 	if err := content.Disown(t.Context(), h, "ssd", "web", "abcdefghijklmnop"); err != nil || len(h.secrets) != 0 {
@@ -103,7 +98,7 @@ func TestAdopt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := content.Recognize(t.Context(), h, other, "qcow2", id); err != nil || h.volumes["ssd/theirs"].head != nil {
+	if err := recognize(t, h, other, "qcow2", id); err != nil || h.volumes["ssd/theirs"].head != nil {
 		t.Errorf("%v, and its head is %v", err, h.volumes["ssd/theirs"].head)
 	}
 }
@@ -116,11 +111,11 @@ func TestRecognize_LogicalVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := content.Recognize(t.Context(), h, v, "raw", id); err != nil {
+	if err := recognize(t, h, v, "raw", id); err != nil {
 		t.Error(err)
 	}
 	v.Key = "two"
-	if err := content.Recognize(t.Context(), h, v, "raw", id); !errors.Is(err, content.ErrReplaced) {
+	if err := recognize(t, h, v, "raw", id); !errors.Is(err, content.ErrReplaced) {
 		t.Error(err)
 	}
 }
@@ -138,7 +133,7 @@ func TestMake_DropsTheEntryOfAFormerVolume(t *testing.T) {
 		t.Errorf("after it was made: %v", h.secrets)
 	}
 	h.secrets[former.Usage.Volume] = former
-	err := (&content.Creator{Owner: "prod"}).Remove(t.Context(), "a", h, "ssd", made.Name, "qcow2", made.Generation)
+	err := (&content.Creator{Owner: "prod"}).Remove(t.Context(), "a", h, "ssd", made.Name, made.Generation)
 	if err != nil || len(h.volumes) > 0 || len(h.secrets) > 0 {
 		t.Errorf("after it was removed: %v, %v, %v", err, h.volumes, h.secrets)
 	}
@@ -190,13 +185,17 @@ func TestEngrave(t *testing.T) {
 			h.domains["web"].active = true
 		}
 		i := volume.Image{Type: "file", Format: c.format, Name: "/ssd/web", Generation: id}
-		if err := content.Engrave(t.Context(), h, i); err != nil {
+		seen, err := content.Look(t.Context(), h, i)
+		if err == nil {
+			err = content.Engrave(t.Context(), h, content.OpenedBy(h.definitions(t)), seen, i)
+		}
+		if err != nil {
 			t.Error(name, err)
 		}
 		if engraved := image.Identity(h.volumes["ssd/web"].head) == id && len(h.secrets) == 0; engraved != c.engraved {
 			t.Errorf("%s: engraved is %v", name, engraved)
 		}
-		if err := content.Recognize(t.Context(), h, v, c.format, id); err != nil {
+		if err := recognize(t, h, v, c.format, id); err != nil {
 			t.Error(name, err)
 		}
 	}

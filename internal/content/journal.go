@@ -13,7 +13,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // journalName is the name of the domain that is a volume's journal. Names of domains are unique, so that the journal is also a lock.
@@ -61,8 +60,7 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 	j := &journal{host: h, Journal: domainxml.Journal{
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
-			Owner: owner, Phase: domainxml.Creating, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix,
-			Generation: newGeneration(), Masters: s.masters(), Digest: s.digest(), Base: s.baseName,
+			Owner: owner, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix, Generation: newGeneration(), Base: s.baseName,
 		},
 	}}
 	if s.Content != nil {
@@ -92,18 +90,16 @@ func (j *journal) write(ctx context.Context) error {
 	return err
 }
 
-// finish assigns the complete volume, which is not open anywhere, its identity, and records that. The journal stays until the volume is in
-// a state.
-func (j *journal) finish(ctx context.Context) error {
-	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
-	if err == nil {
-		err = identify(ctx, j.host, asProbed(v), j.Note.Generation)
-	}
+// finish assigns the complete volume, which is not open anywhere, its identity, and removes the journal.
+func (j *journal) finish(ctx context.Context, v host.StorageVolume) error {
+	err := identify(ctx, j.host, asProbed(v), j.Note.Generation)
 	if err != nil {
 		return err
 	}
-	j.Note.Phase, j.Copy = domainxml.Done, nil
-	return j.write(ctx)
+	if err = j.host.Undefine(ctx, j.UUID); err != nil { // it may be gone, and the answer lost: without a journal the volume would be left
+		err = j.host.Undefine(ctx, j.UUID)
+	}
+	return ignoreNotFound(err)
 }
 
 // stop ends the journal's domain, and with it a copy that runs in it.
@@ -170,16 +166,13 @@ func (j *journal) checkUsers(ctx context.Context) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	domains, err := j.host.Domains(ctx)
-	if err != nil {
-		return err
-	}
+	opened, err := openedOn(ctx, j.host)
 	user := ""
-	err = eachUse(domains, v, func(d host.Domain, metadata domainxml.Metadata, _ volume.Image) {
-		if metadata.Phase == "" && !isJournal(d.Name) {
-			user = d.Name
+	for i := range opened.of(v) {
+		if i.metadata.Phase == "" && !isJournal(i.domain.Name) {
+			user = i.domain.Name
 		}
-	})
+	}
 	if err == nil && user != "" {
 		err = j.foreign("is incomplete, but is used by the domain " + user)
 	}
@@ -206,37 +199,12 @@ func (m *Creator) removeStale(ctx context.Context, key string, left *journal) er
 	})
 }
 
-// Import removes the journal of a finished volume that comes into a state by import. A volume that is being created is an error.
-func Import(ctx context.Context, h Host, pool, name string) error {
+// CheckImport is the error of a volume that is being created.
+func CheckImport(ctx context.Context, h Host, pool, name string) error {
 	j, err := open(ctx, h, pool, name)
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNotFound(err)
 	}
-	if j.Note.Phase != domainxml.Done {
-		return fmt.Errorf("the volume %s in storage pool %s is incomplete, as the domain %s says: only the creation that was interrupted can "+
-			"make it whole. To remove it: virsh undefine %s; virsh vol-delete %s --pool %s", name, pool, j.Name, j.Name, name, pool)
-	}
-	return h.Undefine(ctx, j.UUID)
-}
-
-// Forget removes the journal of a volume that is in state, which owns it from then on. A journal of another generation means that the
-// volume in state is gone, and that another apply has created one under its name: that is host.ErrNotFound.
-func Forget(ctx context.Context, h Host, pool, name, generation string) error {
-	j, err := open(ctx, h, pool, name)
-	switch {
-	case errors.Is(err, host.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case j.Note.Generation != generation:
-		return fmt.Errorf("the volume %s in storage pool %s: %w; the domain %s says that %s made another one under its name", name, pool,
-			host.ErrNotFound, j.Name, called(j.Note.Owner))
-	}
-	if err := h.Undefine(ctx, j.UUID); !errors.Is(err, host.ErrNotFound) {
-		return err
-	}
-	return nil
+	return fmt.Errorf("the volume %s in storage pool %s is incomplete, as the domain %s says: only the creation that was interrupted can "+
+		"make it whole. To remove it: virsh undefine %s; virsh vol-delete %s --pool %s", name, pool, j.Name, j.Name, name, pool)
 }

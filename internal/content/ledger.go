@@ -40,37 +40,43 @@ func dropEntry(ctx context.Context, h Identities, pool, name string) error {
 	return ignoreNotFound(err)
 }
 
-// noted returns the identity that the ledger has for a volume. For logical volumes, libvirt's key shows whether the entry is of a former
-// volume of that name, which does not count.
-func noted(ctx context.Context, h ledger, v host.StorageVolume) (string, error) {
-	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
-	if err != nil {
-		return "", ignoreNotFound(err)
-	}
-	if !hasOwnKey(v) {
-		return id, nil
-	}
-	described, err := entryOf(ctx, h, id)
-	if err == nil && described != "" && described != ledgerDescription(v) {
-		return uuid.Nil.String(), nil // another volume
-	}
-	if described == "" {
-		id = ""
-	}
-	return id, err
+// entry is what the ledger has of a volume.
+type entry struct {
+	id string
+	// lengths are those that a raw file may have, in bytes: none if it is not recorded as raw.
+	lengths []int64
 }
 
-// entryOf is the ledger's entry; empty when there is none.
-func entryOf(ctx context.Context, h ledger, id string) (string, error) {
+// noted returns the ledger's entry of a volume; empty without one. For logical volumes, libvirt's key shows whether the entry is of a former
+// volume of that name, which does not count.
+func noted(ctx context.Context, h ledger, v host.StorageVolume) (entry, error) {
+	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
+	if err != nil {
+		return entry{}, ignoreNotFound(err)
+	}
+	described, err := descriptionOf(ctx, h, id)
+	switch {
+	case err != nil || !hasOwnKey(v):
+		return entry{id, rawLengths(strings.TrimPrefix(described, ledgerDescription(v)))}, err
+	case described == "":
+		return entry{}, nil
+	case described != ledgerDescription(v):
+		return entry{id: uuid.Nil.String()}, nil // another volume
+	}
+	return entry{id: id}, nil
+}
+
+// descriptionOf is the description of a secret; empty when there is none.
+func descriptionOf(ctx context.Context, h ledger, id string) (string, error) {
 	text, err := h.SecretXML(ctx, id)
 	if err != nil {
 		return "", ignoreNotFound(err)
 	}
-	var entry libvirtxml.Secret
-	if err := entry.Unmarshal(text); err != nil {
+	var secret libvirtxml.Secret
+	if err := secret.Unmarshal(text); err != nil {
 		return "", fmt.Errorf("read the secret %s: %w", id, err)
 	}
-	return entry.Description, nil
+	return secret.Description, nil
 }
 
 // note writes the identity of a volume, and the format that it is opened in, into the ledger, over an entry of a former volume of that

@@ -15,12 +15,10 @@ import (
 
 func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Created, error) {
 	left, err := open(ctx, h, s.Pool, s.Name)
-	switch {
-	case err == nil:
-		if made, adopted, err := m.takeOver(ctx, key, left, s); adopted || err != nil {
-			return made, err
-		}
-	case !errors.Is(err, host.ErrNotFound):
+	if err == nil {
+		err = m.takeOver(ctx, key, left, s)
+	}
+	if ignoreNotFound(err) != nil {
 		return Created{}, err
 	}
 	if err := refuseForeign(ctx, h, s); err != nil {
@@ -28,6 +26,11 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	}
 	if err := checkFree(ctx, h, s); err != nil {
 		return Created{}, err
+	}
+	if s.Format != "qcow2" { // the entry of a former volume of that name would recognize what is created now
+		if err := dropEntry(ctx, h, s.Pool, s.Name); err != nil {
+			return Created{}, err
+		}
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
@@ -40,58 +43,23 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	return Created{StorageVolume: v, Generation: j.Note.Generation}, nil
 }
 
-// takeOver handles what an earlier creation left that is in no state. A finished volume is adopted if it was created from the same
-// configuration, and is an error otherwise. A partial one of the same owner is removed once its creator has ended.
-func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spec) (made Created, adopted bool, err error) {
+// takeOver removes what an earlier creation of the same owner has left, once its creator has ended.
+func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spec) error {
 	if m.Owner == "" || left.Note.Owner != m.Owner {
-		verb := "is being made by "
-		if left.Note.Phase == domainxml.Done {
-			verb = "was made by "
-		}
-		return Created{}, false, left.foreign(verb + called(left.Note.Owner))
+		return left.foreign("is being made by " + called(left.Note.Owner))
 	}
-	if left.Note.Phase != domainxml.Done {
-		// The creator may be alive: wait for its end, then look again.
-		if err := left.awaitCreator(ctx); err != nil {
-			return Created{}, false, err
-		}
-		now, err := open(ctx, left.host, s.Pool, s.Name)
-		switch {
-		case errors.Is(err, host.ErrNotFound):
-			return Created{}, false, nil
-		case err != nil:
-			return Created{}, false, err
-		case now.Note.Phase == domainxml.Done:
-			return Created{}, false, now.foreign("has just been finished by another apply, whose state has it, as after the copy of a configuration's folder")
-		case now.UUID == left.UUID:
-			return Created{}, false, m.clear(ctx, key, left, s)
-		default:
-			return Created{}, false, now.foreign("is being created by another apply that has just begun")
-		}
+	// The creator may be alive: wait for its end, then look again.
+	if err := left.awaitCreator(ctx); err != nil {
+		return err
 	}
-	if s.Prefix != "" {
-		return Created{}, false, left.foreign("has just been finished by another apply, whose state has it")
-	}
-	v, err := left.host.Volume(ctx, s.Pool, s.Name)
-	switch {
-	case errors.Is(err, host.ErrNotFound):
-		return Created{}, false, m.removeStale(ctx, key, left)
-	case err == nil && left.Note.Digest != s.digest():
-		err = left.foreign("was made from another configuration")
+	now, err := open(ctx, left.host, s.Pool, s.Name)
+	if err == nil && now.UUID != left.UUID {
+		err = now.foreign("is being created by another apply that has just begun")
 	}
 	if err == nil {
-		err = left.recognize(ctx, v)
+		err = m.clear(ctx, key, left, s)
 	}
-	if err == nil {
-		err = left.checkLeft(ctx, v)
-	}
-	if err == nil {
-		err = left.renew(ctx, v)
-	}
-	if s.Content != nil {
-		v = asProbed(v)
-	}
-	return Created{StorageVolume: v, Generation: left.Note.Generation}, err == nil, err
+	return err
 }
 
 // clear removes what an interrupted creation has left, and the shared image created for it, unless the new volume uses the same one.
@@ -106,13 +74,8 @@ func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) 
 // foreign is the error of a volume that must not be touched; it names the remedy.
 func (j *journal) foreign(why string) error {
 	n := j.Note
-	err := fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w", j.Name, n.Volume, n.Pool, why, ErrForeign)
-	if n.Phase == domainxml.Done { // machines may have it open
-		return fmt.Errorf("%w. If a creation of yours was interrupted, import it: terraform import <address of this resource> <host>/%s/%s. "+
-			"Otherwise choose another name", err, n.Pool, n.Volume)
-	}
-	return fmt.Errorf("%w. If a creation of yours was interrupted, remove what it has left: virsh undefine %s; virsh vol-delete %s --pool %s",
-		err, j.Name, n.Volume, n.Pool)
+	return fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w. If a creation of yours was interrupted, remove what it has left: "+
+		"virsh undefine %s; virsh vol-delete %s --pool %s", j.Name, n.Volume, n.Pool, why, ErrForeign, j.Name, n.Volume, n.Pool)
 }
 
 func called(owner string) string {
@@ -122,16 +85,13 @@ func called(owner string) string {
 	return "the owner " + owner
 }
 
-// refuseForeign refuses a volume without a journal: another configuration, or another tool, has created it.
+// refuseForeign refuses a volume without a journal: an earlier apply has finished it, or another configuration or another tool has created it.
 func refuseForeign(ctx context.Context, h Host, s Spec) error {
-	_, err := h.Volume(ctx, s.Pool, s.Name)
-	if err == nil {
-		return fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, run: "+
-			"terraform import <address of this resource> <host>/%s/%s. A disk that is replaced with create_before_destroy needs a "+
+	has, err := h.HasVolume(ctx, s.Pool, s.Name)
+	if err == nil && has {
+		err = fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, as after an apply that was "+
+			"killed before the state was written, run: terraform import <address of this resource> <host>/%s/%s. A disk that is replaced with create_before_destroy needs a "+
 			"name_prefix instead of a name", s.Name, s.Pool, ErrTaken, s.Pool, s.Name)
-	}
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
 	}
 	return err
 }
@@ -164,24 +124,24 @@ func (m *Creator) fill(ctx context.Context, key string, j *journal, s Spec, repo
 		return m.overBase(ctx, key, j, s, report)
 	}
 	if v, err = j.fill(ctx, s, report); err == nil {
-		err = j.finish(ctx)
+		err = j.finish(ctx, v)
 	}
 	return v, err
 }
 
 // fill creates the volume and, for a clone, copies the master into it.
-func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
+func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
 	h := j.host
-	if err := Recheck(ctx, h, s.Master.Images); err != nil { // libvirt follows the names in an overlay's header
-		return host.StorageVolume{}, err
+	err = Recheck(ctx, h, s.Master.Images) // libvirt follows the names in an overlay's header
+	if err == nil {
+		err = CheckMasterRecords(ctx, h, s.Master.Images)
 	}
-	if err := CheckMasterRecords(ctx, h, s.Master.Images); err != nil {
-		return host.StorageVolume{}, err
+	if err == nil {
+		err = h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated())
 	}
-	if err := h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
-		return host.StorageVolume{}, err
+	if err == nil {
+		made, err = h.Volume(ctx, s.Pool, s.Name)
 	}
-	made, err := h.Volume(ctx, s.Pool, s.Name)
 	if err == nil && s.Mode != volume.Clone {
 		err = s.admit(ctx) // other processes can see the overlay now, by its header
 	}
@@ -195,19 +155,19 @@ func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) 
 	top := volume.Image{Type: "file", Name: made.Path, Format: s.Format, AccessMode: volume.WriteExclusive}
 	chain := volume.Over(top, nil, volume.CopyOnWrite, s.Master)
 	j.Copy = &chain
-	if err := j.write(ctx); err != nil {
-		return made, err
+	if err = j.write(ctx); err == nil {
+		err = s.admit(ctx)
 	}
-	if err := s.admit(ctx); err != nil {
-		return made, err
+	if err == nil {
+		err = Recheck(ctx, h, s.Master.Images)
 	}
-	if err := Recheck(ctx, h, s.Master.Images); err != nil {
-		return made, err
+	if err == nil {
+		err = j.copy(ctx, report)
 	}
-	if err := j.copy(ctx, report); err != nil {
-		return made, err
+	if err == nil {
+		err = s.admit(ctx)
 	}
-	return made, s.admit(ctx)
+	return made, err
 }
 
 // copy has the journal's domain copy the master, and verifies that the copy is complete.

@@ -26,16 +26,6 @@ func masterUsage(overlay string) string {
 	return "virtclaim master of " + volume.LastingGeneration(overlay)
 }
 
-// hasRecord reports whether the overlay at an index of a chain, top first, has a record of the image below it. Shared images have records
-// of their own.
-func hasRecord(chain []volume.Image, overlay int) bool {
-	if len(chain) <= overlay+1 || chain[overlay].Generation == "" {
-		return false
-	}
-	below := chain[overlay+1]
-	return below.Type == "file" && (below.Binding != "" || below.Generation != "")
-}
-
 // describeMaster is the description of a master for its record, and whether the host can open the file; empty if the host can't show it.
 func describeMaster(ctx context.Context, h masterRecords, master volume.Image) (description string, opened bool, err error) {
 	if master.IsDisk() {
@@ -74,37 +64,42 @@ func describeFile(name string, bytes int64, modified string) string {
 // masterRecords are the calls of a host that keep the records of masters.
 type masterRecords interface {
 	Locator
-	Files
+	File(ctx context.Context, path string, head int) (host.File, error)
 }
 
 // CheckMasterRecords returns ErrMasterChanged for a chain, top first, with a master that differs from its record. A missing record is
 // added.
 func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Image) error {
 	for n := range chain {
-		if err := checkBase(ctx, h, chain[n], true); err != nil {
-			return err
-		}
-		if !hasRecord(chain, n) {
-			continue
-		}
-		master, usage := chain[n+1], masterUsage(chain[n].Generation)
-		was, id, err := recordOf(ctx, h, usage)
-		if err != nil {
-			return err
-		}
-		now, opened, err := describeMaster(ctx, h, master)
-		switch {
-		case err != nil:
-			return err
-		case now == "" || isSameFile(was, now):
-		case opened && (id == "" || isOfAnother(was, master)):
-			err = addRecord(ctx, h, usage, now)
-		case id != "":
-			err = describeChange(chain[n].Name, master.Name, was, now, id)
+		err := checkBase(ctx, h, chain[n], true)
+		if err == nil && n > 0 {
+			err = checkRecord(ctx, h, chain[n-1], chain[n], true)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkRecord compares a master with the record that its overlay has of it. add has a missing record added. Shared images have records of their own.
+func checkRecord(ctx context.Context, h masterRecords, overlay, master volume.Image, add bool) error {
+	if overlay.Generation == "" || master.Type != "file" || master.Binding == "" && master.Generation == "" {
+		return nil
+	}
+	usage := masterUsage(overlay.Generation)
+	was, id, err := recordOf(ctx, h, usage)
+	if err != nil {
+		return err
+	}
+	now, opened, err := describeMaster(ctx, h, master)
+	switch {
+	case err != nil || now == "" || isSameFile(was, now):
+		return err
+	case id != "" && !isOfAnother(was, master):
+		return describeChange(overlay.Name, master.Name, was, now, id)
+	case add && opened:
+		return addRecord(ctx, h, usage, now)
 	}
 	return nil
 }
@@ -154,64 +149,11 @@ func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volum
 			return err
 		}
 	}
-	if !hasRecord([]volume.Image{overlay, master}, 0) {
-		return nil
-	}
-	was, id, err := recordOf(ctx, h, masterUsage(overlay.Generation))
-	if err != nil {
-		return err
-	}
-	now, _, err := describeMaster(ctx, h, master)
-	switch {
-	case errors.Is(err, host.ErrNotFound):
+	err := checkRecord(ctx, h, overlay, master, false)
+	if errors.Is(err, host.ErrNotFound) {
 		return describeLoss(overlay.Name, master.Name)
-	case err != nil || now == "" || id == "" || isSameFile(was, now) || isOfAnother(was, master):
-		return err
-	}
-	return describeChange(overlay.Name, master.Name, was, now, id)
-}
-
-// KeepMasterRecords calls change, which writes to a disk. The overlays' records of the disk are removed before, if they match the disk, and
-// again afterwards, because a machine may start meanwhile. The next start over the disk adds them again.
-func KeepMasterRecords(ctx context.Context, h overlayRecords, disk volume.Image, change func() error) error {
-	was, _, err := describeMaster(ctx, h, disk)
-	if err == nil {
-		err = forgetRecords(ctx, h, disk, was)
-	}
-	if err != nil {
-		return err
-	}
-	if err := change(); err != nil {
-		return err
-	}
-	return forgetRecords(ctx, h, disk, was)
-}
-
-// forgetRecords removes the records with that description of all overlays in active pools of the host.
-func forgetRecords(ctx context.Context, h overlayRecords, disk volume.Image, description string) error {
-	if description == "" {
-		return nil
-	}
-	volumes, err := h.KnownOverlays(ctx, disk.Name)
-	for _, v := range volumes {
-		if err != nil {
-			break
-		}
-		var id, was string
-		if id, err = Identity(ctx, h, v, v.Format); err == nil && id != "" {
-			was, _, err = recordOf(ctx, h, masterUsage(id))
-		}
-		if err == nil && was == description {
-			err = dropRecord(ctx, h, masterUsage(id))
-		}
 	}
 	return err
-}
-
-// overlayRecords is a host that also lists the overlays of an image.
-type overlayRecords interface {
-	masterRecords
-	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
 }
 
 func describeLoss(overlay, master string) error {

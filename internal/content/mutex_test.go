@@ -3,6 +3,7 @@ package content_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,12 +51,13 @@ func TestMutex_AbandonedIsTakenOver(t *testing.T) {
 func TestMutex_WaitEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newOrphaned(t)
-		h.volumes["ssd/virtclaim-base-x"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "virtclaim-base-x"}}
+		base := content.BasePrefix + strings.Repeat("0", 64)
+		h.volumes["ssd/"+base] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: base}}
 		gone := errors.New("Ctrl-C")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(gone) })
 		began := time.Now()
-		if err := (&content.Creator{Owner: "prod"}).CollectGarbage(ctx, "a", h, "ssd", "virtclaim-base-x"); err == nil || time.Since(began) != time.Minute {
+		if err := (&content.Creator{Owner: "prod"}).CollectGarbage(ctx, "a", h, "ssd", base); err == nil || time.Since(began) != time.Minute {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		if len(h.domains) != 1 {

@@ -31,7 +31,7 @@ func recordOf(ctx context.Context, h ledger, usage string) (description, id stri
 	if id, err = h.SecretOfVolume(ctx, usage); err != nil {
 		return "", "", ignoreNotFound(err)
 	}
-	description, err = entryOf(ctx, h, id)
+	description, err = descriptionOf(ctx, h, id)
 	return description, id, err
 }
 

@@ -6,26 +6,19 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // ErrLinked is the error of removing a volume that a domain uses by another path of its file.
-var ErrLinked = errors.New("a domain uses it by another path of that file")
+var ErrLinked = errors.New("a domain has a file of that name by another path, which may be the same file")
 
 // ErrBacking is the error of removing a volume that has overlays.
 var ErrBacking = errors.New("other volumes are overlays of it, which would be lost with it")
 
-// Remove deletes a volume. A missing volume is a success, also if another one has its name; a volume with overlays on the host is ErrBacking, and
-// stays. The caller checks before whether a machine uses it.
-func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, format, generation string) error {
-	// The journal first: without the volume it would never be read again.
-	err := Forget(ctx, h, pool, name, generation)
-	if err == nil {
-		err = Removable(ctx, h, pool, name, format, generation)
-	}
-	if err == nil {
-		err = h.DeleteVolume(ctx, pool, name)
-	}
+// Remove deletes a volume, which Removable has allowed. A missing volume is a success, also if another one has its name.
+func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, generation string) error {
+	err := h.DeleteVolume(ctx, pool, name)
 	switch {
 	case err == nil:
 		err = dropEntry(ctx, h, pool, name)
@@ -39,51 +32,71 @@ func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, fo
 	return nil
 }
 
-// Removable is the error of a volume that Remove would not delete: ErrBacking, or ErrUnrecognized. A missing volume is host.ErrNotFound, also if
-// another one has its name.
-func Removable(ctx context.Context, h Host, pool, name, format, generation string) error {
+// Removable is a volume that may be removed, or ErrBacking, ErrLinked, or an error of Recognize. A missing volume is host.ErrNotFound, also if another
+// one has its name. domains are those of the host. The caller checks whether a machine uses it.
+func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, pool, name, format, generation string) (*Seen, error) {
 	v, err := h.Volume(ctx, pool, name)
-	if err = Described(err, format); err == nil {
-		err = Recognize(ctx, h, v, format, generation)
+	if err = Described(err, format); err != nil {
+		return nil, err
 	}
+	s, err := See(ctx, h, v, format)
 	if err == nil {
-		err = refuseBacking(ctx, h, v)
+		err = Recognize(ctx, h, s, format, generation)
 	}
-	if err == nil {
-		err = refuseLinked(ctx, h, v)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	of, opened := &master{host: h, path: v.Path}, OpenedBy(domains)
+	volumes, err := h.Overlays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	above, err := of.overlays(ctx, h, volumes, opened, openedImage.isNoted)
+	if err == nil && len(above) > 0 {
+		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. One that is raw, and whose guest wrote such a head, counts "+
+			"no more when virtclaim knows that it is raw: import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run. That "+
+			"another domain has it as raw proves nothing: a rescue machine may have an overlay so. One over another file of that name is refused, too, unless "+
+			"that file is in a storage pool", name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
+	}
+	if err != nil || v.Type != "file" {
+		return s, err
+	}
+	linked, err := of.byOtherPaths(ctx, opened)
+	if err == nil && len(linked) > 0 {
+		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Take it out of that domain first (virsh detach-disk). If that is another file of the same name, "+
+			"give one of the two another name", name, pool, ErrLinked, strings.Join(linked, ", "))
+	}
+	return s, err
 }
 
-// refuseLinked is ErrLinked for a volume that a domain has by another path, and ErrBacking for one of which a domain has an overlay outside of all
-// storage pools.
-func refuseLinked(ctx context.Context, h Host, v host.StorageVolume) error {
-	if v.Type != "file" {
-		return nil
-	}
-	linked, above, err := strangers(ctx, h, v.Path)
-	switch {
-	case err != nil:
-		return err
-	case len(linked) > 0:
-		return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Take it out of that domain first (virsh detach-disk)",
-			v.Name, v.Pool, ErrLinked, strings.Join(linked, ", "))
-	case len(above) > 0:
-		return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first", v.Name, v.Pool, ErrBacking, strings.Join(above, ", "))
-	}
-	return nil
-}
-
-func refuseBacking(ctx context.Context, h Host, v host.StorageVolume) error {
-	above, err := overlays(ctx, h, newMasterFile(h, v.Path))
-	if err != nil || len(above) == 0 {
-		return err
-	}
-	names := make([]string, 0, len(above))
+// RemoveTransients removes the overlays of an ephemeral disk that libvirt has left, and returns their paths. While a domain runs, libvirt has one
+// over each of them. It stays when libvirtd and QEMU die together, and libvirt does not start the domain again while it is there. With a uuid, only
+// that domain's is removed: in a shared folder there may be those of other hosts.
+func RemoveTransients(ctx context.Context, h interface {
+	LookupByName(ctx context.Context, name string) (uuid string, err error)
+	State(ctx context.Context, uuid string) (host.State, error)
+	KnownOverlays(ctx context.Context, pool string) ([]host.StorageVolume, error)
+	DeleteVolume(ctx context.Context, pool, name string) error
+}, pool, disk, uuid string,
+) (removed []string, err error) {
+	above, err := h.KnownOverlays(ctx, pool)
 	for _, o := range above {
-		names = append(names, o.Pool+"/"+o.Name)
+		domain, is := strings.CutPrefix(o.Path, disk+".TRANSIENT-")
+		if !is || absolute(o.Backing, o.Path) != disk {
+			continue
+		}
+		var state host.State
+		id, err := h.LookupByName(ctx, domain)
+		if err == nil {
+			state, err = h.State(ctx, id)
+		}
+		if ignoreNotFound(err) != nil || state.Active || uuid != "" && id != uuid {
+			continue
+		}
+		if err := h.DeleteVolume(ctx, o.Pool, o.Name); err != nil {
+			return removed, err
+		}
+		removed = append(removed, o.Path)
 	}
-	return fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. One that is raw, and whose guest wrote such a head, counts "+
-		"no more when virtclaim knows that it is raw: import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run. That "+
-		"another domain has it as raw proves nothing: a rescue machine may have an overlay so", v.Name, v.Pool, ErrBacking, strings.Join(names, ", "))
+	return removed, err
 }

@@ -20,13 +20,13 @@ const sector = 512
 
 // upload creates the volume with its content. conclude is called at the end, while the journal's domain is still active, so that no other process
 // takes the volume for a partial one.
-func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context) error) (host.StorageVolume, error) {
+func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context, host.StorageVolume) error) (host.StorageVolume, error) {
 	made, err := j.writeContent(ctx, s, report)
 	if err == nil {
 		err = j.checkMine(ctx)
 	}
 	if err == nil {
-		err = conclude(ctx)
+		err = conclude(ctx, made)
 	}
 	if err == nil {
 		_ = j.stop(ctx) // on an error, libvirtd ends the domain together with the connection

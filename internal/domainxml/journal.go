@@ -12,11 +12,8 @@ import (
 // CopyTarget is the disk of a journal's domain into which a clone is copied.
 const CopyTarget = "vda"
 
-// Done is the phase of a journal whose volume is complete.
-const Done = "done"
-
 // Journal is a temporary domain that records on the host which volume is being created, because storage volumes have no metadata and a
-// half-copied image looks complete. The same domain also copies a clone.
+// half-copied image looks complete. It is removed when the volume is complete. The same domain also copies a clone.
 type Journal struct {
 	// Name is the domain's name. Names of domains are unique, so it also locks the volume.
 	Name string
@@ -30,19 +27,12 @@ type Journal struct {
 type Note struct {
 	// Owner is the provider's owner; empty when none is configured.
 	Owner string `xml:"owner,attr,omitempty"`
-	// Phase is Creating or Done.
-	Phase string `xml:"phase,attr"`
 	Pool  string `xml:"pool,attr"`
 	// Volume is the storage volume's name, and Prefix its configured prefix if the rest was generated.
 	Volume string `xml:"volume,attr"`
 	Prefix string `xml:"prefix,attr,omitempty"`
-	// Generation is the generation of the image, and Former the one that it may still have while that is replaced.
+	// Generation is the generation of the image.
 	Generation string `xml:"generation,attr"`
-	Former     string `xml:"former,attr,omitempty"`
-	// Masters are the generations of the images that the volume is a copy of.
-	Masters []string `xml:"master"`
-	// Digest is a hash of everything that the volume is created from, so that another configuration does not adopt it.
-	Digest string `xml:"digest,attr"`
 	// Base is the name of the shared image below the volume; empty when there is none.
 	Base string `xml:"base,attr,omitempty"`
 	// Beat is a counter that is incremented in the running domain while the volume is being created.

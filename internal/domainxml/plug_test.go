@@ -251,7 +251,7 @@ func TestJournal(t *testing.T) {
 	j := Journal{
 		Name: "virtclaim-0123456789abcdef", UUID: "2b5c7c1f-06c0-4a06-9e12-2d40e4f3f9a0",
 		Note: Note{
-			Owner: "a & b", Phase: Creating, Pool: "ssd", Volume: "web<1>", Prefix: "web", Generation: "g", Digest: "d",
+			Owner: "a & b", Pool: "ssd", Volume: "web<1>", Prefix: "web", Generation: "g",
 		},
 	}
 	chain := overlay()

@@ -46,7 +46,7 @@ type Request struct {
 	Hosts func(key string) (Waiter, error)
 }
 
-// Acquire returns when the machine may use its images. It is the only protection, because QEMU does not stop a second writer on network
+// Acquire returns when the machine may use its images, with the domains of its host as it has seen them. It is the only protection, because QEMU does not stop a second writer on network
 // storage. The machine must be published before: its stored definition must have the images, so that of two concurrent machines at
 // least one sees the other. A running machine has precedence. Of two that are only published, the one with the lower UUID stays and
 // waits; the other one gets an error and withdraws. A machine of the same owner, or of a former one, is always waited for, because
@@ -54,19 +54,19 @@ type Request struct {
 //
 // All hosts of a write-exclusive image must answer; for the other modes, only the machine's own. The error that names the other
 // machine is ErrInUse.
-func Acquire(ctx context.Context, e Request) error {
+func Acquire(ctx context.Context, e Request) (domains []domainxml.Definitions, err error) {
 	waitCtx, cancel := within(ctx, handover)
 	defer cancel()
 	yielding, cancel := within(ctx, yield)
 	defer cancel()
 	for {
-		found, err := e.look(ctx)
+		found, domains, err := e.look(ctx)
 		if err != nil || len(found) == 0 {
-			return err
+			return domains, err
 		}
 		for _, c := range found {
 			if !c.passes() {
-				return c.refusal()
+				return nil, c.refusal()
 			}
 		}
 		wait := waitCtx
@@ -74,7 +74,7 @@ func Acquire(ctx context.Context, e Request) error {
 			wait = yielding
 		}
 		if err := found[0].await(wait); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -92,8 +92,8 @@ type conflict struct {
 	mode volume.AccessMode
 }
 
-// look queries all hosts concurrently.
-func (e Request) look(ctx context.Context) (found []conflict, err error) {
+// look queries all hosts concurrently. domains are those of the machine's own host.
+func (e Request) look(ctx context.Context) (found []conflict, domains []domainxml.Definitions, err error) {
 	wanted, needed := e.plan()
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -105,7 +105,7 @@ func (e Request) look(ctx context.Context) (found []conflict, err error) {
 				ctx, cancel = context.WithTimeout(ctx, answerTime)
 				defer cancel()
 			}
-			here, err := e.lookAt(ctx, key, images)
+			listed, here, err := e.lookAt(ctx, key, images)
 			if errors.Is(err, ErrInUse) {
 				return err
 			}
@@ -114,13 +114,15 @@ func (e Request) look(ctx context.Context) (found []conflict, err error) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, here...)
+			if found = append(found, here...); key == e.Host {
+				domains = listed
+			}
 			return nil
 		})
 	}
 	err = group.Wait()
 	slices.SortFunc(found, conflict.compare)
-	return found, err
+	return found, domains, err
 }
 
 // plan returns the images to look for on each host, and the hosts that must answer.
@@ -139,24 +141,23 @@ func (e Request) plan() (wanted map[string][]volume.Image, needed map[string]boo
 	return wanted, needed
 }
 
-func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) (found []conflict, err error) {
+func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) (domains []domainxml.Definitions, found []conflict, err error) {
 	h, err := e.Hosts(key)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		domains, err = List(ctx, h)
 	}
-	domains, err := domainsOf(ctx, h)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, i := range images {
 		if key == e.Host || i.Type == "network" { // paths are compared on one host only
-			if err := copiedAmong(key, domains, i, e.UUID); err != nil {
-				return nil, err
+			if err := CheckCopied(key, domains, i, e.UUID); err != nil {
+				return nil, nil, err
 			}
 		}
-		uses, err := usersAmong(ctx, key, h, domains, i)
+		uses, err := UsersAmong(ctx, key, h, domains, i)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, u := range uses {
 			if mode, ok := u.against(i.AccessMode); ok && !e.isSelf(u) {
@@ -164,7 +165,7 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 			}
 		}
 	}
-	return found, nil
+	return domains, found, nil
 }
 
 // isSelf reports whether the use is the machine's own. UUIDs are compared on its host only: a domain of the same UUID on another host

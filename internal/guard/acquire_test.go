@@ -176,7 +176,7 @@ func TestAcquire(t *testing.T) {
 			w := newWorld()
 			w.set("a", user(t, "web", mine, "me", "creating", c.want))
 			w.set("b", c.other)
-			err := guard.Acquire(t.Context(), guard.Request{
+			err := acquire(t, guard.Request{
 				Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{c.want}, Hosts: w.host,
 			})
 			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
@@ -206,7 +206,7 @@ func TestAcquire_WaitsFor(t *testing.T) {
 				w.set("b", c.before)
 				ended := make(chan error, 1)
 				go func() {
-					ended <- guard.Acquire(t.Context(), guard.Request{
+					ended <- acquire(t, guard.Request{
 						Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
 					})
 				}()
@@ -240,7 +240,7 @@ func TestAcquire_DeadlockIsResolved(t *testing.T) {
 		for key, id := range map[string]string{"a": low, "b": high} {
 			ends[id] = make(chan error, 1)
 			go func() {
-				err := guard.Acquire(t.Context(), guard.Request{
+				err := acquire(t, guard.Request{
 					Host: key, Name: id, UUID: id, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
 				})
 				if err != nil {
@@ -262,14 +262,14 @@ func TestAcquire_OnlyExclusiveNeedsEveryHost(t *testing.T) {
 	for mode, refused := range map[volume.AccessMode]bool{volume.WriteExclusive: true, volume.ReadShared: false, volume.WriteShared: false} {
 		w := newWorld()
 		w.down = "b"
-		err := guard.Acquire(t.Context(), guard.Request{
+		err := acquire(t, guard.Request{
 			Host: "a", Name: "web", UUID: mine, Images: []volume.Image{shared(mode, "a", "b")}, Hosts: w.host,
 		})
 		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "is not known: no route to host b") {
 			t.Errorf("%s: %v", mode, err)
 		}
 		w.down = "a"
-		if err := guard.Acquire(t.Context(), guard.Request{
+		if err := acquire(t, guard.Request{
 			Host: "a", Name: "web", UUID: mine, Images: []volume.Image{shared(mode, "a", "b")}, Hosts: w.host,
 		}); err == nil {
 			t.Errorf("%s: its own host did not answer, and it went on", mode)
@@ -291,7 +291,7 @@ func TestAcquire_ContentionHasOneWinner(t *testing.T) {
 					_, _ = place{w, key}.Domains(t.Context()) // some come later
 				}
 				w.set(key, d)
-				err := guard.Acquire(t.Context(), guard.Request{
+				err := acquire(t, guard.Request{
 					Host: key, Name: d.Name, UUID: d.UUID, Owner: d.Name, Images: []volume.Image{exclusive}, Hosts: w.host,
 				})
 				if err != nil {

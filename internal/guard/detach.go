@@ -18,27 +18,11 @@ var ErrInUse = errors.New("it is in use")
 // Detach removes the devices of an image that is about to be deleted from the machines of some owners (the present one, and the one that it
 // was made under), because Terraform destroys what a machine no longer names before it updates the machine. A device that can be unplugged
 // is unplugged from the running guest, and removed from the stored definition; a drive stays, empty. If one can't be removed, nothing is
-// changed on any host, and the error, which is ErrInUse, names the domain and the remedy. Uses that are independent according to judge are
-// left alone; its error refuses, too. A nil judge finds none independent.
-func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, judge func(Use) (independent bool, err error)) error {
-	var all []Use
+// changed on any host, and the error, which is ErrInUse, names the domain and the remedy. all are the uses; an error of judge refuses, too.
+func Detach(ctx context.Context, hosts map[string]Host, image volume.Image, owners []string, all []Use, judge func(Use) error) error {
 	var refused []error
-	for key, h := range hosts {
-		uses, err := Users(ctx, key, h, image)
-		if err != nil {
-			return err
-		}
-		for _, u := range uses {
-			independent := false
-			if judge != nil {
-				if independent, err = judge(u); err != nil {
-					refused = append(refused, err)
-				}
-			}
-			if !independent {
-				all = append(all, u)
-			}
-		}
+	for _, u := range all {
+		refused = append(refused, judge(u))
 	}
 	for _, u := range all {
 		refused = append(refused, u.refusal(image, owners))

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -93,22 +91,11 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 
 // External is ErrInUse if an image is part of a disk, on a host, whose chain was changed outside of Terraform: later writes of its machine
 // are not in the image. The error has the remedy.
-func External(ctx context.Context, key string, h Looker, image volume.Image) error {
-	domains, err := domainsOf(ctx, h)
-	if err != nil {
-		return err
-	}
-	return externalAmong(key, domains, image)
-}
-
-func externalAmong(key string, domains []host.Domain, image volume.Image) error {
+func External(key string, domains []domainxml.Definitions, image volume.Image) error {
 	image.Generation, image.Hosts = "", []string{key}
 	var refused []error
 	for _, d := range domains {
-		if !mayName(d, image) {
-			continue
-		}
-		all, err := externals(d)
+		all, err := domainxml.Externals(d.Stored, d.Live)
 		if err != nil {
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
@@ -123,23 +110,15 @@ func externalAmong(key string, domains []host.Domain, image volume.Image) error 
 
 // CheckCopied is ErrInUse if an image is the volume of another domain's disk on that host that opens a copy of it, as after virsh blockcopy
 // --pivot: the guest's later writes are in the copy only, and a machine that got the image would have outdated data. uuid is the machine's own.
-func CheckCopied(ctx context.Context, key string, h Looker, image volume.Image, uuid string) error {
-	domains, err := domainsOf(ctx, h)
-	if err != nil {
-		return err
-	}
-	return copiedAmong(key, domains, image, uuid)
-}
-
-func copiedAmong(key string, domains []host.Domain, image volume.Image, uuid string) error {
+func CheckCopied(key string, domains []domainxml.Definitions, image volume.Image, uuid string) error {
 	if image.AccessMode == volume.ReadShared {
 		return nil
 	}
 	for _, d := range domains {
-		if d.UUID == uuid || !mayName(d, image) {
+		if d.UUID == uuid {
 			continue
 		}
-		all, err := externals(d)
+		all, err := domainxml.Externals(d.Stored, d.Live)
 		if err != nil {
 			return fmt.Errorf("domain %s on host %s: %w", d.Name, key, err)
 		}
@@ -157,19 +136,6 @@ func copiedAmong(key string, domains []host.Domain, image volume.Image, uuid str
 func mayBeBound(a, b string) bool {
 	x, y := volume.ParseBinding(a), volume.ParseBinding(b)
 	return x.Claim == "" || y.Claim == "" || x.Namespace == y.Namespace && x.Claim == y.Claim
-}
-
-// mayName reports whether a domain's XML may name an image. Most domains do not, and parsing all XML is slow. XML escapes some characters.
-func mayName(d host.Domain, image volume.Image) bool {
-	return strings.ContainsAny(image.Name, `&<>"'`) || strings.Contains(d.Stored, image.Name) || strings.Contains(d.Live, image.Name)
-}
-
-func externals(d host.Domain) (map[string]domainxml.External, error) {
-	live, _, stored, err := read(d)
-	if err != nil {
-		return nil, err
-	}
-	return domainxml.Externals(stored, live)
 }
 
 // external is the disk of a use if its chain was changed outside of Terraform.

@@ -32,8 +32,8 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 		h := &fakeHost{domains: []host.Domain{ours, d}}
 		h.domains[0].Name = "beside"
 		for what, err := range map[string]error{
-			"detach": guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil),
-			"grow":   guard.External(t.Context(), "a", h, data),
+			"detach": detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"}),
+			"grow":   guard.External("a", listed(t, h), data),
 		} {
 			if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "domain web has the overlay /ssd/over on top of its volume /ssd/data") ||
 				!strings.Contains(err.Error(), "virsh blockcommit web vdb --base /ssd/data --active --pivot --wait") ||
@@ -45,7 +45,7 @@ func TestExternal_OverlayIsRefused(t *testing.T) {
 			t.Errorf("%s: it did %v", name, h.done)
 		}
 		h.domains = h.domains[:1]
-		if err := guard.External(t.Context(), "a", h, data); err != nil {
+		if err := guard.External("a", listed(t, h), data); err != nil {
 			t.Errorf("an overlay that virtclaim has made: %v", err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestAcquire_CopiedDisk(t *testing.T) {
 		w := newWorld()
 		w.set("a", d)
 		asks := func(uuid string) error {
-			return guard.Acquire(t.Context(), guard.Request{
+			return acquire(t, guard.Request{
 				Host: "a", Name: "other", UUID: uuid, Owner: "prod", Images: []volume.Image{data},
 				Hosts: w.host,
 			})
@@ -74,7 +74,7 @@ func TestAcquire_CopiedDisk(t *testing.T) {
 		if err := asks("00000000-0000-0000-0000-00000000000f"); !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "opens /ssd/copy and not its volume /ssd/data") {
 			t.Errorf("off %v: %v", off, err)
 		}
-		if err := guard.CheckCopied(t.Context(), "a", place{w, "a"}, data, d.UUID); err != nil {
+		if err := guard.CheckCopied("a", listed(t, place{w, "a"}), data, d.UUID); err != nil {
 			t.Errorf("its own machine: %v", err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestAcquire_CopiedNetworkDisk(t *testing.T) {
 		for binding, refused := range map[string]bool{data.Binding: true, "other/1/vms/data": true, "other/1/vms/else": false} {
 			image := data
 			image.Binding, image.Hosts = binding, []string{"a", "b"}
-			err := guard.Acquire(t.Context(), guard.Request{
+			err := acquire(t, guard.Request{
 				Host: "a", Name: "other", UUID: "00000000-0000-0000-0000-00000000000f", Owner: "prod", Images: []volume.Image{image}, Hosts: w.host,
 			})
 			if errors.Is(err, guard.ErrInUse) != refused {
@@ -126,10 +126,10 @@ func TestExternal_PulledIsFree(t *testing.T) {
 	}
 	d.Live = ""
 	h := &fakeHost{domains: []host.Domain{d}}
-	if err := guard.External(t.Context(), "a", h, data); err != nil {
+	if err := guard.External("a", listed(t, h), data); err != nil {
 		t.Error(err)
 	}
-	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); err != nil || len(h.done) == 0 {
+	if err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"}); err != nil || len(h.done) == 0 {
 		t.Errorf("%v, %v", err, h.done)
 	}
 }
@@ -145,7 +145,7 @@ func TestUsers_BelowOverlayMadeWhileOff(t *testing.T) {
 	if err != nil || len(uses) != 1 || uses[0].Depth != 1 || !uses[0].Stored {
 		t.Errorf("%+v, %v", uses, err)
 	}
-	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, guard.ErrInUse) || len(h.done) != 0 {
+	if err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"}); !errors.Is(err, guard.ErrInUse) || len(h.done) != 0 {
 		t.Errorf("it was detached: %v, %v", err, h.done)
 	}
 }

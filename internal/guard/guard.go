@@ -58,14 +58,15 @@ func (u Use) Image() volume.Image { return u.Device.Volume.Images[u.Depth] }
 
 // Users lists the uses of an image on a host. The generation is ignored, because a domain that names the path opens any file there.
 func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
-	domains, err := domainsOf(ctx, h)
+	domains, err := List(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	return usersAmong(ctx, key, h, domains, image)
+	return UsersAmong(ctx, key, h, domains, image)
 }
 
-func usersAmong(ctx context.Context, key string, h Looker, domains []host.Domain, image volume.Image) (all []Use, err error) {
+// UsersAmong is Users among listed domains.
+func UsersAmong(ctx context.Context, key string, h Looker, domains []domainxml.Definitions, image volume.Image) (all []Use, err error) {
 	image.Generation, image.Hosts = "", []string{key}
 	return search{key: key, h: h, isIt: func(i volume.Image) bool {
 		i.Generation, i.Hosts = "", []string{key}
@@ -80,11 +81,8 @@ type search struct {
 	isIt func(volume.Image) bool
 }
 
-func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, err error) {
+func (s search) among(ctx context.Context, domains []domainxml.Definitions) (all []Use, err error) {
 	for _, d := range domains {
-		if d.IsProbe() {
-			continue
-		}
 		uses, err := s.usesOf(ctx, d)
 		if err != nil {
 			return nil, err
@@ -95,18 +93,14 @@ func (s search) among(ctx context.Context, domains []host.Domain) (all []Use, er
 }
 
 // usesOf are the devices of one domain that have the image, each once: as in the running domain, or else as at its next start.
-func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err error) {
-	live, saved, stored, err := read(d)
-	if err != nil {
-		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
-	}
+func (s search) usesOf(ctx context.Context, d domainxml.Definitions) (uses []Use, err error) {
 	for _, from := range []struct {
 		domain *domainxml.Domain
 		note   func(*Use)
 	}{
-		{live, func(u *Use) { u.Live = true }},
-		{saved, func(u *Use) { u.Saved = true }},
-		{stored, func(u *Use) { u.Stored = true }},
+		{d.Live, func(u *Use) { u.Live = true }},
+		{d.Saved, func(u *Use) { u.Saved = true }},
+		{d.Stored, func(u *Use) { u.Stored = true }},
 	} {
 		found, err := s.usesIn(ctx, d, from.domain)
 		if err != nil {
@@ -116,7 +110,7 @@ func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err erro
 			i := slices.IndexFunc(uses, func(u Use) bool { return u.Device.Key == f.Device.Key })
 			if i < 0 {
 				i = len(uses)
-				f.live, f.stored = live, stored
+				f.live, f.stored = d.Live, d.Stored
 				uses = append(uses, f)
 			}
 			from.note(&uses[i])
@@ -130,7 +124,7 @@ func (s search) usesOf(ctx context.Context, d host.Domain) (uses []Use, err erro
 	return uses, nil
 }
 
-func (s search) usesIn(ctx context.Context, d host.Domain, from *domainxml.Domain) (found []Use, err error) {
+func (s search) usesIn(ctx context.Context, d domainxml.Definitions, from *domainxml.Domain) (found []Use, err error) {
 	if from == nil {
 		return nil, nil
 	}
@@ -139,14 +133,14 @@ func (s search) usesIn(ctx context.Context, d host.Domain, from *domainxml.Domai
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
 	for _, a := range from.Attached() {
-		if d.Live == "" {
+		if d.Live == nil {
 			a.Volume.Images = slices.Concat(a.Volume.Images, a.Noted)
 		}
 		a.Volume.Images = a.Volume.Uses()
 		for depth, i := range a.Volume.Images {
 			if i.Type == "volume" {
 				i, err = located(ctx, s.h, i)
-				if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrNoPool) && d.Live == "" {
+				if errors.Is(err, host.ErrNotFound) || errors.Is(err, host.ErrNoPool) && d.Live == nil {
 					continue // the domain does not have the file open, and could not be started with it
 				}
 				if err != nil {
@@ -162,20 +156,4 @@ func (s search) usesIn(ctx context.Context, d host.Domain, from *domainxml.Domai
 		}
 	}
 	return found, nil
-}
-
-// read reads the XML of a domain; nil where it has none.
-func read(d host.Domain) (live, saved, stored *domainxml.Domain, err error) {
-	for _, from := range []struct {
-		text string
-		to   **domainxml.Domain
-	}{{d.Live, &live}, {d.Saved, &saved}, {d.Stored, &stored}} {
-		if from.text == "" {
-			continue
-		}
-		if *from.to, err = domainxml.Read(from.text); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	return live, saved, stored, nil
 }

@@ -3,6 +3,8 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,7 +160,7 @@ func TestDetach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeHost{domains: []host.Domain{c.domain}}
-			err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{c.owner}, nil)
+			err := detach(t, map[string]guard.Host{"a": h}, data, []string{c.owner})
 			if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse) ||
 				!strings.Contains(err.Error(), "domain web on host a has /ssd/data as its disk data")) {
 				t.Errorf("got %v, want %q", err, c.refuse)
@@ -174,7 +176,7 @@ func TestDetach_OneRefusalChangesNothing(t *testing.T) {
 	data := volume.Image{Type: "network", Protocol: "iscsi", Format: "raw", Name: "iqn.2025-01.io.example:a/1", AccessMode: volume.ReadShared}
 	good := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}
 	bad := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 1, data)}}
-	err := guard.Detach(t.Context(), map[string]guard.Host{"a": good, "b": bad}, data, []string{"prod"}, nil)
+	err := detach(t, map[string]guard.Host{"a": good, "b": bad}, data, []string{"prod"})
 	if !errors.Is(err, guard.ErrInUse) || len(good.done)+len(bad.done) != 0 {
 		t.Errorf("got %v; done was %v, %v", err, good.done, bad.done)
 	}
@@ -189,7 +191,7 @@ func TestDetach_RefusesPassthroughUnit(t *testing.T) {
 	d.Stored = strings.Replace(d.Stored, "</devices>", `<hostdev mode='subsystem' type='scsi'><source protocol='iscsi' name='`+iqn+
 		`/1'><host name='h'/></source></hostdev></devices>`, 1)
 	h := &fakeHost{domains: []host.Domain{d}}
-	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"})
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "virsh edit web") || len(h.done) != 0 {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -198,7 +200,7 @@ func TestDetach_RefusesPassthroughUnit(t *testing.T) {
 func TestDetach_GuestRefusalKeepsDefinition(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}, stuck: true}
-	if err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
+	if err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"}); !errors.Is(err, context.DeadlineExceeded) || len(h.done) != 0 {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }
@@ -207,7 +209,7 @@ func TestDetach_GuestRefusalKeepsDefinition(t *testing.T) {
 func TestDetach_UnresponsiveGuest(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &deafHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}}
-	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"})
 	if !errors.Is(err, host.ErrDetachRefused) || len(h.done) != 0 || !strings.Contains(err.Error(), "allow_restart = true") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -223,7 +225,7 @@ func (h *deafHost) Detach(context.Context, string, string, func(string) (bool, e
 func TestDetach_LockedTrayKeepsMedium(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{drive(t, "prod", 0, data)}, stuck: true}
-	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"})
 	if !errors.Is(err, host.ErrLocked) || len(h.done) != 0 || !strings.Contains(err.Error(), "domain web on host a, disk data") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -232,7 +234,7 @@ func TestDetach_LockedTrayKeepsMedium(t *testing.T) {
 func TestDetach_EjectsBeforeUnplug(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data), drive(t, "prod", 0, data)}}
-	err := guard.Detach(t.Context(), map[string]guard.Host{"a": h}, data, []string{"prod"}, nil)
+	err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"})
 	if err != nil || len(h.done) != 4 || !strings.HasPrefix(h.done[0], "eject") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
@@ -243,7 +245,7 @@ func TestUsers(t *testing.T) {
 		return host.Domain{Name: "theirs", Live: "<domain><name>theirs</name><devices>" + disk + "</devices></domain>"}
 	}
 	journal, err := domainxml.BuildJournal(domainxml.Journal{
-		Name: "virtclaim-0123456789abcdef", Note: domainxml.Note{Phase: domainxml.Creating},
+		Name: "virtclaim-0123456789abcdef", Note: domainxml.Note{Pool: "ssd", Volume: "new"},
 		Copy: &volume.Volume{Images: []volume.Image{image("/ssd/new", ""), image("/ssd/data", "g")}},
 	})
 	if err != nil {
@@ -276,7 +278,7 @@ func TestUsers(t *testing.T) {
 	if uses[0].Device.Target != "vda" || !uses[0].Live || uses[0].Stored || uses[2].Depth != 1 || !uses[2].Stored {
 		t.Errorf("got %+v", uses)
 	}
-	err = guard.Detach(t.Context(), map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), []string{"prod"}, nil)
+	err = detach(t, map[string]guard.Host{"a": &fakeHost{domains: h.domains[5:6]}}, image("/ssd/data", "g"), []string{"prod"})
 	if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), "a clone of it was begun and never finished") {
 		t.Errorf("while a clone of it is made: %v", err)
 	}
@@ -291,4 +293,35 @@ func TestUsers_UndescribedVolume(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, uses, err)
 		}
 	}
+}
+
+// listed are the domains of a host.
+func listed(t *testing.T, h guard.Looker) []domainxml.Definitions {
+	t.Helper()
+	domains, err := guard.List(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return domains
+}
+
+// acquire is the error of guard.Acquire.
+func acquire(t *testing.T, e guard.Request) error {
+	t.Helper()
+	_, err := guard.Acquire(t.Context(), e)
+	return err
+}
+
+// detach is guard.Detach of all uses.
+func detach(t *testing.T, hosts map[string]guard.Host, image volume.Image, owners []string) error {
+	t.Helper()
+	var all []guard.Use
+	for _, key := range slices.Sorted(maps.Keys(hosts)) {
+		uses, err := guard.Users(t.Context(), key, hosts[key], image)
+		if err != nil {
+			return err
+		}
+		all = append(all, uses...)
+	}
+	return guard.Detach(t.Context(), hosts, image, owners, all, func(guard.Use) error { return nil })
 }

@@ -130,12 +130,12 @@ func (m Master) users(ctx context.Context, key string, image volume.Image) (uses
 
 // usersOfMaster are Users, and ErrInUse if the image lacks the writes of a machine to an overlay that virtclaim did not create.
 func usersOfMaster(ctx context.Context, key string, h Looker, image volume.Image) ([]Use, error) {
-	domains, err := domainsOf(ctx, h)
+	domains, err := List(ctx, h)
 	if err == nil {
-		err = externalAmong(key, domains, image)
+		err = External(key, domains, image)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return usersAmong(ctx, key, h, domains, image)
+	return UsersAmong(ctx, key, h, domains, image)
 }

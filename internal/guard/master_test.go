@@ -27,7 +27,7 @@ func copier(t *testing.T, id string, master volume.Image) host.Domain {
 	chain := volume.Over(image("/ssd/new", ""), nil, volume.CopyOnWrite, volume.Volume{Images: []volume.Image{master}})
 	name := "virtclaim-0123456789abcdef"
 	text, err := domainxml.BuildJournal(domainxml.Journal{
-		Name: name, UUID: id, Note: domainxml.Note{Phase: domainxml.Creating, Pool: "ssd", Volume: "new"}, Copy: &chain,
+		Name: name, UUID: id, Note: domainxml.Note{Pool: "ssd", Volume: "new"}, Copy: &chain,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAwaitQuiet_ConflictWithStartingMachine(t *testing.T) {
 				d := user(t, "db", high, "x", domainxml.Creating, exclusive)
 				w.set("b", d)
 				pause()
-				runs = guard.Acquire(t.Context(), guard.Request{
+				runs = acquire(t, guard.Request{
 					Host: "b", Name: "db", UUID: high, Owner: "x", Images: []volume.Image{exclusive}, Hosts: w.host,
 				})
 				pause()
@@ -162,7 +162,7 @@ func TestAcquire_OverlaysOfOneDisk(t *testing.T) {
 		w := newWorld()
 		w.set("a", user(t, "db", high, "x", "ready", image("/ssd/db", "d"), disk))
 		enter := func(images ...volume.Image) error {
-			return guard.Acquire(t.Context(), guard.Request{
+			return acquire(t, guard.Request{
 				Host: "a", Name: "web", UUID: mine, Owner: "me", Images: volume.Volume{Images: images}.Uses(), Hosts: w.host,
 			})
 		}

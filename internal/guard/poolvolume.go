@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -19,19 +18,26 @@ type Volumes interface {
 	Pool(ctx context.Context, name string) (host.Pool, error)
 }
 
-// domainsOf are the domains of a host, with paths in place of pool volumes.
-func domainsOf(ctx context.Context, h Looker) ([]host.Domain, error) {
+// List reads the domains of a host, with paths in place of pool volumes, but for the temporary ones with which virtclaim queries the host.
+func List(ctx context.Context, h Looker) (all []domainxml.Definitions, err error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Clone(domains)
-	for n := range all {
-		for _, text := range []*string{&all[n].Live, &all[n].Saved, &all[n].Stored} {
+	for _, d := range domains {
+		if d.IsProbe() {
+			continue
+		}
+		for _, text := range []*string{&d.Live, &d.Saved, &d.Stored} {
 			if *text, err = WithPaths(ctx, h, *text); err != nil {
-				return nil, fmt.Errorf("what the disks of domain %s are: %w", all[n].Name, err)
+				return nil, fmt.Errorf("what the disks of domain %s are: %w", d.Name, err)
 			}
 		}
+		read, err := domainxml.ReadDefinitions(d.Name, d.UUID, d.Live, d.Saved, d.Stored)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, read)
 	}
 	return all, nil
 }

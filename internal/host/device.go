@@ -155,19 +155,21 @@ func (h *Host) changeMedium(ctx context.Context, id, deviceXML string, in libvir
 	})
 }
 
-func (h *Host) detached(ctx context.Context, id string, gone func(string) (bool, error)) (bool, error) {
-	state, err := h.State(ctx, id)
-	if errors.Is(err, ErrNotFound) || err == nil && !state.Active {
+// detached reports whether gone is true, or the domain has ended.
+func (h *Host) detached(ctx context.Context, id string, gone func(string) (bool, error)) (is bool, err error) {
+	live, err := h.LiveXML(ctx, id)
+	if err == nil {
+		is, err = gone(live)
+	}
+	var state State
+	if err == nil && !is {
+		state, err = h.State(ctx, id)
+		is = !state.Active
+	}
+	if errors.Is(err, ErrNotFound) {
 		return true, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	live, err := h.LiveXML(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	return gone(live)
+	return err == nil && is, err
 }
 
 // SetLiveMetadata replaces the element of a namespace in the metadata of a running domain; the stored definition is not changed.

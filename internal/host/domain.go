@@ -89,12 +89,17 @@ func (h *Host) Destroy(ctx context.Context, id string) error {
 const undefineFlags = libvirt.DomainUndefineManagedSave | libvirt.DomainUndefineSnapshotsMetadata |
 	libvirt.DomainUndefineCheckpointsMetadata | libvirt.DomainUndefineNvram
 
-// Undefine removes the stored definition of a domain that is off, and all state that the host keeps for it.
+// Undefine removes the stored definition of a domain, and all state that the host keeps for it. One that has none any more, but runs, is no error.
 func (h *Host) Undefine(ctx context.Context, id string) error {
 	return domainDo(ctx, h, "undefine domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		err := l.DomainUndefineFlags(d, undefineFlags|libvirt.DomainUndefineTpm)
 		if isCode(err, libvirt.ErrInvalidArg) { // before libvirt 8.9, which removes a TPM's state by itself
 			err = l.DomainUndefineFlags(d, undefineFlags)
+		}
+		if isCode(err, libvirt.ErrOperationInvalid) {
+			if is, e := l.DomainIsPersistent(d); e == nil && is == 0 {
+				return nil
+			}
 		}
 		return err
 	})

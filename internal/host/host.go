@@ -27,6 +27,12 @@ type Host struct {
 
 	events watcher
 	heads  oneStream
+	// domains, overlays and, by pool, known are lists that concurrent operations share.
+	domains  shared[[]Domain]
+	overlays shared[[]StorageVolume]
+	known    sync.Map
+	// pools are storage pools by name.
+	pools sync.Map
 
 	able   sync.Map // DomainCapabilities by Hardware
 	silent atomic.Bool

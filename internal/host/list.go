@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
@@ -26,52 +27,58 @@ func (d Domain) IsProbe() bool {
 		d.Live == "" && (strings.HasPrefix(d.Name, lookPrefix) || strings.HasPrefix(d.Name, folderPrefix))
 }
 
-// Domains lists all domains of the host, managed or not, running or not.
+// Domains lists all domains of the host, managed or not, running or not. Concurrent callers share a list that begins after they have asked.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
-	return call(ctx, h, "list the domains", func(l *libvirt.Libvirt) ([]Domain, error) {
-		all, _, err := l.ConnectListAllDomains(1, 0)
-		if err != nil {
-			return nil, err
-		}
-		var found []Domain
-		for _, d := range all {
-			domain, err := describeDomain(l, d)
-			if isCode(err, libvirt.ErrNoDomain) {
-				continue // it was undefined meanwhile
-			}
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, domain)
-		}
-		return found, nil
+	return h.domains.get(ctx, func(ctx context.Context) ([]Domain, error) {
+		return call(ctx, h, "list the domains", listDomains)
 	})
 }
 
-func describeDomain(l *libvirt.Libvirt, d libvirt.Domain) (shown Domain, err error) {
+// listDomains asks for the states of all domains at once, and for the definitions of each.
+func listDomains(l *libvirt.Libvirt) (found []Domain, err error) {
+	all, _, err := l.ConnectListAllDomains(1, 0)
+	isActive := func(d libvirt.Domain) bool { return d.ID >= 0 }
+	var transient, saved []libvirt.Domain
+	if err == nil && slices.ContainsFunc(all, isActive) {
+		transient, _, err = l.ConnectListAllDomains(1, libvirt.ConnectListDomainsTransient)
+	}
+	if err == nil && slices.ContainsFunc(all, func(d libvirt.Domain) bool { return !isActive(d) }) {
+		saved, _, err = l.ConnectListAllDomains(1, libvirt.ConnectListDomainsManagedsave)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		isSame := func(other libvirt.Domain) bool { return other.UUID == d.UUID }
+		domain, err := describeDomain(l, d, slices.ContainsFunc(transient, isSame), slices.ContainsFunc(saved, isSame))
+		if isCode(err, libvirt.ErrNoDomain) {
+			continue // it was undefined meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, domain)
+	}
+	return found, nil
+}
+
+// describeDomain reads the definitions of a listed domain, whose ID is negative while it is off.
+func describeDomain(l *libvirt.Libvirt, d libvirt.Domain, isTransient, isSaved bool) (shown Domain, err error) {
 	shown = Domain{Name: d.Name, UUID: uuid.UUID(d.UUID).String()}
-	active, err := l.DomainIsActive(d)
-	if err != nil {
-		return shown, err
-	}
-	persistent, err := l.DomainIsPersistent(d)
-	if err != nil {
-		return shown, err
-	}
-	if active != 0 {
-		if shown.Live, err = l.DomainGetXMLDesc(d, 0); err != nil {
+	if d.ID >= 0 {
+		if shown.Live, err = l.DomainGetXMLDesc(d, 0); err != nil || isTransient {
 			return shown, err
 		}
+		if start, _, _ := strings.Cut(shown.Live, ">"); !strings.Contains(start, " id=") { // it has ended meanwhile
+			shown.Live = ""
+		}
 	}
-	if persistent == 0 {
-		return shown, nil
-	}
-	if shown.Stored, err = l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive); err != nil || active != 0 {
+	if shown.Stored, err = l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive); err != nil || !isSaved {
 		return shown, err
 	}
 	shown.Saved, err = saved(l, d, 0)
-	if isCode(err, libvirt.ErrOperationInvalid) {
-		return describeDomain(l, d) // it was started meanwhile
+	if isCode(err, libvirt.ErrOperationInvalid) { // it was started meanwhile
+		shown.Live, err = l.DomainGetXMLDesc(d, 0)
 	}
 	return shown, err
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -55,9 +54,6 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, e
 	if k.host.hidesMounts.Load() {
 		return is, ErrCannotTell
 	}
-	if err := k.checkTable(l); err != nil {
-		return is, err
-	}
 	p, err := k.open(ctx, l)
 	if err != nil {
 		return is, err
@@ -70,18 +66,6 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, e
 		return is, errors.Join(err, k.endReader(l, p))
 	}
 	return is, cmp.Or(k.close(l, p, seen), err)
-}
-
-// checkTable reads the mount table before the first look: without it, nothing could be unmounted.
-func (k look) checkTable(l *libvirt.Libvirt) error {
-	if k.host.showsMounts.Load() {
-		return nil
-	}
-	_, err := mounts(l, k.name)
-	if isUndescribed(err) {
-		return fmt.Errorf("%w: %w", ErrCannotTell, err)
-	}
-	return err
 }
 
 // isGone reports whether libvirt does not have a look's pool, volume or domain any more.
@@ -121,8 +105,6 @@ func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File,
 	case len(at) == 0:
 		return is, seen, fmt.Errorf("%w: %w: %w", ErrNotFound, ErrNotRegular, missing)
 	}
-	bound := at[0].location
-	is.At = strings.Join([]string{bound.filesystem, bound.source, bound.path}, "\n")
 	is.Irregular = k.irregular(l, seen, at[0], is, opened)
 	return is, seen, nil
 }
@@ -188,9 +170,15 @@ func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	return l.StoragePoolDefineXML(xml, 0)
 }
 
-// start mounts the pool, and creates its volume unless an interrupted look has left it. The first look shows whether mounts can be
-// seen. Only the pool's own mount decides whether the host hides its mounts, because tenants control the paths of the others.
+// start mounts the pool, and creates its volume unless an interrupted look has left it. The first look reads the mount table before, because
+// nothing could be unmounted without it, and shows whether mounts can be seen. Only the pool's own mount decides whether the host hides its mounts, because tenants control the paths of the others.
 func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error)) (seen []mount, err error) {
+	if !k.host.showsMounts.Load() {
+		if _, err := readMounts(table); err != nil {
+			k.host.hidesMounts.Store(isUndescribed(err))
+			return nil, errors.Join(ErrCannotTell, err)
+		}
+	}
 	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
 	if err != nil || !k.host.showsMounts.Load() {
 		if seen, err = k.started(l, p, table, err); err != nil {

@@ -3,57 +3,94 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 )
 
-// KnownOverlays is Overlays as of libvirt's last refresh, for the start of a machine, which must neither wait for a busy pool nor fail because of
-// an inactive one. Only the pool of the file with the path "of" is refreshed.
-func (h *Host) KnownOverlays(ctx context.Context, of string) ([]StorageVolume, error) {
-	return call(ctx, h, "look for overlays of "+of, func(l *libvirt.Libvirt) (found []StorageVolume, err error) {
-		own, err := rescanPoolOf(l, of)
-		if err != nil {
-			return nil, err
-		}
-		pools, _, err := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range pools {
-			if isPassing(p) {
-				continue
-			}
-			in, err := knownVolumes(l, p, StorageVolume.isOver)
-			if err != nil && p.Name != own {
-				continue // it was removed or stopped meanwhile, or can't be read
-			}
-			if err != nil {
-				return nil, fmt.Errorf("storage pool %s: %w", p.Name, err)
-			}
-			found = append(found, in...)
-		}
-		return found, nil
+// Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
+// headers must be read. A pool that can't be listed is an error unless it is not in the host's configured storage. Such a pool is not refreshed: libvirt
+// stops one whose folder is gone.
+func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
+	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
+	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
+		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
+			return listOverlays(l, 0, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+				if isNeeded = len(storage) == 0 || slices.Contains(storage, p.Name); isNeeded {
+					err = refresh(ctx, l, p)
+				}
+				return isNeeded, err
+			})
+		})
 	})
 }
 
-// rescanPoolOf refreshes the pool of a file, unless the pool is busy, and returns the pool's name; empty for a file outside of all pools.
-func rescanPoolOf(l *libvirt.Libvirt, path string) (pool string, err error) {
-	v, err := l.StorageVolLookupByPath(path)
-	if isCode(err, libvirt.ErrNoStorageVol) {
-		return "", nil
-	}
+// KnownOverlays is Overlays as of libvirt's last refresh, for the start of a machine, which must neither wait for a busy pool nor fail because of
+// an inactive one. Only one pool is refreshed, or none.
+func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, error) {
+	list, _ := h.known.LoadOrStore(own, &shared[[]StorageVolume]{})
+	return list.(*shared[[]StorageVolume]).get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
+		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
+			return listOverlays(l, libvirt.ConnectListStoragePoolsActive, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+				if isNeeded = p.Name == own; isNeeded {
+					err = l.StoragePoolRefresh(p, 0)
+				}
+				if isBusy(err) || isCode(err, libvirt.ErrNoStoragePool) {
+					err = nil
+				}
+				return isNeeded, err
+			})
+		})
+	})
+}
+
+// listOverlays lists the overlays in pools. refresh refreshes a pool if that is needed; of other pools, those that are inactive or gone don't count.
+func listOverlays(
+	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, refresh func(libvirt.StoragePool) (isNeeded bool, err error),
+) (found []StorageVolume, err error) {
+	pools, _, err := l.ConnectListAllStoragePools(1, which)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	p, err := l.StoragePoolLookupByName(v.Pool)
-	if err == nil {
-		err = l.StoragePoolRefresh(p, 0)
+	for _, p := range pools {
+		if isPassing(p) {
+			continue
+		}
+		isNeeded, err := refresh(p)
+		var in []StorageVolume
+		if err == nil {
+			in, err = overlaysIn(l, p)
+		}
+		isAway := isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool)
+		if err != nil && (isNeeded || which == 0 && !isAway) {
+			return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and start it: virsh pool-start %[1]s", p.Name, err)
+		}
+		found = append(found, in...)
 	}
-	if isCode(err, libvirt.ErrNoStoragePool) || isBusy(err) {
-		return v.Pool, nil
+	return found, nil
+}
+
+// overlaysIn are those in a pool, as of libvirt's last refresh.
+func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool) (found []StorageVolume, err error) {
+	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
+	if err != nil {
+		return nil, err
 	}
-	return v.Pool, err
+	for _, v := range volumes {
+		s, err := describe(l, v)
+		if isCode(err, libvirt.ErrNoStorageVol) {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		if s.isOver() {
+			found = append(found, s.StorageVolume)
+		}
+	}
+	return found, nil
 }
 
 // isBusy reports whether libvirt refuses to refresh a pool because a volume is being created in it. libvirt has no error code for that.

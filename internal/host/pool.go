@@ -13,20 +13,40 @@ import (
 
 // onPool is call for a storage pool. A missing pool is ErrNoPool, never ErrNotFound, because the files of its volumes may exist.
 func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (T, error) {
-	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) {
-		p, err := l.StoragePoolLookupByName(pool)
-		if isCode(err, libvirt.ErrNoStoragePool) {
-			err = ErrNoPool
+	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) { return withPool(ctx, h, l, pool, f) })
+}
+
+// withPool calls f with a pool, whose UUID is kept; again if the pool was defined again since, and has another one.
+func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (value T, err error) {
+	if kept, is := h.pools.Load(pool); is {
+		value, err = f(l, kept.(libvirt.StoragePool))
+		if !isCode(err, libvirt.ErrNoStoragePool) {
+			return value, err
 		}
-		if err != nil {
-			var none T
-			return none, fmt.Errorf("storage pool %s: %w", pool, err)
-		}
-		if ctx.Err() != nil {
-			return *new(T), context.Cause(ctx) // the caller has returned: nothing may be changed after that
-		}
-		return f(l, p)
+		h.pools.Delete(pool)
+	}
+	p, err := l.StoragePoolLookupByName(pool)
+	if isCode(err, libvirt.ErrNoStoragePool) {
+		err = noPool(pool)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // the caller has returned: nothing may be changed after that
+	}
+	if err != nil {
+		return value, err
+	}
+	h.pools.Store(pool, p)
+	return f(l, p)
+}
+
+func noPool(name string) error { return fmt.Errorf("storage pool %s: %w", name, ErrNoPool) }
+
+// rescan has libvirt read the files of a pool again.
+func rescan(ctx context.Context, h *Host, l *libvirt.Libvirt, pool string) error {
+	_, err := withPool(ctx, h, l, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
+		return struct{}{}, refresh(ctx, l, p)
 	})
+	return err
 }
 
 // busyPause is the pause between attempts to refresh a busy pool.
@@ -90,6 +110,17 @@ func (h *Host) PoolCapacity(ctx context.Context, pool string) (int64, error) {
 	return onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int64, error) {
 		_, capacity, _, _, err := l.StoragePoolGetInfo(p)
 		return int64(capacity), err
+	})
+}
+
+// VolumeNames are the names of the volumes of a pool, as of libvirt's last refresh.
+func (h *Host) VolumeNames(ctx context.Context, pool string) ([]string, error) {
+	return onPool(ctx, h, "list storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (names []string, err error) {
+		volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
+		for _, v := range volumes {
+			names = append(names, v.Name)
+		}
+		return names, err
 	})
 }
 

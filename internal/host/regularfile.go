@@ -18,8 +18,6 @@ var ErrCannotTell = errors.New("the host can't tell regular files from symbolic 
 
 // File is the file that a path leads to.
 type File struct {
-	// At is the same for all paths that lead to one file, by symbolic links, bind mounts or /proc. A second hard link has another value.
-	At string
 	// Head are the file's first bytes; empty for a FIFO, a socket, a device, and a file that the host's root may not read.
 	Head []byte
 	// Length is in bytes, Modified is the modification time in libvirt's format; empty if libvirt can't open the file.

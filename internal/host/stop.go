@@ -34,10 +34,10 @@ func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	if err == nil || !force || !isOver && !errors.Is(err, ErrStillRunning) {
 		return err
 	}
-	if err := h.Destroy(ctx, id); err != nil && !isCode(err, libvirt.ErrOperationInvalid) {
-		return err // an invalid operation: it has ended meanwhile
+	if err = h.Destroy(ctx, id); isCode(err, libvirt.ErrOperationInvalid) {
+		return nil // it has ended meanwhile
 	}
-	return h.WaitStopped(ctx, id)
+	return err
 }
 
 // canObey is ErrStillRunning for an active guest that can't handle a shutdown request.

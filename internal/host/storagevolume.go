@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,28 +32,22 @@ type StorageVolume struct {
 	Undescribed bool
 }
 
-// onVolume is onPool for a volume, or ErrNotFound.
+// onVolume calls f with a volume, which libvirt finds by the names of pool and volume alone, without a lookup before. A volume that libvirt does
+// not list may have been created without it, and one that is deleted would prevent that it is created again: so the pool is refreshed.
 func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func(*libvirt.Libvirt, libvirt.StorageVol) (T, error)) (T, error) {
 	op = fmt.Sprintf("%s %s in storage pool %s", op, name, pool)
-	return onPool(ctx, h, op, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (T, error) {
-		v, err := l.StorageVolLookupByName(p, name)
+	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) {
+		value, err := f(l, libvirt.StorageVol{Pool: pool, Name: name})
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			// It may have been created without libvirt.
-			if err = refresh(ctx, l, p); err == nil {
-				v, err = l.StorageVolLookupByName(p, name)
+			if err = rescan(ctx, h, l, pool); err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx) // the caller has returned: nothing may be changed after that
+			}
+			if err == nil {
+				value, err = f(l, libvirt.StorageVol{Pool: pool, Name: name})
 			}
 		}
-		if err != nil {
-			var none T
-			return none, err
-		}
-		if ctx.Err() != nil {
-			return *new(T), context.Cause(ctx) // as in onPool, which has checked it before these calls
-		}
-		value, err := f(l, v)
-		if isCode(err, libvirt.ErrNoStorageVol) {
-			// It was deleted without libvirt, whose list would prevent that it is created again.
-			err = errors.Join(err, refresh(ctx, l, p))
+		if isCode(err, libvirt.ErrNoStoragePool) {
+			err = noPool(pool)
 		}
 		return value, err
 	})
@@ -106,6 +99,20 @@ func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, er
 	return h.described(d, err, fmt.Sprintf("look at volume %s in storage pool %s", name, pool))
 }
 
+// HasVolume reports whether a pool has a volume of that name, also if libvirt can't describe it, or it was created without libvirt.
+func (h *Host) HasVolume(ctx context.Context, pool, name string) (bool, error) {
+	return onPool(ctx, h, fmt.Sprintf("look for volume %s in storage pool %s", name, pool), pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (bool, error) {
+		if err := refresh(ctx, l, p); err != nil {
+			return false, err
+		}
+		_, err := l.StorageVolLookupByName(p, name)
+		if isCode(err, libvirt.ErrNoStorageVol) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
 // VolumeAt is Volume for the volume of that path, in any active pool.
 func (h *Host) VolumeAt(ctx context.Context, path string) (StorageVolume, error) {
 	op := "look at volume " + path
@@ -132,7 +139,7 @@ func describe(l *libvirt.Libvirt, v libvirt.StorageVol) (described, error) {
 	text, err := l.StorageVolGetXMLDesc(v, 0)
 	if isUndescribed(err) {
 		path, failed := l.StorageVolGetPath(v)
-		s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: "file", Path: path, Undescribed: true}
+		s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: path, Type: "file", Path: path, Undescribed: true}
 		return described{s, fmt.Errorf("%w: %w", ErrUndescribed, err)}, failed
 	}
 	if err != nil {
@@ -151,7 +158,7 @@ func readVolume(v libvirt.StorageVol, text string) (StorageVolume, error) {
 	if err := xml.Unmarshal(legible(text)); err != nil {
 		return StorageVolume{}, err
 	}
-	s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: v.Key, Type: xml.Type}
+	s := StorageVolume{Pool: v.Pool, Name: v.Name, Key: xml.Key, Type: xml.Type}
 	if s.Type == ploop {
 		s.Type = "file"
 	}
@@ -189,10 +196,7 @@ func legible(xml string) string {
 
 // Rescan has libvirt read the files of a pool again, also their formats, which it caches.
 func (h *Host) Rescan(ctx context.Context, pool string) error {
-	_, err := onPool(ctx, h, "look at storage pool "+pool, pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (struct{}, error) {
-		return struct{}{}, refresh(ctx, l, p)
-	})
-	return err
+	return do(ctx, h, "look at storage pool "+pool, func(l *libvirt.Libvirt) error { return rescan(ctx, h, l, pool) })
 }
 
 // ResizeVolume grows a volume that no machine uses to a size in bytes. libvirt refuses to shrink it.
@@ -227,71 +231,3 @@ func explainPloop(l *libvirt.Libvirt, v libvirt.StorageVol, err error) error {
 
 // isOver reports whether the volume's header references a backing file, or may: libvirt can't parse some headers.
 func (v StorageVolume) isOver() bool { return v.Undescribed || v.Backing != "" }
-
-// Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
-// headers must be read. A pool that can't be listed is an error unless it is not in the host's configured storage.
-func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
-	return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-		pools, _, err := l.ConnectListAllStoragePools(1, 0)
-		if err != nil {
-			return nil, err
-		}
-		var found []StorageVolume
-		for _, p := range pools {
-			if isPassing(p) {
-				continue
-			}
-			in, err := h.overlaysIn(ctx, l, p)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, in...)
-		}
-		return found, nil
-	})
-}
-
-// overlaysIn does not refresh a pool outside of the configured storage: libvirt stops a pool whose folder is gone.
-func (h *Host) overlaysIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) ([]StorageVolume, error) {
-	if storage := h.registry.Storage(h.Key); len(storage) > 0 && !slices.Contains(slices.Collect(maps.Values(storage)), p.Name) {
-		in, err := knownVolumes(l, p, StorageVolume.isOver)
-		if isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool) { // it is inactive or gone
-			return nil, nil
-		}
-		return in, err
-	}
-	in, err := volumesIn(ctx, l, p, StorageVolume.isOver)
-	if err != nil {
-		return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and start it: virsh pool-start %[1]s", p.Name, err)
-	}
-	return in, nil
-}
-
-// volumesIn are the volumes of a pool for which wanted is true.
-func volumesIn(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(StorageVolume) bool) (found []StorageVolume, err error) {
-	if err := refresh(ctx, l, p); err != nil {
-		return nil, err
-	}
-	return knownVolumes(l, p, wanted)
-}
-
-// knownVolumes is volumesIn as of libvirt's last refresh of the pool.
-func knownVolumes(l *libvirt.Libvirt, p libvirt.StoragePool, wanted func(StorageVolume) bool) (found []StorageVolume, err error) {
-	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range volumes {
-		s, err := describe(l, v)
-		if isCode(err, libvirt.ErrNoStorageVol) {
-			continue // it was deleted meanwhile
-		}
-		if err != nil {
-			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
-		}
-		if wanted(s.StorageVolume) {
-			found = append(found, s.StorageVolume)
-		}
-	}
-	return found, nil
-}

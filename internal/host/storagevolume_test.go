@@ -25,7 +25,6 @@ type daemon struct {
 const (
 	procAuthList   = 66
 	procPoolLookup = 84
-	procVolLookup  = 95
 )
 
 // volumeDaemon returns a daemon with a pool and a volume.
@@ -33,7 +32,7 @@ func volumeDaemon() *daemon {
 	const text = "\x00\x00\x00\x04disk"
 	return &daemon{
 		answers: map[uint32][]byte{
-			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"), procVolLookup: []byte(text + text + text),
+			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"),
 		},
 		before: func(uint32) {}, hungUp: func() {},
 	}
@@ -74,20 +73,20 @@ func (d *daemon) connected(t *testing.T) *Host {
 	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l, way: client}}
 }
 
-// After the error of a cancelled deletion the caller may create another volume with that name.
+// After the error of a cancelled creation the caller may create another volume with that name.
 func TestStorageVolume_UntouchedAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	returned, closed := make(chan struct{}), make(chan struct{})
 	d := volumeDaemon()
 	d.hungUp = func() { close(closed) }
 	d.before = func(procedure uint32) {
-		if procedure == procVolLookup {
+		if procedure == procPoolLookup {
 			cancel()
 			<-returned
 		}
 	}
 	changed := false
-	_, err := onVolume(ctx, d.connected(t), "delete volume", "ssd", "disk", func(*libvirt.Libvirt, libvirt.StorageVol) (struct{}, error) {
+	_, err := onPool(ctx, d.connected(t), "make a volume", "ssd", func(*libvirt.Libvirt, libvirt.StoragePool) (struct{}, error) {
 		changed = true
 		return struct{}{}, nil
 	})

@@ -44,10 +44,6 @@ type Upload struct {
 // After an error the volume can't be used any more: another attempt needs a new one.
 func (h *Host) Upload(ctx context.Context, u Upload) error {
 	op := fmt.Sprintf("upload volume %s in storage pool %s", u.Name, u.Pool)
-	v, err := onVolume(ctx, h, op, u.Pool, u.Name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := h.openStream(ctx)
@@ -57,7 +53,7 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 	defer func() { _ = c.Close() }()
 	source := &source{Reader: u.Image}
 	u.Image = source
-	way := upload{Upload: u, host: h, conn: c, volume: v}
+	way := upload{Upload: u, host: h, conn: c, volume: libvirt.StorageVol{Pool: u.Pool, Name: u.Name}}
 	go way.tell(ctx)
 	if err = way.body(); err == nil {
 		err = way.finish(ctx)

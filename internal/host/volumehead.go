@@ -75,10 +75,7 @@ func (h *Host) IsUnfinished(ctx context.Context, pool, name string) (bool, error
 // withHead calls f with a volume and a connection for transfers, which is kept for the next header: headers are read one after the other, and
 // connecting takes longer than reading. A kept connection may have ended meanwhile; then f is called again.
 func (h *Host) withHead(ctx context.Context, op, pool, name string, f func(*stream.Conn, libvirt.StorageVol) error) error {
-	v, err := onVolume(ctx, h, op, pool, name, func(_ *libvirt.Libvirt, v libvirt.StorageVol) (libvirt.StorageVol, error) { return v, nil })
-	if err != nil {
-		return err
-	}
+	v := libvirt.StorageVol{Pool: pool, Name: name}
 	op = fmt.Sprintf("%s %s in storage pool %s", op, name, pool)
 	for {
 		kept, err := h.heads.take(ctx)

@@ -21,3 +21,10 @@ func HasBacking(head []byte) bool {
 	q := qcow2(head)
 	return len(q) >= qcow2Short && has(q, 0, magicQcow2) && q.long(qcow2Backing) != 0
 }
+
+// IsWholeHeader reports whether the header of a qcow2 image ends in head: its extensions, and the name of its backing file.
+func IsWholeHeader(head []byte) bool {
+	_, _, err := qcow2(head).extensions()
+	_, told := Backing(head)
+	return err == nil && told
+}

@@ -17,6 +17,9 @@ func TestBacking_OfImagesThatQEMUMakes(t *testing.T) {
 		if got, told := Backing(headOf(t, over)); got != want || !told {
 			t.Errorf("%q, %v instead of %q", got, told, want)
 		}
+		if head := headOf(t, over); !IsWholeHeader(head[:4096]) || IsWholeHeader(head[:120]) {
+			t.Error("it is not known where the header ends")
+		}
 	}
 	expect(base)
 	giveIdentity(t, over, anID)

@@ -1,13 +1,17 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Tap is a proxy between clients and a host's libvirtd that makes one of the clients' calls fail.
@@ -26,8 +30,10 @@ type Tap struct {
 	released chan struct{}
 	open     map[net.Conn]bool
 	calls    map[Call]int
-	// uploaded is in bytes.
-	uploaded int64
+	// uploaded and received are in bytes.
+	uploaded, received int64
+	// delay is that of each reply.
+	delay time.Duration
 }
 
 // NewTap creates a tap in front of a host. dir is a folder for its socket.
@@ -79,6 +85,27 @@ func (t *Tap) Calls(c Call) int {
 	return t.calls[c]
 }
 
+// Counts are all calls so far, by procedure.
+func (t *Tap) Counts() map[Call]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.calls)
+}
+
+// Received is the number of bytes that libvirt has sent so far.
+func (t *Tap) Received() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.received
+}
+
+// Delay has what libvirt sends on new connections arrive that much later, as from a far host.
+func (t *Tap) Delay(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.delay = d
+}
+
 // Uploaded is the number of bytes of uploads' data that were forwarded to libvirt since the tap was created: on the wire, so with the
 // packets' headers of 28 bytes, and with holes, of 40 each.
 func (t *Tap) Uploaded() int64 {
@@ -122,6 +149,7 @@ func (t *Tap) serve(ctx context.Context) {
 func (t *Tap) pass(client *net.UnixConn, server net.Conn) {
 	t.mu.Lock()
 	t.open[client], t.open[server] = true, true
+	delay := t.delay
 	t.mu.Unlock()
 	end := func() {
 		t.mu.Lock()
@@ -137,8 +165,50 @@ func (t *Tap) pass(client *net.UnixConn, server net.Conn) {
 	}()
 	go func() {
 		defer end()
-		_ = copyPackets(client, server, func(p *packet) (withBody, bool) { return t.isAfter(p, c) })
+		to := io.Writer(client)
+		if delay > 0 {
+			slow := newLate(client, delay)
+			defer close(slow.done)
+			to = slow
+		}
+		_ = copyPackets(to, server, func(p *packet) (withBody, bool) { return t.isAfter(p, c) })
 	}()
+}
+
+// late writes to a connection in order, each part that much later. Errors are ignored.
+type late struct {
+	delay time.Duration
+	parts chan latePart
+	done  chan struct{}
+}
+
+type latePart struct {
+	due   time.Time
+	bytes []byte
+}
+
+// maxLate is how many parts may be on their way.
+const maxLate = 1 << 16
+
+func newLate(to net.Conn, delay time.Duration) late {
+	w := late{delay, make(chan latePart, maxLate), make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case p := <-w.parts:
+				<-time.After(time.Until(p.due))
+				_, _ = to.Write(p.bytes)
+			case <-w.done:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+func (w late) Write(p []byte) (int, error) {
+	w.parts <- latePart{time.Now().Add(w.delay), bytes.Clone(p)}
+	return len(p), nil
 }
 
 // tapped is a connection through the tap.

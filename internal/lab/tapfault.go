@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +49,16 @@ var callNames = map[Call]string{
 	CallDefine: "define", CallSecretDefine: "secret-define", CallCreateXML: "create-xml", CallVolumeUpload: "vol-upload",
 	CallVolumeDownload: "vol-download", CallSetAutostart: "set-autostart", CallUpdateDevice: "update-device", CallSetVCPUs: "set-vcpus",
 	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml",
+	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name", 77: "pool-define", 78: "pool-create",
+	79: "pool-build", 80: "pool-destroy", 81: "pool-delete", 82: "pool-undefine", 83: "pool-refresh", 84: "pool-by-name", 87: "pool-info",
+	88: "pool-dumpxml", 95: "vol-by-name", 97: "vol-by-path", 98: "vol-info", 99: "vol-dumpxml", 103: "block-peek", 143: "secret-dumpxml",
+	146: "secret-undefine", 147: "secret-by-usage", 150: "is-active", 151: "is-persistent", 154: "pool-is-active", 183: "has-managed-save",
+	194: "block-info", 212: "state", 238: "block-job", 273: "list-domains", 281: "list-pools", 282: "list-volumes", 316: "register-events",
+	342: "domain-capabilities", 353: "addresses",
 }
+
+// String is like virsh's name of the procedure, or its number.
+func (c Call) String() string { return cmp.Or(callNames[c], strconv.Itoa(int(c))) }
 
 // callUnknown is a procedure that libvirt does not have: its reply is an error, and the connection stays open.
 const callUnknown = 0x7fffffff
@@ -92,9 +103,9 @@ func (f Fault) String() string {
 		when = fmt.Sprintf("at-%d", f.AtByte)
 	}
 	if f.Refuse {
-		return fmt.Sprintf("refuse-%s-%d", callNames[f.Call], f.Nth)
+		return fmt.Sprintf("refuse-%s-%d", f.Call, f.Nth)
 	}
-	return fmt.Sprintf("%s-%s-%s-%d", what, when, callNames[f.Call], f.Nth)
+	return fmt.Sprintf("%s-%s-%s-%d", what, when, f.Call, f.Nth)
 }
 
 // isBefore reports whether a packet of a client must not reach libvirt, or what happens to it first. It changes a call that is to be
@@ -189,6 +200,7 @@ func (t *Tap) isFaultyData(p packet, c *tapped) bool {
 func (t *Tap) isAfter(p *packet, c *tapped) (first withBody, hit bool) {
 	t.mu.Lock()
 	a := c.awaited
+	t.received += p.length()
 	t.mu.Unlock()
 	if a == nil || p.program() != remoteProgram || p.kind() != typeReply || p.serial() != a.serial {
 		return nil, false

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// The copy of a folder without its state adopts no disk that a machine of the first has, and so deletes none. After the loss of a state
-// disks are imported.
+// The copy of a folder without its state gets no disk of the first, and so deletes none. After the loss of a state disks are imported.
 func TestAccDisk_CopiedFolder(t *testing.T) {
 	l := acctest.Lab(t)
 	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"") +
@@ -20,7 +20,7 @@ func TestAccDisk_CopiedFolder(t *testing.T) {
 	second.Write("main.tf", config)
 	first.Must("apply", "-auto-approve", "-no-color")
 	out, err := second.Run("apply", "-auto-approve", "-no-color")
-	if err == nil || !message("The disk could not be made", "ssd is used by the domain web", "terraform import").MatchString(out) ||
+	if err == nil || !message("The disk could not be made", "is in the storage pool ssd already", "terraform import").MatchString(out) ||
 		strings.Contains(out, "Creation complete") {
 		t.Errorf("the copy of the folder was applied: %v\n%s", err, out)
 	}
@@ -33,28 +33,23 @@ func TestAccDisk_CopiedFolder(t *testing.T) {
 	nothingIn(t, l, "ssd")
 }
 
-// A disk that no machine has yet is adopted by the copy of a folder, after which it is another disk: the first folder neither uses nor deletes
-// it any more.
-func TestAccDisk_CopiedFolderBeforeMachine(t *testing.T) {
+// An apply that is killed when a disk is finished, and before it is in the state, leaves it on the host. The next apply does not take it for its own,
+// since it could be that of another state, and prints the command to import it.
+func TestAccDisk_KilledWhenFinished(t *testing.T) {
 	l := acctest.Lab(t)
-	config := acctest.Provider(l, "disks") + disk("root", blank) + disk("plain", "format = \"raw\"\n size = \"1Mi\"")
-	machine := vm(l, acctest.NewConsole(t), "", "running = false", on("root", theDisk, ""), on("plain", "virtclaim_disk.plain", ""))
-	first, second := acctest.NewCLI(t), acctest.NewCLI(t)
-	first.Write("main.tf", config)
-	second.Write("main.tf", config)
-	first.Must("apply", "-auto-approve", "-no-color")
-	second.Must("apply", "-auto-approve", "-no-color")
-	first.Write("main.tf", config+machine)
-	if out, err := first.Run("apply", "-auto-approve", "-no-color", "-refresh=false"); err == nil ||
-		!message("another volume has its name now").MatchString(out) {
-		t.Errorf("the first folder's machine got the disks: %v\n%s", err, out)
+	for name, config := range map[string]string{"qcow2": disk("root", blank), "raw": disk("root", "format = \"raw\"\n size = \"1Mi\"")} {
+		t.Run(name, func(t *testing.T) {
+			cli, tap := acctest.Tapped(t, l, "disks")
+			cli.Write("main.tf", config)
+			_, _ = acctest.Interrupt(t, cli, tap, lab.Fault{Call: lab.CallUndefine, Nth: 1, After: true, Kill: true})
+			out, err := cli.Run("apply", "-auto-approve", "-no-color")
+			if err == nil || !message("is in the storage pool ssd already", "terraform import <address of this resource> <host>/ssd/root").MatchString(out) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")
+			acctest.PutRight(t, cli, nil)
+			cli.Must("destroy", "-auto-approve", "-no-color")
+			nothingIn(t, l, "ssd")
+		})
 	}
-	first.Must("destroy", "-auto-approve", "-no-color", "-refresh=false")
-	if plan := second.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
-		t.Errorf("the second folder's plan is not empty any more:\n%s", plan)
-	}
-	second.Write("main.tf", config+machine)
-	second.Must("apply", "-auto-approve", "-no-color")
-	second.Must("destroy", "-auto-approve", "-no-color")
-	nothingIn(t, l, "ssd")
 }

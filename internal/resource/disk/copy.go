@@ -18,14 +18,18 @@ import (
 )
 
 // prepareMaster checks and measures a master, and sets the check for its writers.
-func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
-	if err := content.RecognizeChain(ctx, h, spec.Master.Images); err != nil {
-		return fmt.Errorf("the master: %w", err)
+func (r *disk) prepareMaster(ctx context.Context, h *host.Host, on content.Host, spec *content.Spec, diags *diag.Diagnostics) error {
+	seen, err := content.LookAtChain(ctx, on, spec.Master.Images)
+	if err == nil {
+		err = content.RecognizeChain(ctx, on, spec.Master.Images, seen)
 	}
-	if err := content.CheckMasterRecords(ctx, h, spec.Master.Images); err != nil {
-		return fmt.Errorf("the master: %w", err)
+	if err == nil {
+		err = measureMaster(ctx, h, on, spec, diags) // with the one look at a file that needs its head
 	}
-	if err := measureMaster(ctx, h, spec, diags); err != nil {
+	if err == nil {
+		err = content.CheckMasterRecords(ctx, on, spec.Master.Images)
+	}
+	if err != nil {
 		return fmt.Errorf("the master: %w", err)
 	}
 	if spec.Capacity == 0 {
@@ -41,13 +45,13 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, spec *content.Sp
 
 // measureMaster sets the master's capacity to what its storage has. Kubernetes does not compare the capacity of a PersistentVolume with that, and a
 // copy that ends earlier than its master is broken.
-func measureMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags *diag.Diagnostics) error {
+func measureMaster(ctx context.Context, h *host.Host, on content.Host, spec *content.Spec, diags *diag.Diagnostics) error {
 	master := &spec.Master
 	top, said := master.Images[0], master.Capacity
 	if top.IsDisk() && said != nil {
 		return nil
 	}
-	bytes, err := sizeOf(ctx, h, *master)
+	bytes, err := sizeOf(ctx, h, on, *master)
 	if errors.Is(err, host.ErrCannotTell) && said != nil {
 		return nil
 	}
@@ -64,9 +68,9 @@ func measureMaster(ctx context.Context, h *host.Host, spec *content.Spec, diags 
 }
 
 // sizeOf is the size in bytes that a guest sees of a master.
-func sizeOf(ctx context.Context, h *host.Host, master volume.Volume) (int64, error) {
+func sizeOf(ctx context.Context, h *host.Host, on content.Host, master volume.Volume) (int64, error) {
 	if top := master.Images[0]; top.Type == "file" && top.Binding != "" {
-		is, err := content.MeasureFile(ctx, h, top.Name)
+		is, err := content.MeasureFile(ctx, on, top.Name)
 		if err != nil {
 			return 0, err
 		}
@@ -143,13 +147,17 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if size == 0 || !known {
 		return nil
 	}
-	if err := guard.External(ctx, plan.Host.ValueString(), h, own.Images[0]); err != nil {
+	domains, err := guard.List(ctx, h)
+	if err != nil {
+		return err
+	}
+	if err := guard.External(h.Key, domains, own.Images[0]); err != nil {
 		if own.Capacity != nil && size <= *own.Capacity {
 			return nil // it already has that size
 		}
 		return err
 	}
-	users, err := guard.Users(ctx, plan.Host.ValueString(), h, own.Images[0])
+	users, err := guard.UsersAmong(ctx, h.Key, h, domains, own.Images[0])
 	if err != nil {
 		return err
 	}
@@ -169,7 +177,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 				}
 			}
 			if err == nil {
-				err = content.NoteGrowth(ctx, h, is, own.Images[0], size, func() bool { return isGuests(ctx, h, u, own.Images[0]) })
+				err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
 			}
 			if err != nil && !errors.Is(err, host.ErrNotFound) {
 				return err
@@ -181,7 +189,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return err
 	}
 	if capacityAs(own.Images[0].Format, is) >= size { // never shrink a disk that was grown outside of Terraform
-		return content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
+		return nil
 	}
 	if err := guard.HostsOf(r.backend.Hosts).CheckUses(ctx, users); err != nil {
 		return err
@@ -189,16 +197,21 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if n := slices.IndexFunc(users, read); n >= 0 {
 		return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, users[n].Domain)
 	}
-	if err := content.Recognize(ctx, h, is, own.Images[0].Format, own.Images[0].Generation); err != nil {
+	seen, err := content.See(ctx, h, is, own.Images[0].Format)
+	if err != nil {
 		return err
 	}
-	if err := content.CheckRaw(ctx, h, is, own.Images[0]); err != nil {
-		return err
+	below, err := content.LookAtChain(ctx, h, own.Images[1:])
+	if err == nil {
+		err = content.RecognizeChain(ctx, h, own.Images, append([]*content.Seen{seen}, below...)) // QEMU would open what a header names
 	}
-	if err := content.CheckBacking(ctx, h, own.Images); err != nil { // QEMU would open what the header names
+	if err != nil {
 		return err
 	}
 	if err := content.Recheck(ctx, h, own.Images); err != nil { // or what a pod has put in place of a claim's file
+		return err
+	}
+	if err := content.CheckWriter(ctx, h, is.Pool, own.Images[0].Name, content.OpenedBy(domains)); err != nil {
 		return err
 	}
 	return resize(ctx, h, is, own, size)
@@ -211,7 +224,7 @@ func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image
 		return fmt.Errorf("%w: domain %s has it open as %s, and it is %s: what the domain would grow is the file. Take it out of that domain first "+
 			"(virsh detach-disk)", guard.ErrInUse, u.Domain, is, top.Format)
 	}
-	if proven, err := content.ProvesItself(ctx, h, top); proven || err != nil {
+	if is, err := content.Look(ctx, h, top); err != nil || is.ProvesItself(top) {
 		return err
 	}
 	if err := guard.CheckSoleWriter(ctx, h.Key, h, top, u.UUID); err != nil {
@@ -224,15 +237,6 @@ func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image
 		"To go on without it, shut that machine down", guard.ErrInUse, u.Domain, top.Name, guard.Rescue(u.Domain, u.Device.Target))
 }
 
-// isGuests reports whether it is proven that the guest has the file open, in its format. Unlike checkGuest, it does not rely on the name.
-func isGuests(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) bool {
-	if u.Image().Format != top.Format || guard.CheckSoleWriter(ctx, h.Key, h, top, u.UUID) != nil {
-		return false
-	}
-	open, proven, err := content.HasOpen(ctx, h, top)
-	return err == nil && open && proven
-}
-
 // resize grows a disk that no machine runs on. It passes QEMU the format and the backing chain, because the disk's header may have been
 // written by a guest.
 func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume.Volume, size int64) error {
@@ -241,10 +245,10 @@ func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume
 	}
 	xml, err := domainxml.WritableDiskXML(own)
 	if err == nil {
-		err = content.NoteGrowth(ctx, h, is, own.Images[0], size, nil)
+		err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
 	}
 	if err != nil {
 		return err
 	}
-	return content.KeepMasterRecords(ctx, h, own.Images[0], func() error { return h.Resize(ctx, xml, size) })
+	return h.Resize(ctx, xml, size)
 }

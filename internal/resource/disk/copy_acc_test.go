@@ -237,7 +237,7 @@ func benchmarkClone(b *testing.B, l *lab.Lab, lun lab.LUN) {
 		}
 		b.StopTimer()
 		reportAllocated(b, made.Path)
-		if err := maker.Remove(b.Context(), "host-a", h, "ssd", "clone", "qcow2", made.Generation); err != nil {
+		if err := maker.Remove(b.Context(), "host-a", h, "ssd", "clone", made.Generation); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

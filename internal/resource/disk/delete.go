@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -38,101 +38,90 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 	if resp.Diagnostics.HasError() || !known {
 		return
 	}
-	key, top := state.Host.ValueString(), own.Images[0]
-	pool, name := state.Pool.ValueString(), state.Name.ValueString()
-	err := content.Removable(ctx, h, pool, name, top.Format, top.Generation)
-	if errors.Is(err, content.ErrBacking) {
-		if removed, failed := content.RemoveTransients(ctx, h, top.Name, ""); failed == nil && len(removed) > 0 {
-			resp.Diagnostics.AddWarning("What guests had written to an ephemeral disk was removed", fmt.Sprintf(
-				"libvirt had left %s on host %s, as when it ends together with QEMU.", strings.Join(removed, ", "), key))
-			err = content.Removable(ctx, h, pool, name, top.Format, top.Generation)
-		}
-	}
-	if errors.Is(err, content.ErrBacking) {
-		// If a machine of another owner writes to the disk, that is the better error than the advice to remove the overlay.
-		err = cmp.Or(guard.External(ctx, key, h, top), err)
-	}
-	if errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) {
-		if leavesUnmounted(ctx, h, state, req.Private, &resp.Diagnostics) {
-			return
-		}
-		err = cmp.Or(refuseMissing(ctx, h, top), err)
-	}
-	pinned := ""
-	if err == nil {
-		pinned, err = pinnedBase(ctx, h, state, top)
-	}
-	if err == nil || errors.Is(err, host.ErrNotFound) && !errors.Is(err, content.ErrReplaced) { // the name of a missing volume may still be in use
-		err = r.detach(ctx, h, top, []string{r.backend.Owner, former})
-	}
-	if base := sharedBase(own); base != "" && (err == nil || errors.Is(err, content.ErrReplaced)) {
-		err = cmp.Or(content.NoteDeletion(ctx, h, pool, name, top.Generation), err)
-	}
-	if err == nil || errors.Is(err, content.ErrReplaced) {
-		err = r.remove(ctx, h, pool, name, top)
-	}
-	if err == nil {
-		err = r.collect(ctx, h, state, &resp.Diagnostics)
-	}
-	if err == nil {
-		err = content.ForgetMasterRecord(ctx, h, own.Images)
-	}
-	if err == nil && pinned != "" {
-		err = r.backend.Content.CollectGarbage(ctx, key, h, state.Pool.ValueString(), pinned)
-	}
-	if err != nil {
+	if err := r.delete(ctx, h, state, own, []string{r.backend.Owner, former}, req.Private, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", ofMissingPool(err))
 	}
 }
 
-// remove deletes the volume. If that fails, and the volume still exists, the record of the deletion is dropped.
-func (r *disk) remove(ctx context.Context, h *host.Host, pool, name string, top volume.Image) error {
-	err := r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Format, top.Generation)
-	if err == nil {
+// delete detaches and deletes the volume, and what the host has because of it.
+func (r *disk) delete(
+	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private privateReader, diags *diag.Diagnostics,
+) error {
+	top, pool, name := own.Images[0], state.Pool.ValueString(), state.Name.ValueString()
+	is, domains, err := removable(ctx, h, pool, name, top, diags)
+	isReplaced := errors.Is(err, content.ErrReplaced)
+	isMissing := errors.Is(err, host.ErrNotFound) && !isReplaced
+	switch {
+	case isMissing && leavesUnmounted(ctx, h, state, private, diags):
 		return nil
+	case isMissing:
+		err = refuseMissing(ctx, h, top)
+	case isReplaced:
+		err = nil
 	}
-	ctx, cancel := revert.Context(ctx)
-	defer cancel()
-	if v, lookup := h.Volume(ctx, pool, name); lookup == nil && content.Recognize(ctx, h, v, top.Format, top.Generation) == nil {
-		return errors.Join(err, content.ForgetDeletion(ctx, h, pool, top.Generation))
+	if err == nil && !isReplaced { // the name of a missing volume may still be in use
+		err = r.detach(ctx, h, domains, top, owners)
+	}
+	if err == nil && !isReplaced {
+		err = r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
+	} else if err == nil {
+		err = content.Disown(ctx, h, pool, name, top.Generation)
+	}
+	base := sharedBase(own)
+	if is != nil && content.IsBase(is.Backing) { // the header of a raw disk may have kept a shared image
+		base = cmp.Or(base, filepath.Base(is.Backing))
+	}
+	if err == nil && base != "" {
+		err = r.backend.Content.CollectGarbage(ctx, h.Key, h, pool, base) // an error keeps the disk in the state, so that the next destroy tries again
+	}
+	if err == nil {
+		err = content.ForgetMasterRecord(ctx, h, own.Images)
 	}
 	return err
 }
 
-// detach unplugs a disk from its machines. It is an error if one of them was migrated by hand.
-func (r *disk) detach(ctx context.Context, h *host.Host, top volume.Image, owners []string) error {
-	users, err := guard.Users(ctx, h.Key, h, top)
+// removable is content.Removable, after what libvirt has left of ephemeral disks is removed.
+func removable(
+	ctx context.Context, h *host.Host, pool, name string, top volume.Image, diags *diag.Diagnostics,
+) (is *content.Seen, domains []domainxml.Definitions, err error) {
+	if domains, err = guard.List(ctx, h); err != nil {
+		return nil, nil, err
+	}
+	is, err = content.Removable(ctx, h, domains, pool, name, top.Format, top.Generation)
+	if !errors.Is(err, content.ErrBacking) {
+		return is, domains, err
+	}
+	if removed, failed := content.RemoveTransients(ctx, h, pool, top.Name, ""); failed == nil && len(removed) > 0 {
+		diags.AddWarning("What guests had written to an ephemeral disk was removed", fmt.Sprintf(
+			"libvirt had left %s on host %s, as when it ends together with QEMU.", strings.Join(removed, ", "), h.Key))
+		is, err = content.Removable(ctx, h, domains, pool, name, top.Format, top.Generation)
+	}
+	if errors.Is(err, content.ErrBacking) {
+		// If a machine of another owner writes to the disk, that is the better error than the advice to remove the overlay.
+		err = cmp.Or(guard.External(h.Key, domains, top), err)
+	}
+	return is, domains, err
+}
+
+// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform.
+func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Definitions, top volume.Image, owners []string) error {
+	users, err := guard.UsersAmong(ctx, h.Key, h, domains, top)
 	if err == nil {
 		err = guard.HostsOf(r.backend.Hosts).CheckUses(ctx, users)
 	}
-	if err != nil {
+	if err != nil || len(users) == 0 {
 		return err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
-	return guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, func(u guard.Use) (independent bool, err error) {
+	return guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, users, func(u guard.Use) (err error) {
 		if u.Live {
 			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
 		}
 		if errors.Is(err, content.ErrMasterChanged) {
 			err = guard.ExplainMaster(u.Domain, u.Device, err)
 		}
-		return false, err
-	})
-}
-
-// collect deletes the shared image of a deleted disk if no other disk needs it. An error keeps the disk in the state, so that the next
-// destroy tries again.
-func (r *disk) collect(ctx context.Context, h *host.Host, state model, diags *diag.Diagnostics) error {
-	own, known := state.made(ctx, diags)
-	base := sharedBase(own)
-	if !known || base == "" {
-		return nil
-	}
-	pool := state.Pool.ValueString()
-	if err := r.backend.Content.CollectGarbage(ctx, state.Host.ValueString(), h, pool, base); err != nil {
 		return err
-	}
-	return content.ForgetDeletion(ctx, h, pool, own.Images[0].Generation)
+	})
 }
 
 // sharedBase is the name of the disk's shared image; empty if it has none.
@@ -141,23 +130,4 @@ func sharedBase(own volume.Volume) string {
 		return ""
 	}
 	return filepath.Base(own.Images[1].Name)
-}
-
-// pinnedBase is the shared image that the header of a raw disk names: a guest wrote that header, but while no machine had the disk that
-// could not be known, and the image was kept.
-func pinnedBase(ctx context.Context, h *host.Host, state model, top volume.Image) (string, error) {
-	if top.Format != "raw" {
-		return "", nil
-	}
-	v, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
-	if errors.Is(err, host.ErrNotFound) {
-		return "", nil
-	}
-	if err = content.Described(err, top.Format); err == nil && v.Undescribed {
-		v.Backing, err = content.Named(ctx, h, v)
-	}
-	if err != nil || !content.IsBase(v.Backing) {
-		return "", err
-	}
-	return filepath.Base(v.Backing), nil
 }

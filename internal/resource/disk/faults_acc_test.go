@@ -21,6 +21,8 @@ type scenario struct {
 	calls map[lab.Call]int
 	// check checks the host after the next apply.
 	check func(t *testing.T)
+	// then is applied at the end; it may be empty.
+	then string
 }
 
 func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console, master lab.LUN) []scenario {
@@ -33,35 +35,34 @@ func scenarios(t *testing.T, l *lab.Lab, source string, console acctest.Console,
 	runs := func(t *testing.T) { t.Helper(); acctest.RunsAsStored(t, l.Hosts["host-a"], "web") }
 	grown := func(s string) string { return strings.Replace(s, "usage_type", "size = \"96Mi\"\n  usage_type", 1) }
 	return []scenario{
-		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 1}, nil},
-		{"create a raw disk", source, source + raw, map[lab.Call]int{lab.CallSecretDefine: 1}, nil},
+		{"create an overlay", source, overlay, map[lab.Call]int{lab.CallDefine: 1, lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 1}, nil, ""},
+		{"create a raw disk", source, source + raw, map[lab.Call]int{lab.CallSecretDefine: 1}, nil, ""},
 		{"create a clone", source, clone, map[lab.Call]int{
-			lab.CallDefine: 3, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
-		}, whole},
-		// Its third definition records that it is finished: docs/decisions/0003 explains why no apply adopts it after that.
+			lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallDomainCreateFlags: 1, lab.CallBlockPull: 1, lab.CallDestroy: 1,
+		}, whole, ""},
 		{"create one whose name is made up", source, strings.Replace(clone, "name       =", "name_prefix =", 1), map[lab.Call]int{
 			lab.CallDefine: 2, lab.CallVolumeCreate: 1, lab.CallBlockPull: 1,
-		}, whole},
-		{"grow in a paused domain", clone, grown(clone), map[lab.Call]int{lab.CallCreateXML: 1, lab.CallBlockResize: 1}, whole},
+		}, whole, ""},
+		{"grow in a paused domain", clone, grown(clone), map[lab.Call]int{lab.CallCreateXML: 1, lab.CallBlockResize: 1}, whole, ""},
 		{"grow a raw disk", raw, strings.Replace(raw, "1Mi", "2Mi", 1), map[lab.Call]int{lab.CallSecretDefine: 1}, func(t *testing.T) {
 			t.Helper()
 			before, _, _ := strings.Cut(virsh(t, l, "secret-list"), "volume virtclaim ssd/plain")
 			entry := before[strings.LastIndex(before, "\n")+1:]
 			acctest.Contains(t, virsh(t, l, "secret-dumpxml", strings.TrimSpace(entry)), "which is raw and has 1048576 bytes, or 2097152 bytes") // it may not have grown
-		}},
-		{"grow through the machine", overlay + machine, grown(overlay) + machine, map[lab.Call]int{lab.CallBlockResize: 1}, runs},
-		{"delete", overlay, source, map[lab.Call]int{lab.CallVolumeDelete: 1}, nil},
+		}, ""},
+		{"grow through the machine", overlay + machine, grown(overlay) + machine, map[lab.Call]int{lab.CallBlockResize: 1}, runs, ""},
+		{"delete", overlay, source, map[lab.Call]int{lab.CallVolumeDelete: 1}, nil, ""},
 		{
 			"delete one that is plugged in", overlay + disk("data", blank) + vm(l, console, "", "force_stop = true",
 				on("root", theDisk, ""), on("vol", "virtclaim_disk.data", "")), overlay + machine,
 			map[lab.Call]int{lab.CallDetach: 2, lab.CallDefine: 1, lab.CallVolumeDelete: 1},
-			runs,
+			runs, "",
 		},
 		{
 			"plug in", overlay + machine, overlay + disk("data", blank) + vm(l, console, "", "force_stop = true",
 				on("root", theDisk, ""), on("vol", "virtclaim_disk.data", "")),
 			map[lab.Call]int{lab.CallDefine: 3, lab.CallSetMetadata: 1, lab.CallAttach: 1},
-			runs,
+			runs, "",
 		},
 	}
 }
@@ -92,6 +93,10 @@ func interrupt(t *testing.T, s scenario, f lab.Fault) {
 	cli.Write("main.tf", s.after)
 	_, _ = acctest.Interrupt(t, cli, tap, f) // the apply may survive a cut
 	acctest.PutRight(t, cli, s.check)
+	if s.then != "" {
+		cli.Write("main.tf", s.then)
+		cli.Must("apply", "-auto-approve", "-no-color")
+	}
 }
 
 // isWhole fails the test unless the only clone on the host equals its master.

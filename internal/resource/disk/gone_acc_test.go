@@ -140,23 +140,21 @@ func TestAccDisk_SharedImageOfMovedDisk(t *testing.T) {
 	}
 }
 
-// A shared image is kept while a foreign domain has an overlay of it that is in no pool, and while a volume in a pool is over such an
-// overlay.
+// A shared image is kept while the definition of a foreign domain has it in a chain, or a volume in a pool is an overlay of it.
 func TestAccDisk_SharedImageOfOthers(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushed(t, l, "disks/others", qcow2Image(t))
-	dir := t.TempDir()
-	middle, top := filepath.Join(dir, "middle"), file(l, "top")
-	for name, left := range map[string]func() (remove func()){
-		"domain that is off": func() (remove func()) {
+	for name, left := range map[string]func(base string) (remove func()){
+		"domain that is off": func(base string) (remove func()) {
 			if err := l.Hosts["host-a"].DefineXML(t.Context(), fmt.Sprintf(`<domain type="qemu"><name>theirs</name><memory>32768</memory><os><type>hvm</type></os><devices>
-				<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file=%q/><target dev="vda"/></disk></devices></domain>`, middle)); err != nil {
+				<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="/nowhere/theirs"/><backingStore type="file"><format type="qcow2"/>
+				<source file=%q/><backingStore/></backingStore><target dev="vda"/></disk></devices></domain>`, base)); err != nil {
 				t.Fatal(err)
 			}
 			return func() { virsh(t, l, "undefine", "theirs") }
 		},
-		"overlay in a pool": func() (remove func()) {
-			acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", middle, top).CombinedOutput())(t)
+		"overlay in a pool": func(string) (remove func()) {
+			acctest.Must(exec.CommandContext(t.Context(), "cp", file(l, "root"), file(l, "top")).CombinedOutput())(t)
 			virsh(t, l, "pool-refresh", "ssd")
 			return func() { virsh(t, l, "vol-delete", "top", "--pool", "ssd") }
 		},
@@ -164,11 +162,10 @@ func TestAccDisk_SharedImageOfOthers(t *testing.T) {
 		cli := acctest.NewCLI(t)
 		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", containerImage(image.Reference)))
 		cli.Must("apply", "-auto-approve", "-no-color")
-		acctest.Must(exec.CommandContext(t.Context(), "cp", file(l, "root"), middle).CombinedOutput())(t)
-		remove := left()
-		cli.Must("destroy", "-auto-approve", "-no-color")
 		bases, _ := inPool(t, l)
-		if len(bases) != 1 {
+		remove := left(file(l, bases[0]))
+		cli.Must("destroy", "-auto-approve", "-no-color")
+		if bases, _ := inPool(t, l); len(bases) != 1 {
 			t.Errorf("%s: the pool has the shared images %v", name, bases)
 		}
 		remove()

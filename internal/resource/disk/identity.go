@@ -21,30 +21,24 @@ import (
 // unrecognized volume stays in the state, since it may be the right one; it is neither changed nor deleted.
 func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diagnostics) (v host.StorageVolume, id string, err error) {
 	own, known := m.made(ctx, diags)
+	v, err = h.Volume(ctx, m.Pool.ValueString(), m.Name.ValueString())
 	if known {
 		id = own.Images[0].Generation
-	}
-	pool, name := m.Pool.ValueString(), m.Name.ValueString()
-	if err = content.Forget(ctx, h, pool, name, id); err != nil {
-		return v, id, err
-	}
-	v, err = h.Volume(ctx, pool, name)
-	if known {
 		err = warnOfHead(m, own.Images[0].Format, err, diags)
 	}
 	if err != nil || !known { // it is being imported
 		return v, id, err
 	}
-	err = content.Recognize(ctx, h, v, own.Images[0].Format, id)
-	if errors.Is(err, content.ErrUnrecognized) {
+	is, err := content.See(ctx, h, v, own.Images[0].Format)
+	if err == nil {
+		err = content.Recognize(ctx, h, is, own.Images[0].Format, id)
+	}
+	if errors.Is(err, content.ErrUnrecognized) || errors.Is(err, content.ErrOtherLength) {
 		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s", m.Host.ValueString(), err))
 		return v, id, nil
 	}
-	if err == nil && sharedBase(own) != "" {
-		err = content.ForgetDeletion(ctx, h, pool, id) // the record of a deletion that failed
-	}
 	if err == nil {
-		err = warnOfBacking(ctx, h, m, own, diags)
+		err = warnOfBacking(m, own, is, diags)
 	}
 	return v, id, err
 }
@@ -68,8 +62,8 @@ func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) erro
 }
 
 // warnOfBacking warns in every plan that the disk was pulled from its master, rebased, or got another header outside of Terraform.
-func warnOfBacking(ctx context.Context, h *host.Host, m model, own volume.Volume, diags *diag.Diagnostics) error {
-	err := content.CheckBacking(ctx, h, own.Images)
+func warnOfBacking(m model, own volume.Volume, is *content.Seen, diags *diag.Diagnostics) error {
+	err := content.CheckBacking(own.Images, []*content.Seen{is})
 	var what string
 	switch {
 	case errors.Is(err, content.ErrRebased):
@@ -94,37 +88,26 @@ func (r *disk) warnOfMasters(ctx context.Context, h *host.Host, m model, diags *
 	if len(own.Images) < 2 {
 		return
 	}
-	err := content.CheckMasters(ctx, r.backend.Masters.Of(h.Key, h), own.Images)
+	err := content.CheckMasters(ctx, r.backend.Looks.On(h), own.Images)
 	if errors.Is(err, content.ErrMasterChanged) {
 		diags.AddWarning(fmt.Sprintf("The master of disk %s has changed", m.ID.ValueString()), fmt.Sprintf(
-			"Until it is as it was, no machine is started with the disk. On host %s, %s.", h.Key, err))
+			"Until it is as it was, no machine is started with the disk. On host %s, %s. An apply that stops such a machine discards what only its QEMU has.", h.Key, err))
 	} else if err != nil {
 		tflog.Warn(ctx, "Whether the masters of a disk have changed is not known", map[string]any{"disk": m.ID.ValueString(), "error": err.Error()})
 	}
 }
 
-// gone removes what is left of a disk that is gone, and warns if another volume has its name, or if a machine still writes to the deleted
-// file.
+// gone warns of a disk that is gone if another volume has its name, or if a machine still writes to the deleted file. The ledger's entry and the
+// shared image stay: the volume may come back, as when its pool is mounted again.
 func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags *diag.Diagnostics) error {
 	if errors.Is(why, content.ErrReplaced) {
 		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
 			"On host %s: %s. That volume was not made by this state, and is left alone.", m.Host.ValueString(), why))
 	}
-	own, known := m.made(ctx, diags)
-	if known {
-		if err := r.warnOfUsers(ctx, h, m, true, diags); err != nil {
-			return err
-		}
-	}
-	// The ledger's entry and the shared image stay: the volume may come back, as when its pool is mounted again.
-	if sharedBase(own) == "" {
+	if _, known := m.made(ctx, diags); !known {
 		return nil
 	}
-	deleted, err := content.IsDeleted(ctx, h, m.Pool.ValueString(), own.Images[0].Generation)
-	if err != nil || !deleted {
-		return err
-	}
-	return r.collect(ctx, h, m, diags)
+	return r.warnOfUsers(ctx, h, m, true, diags)
 }
 
 // warnOfOverlays reports whether volumes are overlays of a disk that is gone: then it stays in the state. A blank disk in its place would

@@ -27,7 +27,7 @@ func (r *disk) ImportState(ctx context.Context, req resource.ImportStateRequest,
 		return
 	}
 	if _, err = h.Volume(ctx, parts[1], parts[2]); err == nil {
-		err = content.Import(ctx, h, parts[1], parts[2])
+		err = content.CheckImport(ctx, h, parts[1], parts[2])
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The disk could not be imported", err.Error())

@@ -80,11 +80,12 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 			"that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id, state.Format.ValueString()))
 		v.Format, v.Backing = "raw", ""
 		state.Volume = types.ObjectNull(tfvalue.VolumeTypes)
-		instance, err := content.Identity(ctx, h, v, v.Format)
+		seen, err := content.See(ctx, h, v, v.Format)
 		if err != nil {
 			addError(diags, *state, "The disk could not be read", err)
+			return
 		}
-		state.read(ctx, v, instance, nil, diags)
+		state.read(ctx, v, seen.ID, nil, diags)
 	case is.Refused != nil && is.Domain != "":
 		diags.AddAttributeError(at, "The imported disk can't be opened", fmt.Sprintf("Disk %s is an image that domain %s opens as %s, and that a disk "+
 			"can't be: %s. %s", id, is.Domain, is.Name, is.Refused, image.Convert(is.Name, "qcow2")))

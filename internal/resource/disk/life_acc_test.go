@@ -189,7 +189,7 @@ func TestAccDisk_CountFromTheFront(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-func TestAccDisk_WithoutOwnerNothingIsAdopted(t *testing.T) {
+func TestAccDisk_NothingIsAdoptedWithoutState(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	config := strings.Replace(acctest.Provider(l, "disks"), "owner ", "# owner ", 1) + disk("root", blank)
@@ -199,7 +199,7 @@ func TestAccDisk_WithoutOwnerNothingIsAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil ||
-		!message("was made by a configuration without an owner", "left alone", "terraform import", "ssd/root").MatchString(out) {
+		!message("is in the storage pool ssd already", "left alone", "terraform import", "ssd/root").MatchString(out) {
 		t.Errorf("got %v:\n%s", err, out)
 	}
 	cli.Must("import", "virtclaim_disk.root", "host-a/ssd/root")

@@ -105,7 +105,7 @@ func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 	l := acctest.Lab(t)
 	folder := filepath.Dir(file(l, "golden"))
 	dir := t.TempDir()
-	if err := errors.Join(os.Symlink(folder, filepath.Join(dir, "pool")), os.Symlink(file(l, "golden"), filepath.Join(dir, "latest"))); err != nil {
+	if err := errors.Join(os.Symlink(folder, filepath.Join(dir, "pool")), os.Symlink(file(l, "golden"), filepath.Join(dir, "golden"))); err != nil {
 		t.Fatal(err)
 	}
 	cli := acctest.NewCLI(t)
@@ -113,7 +113,7 @@ func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	for _, backing := range []string{
-		filepath.Join(dir, "pool", "golden"), "json:{'driver':'qcow2','file':{'driver':'file','filename':'" + filepath.Join(dir, "latest") + "'}}",
+		filepath.Join(dir, "pool", "golden"), "json:{'driver':'qcow2','file':{'driver':'file','filename':'" + filepath.Join(dir, "golden") + "'}}",
 		"blkdebug::/proc/self/root" + file(l, "golden"),
 	} {
 		theirs := filepath.Join(folder, "theirs")
@@ -132,12 +132,12 @@ func TestAccDisk_MasterByAnotherPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A link to another file is no path of it.
+	// A link to a file of another name is no path of it.
 	acctest.Must(exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", "-u", "-F", "qcow2", "-b",
 		filepath.Join(dir, "pool", "golden-2"), filepath.Join(folder, "theirs"), "1M").CombinedOutput())(t)
-	endRescue := acctest.Rescue(t, l.Hosts["host-a"], "qcow2", filepath.Join(dir, "latest"))
+	endRescue := acctest.Rescue(t, l.Hosts["host-a"], "qcow2", filepath.Join(dir, "golden"))
 	if out, err := cli.Run("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.golden"); err == nil ||
-		!message("a domain uses it by another path of that file: "+filepath.Join(dir, "latest")+" of domain rescue").MatchString(out) {
+		!message("a domain has a file of that name by another path, which may be the same file: "+filepath.Join(dir, "golden")+" of domain rescue").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	endRescue()

@@ -50,7 +50,7 @@ func TestAccDisk_MasterOfOtherContent(t *testing.T) {
 	qemuImg(t, "create", "-q", "-f", "raw", master, "4M")
 	cli.Replace("main.tf", `"128Mi"`, `"160Mi"`)
 	refused(changed, "apply")
-	if out := cli.Must("plan", "-destroy", "-no-color", "-target=virtclaim_virtual_machine.web"); !message("may have the only copy of a master", "discards that copy").MatchString(out) {
+	if out := cli.Must("plan", "-destroy", "-no-color"); !message("The master of disk", "discards what only its QEMU has").MatchString(out) {
 		t.Errorf("the plan of a destroy does not warn of it:\n%s", out)
 	}
 	acctest.Contains(t, virsh(t, l, "domstate", "web"), "running")

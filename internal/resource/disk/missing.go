@@ -25,6 +25,10 @@ type privateState interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
+type privateReader interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}
+
 // noteFilesystem saves that size unless there is one already.
 func noteFilesystem(ctx context.Context, h *host.Host, m model, private privateState) diag.Diagnostics {
 	was, diags := private.GetKey(ctx, filesystemKey)
@@ -42,10 +46,7 @@ func noteFilesystem(ctx context.Context, h *host.Host, m model, private privateS
 
 // otherFilesystem explains why the storage pool of a disk that is gone may not be mounted: its filesystem has another size than recorded;
 // empty otherwise. It is no proof that the disk is lost: some filesystems change their size with other data.
-func otherFilesystem(ctx context.Context, h *host.Host, m model, private interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}, diags *diag.Diagnostics,
-) string {
+func otherFilesystem(ctx context.Context, h *host.Host, m model, private privateReader, diags *diag.Diagnostics) string {
 	text, found := private.GetKey(ctx, filesystemKey)
 	diags.Append(found...)
 	var was int64
@@ -81,10 +82,7 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 
 // leavesUnmounted reports whether a disk that is destroyed may be on a filesystem that is not mounted. The host's records of it stay, so that it
 // can be imported.
-func leavesUnmounted(ctx context.Context, h *host.Host, m model, private interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}, diags *diag.Diagnostics,
-) bool {
+func leavesUnmounted(ctx context.Context, h *host.Host, m model, private privateReader, diags *diag.Diagnostics) bool {
 	why := otherFilesystem(ctx, h, m, private, diags)
 	if why != "" {
 		diags.AddWarning(fmt.Sprintf("Disk %s is removed from the state only", m.ID.ValueString()), fmt.Sprintf(

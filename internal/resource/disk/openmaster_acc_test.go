@@ -65,7 +65,7 @@ func TestAccDisk_MasterOfARunningMachine(t *testing.T) {
 			cli.Write("main.tf", config)
 			refused("apply")
 			cli.Write("main.tf", config+strings.Replace(machine, "disks =", "running = false\n  disks =", 1))
-			if out := cli.Must("plan", "-no-color"); !message("may have the only copy of a master", "it discards that copy").MatchString(out) {
+			if out := cli.Must("plan", "-no-color"); !message("The master of disk", "discards what only its QEMU has").MatchString(out) {
 				t.Errorf("the plan does not warn:\n%s", out)
 			}
 			cli.Must("apply", "-auto-approve", "-no-color")

@@ -98,8 +98,12 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel
 		return made, nil, "", err
 	}
 	spec := plan.spec(ctx, pool, diags)
+	var on content.Host = h
+	if plan.isOver() { // a clone's master is looked at again before it is opened
+		on = r.backend.Looks.On(h)
+	}
 	if plan.kind() == fromVolume {
-		err = r.prepareMaster(ctx, h, &spec, diags)
+		err = r.prepareMaster(ctx, h, on, &spec, diags)
 	} else {
 		digest, err = r.prepareContent(ctx, h, plan, s, &spec)
 	}
@@ -107,7 +111,7 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel
 		return made, nil, "", err
 	}
 	r.backend.RetryTaken(ctx, func() bool {
-		made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), h, spec, progress(ctx, plan))
+		made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, plan))
 		return errors.Is(err, content.ErrTaken)
 	})
 	switch {

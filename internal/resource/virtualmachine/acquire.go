@@ -21,19 +21,14 @@ func disksToCheck(taken []string, want domainxml.Machine, starts bool) []string 
 	return taken
 }
 
-// newDisks are the disks of want that was does not have, or has as another volume.
-func (m manager) newDisks(ctx context.Context, uuid string, was, want domainxml.Machine, active bool) ([]string, error) {
+// newDisks are the disks of want that was, or the running domain, does not have or has as another volume. live is nil while it is off.
+func newDisks(was, want domainxml.Machine, live *domainxml.Domain) []string {
 	keys := domainxml.ChangedUses(was, want)
-	if !active {
-		return keys, nil
+	if live != nil {
+		keys = slices.Concat(keys, live.DisksToAttach(want), live.MediaToInsert(want))
+		slices.Sort(keys)
 	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return keys, err
-	}
-	keys = slices.Concat(keys, live.DisksToAttach(want), live.MediaToInsert(want))
-	slices.Sort(keys)
-	return slices.Compact(keys), nil
+	return slices.Compact(keys)
 }
 
 // used are the images that these disks open.
@@ -54,9 +49,11 @@ func (m manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 	if err := m.recognize(ctx, want, keys); err != nil {
 		return err
 	}
-	if err := guard.Acquire(ctx, e); err != nil {
+	domains, err := guard.Acquire(ctx, e)
+	if err != nil {
 		return err
 	}
+	opened := content.OpenedBy(domains)
 	if err := content.Recheck(ctx, m.host, e.Images); err != nil {
 		return err
 	}
@@ -68,10 +65,10 @@ func (m manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	if err := m.checkMasters(ctx, uuid, want, keys); err != nil {
+	if err := m.checkMasters(ctx, uuid, opened, want, keys); err != nil {
 		return err
 	}
-	return m.engrave(ctx, want, keys)
+	return m.engrave(ctx, opened, want, keys)
 }
 
 // checkStorage makes enter's checks of the storage itself, before a machine is shut down for a restart or disks are unplugged that these
@@ -86,51 +83,22 @@ func (m manager) checkStorage(ctx context.Context, uuid string, want domainxml.M
 	if err := m.checkMasterRecords(ctx, want, keys); err != nil {
 		return err
 	}
+	if len(keys) == 0 {
+		return nil
+	}
+	domains, err := guard.List(ctx, m.host)
+	if err != nil {
+		return err
+	}
 	for _, key := range keys {
-		if err := guard.CheckCopied(ctx, m.key, m.host, topOf(want.Disks[key].Volume), uuid); err != nil {
+		if err := guard.CheckCopied(m.key, domains, topOf(want.Disks[key].Volume), uuid); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 		if err := content.CheckOpenMasters(ctx, m.host, want.Disks[key].Volume.Images); err != nil { // otherwise QEMU can't open the disk
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	return m.checkMasters(ctx, uuid, want, keys)
-}
-
-// checkRestart makes the checks for a machine that is about to be shut down for a restart.
-func (m manager) checkRestart(ctx context.Context, uuid string, want domainxml.Machine) error {
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	if err := m.checkCheckpoints(ctx, uuid, live, func(string) bool { return true }); err != nil {
-		return err
-	}
-	return m.checkStorage(ctx, uuid, want, disksToCheck(nil, want, true))
-}
-
-// checkCheckpoints refuses to unplug disks, or to shut the guest down, while bound files that are opened as qcow2 have checkpoints: QEMU
-// writes their bitmaps when it closes the file, and a bound file with bitmaps is not opened.
-func (m manager) checkCheckpoints(ctx context.Context, uuid string, live *domainxml.Domain, closes func(key string) bool) error {
-	attached := slices.DeleteFunc(live.Attached(), func(a domainxml.Attached) bool {
-		i := topOf(a.Volume)
-		return !closes(a.Key) || i.Type != "file" || i.Format != "qcow2" || i.Binding == ""
-	})
-	if len(attached) == 0 {
-		return nil
-	}
-	targets, err := m.host.CheckpointedDisks(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	for _, a := range attached {
-		if slices.Contains(targets, a.Target) {
-			return fmt.Errorf("disk %s (%s) has checkpoints, whose bitmaps QEMU writes into %s when it closes it, and a bound file is not opened with "+
-				"bitmaps. Delete the checkpoints of that disk before: virsh checkpoint-list and virsh checkpoint-delete, with --metadata if the "+
-				"bitmap is not there any more", a.Key, a.Target, a.Volume.Images[0].Name)
-		}
-	}
-	return nil
+	return m.checkMasters(ctx, uuid, content.OpenedBy(domains), want, keys)
 }
 
 // checkMasterRecords refuses overlays whose masters were replaced.

@@ -14,60 +14,64 @@ import (
 // attach plugs in the devices, and inserts the media, that want has and the running domain does not. It first records them in the running
 // domain's metadata: otherwise, after an interruption here, a disk that is recreated under the same name could be mistaken for the old one.
 // It also records disks that were attached outside of Terraform.
-func (m manager) attach(ctx context.Context, uuid string, was, want domainxml.Machine) (pending []string, err error) {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return nil, err
-	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return nil, err
-	}
+func (m manager) attach(ctx context.Context, uuid string, stored, live *domainxml.Domain, was, want domainxml.Machine) (now *domainxml.Domain, pending []string, err error) {
 	if live, err = m.rename(ctx, uuid, live, want); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keys, media := live.DisksToAttach(want), live.MediaToInsert(want)
 	unnoted, err := live.Unnoted(was, want)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if notes := slices.Concat(keys, media, unnoted); len(notes) > 0 {
 		metadata, err := live.LiveMetadata(want, notes)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := m.host.SetLiveMetadata(ctx, uuid, domainxml.Namespace, domainxml.Prefix, metadata); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	for _, key := range keys {
-		if live, err = m.plug(ctx, uuid, stored, live, key); err != nil {
-			return nil, fmt.Errorf("disk %s could not be plugged into the running machine: %w", key, err)
-		}
+	if live, err = m.plug(ctx, uuid, "disk", stored, live, keys, (*domainxml.Domain).Plug); err != nil {
+		return nil, nil, err
 	}
 	for _, key := range media {
 		if live, err = m.insert(ctx, uuid, live, key, want.Disks[key].Volume); err != nil {
-			return nil, fmt.Errorf("disk %s could not be put into its drive in the running machine: %w", key, err)
+			return nil, nil, fmt.Errorf("disk %s could not be put into its drive in the running machine: %w", key, err)
 		}
 	}
 	if live, err = m.scale(ctx, uuid, live, want); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m.grow(ctx, uuid, live, want)
-	return live.Pending(want)
+	if len(unnoted) > 0 { // they are in the metadata by now
+		live, err = m.readLive(ctx, uuid)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	pending, err = live.Pending(want)
+	return live, pending, err
 }
 
-// plug plugs one disk in and returns the running domain after that.
-func (m manager) plug(ctx context.Context, uuid string, stored, live *domainxml.Domain, key string) (*domainxml.Domain, error) {
-	device, err := live.Plug(stored, key)
-	if err != nil {
-		return nil, err
+// plug plugs devices in, which device reads from the stored definition, and returns the running domain after that.
+func (m manager) plug(ctx context.Context, uuid, kind string, stored, live *domainxml.Domain, keys []string,
+	device func(live, stored *domainxml.Domain, key string) (string, error),
+) (*domainxml.Domain, error) {
+	for _, key := range keys {
+		text, err := device(live, stored, key)
+		if err != nil {
+			return nil, err
+		}
+		tflog.Info(ctx, "Plugging a device in", map[string]any{"domain": uuid, kind: key})
+		if err := m.host.Attach(ctx, uuid, text); err != nil {
+			return nil, fmt.Errorf("%s %s could not be plugged into the running machine: %w", kind, key, err)
+		}
+		if live, err = m.readLive(ctx, uuid); err != nil {
+			return nil, err
+		}
 	}
-	tflog.Info(ctx, "Plugging a disk in", map[string]any{"domain": uuid, "disk": key})
-	if err := m.host.Attach(ctx, uuid, device); err != nil {
-		return nil, err
-	}
-	return m.readLive(ctx, uuid)
+	return live, nil
 }
 
 // insert inserts a medium into an empty drive and returns the running domain after that.

@@ -18,40 +18,24 @@ func newMAC() string {
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// attachInterfaces plugs the interfaces of want into the running domain.
-func (m manager) attachInterfaces(ctx context.Context, uuid string, want domainxml.Machine) error {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return err
-	}
+// attachInterfaces changes, and plugs in, interfaces of want in the running domain, and returns it after that.
+func (m manager) attachInterfaces(ctx context.Context, uuid string, stored, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
 	todo, err := live.DiffInterfaces(want)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, w := range todo.Change {
 		tflog.Info(ctx, "Changing an interface", map[string]any{"machine": want.Name, "interface": w.Key})
 		if err := m.host.ChangeInterface(ctx, uuid, w.Element); err != nil {
-			return fmt.Errorf("interface %s could not be changed in the running machine: %w", w.Key, err)
+			return nil, fmt.Errorf("interface %s could not be changed in the running machine: %w", w.Key, err)
 		}
 	}
-	for _, key := range todo.Plug {
-		device, err := live.PlugInterface(stored, key)
-		if err != nil {
-			return err
-		}
-		tflog.Info(ctx, "Plugging an interface in", map[string]any{"machine": want.Name, "interface": key})
-		if err := m.host.Attach(ctx, uuid, device); err != nil {
-			return fmt.Errorf("interface %s could not be plugged into the running machine: %w", key, err)
-		}
+	if len(todo.Change) > 0 {
 		if live, err = m.readLive(ctx, uuid); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return m.plug(ctx, uuid, "interface", stored, live, todo.Plug, (*domainxml.Domain).PlugInterface)
 }
 
 // withPluggedInterfaces is want with the interfaces of was where the running domain does not have the wanted ones yet, according to todo.

@@ -19,7 +19,7 @@ func newCreation() string { return uuid.NewString() }
 // the same owner has left it; runs reports that it was running.
 func (m manager) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
 	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Creating, Creation: m.creation}
-	if err := m.checkBacking(ctx, want); err != nil {
+	if err := m.checkBacking(ctx, nil, want); err != nil {
 		return "", false, err
 	}
 	there, err := m.host.LookupByName(ctx, want.Name)
@@ -50,41 +50,37 @@ func (m manager) define(ctx context.Context, want domainxml.Machine) (id string,
 
 // resume changes what an interrupted creation has left to the present configuration.
 func (m manager) resume(ctx context.Context, uuid string, want domainxml.Machine) (id string, runs bool, err error) {
-	is, err := m.stored(ctx, uuid)
+	is, at, err := m.observe(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) { // it was destroyed meanwhile
 		return m.define(ctx, want)
 	}
 	if err == nil {
 		err = m.checkInterrupted(uuid, is)
 	}
-	if err == nil {
+	if err == nil && at.live == nil {
 		err = m.checkHere(ctx, uuid)
 	}
+	if err == nil {
+		err = refuseExternal(is, want)
+	}
+	if err == nil {
+		err = m.checkLogs(ctx, is, want)
+	}
 	if err != nil {
-		return "", false, err
-	}
-	is, active, err := m.observe(ctx, uuid)
-	if err != nil {
-		return "", false, err
-	}
-	if err := refuseExternal(is, want); err != nil {
-		return "", false, err
-	}
-	if err := m.checkLogs(ctx, is, want); err != nil {
 		return "", false, err
 	}
 	if want.HardwareMatches(is) {
-		if err := m.checkOpenFiles(ctx, uuid, want, false); err != nil {
+		if err := m.checkOpenFiles(ctx, uuid, at.live, want, false); err != nil {
 			return "", false, err
 		}
-		_, err := m.reconcile(ctx, uuid, want, active, false)
-		return uuid, active, err
+		_, _, err := m.reconcile(ctx, uuid, at, want, false)
+		return uuid, at.live != nil, err
 	}
 	// The configuration has changed since, in attributes that require a new domain.
-	if err := m.checkExchanged(ctx, uuid, want.Name); err != nil {
+	if err := m.checkExchanged(ctx, uuid, at.live, want.Name); err != nil {
 		return "", false, err
 	}
-	if err := m.destroy(ctx, uuid, true); err != nil {
+	if err := m.destroy(ctx, uuid, at, true); err != nil {
 		return "", false, err
 	}
 	return m.define(ctx, want)
@@ -115,7 +111,11 @@ var errTakenOver = errors.New("another apply of the same owner creates this mach
 // finish marks the creation of the domain as finished. errTakenOver is the error if another apply has continued it meanwhile.
 func (m manager) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
 	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Ready}
-	return m.redefineIf(ctx, uuid, want, func(is domainxml.Metadata) error {
+	stored, err := m.readStored(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	return m.redefineIf(ctx, stored, want, func(is domainxml.Metadata) error {
 		if is.Creation != m.creation {
 			return errTakenOver
 		}
@@ -128,8 +128,15 @@ func (m manager) finish(ctx context.Context, uuid string, want domainxml.Machine
 func (m manager) revertCreation(ctx context.Context, uuid string) error {
 	ctx, cancel := revert.Context(ctx)
 	defer cancel()
-	if is, err := m.stored(ctx, uuid); err == nil && is.Metadata.Creation != m.creation {
+	at, err := m.see(ctx, uuid)
+	if errors.Is(err, host.ErrNotFound) {
 		return nil
 	}
-	return m.destroy(ctx, uuid, true)
+	if err != nil {
+		return err
+	}
+	if is, err := at.machine(); err == nil && is.Metadata.Creation != m.creation {
+		return nil
+	}
+	return m.destroy(ctx, uuid, at, true)
 }

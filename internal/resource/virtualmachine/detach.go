@@ -16,20 +16,19 @@ import (
 // detached is what was unplugged from a guest: the keys of disks, and the MAC addresses of interfaces.
 type detached struct{ disks, macs []string }
 
-// detach unplugs from the running domain what want does not have, or has as another volume or device. The medium of a drive is ejected.
-// If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition as well.
-func (m manager) detach(ctx context.Context, uuid string, want domainxml.Machine) (gone detached, err error) {
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return gone, err
-	}
+// detach unplugs from the running domain what want does not have, or has as another volume or device, and returns it after that. The medium
+// of a drive is ejected. If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition as well.
+func (m manager) detach(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (now *domainxml.Domain, gone detached, err error) {
 	if err = m.detachDisks(ctx, uuid, live, want, &gone); err == nil {
 		err = m.detachInterfaces(ctx, uuid, live, want, &gone)
 	}
 	if err != nil {
-		err = m.storeDetached(ctx, uuid, gone, err)
+		return nil, gone, m.storeDetached(ctx, uuid, gone, err)
 	}
-	return gone, err
+	if len(gone.disks)+len(gone.macs) > 0 {
+		live, err = m.readLive(ctx, uuid)
+	}
+	return live, gone, err
 }
 
 // explain adds to the error of an update which disks were unplugged for others that the guest did not get.
@@ -47,9 +46,6 @@ func (m manager) detachDisks(ctx context.Context, uuid string, live *domainxml.D
 		return nil
 	}
 	if err := m.checkStorage(ctx, uuid, want, replacements(live, want, keys)); err != nil {
-		return err
-	}
-	if err := m.checkCheckpoints(ctx, uuid, live, func(key string) bool { return slices.Contains(keys, key) }); err != nil {
 		return err
 	}
 	for _, key := range keys {

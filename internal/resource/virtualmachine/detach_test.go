@@ -68,7 +68,11 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &holding{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
-			if _, err := (manager{host: h}).detach(t.Context(), "", want); !errors.Is(err, c.err) {
+			live, err := domainxml.Read(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := (manager{host: h}).detach(t.Context(), "", live, want); !errors.Is(err, c.err) {
 				t.Fatalf("that it is held is not said: %v", err)
 			}
 			is, err := domainxml.Parse(h.stored)

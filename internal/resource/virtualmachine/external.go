@@ -69,13 +69,13 @@ func (m manager) completeChain(ctx context.Context, e *domainxml.External) {
 
 // checkChains refuses to change a domain if want would revert a disk that was changed outside of Terraform, or while a block job runs. It
 // is called before anything changes. The jobs of a QEMU that does not answer and is to be killed are ignored.
-func (m manager) checkChains(ctx context.Context, uuid string, want domainxml.Machine, kills bool) error {
-	is, live, err := m.chains(ctx, uuid, want)
+func (m manager) checkChains(ctx context.Context, uuid string, at seen, want domainxml.Machine, kills bool) error {
+	is, err := at.chains(want)
 	if err != nil {
 		return err
 	}
 	m.completeExternal(ctx, uuid, is.External)
-	err = m.addJobs(ctx, uuid, live, &is)
+	err = m.addJobs(ctx, uuid, at.live, &is)
 	if err != nil && !kills {
 		return err
 	}
@@ -85,54 +85,38 @@ func (m manager) checkChains(ctx context.Context, uuid string, want domainxml.Ma
 	if err := refuseExternal(is, want); err != nil {
 		return err
 	}
-	return m.checkBacking(ctx, want)
+	return m.checkBacking(ctx, at.live, want)
 }
 
 // checkEnd refuses to end a domain if that would lose changes made to a disk outside of Terraform, or while a block job runs. The jobs of a
-// QEMU that does not answer are unknown, which doesn't block the end. A domain that is gone can be ended as well, and so can one whose
-// disks were only pulled from the masters in the headers of overlays, because nothing of those is elsewhere. was is the machine in state.
-func (m manager) checkEnd(ctx context.Context, uuid string, was domainxml.Machine) error {
-	is, live, err := m.chains(ctx, uuid, domainxml.Machine{})
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
-	}
+// QEMU that does not answer are unknown, which doesn't block the end. A domain can be ended whose disks were only pulled from the masters
+// in the headers of overlays, because nothing of those is elsewhere. was is the machine in state.
+func (m manager) checkEnd(ctx context.Context, uuid string, at seen, was domainxml.Machine) error {
+	is, err := at.chains(domainxml.Machine{})
 	if err != nil {
 		return err
 	}
 	maps.DeleteFunc(is.External, func(key string, e domainxml.External) bool { return isForgotten(e, was.Disks[key].Volume) })
 	m.completeExternal(ctx, uuid, is.External)
-	if err := m.addJobs(ctx, uuid, live, &is); err != nil {
+	if err := m.addJobs(ctx, uuid, at.live, &is); err != nil {
 		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 	}
 	return refuseExternal(is, domainxml.Machine{})
 }
 
-// chains is the persistent definition with the disks that were changed outside of Terraform, and the live XML.
-func (m manager) chains(ctx context.Context, uuid string, want domainxml.Machine) (is domainxml.Machine, live *domainxml.Domain, err error) {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return is, nil, err
+// chains is the persistent definition with the disks that were changed outside of Terraform.
+func (at seen) chains(want domainxml.Machine) (is domainxml.Machine, err error) {
+	if is, err = at.stored.Machine(); err != nil {
+		return is, err
 	}
-	state, err := m.host.State(ctx, uuid)
-	if err != nil {
-		return is, nil, err
+	if is.External, err = domainxml.Externals(at.stored, at.live); err != nil {
+		return is, err
 	}
-	if state.Active {
-		if live, err = m.readLive(ctx, uuid); err != nil {
-			return is, nil, err
-		}
+	is.AddOverlaid(at.stored, want)
+	if at.live != nil {
+		is.AddOverlaid(at.live, want)
 	}
-	if is, err = stored.Machine(); err != nil {
-		return is, nil, err
-	}
-	if is.External, err = domainxml.Externals(stored, live); err != nil {
-		return is, nil, err
-	}
-	is.AddOverlaid(stored, want)
-	if live != nil {
-		is.AddOverlaid(live, want)
-	}
-	return is, live, nil
+	return is, nil
 }
 
 // addJobs adds the disks with a running block job that is not in the XML.

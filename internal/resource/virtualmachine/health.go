@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -24,27 +25,24 @@ type health struct {
 	halted string
 }
 
-func (m manager) health(ctx context.Context, uuid string) (is health, err error) {
-	if is.State, err = m.host.State(ctx, uuid); err != nil {
+func (m manager) health(ctx context.Context, uuid string, at seen) (is health, err error) {
+	is.State = at.state
+	if !is.Active {
+		return is, nil
+	}
+	if is.isPersistent, err = m.host.IsPersistent(ctx, uuid); err != nil || is.Responsive {
 		return is, err
 	}
-	if is.isPersistent, err = m.host.IsPersistent(ctx, uuid); err != nil || !is.Active || is.Responsive {
-		return is, err
-	}
-	if is.halted, err = m.halted(ctx, uuid); err != nil { // a QEMU that does not answer is no reason to fail
+	if is.halted, err = m.halted(ctx, uuid, at.live); err != nil { // a QEMU that does not answer is no reason to fail
 		tflog.Warn(ctx, "Which disk has halted the machine is not known", map[string]any{"domain": uuid, "error": err.Error()})
 	}
 	return is, nil
 }
 
 // halted returns the disk that an I/O error has halted, under its key in the configuration.
-func (m manager) halted(ctx context.Context, uuid string) (string, error) {
+func (m manager) halted(ctx context.Context, uuid string, live *domainxml.Domain) (string, error) {
 	target, noSpace, err := m.host.DiskError(ctx, uuid)
 	if err != nil || target == "" {
-		return "", err
-	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
 		return "", err
 	}
 	what := "has an I/O error"
@@ -99,8 +97,8 @@ func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
 }
 
 // examine reads a machine's health into the model, and warns if it is unhealthy.
-func (m *model) examine(ctx context.Context, l manager, ran bool, diags *diag.Diagnostics) error {
-	is, err := l.health(ctx, m.UUID.ValueString())
+func (m *model) examine(ctx context.Context, l manager, at seen, ran bool, diags *diag.Diagnostics) error {
+	is, err := l.health(ctx, m.UUID.ValueString(), at)
 	if errors.Is(err, host.ErrNotFound) {
 		return nil // it was removed just now: the next read reports that
 	}
@@ -115,7 +113,10 @@ func (m *model) examine(ctx context.Context, l manager, ran bool, diags *diag.Di
 }
 
 // persist defines a transient domain with the definition that it was started with, which libvirt still has. Its guest keeps running.
-func (m manager) persist(ctx context.Context, uuid string) error {
+func (m manager) persist(ctx context.Context, uuid string, at seen) error {
+	if at.live == nil {
+		return nil
+	}
 	is, err := m.host.IsPersistent(ctx, uuid)
 	if err != nil || is {
 		return err
@@ -128,10 +129,9 @@ func (m manager) persist(ctx context.Context, uuid string) error {
 }
 
 // standsStill is the error of a machine that is not worth waiting for, because its guest is paused until it is resumed.
-func (m manager) standsStill(ctx context.Context, uuid string) error {
-	state, err := m.host.State(ctx, uuid)
-	if err != nil || !state.Active || state.Responsive {
-		return err
+func standsStill(state host.State) error {
+	if !state.Active || state.Responsive {
+		return nil
 	}
 	return fmt.Errorf("it is %s, and can't respond until it is resumed", state.Describe())
 }

@@ -35,7 +35,7 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
 	}
-	stored, err := manager{host: located{h}}.readStored(ctx, uuid)
+	stored, err := manager{host: locate(h)}.readStored(ctx, uuid)
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return

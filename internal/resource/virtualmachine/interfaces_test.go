@@ -121,7 +121,15 @@ func TestInterfaces_RefusedIsNotStored(t *testing.T) {
 	}
 	h := &refusing{oneDomain{stored: stored}}
 	l := manager{host: h}
-	err = l.revert(t.Context(), "", was, want, l.attachInterfaces(t.Context(), "", want))
+	live, err := l.readLive(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := l.readStored(t.Context(), "")
+	if err == nil {
+		_, err = l.attachInterfaces(t.Context(), "", now, live, want)
+	}
+	err = l.revert(t.Context(), "", was, want, err)
 	if err == nil || !strings.Contains(err.Error(), "interface b could not be plugged") {
 		t.Error(err)
 	}

@@ -3,11 +3,19 @@ package virtualmachine
 import (
 	"context"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// located is a host whose running domains show the paths of their disks, also of disks that name a storage pool and a volume.
-type located struct{ domains }
+// located is a host whose running domains show the paths of their disks, also of disks that name a storage pool and a volume. It looks at each
+// file once.
+type located struct {
+	domains
+	looks *content.Looks
+}
+
+func locate(h domains) located { return located{h, &content.Looks{}} }
 
 func (h located) LiveXML(ctx context.Context, uuid string) (string, error) {
 	text, err := h.domains.LiveXML(ctx, uuid)
@@ -15,4 +23,8 @@ func (h located) LiveXML(ctx context.Context, uuid string) (string, error) {
 		return "", err
 	}
 	return guard.WithPaths(ctx, h.domains, text)
+}
+
+func (h located) File(ctx context.Context, path string, head int) (host.File, error) {
+	return h.looks.File(ctx, h.domains, "", path, head)
 }

@@ -95,7 +95,7 @@ func TestCheckLogs_NoStorage(t *testing.T) {
 		if row.refused != "" {
 			for what, try := range map[string]func(manager) error{
 				"go on":  func(l manager) error { _, _, err := l.define(t.Context(), want); return err },
-				"change": func(l manager) error { _, _, err := l.change(t.Context(), want.UUID, want, power{}); return err },
+				"change": func(l manager) error { _, _, _, err := l.change(t.Context(), want.UUID, want, power{}); return err },
 			} {
 				there := h(false)
 				check(what, there, try(manager{host: there, key: "host-a", owner: "prod"}))

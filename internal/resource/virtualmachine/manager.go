@@ -23,7 +23,6 @@ type domains interface {
 	SavedXML(ctx context.Context, uuid string) (string, error)
 	State(ctx context.Context, uuid string) (host.State, error)
 	IsPersistent(ctx context.Context, uuid string) (bool, error)
-	CheckpointedDisks(ctx context.Context, uuid string) (targets []string, err error)
 	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
 	Start(ctx context.Context, uuid string) error
 	DeleteVolume(ctx context.Context, pool, name string) error
@@ -34,10 +33,8 @@ type domains interface {
 	guard.Waiter
 	content.Locator
 	content.OpenFiles
-	KnownOverlays(ctx context.Context, of string) ([]host.StorageVolume, error)
-	content.Files
+	KnownOverlays(ctx context.Context, pool string) ([]host.StorageVolume, error)
 	AwaitDevice(ctx context.Context, uuid, target string) error
-	HasLength(ctx context.Context, pool, name string, bytes int64) (bool, error)
 	chains
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
@@ -65,6 +62,8 @@ type manager struct {
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
 	all    guard.Hosts
 	parsed parsed
+	// seen are the local images as this operation has seen them, by name; nil keeps none.
+	seen map[string]*content.Seen
 	// mayRestart allows the restart of a guest that does not acknowledge an unplug, or that has no port for a device.
 	mayRestart bool
 	// warn shows a warning to the user.
@@ -73,7 +72,16 @@ type manager struct {
 
 // redefine writes want into the stored definition.
 func (m manager) redefine(ctx context.Context, uuid string, want domainxml.Machine) error {
-	return m.redefineIf(ctx, uuid, want, func(is domainxml.Metadata) error {
+	stored, err := m.readStored(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	return m.redefineFrom(ctx, stored, want)
+}
+
+// redefineFrom is redefine of the stored definition that was just read.
+func (m manager) redefineFrom(ctx context.Context, stored *domainxml.Domain, want domainxml.Machine) error {
+	return m.redefineIf(ctx, stored, want, func(is domainxml.Metadata) error {
 		if want.Metadata.Phase == domainxml.Creating && is.Phase == domainxml.Ready {
 			return errTakenOver
 		}
@@ -81,12 +89,8 @@ func (m manager) redefine(ctx context.Context, uuid string, want domainxml.Machi
 	})
 }
 
-// redefineIf is redefine if check allows it, which is called with the metadata of the present definition.
-func (m manager) redefineIf(ctx context.Context, uuid string, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return err
-	}
+// redefineIf is redefineFrom if check allows it, which is called with the metadata of the present definition.
+func (m manager) redefineIf(ctx context.Context, stored *domainxml.Domain, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
 	is, err := stored.Machine()
 	if err == nil {
 		err = check(is.Metadata)
@@ -121,7 +125,8 @@ func (m manager) start(ctx context.Context, uuid string) error {
 	var removed []string
 	for _, a := range stored.Attached() {
 		if a.Ephemeral {
-			left, _ := content.RemoveTransients(ctx, m.host, a.Volume.Images[0].Name, uuid) // otherwise the start's error tells more
+			v, _ := m.host.VolumeAt(ctx, a.Volume.Images[0].Name)
+			left, _ := content.RemoveTransients(ctx, m.host, v.Pool, a.Volume.Images[0].Name, uuid) // otherwise the start's error tells more
 			removed = append(removed, left...)
 		}
 	}
@@ -134,61 +139,73 @@ func (m manager) start(ctx context.Context, uuid string) error {
 }
 
 // change updates an existing domain to want. Devices are unplugged first, then the new ones are plugged in. pending are the changes
-// that the running guest gets at its next start; started reports that it was booted.
-func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (pending []string, started bool, err error) {
+// that the running guest gets at its next start; started reports that it was booted. now is the machine after that; empty if it was not read.
+func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine, power power) (now seen, pending []string, started bool, err error) {
 	m.mayRestart = power.on && power.restart
-	if err := m.checkChains(ctx, uuid, want, !power.on && power.force); err != nil {
-		return nil, false, err
-	}
-	was, err := m.stored(ctx, uuid)
+	at, err := m.seeHere(ctx, uuid)
 	if err == nil {
-		err = m.checkLogs(ctx, was, want)
+		err = m.checkChange(ctx, uuid, at, want, power)
+	}
+	if err == nil && (!power.on || want.Autostart) { // otherwise it is defined before it needs a definition
+		err = m.persist(ctx, uuid, at)
+	}
+	if err == nil && at.live != nil && !power.on {
+		at, err = m.stopped(ctx, uuid, at, power.force)
 	}
 	if err != nil {
-		return nil, false, err
+		return now, nil, false, err
 	}
-	if power.on {
-		if err := m.checkOpenFiles(ctx, uuid, want, power.restart); err != nil {
-			return nil, false, err
-		}
-	}
-	if err := m.persist(ctx, uuid); err != nil {
-		return nil, false, err
-	}
-	if !power.on {
-		if err := m.stop(ctx, uuid, power.force); err != nil {
-			return nil, false, err
-		}
-	}
-	is, active, err := m.observe(ctx, uuid)
+	is, err := at.machine()
 	if err != nil {
-		return nil, false, err
+		return now, nil, false, err
 	}
 	want = want.SizedAs(is)
 	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Ready}
-	if !active {
+	if at.live == nil {
 		if err := m.checkSaved(ctx, uuid, want); err != nil {
-			return nil, false, err
+			return now, nil, false, err
 		}
 	}
-	if is.Autostart != want.Autostart {
-		if err := m.host.SetAutostart(ctx, uuid, want.Autostart); err != nil {
-			return nil, false, err
-		}
+	if err := m.autostart(ctx, uuid, want.Autostart); err != nil {
+		return now, nil, false, err
 	}
-	starts := power.on && !active
-	pending, err = m.reconcile(ctx, uuid, want, active, starts)
+	starts := power.on && at.live == nil
+	now, pending, err = m.reconcile(ctx, uuid, at, want, starts)
 	switch {
 	case m.mayRestart && (errors.Is(err, host.ErrDetachRefused) || errors.Is(err, domainxml.ErrNoPort)):
-		return nil, true, m.restart(ctx, uuid, want, power.force, err)
+		return now, nil, true, m.restart(ctx, uuid, want, power.force, err)
 	case err != nil:
-		return nil, false, withWayOut(err)
+		return now, nil, false, withWayOut(err)
 	case starts:
-		return nil, true, m.start(ctx, uuid)
+		return now, nil, true, m.start(ctx, uuid)
 	case len(pending) > 0 && power.restart:
-		return nil, true, m.restart(ctx, uuid, want, power.force, errors.New("all is stored, but takes effect only at a restart"))
+		return now, nil, true, m.restart(ctx, uuid, want, power.force, errors.New("all is stored, but takes effect only at a restart"))
 	}
-	return pending, false, nil
+	return now, pending, false, nil
+}
+
+// checkChange makes the checks of an update before anything changes.
+func (m manager) checkChange(ctx context.Context, uuid string, at seen, want domainxml.Machine, power power) error {
+	if err := m.checkChains(ctx, uuid, at, want, !power.on && power.force); err != nil {
+		return err
+	}
+	was, err := at.machine()
+	if err == nil {
+		err = m.checkLogs(ctx, was, want)
+	}
+	if err == nil && power.on {
+		err = m.checkOpenFiles(ctx, uuid, at.live, want, power.restart)
+	}
+	return err
+}
+
+// autostart has the host start the domain when the host boots, or not.
+func (m manager) autostart(ctx context.Context, uuid string, on bool) error {
+	is, err := m.host.Autostart(ctx, uuid)
+	if err != nil || is == on {
+		return err
+	}
+	return m.host.SetAutostart(ctx, uuid, on)
 }
 
 // changesLive are the names of changes that don't need the machine to be off: the next update makes them once the saved guest runs.
@@ -217,64 +234,88 @@ func (m manager) checkSaved(ctx context.Context, uuid string, want domainxml.Mac
 
 // reconcile updates the stored definition, and an active domain, to want. The stored definition also shows other machines what this one
 // requests; if the guard refuses, it gets the former disks back.
-func (m manager) reconcile(ctx context.Context, uuid string, want domainxml.Machine, active, starts bool) (pending []string, err error) {
-	was, err := m.stored(ctx, uuid)
+func (m manager) reconcile(ctx context.Context, uuid string, at seen, want domainxml.Machine, starts bool) (now seen, pending []string, err error) {
+	was, err := at.machine()
 	if err != nil {
-		return nil, err
+		return now, nil, err
 	}
+	live := at.live
 	var gone detached
 	defer func() {
 		if err != nil {
 			err = gone.explain(want, err)
 		}
 	}()
-	if active {
-		live, err := m.readLive(ctx, uuid)
-		if err == nil {
-			err = live.CheckPorts(want)
+	if live != nil {
+		if err := live.CheckPorts(want); err != nil {
+			return now, nil, err
 		}
-		if err != nil {
-			return nil, err
+		if live, gone, err = m.detach(ctx, uuid, live, want); err != nil {
+			return now, nil, err
 		}
-		if gone, err = m.detach(ctx, uuid, want); err != nil {
-			return nil, err
-		}
-		if err := m.unlock(ctx, uuid, want); err != nil {
-			return nil, err
+		if live, err = m.unlock(ctx, uuid, at.stored, live, want); err != nil {
+			return now, nil, err
 		}
 	}
-	taken, err := m.newDisks(ctx, uuid, was, want, active)
+	taken := newDisks(was, want, live)
+	if len(gone.disks)+len(gone.macs) > 0 { // guests were waited for
+		at.stored, err = m.readStored(ctx, uuid)
+	}
+	if err == nil {
+		err = m.redefineFrom(ctx, at.stored, want.WithTentative(taken))
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := m.redefine(ctx, uuid, want.WithTentative(taken)); err != nil {
-		return nil, err
+		return now, nil, err
 	}
 	if err := m.acquire(ctx, uuid, want, disksToCheck(taken, want, starts)); err != nil {
-		return nil, m.revertDisks(ctx, uuid, was, want, taken, active, err)
+		return now, nil, m.revertDisks(ctx, uuid, was, want, taken, live != nil, err)
 	}
 	if len(taken) > 0 {
 		if err := m.redefine(ctx, uuid, want); err != nil {
-			return nil, err
+			return now, nil, err
 		}
 	}
-	if !active {
-		return nil, nil
+	if live == nil {
+		return now, nil, nil
 	}
-	if err = m.attachInterfaces(ctx, uuid, want); err == nil {
-		pending, err = m.attach(ctx, uuid, was, want)
+	if at.stored, err = m.readStored(ctx, uuid); err == nil && len(taken) > 0 { // other machines may have been waited for
+		live, err = m.readLive(ctx, uuid)
+	}
+	if err == nil {
+		live, err = m.attachInterfaces(ctx, uuid, at.stored, live, want)
+	}
+	if err == nil {
+		at.live, pending, err = m.attach(ctx, uuid, at.stored, live, was, want)
 	}
 	if err != nil {
-		return nil, m.revert(ctx, uuid, was, want, err)
+		return now, nil, m.revert(ctx, uuid, was, want, err)
 	}
-	return append(pending, domainxml.PendingRemovals(was, want)...), nil
+	return at, append(pending, domainxml.PendingRemovals(was, want)...), nil
+}
+
+// end destroys the domain, unless something would be lost that is nowhere else. One that is gone is no error. was is the machine in state.
+func (m manager) end(ctx context.Context, uuid string, was domainxml.Machine, force bool) error {
+	at, err := m.seeHere(ctx, uuid)
+	if errors.Is(err, host.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = m.checkEnd(ctx, uuid, at, was)
+	}
+	if err == nil {
+		err = m.checkExchanged(ctx, uuid, at.live, was.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return m.destroy(ctx, uuid, at, force)
 }
 
 // destroy stops the domain and undefines it.
-func (m manager) destroy(ctx context.Context, uuid string, force bool) error {
-	err := m.stop(ctx, uuid, force)
+func (m manager) destroy(ctx context.Context, uuid string, at seen, force bool) error {
+	err := m.stop(ctx, uuid, at, force)
 	if err == nil {
-		err = m.prepareUndefine(ctx, uuid)
+		err = m.prepareUndefine(ctx, at)
 	}
 	if err == nil {
 		err = m.host.Undefine(ctx, uuid)
@@ -287,50 +328,34 @@ func (m manager) destroy(ctx context.Context, uuid string, force bool) error {
 
 // prepareUndefine gives a domain the removed devices back for which libvirt still keeps state, because undefine removes only the state of
 // devices that the domain has.
-func (m manager) prepareUndefine(ctx context.Context, uuid string) error {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	text, err := stored.ForUndefine()
+func (m manager) prepareUndefine(ctx context.Context, at seen) error {
+	text, err := at.stored.ForUndefine()
 	if err == nil && text != "" {
 		_, err = m.host.Define(ctx, text)
 	}
 	return err
 }
 
-// observe reads the stored definition, which the configuration describes; how the running domain differs from it; its addresses; and
-// whether it is active.
-func (m manager) observe(ctx context.Context, uuid string) (is domainxml.Machine, active bool, err error) {
-	if is, err = m.stored(ctx, uuid); err != nil {
-		return is, false, err
+// observe reads the stored definition, which the configuration describes; how the running domain differs from it; and its addresses.
+func (m manager) observe(ctx context.Context, uuid string) (is domainxml.Machine, at seen, err error) {
+	if at, err = m.see(ctx, uuid); err == nil {
+		is, err = m.describe(ctx, uuid, at)
 	}
-	if is.Autostart, err = m.host.Autostart(ctx, uuid); err != nil {
-		return is, false, err
-	}
-	state, err := m.host.State(ctx, uuid)
-	is.State = state.String()
-	if err != nil || !state.Active {
-		m.completeExternal(ctx, uuid, is.External)
-		return is, false, err
-	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return is, true, err
-	}
-	if err := is.Compare(live); err != nil {
-		return is, true, err
-	}
-	m.completeExternal(ctx, uuid, is.External)
-	m.reach(ctx, uuid, &is)
-	return is, true, nil
+	return is, at, err
 }
 
-func (m manager) stored(ctx context.Context, uuid string) (domainxml.Machine, error) {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return domainxml.Machine{}, err
+// describe is observe of what was just read.
+func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainxml.Machine, err error) {
+	if is, err = at.machine(); err != nil {
+		return is, err
 	}
-	is, err := stored.Machine()
-	return is.WithoutTentative(), err
+	is.State = at.state.String()
+	if at.live != nil {
+		if err := is.Compare(at.live); err != nil {
+			return is, err
+		}
+		m.reach(ctx, uuid, &is)
+	}
+	m.completeExternal(ctx, uuid, is.External)
+	return is, nil
 }

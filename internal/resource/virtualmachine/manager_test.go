@@ -56,7 +56,7 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		pending, started, err := manager{host: h, owner: "prod"}.change(t.Context(), was.UUID, want, power{on: active})
+		_, pending, started, err := manager{host: h, owner: "prod"}.change(t.Context(), was.UUID, want, power{on: active})
 		if err != nil || started || active && !strings.Contains(strings.Join(pending, " "), "boot") {
 			t.Errorf("active %v: pending is %v, started %v, %v", active, pending, started, err)
 		}
@@ -100,7 +100,7 @@ func TestVirtualMachine_TooFewPorts(t *testing.T) {
 	}
 	for _, restart := range []bool{false, true} {
 		h := &restarting{busy: busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text, err: errors.New("no more available PCI slots")}, true}}}
-		_, started, err := manager{host: h}.change(t.Context(), "", want, power{on: true, restart: restart})
+		_, _, started, err := manager{host: h}.change(t.Context(), "", want, power{on: true, restart: restart})
 		if restart && (err != nil || !started || h.starts != 1 || strings.Count(h.stored, "<interface") != 3) {
 			t.Errorf("restarted %d times: %v, stored is %s", h.starts, err, h.stored)
 		}

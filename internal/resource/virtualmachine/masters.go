@@ -15,12 +15,12 @@ import (
 const overlayTime = 5 * time.Second
 
 // checkMasters refuses disks that the machine would write to while they are masters.
-func (m manager) checkMasters(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+func (m manager) checkMasters(ctx context.Context, uuid string, opened content.Opened, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		if !writes(want.Disks[key]) {
 			continue
 		}
-		if err := m.awaitNoOverlay(ctx, uuid, want.Disks[key].Volume.Images[0].Name); err != nil {
+		if err := m.awaitNoOverlay(ctx, uuid, topOf(want.Disks[key].Volume), opened); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
@@ -38,15 +38,21 @@ func writes(d domainxml.Disk) bool {
 }
 
 // awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays.
-func (m manager) awaitNoOverlay(ctx context.Context, uuid, path string) error {
-	found := content.CheckWriter(ctx, m.host, path)
+func (m manager) awaitNoOverlay(ctx context.Context, uuid string, of volume.Image, opened content.Opened) error {
+	pool := ""
+	if seen, err := m.look(ctx, []volume.Image{of}); err != nil {
+		return err
+	} else if seen[0] != nil {
+		pool = seen[0].Pool
+	}
+	found := content.CheckWriter(ctx, m.host, pool, of.Name, opened)
 	if !errors.Is(found, content.ErrMaster) {
 		return found
 	}
 	patient, cancel := context.WithTimeout(ctx, overlayTime)
 	defer cancel()
 	err := m.host.AwaitEvery(patient, time.Second, uuid, func(ctx context.Context) (bool, error) {
-		now := content.CheckWriter(ctx, m.host, path)
+		now := content.CheckWriter(ctx, m.host, pool, of.Name, opened)
 		if ctx.Err() == nil {
 			found = now
 		}

@@ -110,7 +110,11 @@ func TestStop_MigratedMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &leaving{shown: on, after: c.after, isPersistent: !c.isTransient}
 			l := manager{host: h, key: "a", all: others(&c.other)}
-			if err := l.destroy(t.Context(), "web", true); !errors.Is(err, c.want) {
+			at, err := l.see(t.Context(), "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.destroy(t.Context(), "web", at, true); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			h.shown = on

@@ -94,14 +94,9 @@ func (m manager) isExchanged(ctx context.Context, uuid string, f *openFile) (boo
 
 // checkOpenFiles refuses to unplug files from the running guest that have data which no other file has. With restarts, a deleted file may
 // be discarded, as the plan has warned, unless the machine is to have that very file. It is called before anything changes.
-func (m manager) checkOpenFiles(ctx context.Context, uuid string, want domainxml.Machine, restarts bool) error {
-	state, err := m.host.State(ctx, uuid)
-	if err != nil || !state.Active {
-		return err
-	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return err
+func (m manager) checkOpenFiles(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine, restarts bool) error {
+	if live == nil {
+		return nil
 	}
 	loses := live.DisksToDetach(want)
 	isLost := func(key string) bool { return restarts || slices.Contains(loses, key) }
@@ -131,17 +126,9 @@ func (m manager) checkOpenFiles(ctx context.Context, uuid string, want domainxml
 // header, such as a raw one, whose replacement only QEMU's lock reveals: the claim or the disk remains, and its user expects the guest's
 // data there. Other deleted disks are in the warnings of each plan. Shutting the machine down is consent. A master that is gone
 // counts, too, because the guest may have the only copy; one that differs from its record does not: it was most likely written to in place.
-func (m manager) checkExchanged(ctx context.Context, uuid, name string) error {
-	state, err := m.host.State(ctx, uuid)
-	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
+func (m manager) checkExchanged(ctx context.Context, uuid string, live *domainxml.Domain, name string) error {
+	if live == nil {
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	live, err := m.readLive(ctx, uuid)
-	if err != nil {
-		return err
 	}
 	if err := m.checkLiveMasters(ctx, live, name, func(string) bool { return true }); errors.Is(err, content.ErrMasterGone) {
 		return err
@@ -159,7 +146,7 @@ func (m manager) checkExchanged(ctx context.Context, uuid, name string) error {
 	if len(all) == 0 {
 		return nil
 	}
-	state, err = m.host.State(ctx, uuid)
+	state, err := m.host.State(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) || err == nil && !state.Active {
 		return nil // it has shut down since
 	}
@@ -187,7 +174,9 @@ func (m manager) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	gone, err := content.IsGone(ctx, m.host, disk)
 	proven := false
 	if err == nil && !gone {
-		proven, err = content.ProvesItself(ctx, m.host, disk)
+		var is *content.Seen
+		is, err = content.Look(ctx, m.host, disk)
+		proven = is.ProvesItself(disk)
 	}
 	if err != nil {
 		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
@@ -259,7 +248,7 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	if err != nil || len(changed) == 0 {
 		return
 	}
-	live, err := manager{host: located{h}}.readLive(ctx, state.UUID.ValueString())
+	live, err := manager{host: locate(h)}.readLive(ctx, state.UUID.ValueString())
 	var all []openFile
 	if err == nil {
 		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f *openFile) (bool, error) {
@@ -316,4 +305,24 @@ func (m model) warnOfOpenFile(f openFile, ends bool, diags *diag.Diagnostics) {
 			"allow_restart = false, or save it first."
 	}
 	diags.AddAttributeWarning(diskPath(f.Key), how, fmt.Sprintf("On host %s, %s\n\n%s", m.Host.ValueString(), f.explain(name), does))
+}
+
+// A running guest also keeps the masters open that it was started with. If one was deleted or replaced, QEMU may have the only copy, which
+// all its overlays need.
+
+// checkLiveMasters returns content.ErrMasterChanged if the running guest is about to lose a disk and is the only one that still has its
+// former master open.
+func (m manager) checkLiveMasters(ctx context.Context, live *domainxml.Domain, name string, isLost func(key string) bool) error {
+	var all []error
+	for _, a := range live.Attached() {
+		if !isLost(a.Key) {
+			continue
+		}
+		err := content.CheckOpenMasters(ctx, m.host, a.Volume.Images)
+		if errors.Is(err, content.ErrMasterChanged) {
+			err = guard.ExplainMaster(name, a, err)
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }

@@ -54,6 +54,8 @@ func (h *withFiles) SecretOfVolume(_ context.Context, usage string) (string, err
 	return h.files[path], nil
 }
 
+func (h *withFiles) SecretXML(context.Context, string) (string, error) { return "", host.ErrNotFound }
+
 // What a guest has written since its file was copied or deleted is in no other file: the file is not exchanged for the copy or a new one.
 func TestCheckOpenFiles(t *testing.T) {
 	file := func(path, id string) volume.Volume {
@@ -129,12 +131,16 @@ func TestCheckOpenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, !c.off}, files: c.files, locked: c.locked}
-			err = manager{host: h}.checkOpenFiles(t.Context(), "", want, c.restarts)
+			at, err := manager{host: h}.see(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = manager{host: h}.checkOpenFiles(t.Context(), "", at.live, want, c.restarts)
 			if errors.Is(err, errOpen) != (c.refuse != "") || err != nil && !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("got %v, want %q", err, c.refuse)
 			}
 			h.err = errors.New("no answer")
-			if err := (manager{host: h}).checkOpenFiles(t.Context(), "", want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
+			if err := (manager{host: h}).checkOpenFiles(t.Context(), "", at.live, want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
 				t.Error("a host that does not tell was believed")
 			}
 		})
@@ -172,6 +178,10 @@ func TestCheckExchanged_Masters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	live, err := domainxml.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		modified string
 		// destroy and update are whether a master stops these.
@@ -183,10 +193,10 @@ func TestCheckExchanged_Masters(t *testing.T) {
 	} {
 		h := &overMaster{withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}, c.modified}
 		m := manager{host: h}
-		if err := m.checkExchanged(t.Context(), "", "web"); errors.Is(err, content.ErrMasterChanged) != c.destroy || err != nil && !c.destroy {
+		if err := m.checkExchanged(t.Context(), "", live, "web"); errors.Is(err, content.ErrMasterChanged) != c.destroy || err != nil && !c.destroy {
 			t.Errorf("%s: a destroy: %v", name, err)
 		}
-		if err := m.checkOpenFiles(t.Context(), "", domainxml.Machine{Name: "web"}, true); errors.Is(err, content.ErrMasterChanged) != c.update {
+		if err := m.checkOpenFiles(t.Context(), "", live, domainxml.Machine{Name: "web"}, true); errors.Is(err, content.ErrMasterChanged) != c.update {
 			t.Errorf("%s: an update that takes the disk away: %v", name, err)
 		}
 	}

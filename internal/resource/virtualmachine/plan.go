@@ -59,9 +59,6 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
-		if r.backend.Ready() {
-			r.warnOfMasters(ctx, state, &resp.Diagnostics)
-		}
 		return
 	}
 	var plan, state model
@@ -116,9 +113,6 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
 	plan.planRunning(ctx, req, resp)
 	r.warnOfOpenFiles(ctx, plan, state, resp)
-	if !plan.Running.ValueBool() || len(resp.RequiresReplace) > 0 {
-		r.warnOfMasters(ctx, state, &resp.Diagnostics)
-	}
 	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
 }
 

@@ -88,16 +88,22 @@ func (m model) power() power {
 // The guard checks again, because another machine may have got the storage since.
 func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool, why error) error {
 	tflog.Info(ctx, "Restarting the machine", map[string]any{"machine": want.Name, "cause": why.Error()})
-	if err := m.checkRestart(ctx, uuid, want); err != nil {
+	at, err := m.see(ctx, uuid)
+	if err == nil && at.live != nil {
+		err = m.checkStorage(ctx, uuid, want, disksToCheck(nil, want, true))
+	}
+	if err == nil {
+		err = m.persist(ctx, uuid, at)
+	}
+	if err != nil {
 		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), which would fail, so the machine was not shut down: %w", why, err)
 	}
-	if err := m.stop(ctx, uuid, force); err != nil {
+	if at, err = m.stopped(ctx, uuid, at, force); err != nil {
 		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), and the machine could not be shut down: %w", why, err)
 	}
 	ctx, cancel := revert.Extend(ctx) // the guest may have used up the time, and a machine is not left off
 	defer cancel()
-	_, err := m.reconcile(ctx, uuid, want, false, true)
-	if err == nil {
+	if _, _, err = m.afresh().reconcile(ctx, uuid, at, want, true); err == nil {
 		err = m.host.Start(ctx, uuid)
 	}
 	if err != nil {

@@ -1,9 +1,12 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // parsed are domains by their XML, so that XML that has not changed since it was last read is not parsed again. A nil map keeps none.
@@ -36,4 +39,36 @@ func (m manager) readLive(ctx context.Context, uuid string) (*domainxml.Domain, 
 		return nil, err
 	}
 	return m.parsed.read(text)
+}
+
+// seen is a domain as an operation has read it. live is nil while it is off.
+type seen struct {
+	stored, live *domainxml.Domain
+	state        host.State
+}
+
+// see reads a domain. An operation does so at its beginning, and again after what takes long or changes the domain.
+func (m manager) see(ctx context.Context, uuid string) (at seen, err error) {
+	if at.stored, err = m.readStored(ctx, uuid); err != nil {
+		return at, err
+	}
+	if at.state, err = m.host.State(ctx, uuid); err == nil && at.state.Active {
+		at.live, err = m.readLive(ctx, uuid)
+	}
+	return at, err
+}
+
+// seeHere is see for a domain that is about to be changed: checkHere, which a domain that runs here passes.
+func (m manager) seeHere(ctx context.Context, uuid string) (at seen, err error) {
+	at, err = m.see(ctx, uuid)
+	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil {
+		err = cmp.Or(m.checkHere(ctx, uuid), err)
+	}
+	return at, err
+}
+
+// machine is the stored definition.
+func (at seen) machine() (domainxml.Machine, error) {
+	is, err := at.stored.Machine()
+	return is.WithoutTentative(), err
 }

@@ -11,21 +11,67 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
+// look is content.Look for each image of a chain, once in an operation.
+func (m manager) look(ctx context.Context, chain []volume.Image) (all []*content.Seen, err error) {
+	for _, i := range chain {
+		s, known := m.seen[i.Name]
+		if !known {
+			if s, err = content.Look(ctx, m.host, i); err != nil {
+				return nil, err
+			}
+			if m.seen != nil {
+				m.seen[i.Name] = s
+			}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// afresh is the manager of an operation that has waited for long, and looks at everything again.
+func (m manager) afresh() manager {
+	if h, is := m.host.(located); is {
+		m.host = locate(h.domains)
+	}
+	m.seen = map[string]*content.Seen{}
+	return m
+}
+
 // recognize refuses local images that are not the configured ones: another file may have the path by now, or an overlay may have another
 // backing file.
 func (m manager) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
-		if err := content.RecognizeChain(ctx, m.host, want.Disks[key].Volume.Images); err != nil {
+		chain := want.Disks[key].Volume.Images
+		seen, err := m.look(ctx, chain)
+		if err == nil {
+			err = content.RecognizeChain(ctx, m.host, chain, seen)
+		}
+		if err != nil {
 			return fmt.Errorf("disk %s can't be given to the machine (terraform plan says what became of the disk): %w", key, err)
 		}
 	}
 	return nil
 }
 
-// checkBacking refuses to define chains that contradict the headers of their overlays. It is called before anything changes.
-func (m manager) checkBacking(ctx context.Context, want domainxml.Machine) error {
+// checkBacking refuses to define chains that contradict the headers of their overlays, except for images that the running domain has open: its XML
+// shows their chains. It is called before anything changes.
+func (m manager) checkBacking(ctx context.Context, live *domainxml.Domain, want domainxml.Machine) error {
+	open := map[string]bool{}
+	if live != nil {
+		for _, a := range live.Attached() {
+			open[topOf(a.Volume).Name] = true
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
-		if err := content.CheckBacking(ctx, m.host, want.Disks[key].Volume.Images); err != nil {
+		chain := want.Disks[key].Volume.Images
+		if open[topOf(want.Disks[key].Volume).Name] {
+			continue
+		}
+		seen, err := m.look(ctx, chain)
+		if err == nil {
+			err = content.CheckBacking(chain, seen)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: disk %s: %w", errExternal, key, err)
 		}
 	}
@@ -33,13 +79,17 @@ func (m manager) checkBacking(ctx context.Context, want domainxml.Machine) error
 }
 
 // engrave writes the identity of imported disks, which only the host's ledger has, into their headers. No other machine has them open now.
-func (m manager) engrave(ctx context.Context, want domainxml.Machine, keys []string) error {
+func (m manager) engrave(ctx context.Context, opened content.Opened, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		top := topOf(want.Disks[key].Volume)
 		if top.AccessMode != volume.WriteExclusive || !top.IsDisk() {
 			continue
 		}
-		if err := content.Engrave(ctx, m.host, top); err != nil {
+		seen, err := m.look(ctx, []volume.Image{top})
+		if err == nil {
+			err = content.Engrave(ctx, m.host, opened, seen[0], top)
+		}
+		if err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -109,8 +110,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if err == nil {
 		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	}
-	if err == nil && want.Autostart != is.Autostart {
-		err = mgr.host.SetAutostart(ctx, uuid, want.Autostart)
+	if err == nil {
+		err = mgr.autostart(ctx, uuid, want.Autostart)
 	}
 	if err == nil && plan.Running.ValueBool() {
 		err = mgr.start(ctx, uuid)
@@ -168,7 +169,7 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 // manager returns the manager of the machines on a host.
 func (r *machine) manager(h *host.Host, key string) manager {
 	return manager{
-		host: located{h}, key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts), parsed: parsed{},
+		host: locate(h), key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
 		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
 	}
 }
@@ -195,8 +196,11 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	mgr := r.manager(h, state.Host.ValueString())
-	is, active, err := mgr.observe(ctx, state.UUID.ValueString())
-	if errors.Is(err, host.ErrNotFound) || err == nil && !active && state.Running.ValueBool() {
+	is, at, err := mgr.observe(ctx, state.UUID.ValueString())
+	if err == nil {
+		is.Autostart, err = h.Autostart(ctx, state.UUID.ValueString())
+	}
+	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil && state.Running.ValueBool() {
 		err = cmp.Or(mgr.checkHere(ctx, state.UUID.ValueString()), err)
 	}
 	switch {
@@ -213,8 +217,8 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	before := state
-	state.read(is, active)
-	if err := state.examine(ctx, mgr, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
+	state.read(is, at.live != nil)
+	if err := state.examine(ctx, mgr, at, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
@@ -241,12 +245,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if !ok {
 		return
 	}
-	var pending []string
-	started := false
-	err := mgr.checkHere(ctx, state.UUID.ValueString())
-	if err == nil {
-		pending, started, err = mgr.change(ctx, plan.UUID.ValueString(), want, plan.power())
-	}
+	now, pending, started, err := mgr.change(ctx, plan.UUID.ValueString(), want, plan.power())
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
@@ -255,7 +254,13 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if started || plan.waits(state) {
 		plan.await(ctx, mgr, &resp.Diagnostics)
 	}
-	is, _, err := mgr.observe(ctx, plan.UUID.ValueString())
+	if now.stored == nil || started || plan.waits(state) {
+		now, err = mgr.see(ctx, plan.UUID.ValueString())
+	}
+	var is domainxml.Machine
+	if err == nil {
+		is, err = mgr.describe(ctx, plan.UUID.ValueString(), now)
+	}
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return
@@ -279,16 +284,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	h, err := r.backend.Hosts.Host(state.Host.ValueString())
 	mgr := r.manager(h, state.Host.ValueString())
 	if err == nil {
-		err = mgr.checkHere(ctx, state.UUID.ValueString())
-	}
-	if err == nil {
-		err = mgr.checkEnd(ctx, state.UUID.ValueString(), state.was(ctx))
-	}
-	if err == nil {
-		err = mgr.checkExchanged(ctx, state.UUID.ValueString(), state.Name.ValueString())
-	}
-	if err == nil {
-		err = mgr.destroy(ctx, state.UUID.ValueString(), state.ForceStop.ValueBool())
+		err = mgr.end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
 	}
 	if err == nil {
 		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())

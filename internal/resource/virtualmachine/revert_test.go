@@ -79,7 +79,14 @@ func TestVirtualMachine_RefusedChangeIsNotStored(t *testing.T) {
 			if err := l.redefine(t.Context(), "", c.want); err != nil {
 				t.Fatal(err)
 			}
-			_, err = l.attach(t.Context(), "", was, c.want)
+			stored, err := l.readStored(t.Context(), "")
+			var live *domainxml.Domain
+			if err == nil {
+				live, err = l.readLive(t.Context(), "")
+			}
+			if err == nil {
+				_, _, err = l.attach(t.Context(), "", stored, live, was, c.want)
+			}
 			if !errors.Is(err, refused) {
 				t.Fatalf("the refusal is lost: %v", err)
 			}

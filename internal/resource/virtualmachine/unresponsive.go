@@ -15,10 +15,10 @@ import (
 )
 
 // stop shuts the machine down and reports progress. A machine that is migrated away meanwhile is off on this host, and runs elsewhere.
-func (m manager) stop(ctx context.Context, uuid string, force bool) error {
+func (m manager) stop(ctx context.Context, uuid string, at seen, force bool) error {
 	defer tfvalue.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
-	if is, err := m.host.State(ctx, uuid); err != nil || !is.Active {
-		return err
+	if at.live == nil {
+		return m.host.Stop(ctx, uuid, force) // it may have been started since
 	}
 	isPersistent, err := m.host.IsPersistent(ctx, uuid)
 	if err == nil {
@@ -28,6 +28,14 @@ func (m manager) stop(ctx context.Context, uuid string, force bool) error {
 		return err
 	}
 	return m.checkStopped(ctx, uuid, isPersistent)
+}
+
+// stopped is the machine after stop.
+func (m manager) stopped(ctx context.Context, uuid string, at seen, force bool) (seen, error) {
+	if err := m.stop(ctx, uuid, at, force); err != nil {
+		return at, err
+	}
+	return m.see(ctx, uuid)
 }
 
 // unplugging is the context and the announcement of an unplug. The host waits for a fifth of the timeout, but for a minute at least: of a

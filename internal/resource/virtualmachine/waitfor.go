@@ -125,8 +125,8 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 		missing []string
 	)
 	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
-		now, active, err := l.observe(ctx, m.UUID.ValueString())
-		if err == nil && !active {
+		now, at, err := l.observe(ctx, m.UUID.ValueString())
+		if err == nil && at.live == nil {
 			err = errors.New("it has gone off")
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 		if is, missing = now, m.missing(w, now, keys); len(missing) == 0 {
 			return true, nil
 		}
-		return false, l.standsStill(ctx, m.UUID.ValueString())
+		return false, standsStill(at.state)
 	})
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",

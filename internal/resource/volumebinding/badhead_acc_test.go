@@ -49,31 +49,3 @@ func TestAccVolumeBinding_BadHeadIsSeenBeforeRestart(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color", "-target=virtclaim_virtual_machine.web")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
-
-// QEMU writes the bitmap of a checkpoint only when it ends, so that nothing in the file shows that its machine could not be started again.
-func TestAccVolumeBinding_CheckpointBeforeRestart(t *testing.T) {
-	l := acctest.Lab(t)
-	file := filepath.Join(t.TempDir(), "file")
-	qcow2At(t, file)
-	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", acctest.Provider(l, "checkpoints")+binding(fmt.Sprintf(`file = { path = %q, format = "qcow2" }`, file), "", "host-a")+
-		strings.Replace(deaf, "force_stop", "allow_restart = true\n  force_stop", 1))
-	cli.Must("apply", "-auto-approve", "-no-color")
-	virsh := func(args ...string) string { return acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t) }
-	virsh("checkpoint-create-as", "web", "monday")
-	cli.Replace("main.tf", `"32Mi"`, `"48Mi"`)
-	refuses(t, cli, "the machine was not shut down: disk data (vda) has checkpoints, whose bitmaps QEMU writes into "+file)
-	if state := virsh("domstate", "web"); !strings.Contains(state, "running") {
-		t.Errorf("the machine is %s", state)
-	}
-	cli.Replace("main.tf", "{ data = { volume = virtclaim_volume_binding.data.volume } }", "{}")
-	refuses(t, cli, "disk data (vda) has checkpoints")
-	if disks := virsh("domblklist", "web"); !strings.Contains(disks, file) {
-		t.Errorf("the machine has only\n%s", disks)
-	}
-	cli.Replace("main.tf", "disks      = {}", "disks      = { data = { volume = virtclaim_volume_binding.data.volume } }")
-	virsh("checkpoint-delete", "web", "monday")
-	virsh("suspend", "web")
-	cli.Must("apply", "-auto-approve", "-no-color")
-	destroySuspended(t, l, cli)
-}

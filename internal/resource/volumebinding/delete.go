@@ -111,22 +111,20 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 		}
 		return own.isIndependent(u, state.ID.ValueString(), others)
 	}
-	here, err := r.uses(ctx, v.Images[0], keys)
+	uses, err := r.uses(ctx, v.Images[0], keys)
 	if err == nil {
-		err = all.CheckUses(ctx, slices.DeleteFunc(here, isIndependent))
+		uses = slices.DeleteFunc(uses, isIndependent)
+		err = all.CheckUses(ctx, uses)
 	}
 	if err != nil {
 		return false, err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
-	err = guard.Detach(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, func(u guard.Use) (bool, error) {
-		if isIndependent(u) {
-			return true, nil
-		}
+	err = guard.Detach(ctx, hosts, v.Images[0], []string{r.backend.Owner, own.Owner}, uses, func(u guard.Use) error {
 		if err := r.checkMasters(ctx, u); err != nil {
-			return false, err
+			return err
 		}
-		return false, r.checkLeft(ctx, state, own, u, v.Images[0])
+		return r.checkLeft(ctx, state, own, u, v.Images[0])
 	})
 	return shared, err
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -129,13 +130,17 @@ func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []stri
 
 func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
 	h, err := r.backend.Hosts.Host(key)
+	var domains []domainxml.Definitions
 	if err == nil {
-		err = guard.External(ctx, key, h, i) // an external user is reported first: destroying that overlay would be bad advice
+		domains, err = guard.List(ctx, h)
+	}
+	if err == nil {
+		err = guard.External(key, domains, i) // an external user is reported first: destroying that overlay would be bad advice
 	}
 	if err != nil {
 		return nil, err
 	}
-	users, err := r.uses(ctx, i, []string{key})
+	users, err := guard.UsersAmong(ctx, key, h, domains, i)
 	if err != nil {
 		return nil, err
 	}
