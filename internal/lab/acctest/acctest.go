@@ -139,7 +139,7 @@ func Contains(t *testing.T, text string, parts ...string) {
 }
 
 // LUN creates a logical unit of 64 MiB for the test, with or without CHAP.
-func LUN(t *testing.T, l *lab.Lab, chap bool, content string) lab.LUN {
+func LUN(t testing.TB, l *lab.Lab, chap bool, content string) lab.LUN {
 	t.Helper()
 	lun, err := l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: 64 << 20, Content: []byte(content), CHAP: chap})
 	if err != nil {
@@ -160,7 +160,7 @@ func Claim(t *testing.T, l *lab.Lab, namespace, name string, lun lab.LUN) {
 }
 
 // AddClaim creates a bound claim for the test.
-func AddClaim(t *testing.T, l *lab.Lab, spec lab.ClaimSpec) {
+func AddClaim(t testing.TB, l *lab.Lab, spec lab.ClaimSpec) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := l.RemoveClaim(context.Background(), spec); err != nil {

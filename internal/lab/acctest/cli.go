@@ -20,12 +20,12 @@ import (
 type CLI struct {
 	Dir string
 
-	t   *testing.T
+	t   testing.TB
 	env []string
 }
 
 // NewCLI creates the folder. The environment is added to the test's own.
-func NewCLI(t *testing.T, env ...string) CLI {
+func NewCLI(t testing.TB, env ...string) CLI {
 	t.Helper()
 	bin := os.Getenv("VIRTCLAIM_TEST_PROVIDER")
 	if bin == "" {
@@ -56,7 +56,7 @@ func NewCLI(t *testing.T, env ...string) CLI {
 }
 
 // Tapped is a folder for a configuration whose provider, which is in its own file, is connected to host-a through a tap.
-func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
+func Tapped(t testing.TB, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 	t.Helper()
 	tap := Tap(t, l.Hosts["host-a"])
 	cli := NewCLI(t)
@@ -65,7 +65,7 @@ func Tapped(t *testing.T, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 }
 
 // Tap creates a tap in front of a host for the test.
-func Tap(t *testing.T, h *lab.Host) *lab.Tap {
+func Tap(t testing.TB, h *lab.Host) *lab.Tap {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tap") // the path of a test's own folder is too long for a socket
 	if err != nil {

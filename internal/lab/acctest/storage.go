@@ -152,7 +152,7 @@ func Web(t *testing.T, l *lab.Lab) (*lab.Web, lab.WebFile) {
 }
 
 // ImageIn creates a raw image in a folder.
-func ImageIn(t *testing.T, dir, name string) string {
+func ImageIn(t testing.TB, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(Known), 0o600); err != nil {

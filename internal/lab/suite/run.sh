@@ -4,6 +4,7 @@
 #	run.sh core            all that no shard has
 #	run.sh match <regexp>  those whose names match, from wherever they are
 #	run.sh <shard>         a shard of the file shards, a race-…, or fuzz
+#	run.sh bench <name>    a benchmark, or all of them; nothing is repeated
 #	run.sh all             each shard in turn
 #	run.sh changed <base>  the shards of what has changed since a commit
 #
@@ -82,6 +83,15 @@ packages_with() {
 	done | sort -u
 }
 
+# bench <name>, or all without one; capitals don't matter.
+bench() {
+	local name=${1:-.*} packages
+	packages=$(grep -rliE --include='*_acc_test.go' "^func Benchmark($name)\(" internal | xargs -r dirname | sed 's#^#./#' | sort -u) || true
+	[ -n "$packages" ] || fail "there is no benchmark $name; the benchmarks are:" \
+		$(grep -rhoP --include='*_acc_test.go' '^func Benchmark\K\w+' internal | tr '[:upper:]' '[:lower:]')
+	go test -tags acc -count=1 -vet=off -timeout 45m -run '^$' -bench "(?i)^Benchmark($name)\$" -benchtime 1x $packages
+}
+
 run() {
 	case $1 in
 	core) run_tests core "$(core_packages)" -p 3 -run '^TestAcc' -skip "^($(long))" ;;
@@ -91,6 +101,7 @@ run() {
 		[ -n "$packages" ] || fail "no test of real systems has a name that matches $2; make test-unit runs the others"
 		run_tests match "$packages" -run "$2"
 		;;
+	bench) bench "${2-}" ;;
 	race-*) race "${1#race-}" ;;
 	fuzz) fuzz ;;
 	*)

@@ -1,0 +1,150 @@
+//go:build acc
+
+package virtualmachine_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// BenchmarkApply measures N machines (25), each on an overlay of one claim: their calls, the provider's processor time, and the time
+// compared with a loop of virsh that makes the same. far is one machine on a host that takes 20 ms for each reply.
+func BenchmarkApply(b *testing.B) {
+	b.Run("many", benchmarkMany)
+	b.Run("far", benchmarkFar)
+}
+
+func benchmarkMany(b *testing.B) {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("N"), "25"))
+	if err != nil || n < 1 {
+		b.Fatalf("N is the number of machines, and not %q", os.Getenv("N"))
+	}
+	l := acctest.Lab(b)
+	acctest.AddClaim(b, l, lab.ClaimSpec{Namespace: "measured", Name: "golden", LUN: acctest.LUN(b, l, false, "")})
+	m := measure(b, l)
+	m.cli.Write("main.tf", overlays(n))
+	for b.Loop() {
+		apply := m.run("apply", "apply", "-auto-approve")
+		plan := m.run("unchanged plan", "plan", "-detailed-exitcode")
+		m.loop(n, "virsh vol-dumpxml root-$i ssd >root-$i.xml; virsh dumpxml --inactive web-$i >web-$i.xml; virsh suspend web-$i") // or each is waited for a minute
+		destroy := m.run("destroy", "destroy", "-auto-approve")
+		loop := m.loop(n, "virsh vol-create ssd root-$i.xml; virsh define web-$i.xml; virsh start web-$i")
+		m.loop(n, "virsh destroy web-$i; virsh undefine web-$i; virsh vol-delete root-$i ssd")
+		b.ReportMetric(apply.calls/float64(n), "calls/machine")
+		b.ReportMetric(apply.cpu/float64(n), "cpu-s/machine")
+		b.ReportMetric(apply.wall/float64(n), "s/machine")
+		b.ReportMetric(apply.wall/loop, "apply/loop")
+		b.ReportMetric(plan.calls, "plan-calls")
+		b.ReportMetric(plan.bytes, "plan-bytes")
+		b.ReportMetric(plan.wall, "plan-s")
+		b.ReportMetric(destroy.calls/float64(2*n+1), "destroy-calls/object")
+	}
+	b.ReportMetric(0, "ns/op") // it would be that of all commands
+}
+
+func benchmarkFar(b *testing.B) {
+	l := acctest.Lab(b)
+	dir := filepath.Dir(acctest.ImageIn(b, b.TempDir(), "disk.img"))
+	source := &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
+	acctest.AddClaim(b, l, lab.ClaimSpec{Namespace: "measured", Name: "golden", Filesystem: true, Size: acctest.StorageSize, Source: source})
+	m := measure(b, l)
+	m.tap.Delay(20 * time.Millisecond)
+	for b.Loop() {
+		m.cli.Write("main.tf", onClaim("measured", ""))
+		m.cli.Write("data.tf", "")
+		create := m.run("create and start", "apply", "-auto-approve")
+		m.cli.Write("data.tf", plugged)
+		m.cli.Replace("main.tf", "disks      = { root", "disks      = { data = { volume = virtclaim_disk.data.volume }, root")
+		plug := m.run("hot-plug", "apply", "-auto-approve")
+		m.loop(1, "virsh suspend web")
+		m.run("destroy", "destroy", "-auto-approve")
+		b.ReportMetric(create.wall, "create-s-at-20ms")
+		b.ReportMetric(plug.wall, "plug-s-at-20ms")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// overlays are n machines, each on its own overlay of the claim golden.
+func overlays(n int) string {
+	count := fmt.Sprintf("\n  count = %d", n)
+	return strings.NewReplacer(
+		`"virtclaim_disk" "root" {`, `"virtclaim_disk" "root" {`+count, `= "root"`, `= "root-${count.index}"`, `disk.root.volume`, `disk.root[count.index].volume`,
+		`"virtclaim_virtual_machine" "web" {`, `"virtclaim_virtual_machine" "web" {`+count, `= "web"`, `= "web-${count.index}"`,
+	).Replace(onClaim("measured", ""))
+}
+
+// measured is a configuration whose commands are measured; each of the provider's processes adds its processor seconds to the file cpu.
+type measured struct {
+	b   *testing.B
+	cli acctest.CLI
+	tap *lab.Tap
+	cpu string
+}
+
+type cost struct{ calls, bytes, wall, cpu float64 }
+
+func measure(b *testing.B, l *lab.Lab) measured {
+	b.Helper()
+	root, err := lab.Root()
+	dir, name := b.TempDir(), "terraform-provider-virtclaim"
+	cpu := filepath.Join(dir, "cpu")
+	script := fmt.Sprintf("#!/bin/bash\nTIMEFORMAT='%%U %%S'\n{ time %q \"$@\" 2>&3; } 3>&2 2>>%q\n", filepath.Join(root, ".lab", "bin", name), cpu)
+	if err := cmp.Or(err, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755)); err != nil {
+		b.Fatal(err)
+	}
+	b.Setenv("VIRTCLAIM_TEST_PROVIDER", dir)
+	cli, tap := acctest.Tapped(b, l, "measured")
+	return measured{b, cli, tap, cpu}
+}
+
+// run is what a command of terraform costs.
+func (m measured) run(what string, args ...string) (c cost) {
+	m.b.Helper()
+	_ = os.Remove(m.cpu)
+	before, received, start := m.tap.Counts(), m.tap.Received(), time.Now()
+	m.cli.Must(append(args, "-no-color")...)
+	c.wall, c.bytes = time.Since(start).Seconds(), float64(m.tap.Received()-received)
+	after, kinds := m.tap.Counts(), []string{}
+	for _, call := range slices.Sorted(maps.Keys(after)) {
+		if n := after[call] - before[call]; n > 0 {
+			c.calls += float64(n)
+			kinds = append(kinds, fmt.Sprintf("%d %s", n, call))
+		}
+	}
+	times, err := os.ReadFile(m.cpu)
+	for _, seconds := range strings.Fields(string(times)) {
+		s, wrong := strconv.ParseFloat(seconds, 64)
+		c.cpu, err = c.cpu+s, cmp.Or(err, wrong)
+	}
+	if err != nil {
+		m.b.Fatal(err)
+	}
+	m.b.Logf("%s: %.0f calls, %.0f bytes, %.2f s, %.2f s of processors: %s", what, c.calls, c.bytes, c.wall, c.cpu, strings.Join(kinds, ", "))
+	return c
+}
+
+// loop is how many seconds commands take for n machines, one after the other. Their virsh is connected through the tap as the provider is.
+func (m measured) loop(n int, commands string) float64 {
+	m.b.Helper()
+	cmd := exec.CommandContext(m.b.Context(), "bash", "-euc", fmt.Sprintf("for ((i = 0; i < %d; i++)); do %s; done", n, commands))
+	cmd.Dir, cmd.Env = filepath.Dir(m.cpu), append(os.Environ(), "VIRSH_DEFAULT_CONNECT_URI="+m.tap.URI)
+	start := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		m.b.Fatalf("%s: %v: %s", commands, err, out)
+	}
+	return time.Since(start).Seconds()
+}
