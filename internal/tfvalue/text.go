@@ -3,6 +3,7 @@ package tfvalue
 import (
 	"context"
 	"fmt"
+	slashpath "path"
 	"slices"
 	"strings"
 
@@ -10,8 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
 // rule refuses texts for which ok returns false.
@@ -71,10 +70,11 @@ func isNoXML(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0xfffd && r <= 0xffff
 }
 
-// NoDevice refuses devices of the host, which may be a disk, and paths that may lead to one, below /proc, /sys or /run/libvirt.
+// NoDevice refuses devices of the host, which may be a disk, and what is below libvirt's own runtime folders, or below /proc or /sys, where
+// links such as /proc/self/root lead anywhere.
 func NoDevice() validator.String {
-	return rule{
-		"Invalid path", "must not be a device, nor below /proc, /sys or /run/libvirt",
-		func(s string) bool { return s == "/dev/null" || !domainxml.IsSpecial(s) },
-	}
+	return rule{"Invalid path", "must not be a device, nor below /proc, /sys or /run/libvirt", func(s string) bool {
+		return s == "/dev/null" || !slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/", "/run/libvirt/", "/var/run/libvirt/"},
+			func(folder string) bool { return strings.HasPrefix(slashpath.Clean(s)+"/", folder) })
+	}}
 }

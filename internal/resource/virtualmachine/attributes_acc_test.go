@@ -86,7 +86,7 @@ resource "virtclaim_virtual_machine" "web" {
 					watchdog    = { model = "ib700", action = "pause" }
 					console     = {}
 					filesystems = { a = { source = "/srv", target = "data" }, b = { source = "/srv", driver = "9p" } }
-					devices_xml = "<sound model='ac97'/><panic model='isa'/><shmem name='x'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+					devices_xml = "<sound model='ac97'/><panic model='isa'/><input type='keyboard' bus='virtio'/>"
 					disks       = { ` + handmade("root", "read-shared", "virtio", "", "host-b") + ` }`),
 				ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(

@@ -20,12 +20,10 @@ func devicesXMLAttributes() map[string]schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more elements " +
 			"as in libvirt's domain XML. Changing it replaces the devices of the previous text, and no others. Changes take effect " +
-			"at the next start. Disks, whatever else opens storage (memory or ports on files and devices, `<hostdev>` but for `usb`, " +
-			"`pci` and " +
-			"`mdev`), and whatever has an attribute of its own, are refused. So is a socket (`<source mode=\"bind\"` or " +
-			"`\"connect\"`) that is not in `/run/virtclaim/`, a folder for you to make on the host where QEMU may write, or in " +
-			"`/var/lib/libvirt/qemu/channel/target/`: QEMU deletes what is at the path where it makes one. libvirt itself finds a path for a " +
-			"channel without one. A `<hostdev>` may be a controller with disks: make sure that these have no other users.",
+			"at the next start. Only devices that open no file, storage or socket of the host are taken: `<sound>`, `<input>`, `<panic>`, " +
+			"`<hub>`, `<crypto>`, `<controller>`, `<hostdev mode='subsystem'>` of type `usb`, `pci` or `mdev`, and `<channel>`, `<redirdev>` and " +
+			"`<smartcard mode='passthrough'>` of type `spicevmc`. No attribute of theirs may name a path. A `<hostdev>` may be a controller " +
+			"with disks: make sure that these have no other users.",
 	}}
 }
 
