@@ -163,15 +163,20 @@ func RecognizeChain(ctx context.Context, h Identities, chain []volume.Image, see
 // volume at its path: then the machine's QEMU may have the only copy.
 func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	s, err := Look(ctx, h, i)
+	return err == nil && s.IsGone(i), err
+}
+
+// IsGone reports the same of an image that was looked at.
+func (s *Seen) IsGone(i volume.Image) bool {
 	switch {
-	case err != nil || i.Type != "file" || i.Generation == "":
-		return false, err
+	case i.Type != "file" || i.Generation == "":
+		return false
 	case s == nil:
-		return true, nil
+		return true
 	case s.ID == "":
-		return i.Generation == volume.LastingGeneration(i.Generation), nil // earlier versions did not record identities
+		return i.Generation == volume.LastingGeneration(i.Generation) // earlier versions did not record identities
 	}
-	return !s.is(i.Generation), nil
+	return !s.is(i.Generation)
 }
 
 // Adopt returns the identity of a volume that is imported. A new identity is recorded in the host's ledger, and not in the header, because

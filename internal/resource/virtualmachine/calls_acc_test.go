@@ -91,7 +91,7 @@ func TestAccVirtualMachine_CallsOfOne(t *testing.T) {
 
 		create, plan, plug, update, destroy int
 	}{
-		"iscsi": {iscsiClaim, 70, 15, 60, 40, 70},
+		"iscsi": {iscsiClaim, 70, 15, 60, 40, 75},
 		"file":  {fileClaim, 100, 40, 85, 65, 150}, // with a look at the claim's file in each plan
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,17 +171,11 @@ func (m manager) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	if disk.Generation == "" {
 		return false
 	}
-	gone, err := content.IsGone(ctx, m.host, disk)
-	proven := false
-	if err == nil && !gone {
-		var is *content.Seen
-		is, err = content.Look(ctx, m.host, disk)
-		proven = is.ProvesItself(disk)
-	}
+	is, err := content.Look(ctx, m.host, disk)
 	if err != nil {
 		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
 	}
-	return err == nil && !gone && !proven
+	return err == nil && !is.IsGone(disk) && !is.ProvesItself(disk)
 }
 
 // checkSharers refuses a claim's file that another running machine shares if that machine writes to a former file of the name.
