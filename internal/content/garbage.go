@@ -10,19 +10,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// CollectGarbage deletes the shared images of a pool that have no overlays any more, or what an interrupted creation has left
-// of them, also of one of that name whose volume does not exist yet. References are not counted, because a counter would be wrong after the first crash: the headers of all volumes and all
+// CollectGarbage deletes the shared image of that name when it has no overlays any more, or what an interrupted creation has left of it, and other
+// shared images of the pool whose last disk an interrupted destroy has deleted. References are not counted, because a counter would be wrong after the first crash: the headers of all volumes and all
 // domains are searched instead.
 func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool, name string) error {
-	names, err := h.VolumeNames(ctx, pool)
-	if !slices.Contains(names, name) {
-		names = append(names, name)
+	err := m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) })
+	if err != nil {
+		return fmt.Errorf("the shared image %s in storage pool %s: %w", name, pool, err)
 	}
-	for _, name := range names {
-		if err == nil && IsBase(name) {
-			if err = m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) }); err != nil {
-				err = fmt.Errorf("the shared image %s in storage pool %s: %w", name, pool, err)
-			}
+	names, err := h.VolumeNames(ctx, pool)
+	for _, other := range names {
+		if other == name || !IsBase(other) {
+			continue
+		}
+		// One without a record has no disk of this host yet, or is another host's.
+		if _, id, failed := recordOf(ctx, h, baseUsage(pool, other)); failed == nil && id != "" {
+			_ = m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, other) }) // the next destroy tries again
 		}
 	}
 	return err

@@ -196,14 +196,18 @@ func Engrave(ctx context.Context, h Identities, opened Opened, s *Seen, i volume
 	if s == nil || len(s.Head) == 0 || image.Identity(s.Head) != "" {
 		return nil
 	}
-	given, err := image.WithIdentity(s.Head, volume.LastingGeneration(i.Generation))
-	if err != nil {
-		return nil // there is no room for it, or the image has another format: the ledger keeps it
-	}
 	for u := range opened.of(s.StorageVolume) {
 		if u.domain.Live != nil || u.domain.Saved != nil {
 			return nil
 		}
+	}
+	head, err := h.VolumeHead(ctx, s.Pool, s.Name, image.HeadSize) // a machine may have written to it since it was seen
+	if err != nil || image.Identity(head) != "" {
+		return err
+	}
+	given, err := image.WithIdentity(head, volume.LastingGeneration(i.Generation))
+	if err != nil {
+		return nil // there is no room for it, or the image has another format: the ledger keeps it
 	}
 	if err := h.WriteVolumeHead(ctx, s.Pool, s.Name, given); err != nil {
 		return err

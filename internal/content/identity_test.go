@@ -186,11 +186,15 @@ func TestEngrave(t *testing.T) {
 		}
 		i := volume.Image{Type: "file", Format: c.format, Name: "/ssd/web", Generation: id}
 		seen, err := content.Look(t.Context(), h, i)
+		h.volumes["ssd/web"].head = qcow2(2 << 20) // a machine that was waited for has grown it
 		if err == nil {
 			err = content.Engrave(t.Context(), h, content.OpenedBy(h.definitions(t)), seen, i)
 		}
 		if err != nil {
 			t.Error(name, err)
+		}
+		if is, err := image.Probe(h.volumes["ssd/web"].head); err != nil || is.Capacity != 2<<20 {
+			t.Errorf("%s: a former header was written: %+v, %v", name, is, err)
 		}
 		if engraved := image.Identity(h.volumes["ssd/web"].head) == id && len(h.secrets) == 0; engraved != c.engraved {
 			t.Errorf("%s: engraved is %v", name, engraved)

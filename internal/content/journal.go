@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,6 +34,9 @@ type journal struct {
 	release func(context.Context) error
 }
 
+// done is the phase of a finished volume, whose journal means nothing any more.
+const done = "done"
+
 // open returns the journal of a volume; host.ErrNotFound if there is none.
 func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 	id, err := h.LookupByName(ctx, journalName(pool, name))
@@ -46,6 +50,9 @@ func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 	note, ok, err := domainxml.ParseJournal(text)
 	if err != nil {
 		return nil, err
+	}
+	if note.Phase == done {
+		return nil, cmp.Or(ignoreNotFound(h.Undefine(ctx, id)), host.ErrNotFound)
 	}
 	if !ok {
 		return nil, fmt.Errorf("the domain %s has the name of a journal of virtclaim's but is none; it is in the way of making volume "+
@@ -99,7 +106,16 @@ func (j *journal) finish(ctx context.Context, v host.StorageVolume) error {
 	if err = j.host.Undefine(ctx, j.UUID); err != nil { // it may be gone, and the answer lost: without a journal the volume would be left
 		err = j.host.Undefine(ctx, j.UUID)
 	}
-	return ignoreNotFound(err)
+	return j.orLeft(ignoreNotFound(err))
+}
+
+// orLeft adds to an error that the volume, which is finished, may be left without a journal.
+func (j *journal) orLeft(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\n\nLeft behind, perhaps: the volume %s in storage pool %s, which is finished. Import it, or remove it: virsh vol-delete %[2]s --pool %[3]s",
+		err, j.Note.Volume, j.Note.Pool)
 }
 
 // stop ends the journal's domain, and with it a copy that runs in it.

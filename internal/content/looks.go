@@ -9,9 +9,9 @@ import (
 )
 
 // lookAge is how long a look at a file counts, where it counts in another operation at all.
-const lookAge = time.Minute
+const lookAge = 5 * time.Second
 
-// Looks are the files of hosts as they were seen. A look takes many calls, so each file is looked at once in an operation, and once in a minute by
+// Looks are the files of hosts as they were seen. A look takes many calls, so each file is looked at once in an operation, and once in some seconds by
 // those that only describe a master: a machine that starts looks again. The zero value is ready to use.
 type Looks struct{ files sync.Map }
 

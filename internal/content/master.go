@@ -55,7 +55,15 @@ func (m *master) mayBe(ctx context.Context, other string) (bool, error) {
 		return false, nil
 	}
 	there, err := m.volumeAt(ctx, other)
-	return there.Path == "" || there.Physical == m.own.Physical && there.Modified == m.own.Modified, err
+	if there.Path == "" || err != nil {
+		return err == nil, err
+	}
+	before := *m.own
+	if *m.own, err = m.volumeAt(ctx, m.path); err != nil {
+		return false, err
+	}
+	isWritten := before.Physical != m.own.Physical || before.Modified != m.own.Modified // meanwhile, so that it can't be told
+	return isWritten || there.Physical == before.Physical && there.Modified == before.Modified, nil
 }
 
 // volumeAt is the volume of a path, without a path if it is in no active storage pool. libvirt may not be able to describe it.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"libvirt.org/go/libvirtxml"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
@@ -125,6 +127,15 @@ func TestUpload_SharedImageIsRemovedWithLastDisk(t *testing.T) {
 	base := path.Base(h.volumes["ssd/web-0"].Backing)
 	orphan := content.BasePrefix + strings.Repeat("0", 64)
 	h.volumes["ssd/"+orphan] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: orphan, Path: "/ssd/" + orphan}}
+	h.secrets["virtclaim base ssd/"+orphan] = libvirtxml.Secret{
+		UUID: "11111111-2222-4333-8444-555555555555", Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: "virtclaim base ssd/" + orphan},
+	}
+	fresh := content.BasePrefix + strings.Repeat("1", 64) // has no disk yet
+	h.volumes["ssd/"+fresh] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: fresh, Path: "/ssd/" + fresh}}
+	if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", base); err != nil || h.volumes["ssd/"+fresh] == nil || h.volumes["ssd/"+orphan] != nil {
+		t.Errorf("%v, and the host has %v", err, h.volumes)
+	}
+	delete(h.volumes, "ssd/"+fresh)
 	for n, made := range all {
 		if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", base); err != nil || len(h.volumes) != 6-n {
 			t.Fatalf("%v, and the host has %v", err, h.volumes)

@@ -60,12 +60,17 @@ func (r *disk) delete(
 		err = nil
 	}
 	if err == nil && !isReplaced { // the name of a missing volume may still be in use
-		err = r.detach(ctx, h, domains, top, owners)
+		err = r.detach(ctx, h, domains, top, owners, func() ([]domainxml.Definitions, error) {
+			_, domains, err := removable(ctx, h, pool, name, top, diags)
+			return domains, err
+		})
 	}
-	if err == nil && !isReplaced {
-		err = r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
-	} else if err == nil {
+	switch {
+	case err != nil:
+	case isMissing || isReplaced:
 		err = content.Disown(ctx, h, pool, name, top.Generation)
+	default:
+		err = r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
 	}
 	base := sharedBase(own)
 	if is != nil && content.IsBase(is.Backing) { // the header of a raw disk may have kept a shared image
@@ -103,8 +108,11 @@ func removable(
 	return is, domains, err
 }
 
-// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform.
-func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Definitions, top volume.Image, owners []string) error {
+// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform. Since guests are waited
+// for, the disk is looked at again after that.
+func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Definitions, top volume.Image, owners []string,
+	again func() ([]domainxml.Definitions, error),
+) error {
 	users, err := guard.UsersAmong(ctx, h.Key, h, domains, top)
 	if err == nil {
 		err = guard.HostsOf(r.backend.Hosts).CheckUses(ctx, users)
@@ -113,7 +121,7 @@ func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Def
 		return err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
-	return guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, users, func(u guard.Use) (err error) {
+	err = guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, users, func(u guard.Use) (err error) {
 		if u.Live {
 			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
 		}
@@ -122,6 +130,16 @@ func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Def
 		}
 		return err
 	})
+	if err == nil {
+		domains, err = again()
+	}
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	if users, err = guard.UsersAmong(ctx, h.Key, h, domains, top); err == nil && len(users) > 0 {
+		err = fmt.Errorf("%w: domain %s on host %s has got it meanwhile. Apply again", guard.ErrInUse, users[0].Domain, h.Key)
+	}
+	return err
 }
 
 // sharedBase is the name of the disk's shared image; empty if it has none.

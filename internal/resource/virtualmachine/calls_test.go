@@ -71,7 +71,7 @@ func TestVirtualMachine_DomainIsReadOnce(t *testing.T) {
 		active bool
 		want   map[string]int
 	}{
-		"an update while it runs": {update, true, map[string]int{"state": 1, "stored": 2, "live": 2}},
+		"an update while it runs": {update, true, map[string]int{"state": 1, "stored": 3, "live": 2}},
 		"a read while it runs":    {read, true, map[string]int{"state": 1, "stored": 1, "live": 1, "persistent": 1}},
 		"a read while it is off":  {read, false, map[string]int{"state": 1, "stored": 1}},
 		// The state once more tells whether it was migrated meanwhile.

@@ -111,11 +111,7 @@ var errTakenOver = errors.New("another apply of the same owner creates this mach
 // finish marks the creation of the domain as finished. errTakenOver is the error if another apply has continued it meanwhile.
 func (m manager) finish(ctx context.Context, uuid string, want domainxml.Machine) error {
 	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Ready}
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	return m.redefineIf(ctx, stored, want, func(is domainxml.Metadata) error {
+	return m.redefineIf(ctx, uuid, want, func(is domainxml.Metadata) error {
 		if is.Creation != m.creation {
 			return errTakenOver
 		}

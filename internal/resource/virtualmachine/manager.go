@@ -72,16 +72,7 @@ type manager struct {
 
 // redefine writes want into the stored definition.
 func (m manager) redefine(ctx context.Context, uuid string, want domainxml.Machine) error {
-	stored, err := m.readStored(ctx, uuid)
-	if err != nil {
-		return err
-	}
-	return m.redefineFrom(ctx, stored, want)
-}
-
-// redefineFrom is redefine of the stored definition that was just read.
-func (m manager) redefineFrom(ctx context.Context, stored *domainxml.Domain, want domainxml.Machine) error {
-	return m.redefineIf(ctx, stored, want, func(is domainxml.Metadata) error {
+	return m.redefineIf(ctx, uuid, want, func(is domainxml.Metadata) error {
 		if want.Metadata.Phase == domainxml.Creating && is.Phase == domainxml.Ready {
 			return errTakenOver
 		}
@@ -89,8 +80,12 @@ func (m manager) redefineFrom(ctx context.Context, stored *domainxml.Domain, wan
 	})
 }
 
-// redefineIf is redefineFrom if check allows it, which is called with the metadata of the present definition.
-func (m manager) redefineIf(ctx context.Context, stored *domainxml.Domain, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
+// redefineIf is redefine if check allows it, which is called with the metadata of the present definition.
+func (m manager) redefineIf(ctx context.Context, uuid string, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
+	stored, err := m.readStored(ctx, uuid)
+	if err != nil {
+		return err
+	}
 	is, err := stored.Machine()
 	if err == nil {
 		err = check(is.Metadata)
@@ -146,7 +141,7 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 	if err == nil {
 		err = m.checkChange(ctx, uuid, at, want, power)
 	}
-	if err == nil && (!power.on || want.Autostart) { // otherwise it is defined before it needs a definition
+	if err == nil && (!power.on || power.autostart) { // otherwise it is defined before it needs a definition
 		err = m.persist(ctx, uuid, at)
 	}
 	if err == nil && at.live != nil && !power.on {
@@ -166,8 +161,10 @@ func (m manager) change(ctx context.Context, uuid string, want domainxml.Machine
 			return now, nil, false, err
 		}
 	}
-	if err := m.autostart(ctx, uuid, want.Autostart); err != nil {
-		return now, nil, false, err
+	if power.autostart {
+		if err := m.host.SetAutostart(ctx, uuid, want.Autostart); err != nil {
+			return now, nil, false, err
+		}
 	}
 	starts := power.on && at.live == nil
 	now, pending, err = m.reconcile(ctx, uuid, at, want, starts)
@@ -197,15 +194,6 @@ func (m manager) checkChange(ctx context.Context, uuid string, at seen, want dom
 		err = m.checkOpenFiles(ctx, uuid, at.live, want, power.restart)
 	}
 	return err
-}
-
-// autostart has the host start the domain when the host boots, or not.
-func (m manager) autostart(ctx context.Context, uuid string, on bool) error {
-	is, err := m.host.Autostart(ctx, uuid)
-	if err != nil || is == on {
-		return err
-	}
-	return m.host.SetAutostart(ctx, uuid, on)
 }
 
 // changesLive are the names of changes that don't need the machine to be off: the next update makes them once the saved guest runs.
@@ -259,12 +247,9 @@ func (m manager) reconcile(ctx context.Context, uuid string, at seen, want domai
 	}
 	taken := newDisks(was, want, live)
 	if len(gone.disks)+len(gone.macs) > 0 { // guests were waited for
-		at.stored, err = m.readStored(ctx, uuid)
+		m = m.afresh()
 	}
-	if err == nil {
-		err = m.redefineFrom(ctx, at.stored, want.WithTentative(taken))
-	}
-	if err != nil {
+	if err := m.redefine(ctx, uuid, want.WithTentative(taken)); err != nil {
 		return now, nil, err
 	}
 	if err := m.acquire(ctx, uuid, want, disksToCheck(taken, want, starts)); err != nil {

@@ -77,11 +77,11 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 }
 
 // power is how an update may start and stop the machine: whether it is to run, whether it may be forced off if the guest does not shut
-// down, and whether it may be restarted for changes that a running guest can't get.
-type power struct{ on, force, restart bool }
+// down, whether it may be restarted for changes that a running guest can't get, and whether its autostart is another one than in the state.
+type power struct{ on, force, restart, autostart bool }
 
-func (m model) power() power {
-	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool()}
+func (m model) power(state model) power {
+	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool(), autostart: !m.Autostart.Equal(state.Autostart)}
 }
 
 // restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not release.

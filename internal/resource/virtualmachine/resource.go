@@ -110,8 +110,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if err == nil {
 		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	}
-	if err == nil {
-		err = mgr.autostart(ctx, uuid, want.Autostart)
+	if err == nil && want.Autostart {
+		err = mgr.host.SetAutostart(ctx, uuid, true)
 	}
 	if err == nil && plan.Running.ValueBool() {
 		err = mgr.start(ctx, uuid)
@@ -245,7 +245,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if !ok {
 		return
 	}
-	now, pending, started, err := mgr.change(ctx, plan.UUID.ValueString(), want, plan.power())
+	now, pending, started, err := mgr.change(ctx, plan.UUID.ValueString(), want, plan.power(state))
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
