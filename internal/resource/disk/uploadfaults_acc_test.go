@@ -62,7 +62,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 			disk("root", fmt.Sprintf("size = \"2Mi\"\n  source = { url = { url = %q } }", page.URL("http", web.HTTP))),
 			map[lab.Call]int{
 				lab.CallCreateXML: 1, lab.CallDefine: 1, lab.CallVolumeCreate: 1, lab.CallVolumeUpload: 2, lab.CallVolumeResize: 1,
-				lab.CallVolumeDownload: 1, lab.CallDestroy: 1,
+				lab.CallVolumeDownload: 1,
 			},
 			has(sized), "",
 		}, true, offsets},
@@ -89,7 +89,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 			"replace a seed", seed("first"), seed("second"),
 			map[lab.Call]int{
 				lab.CallVolumeDelete: 1, lab.CallCreateXML: 1, lab.CallDefine: 1, lab.CallVolumeCreate: 1,
-				lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1, lab.CallDestroy: 1,
+				lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1,
 			},
 			seeded(l, "second"), "",
 		}, false, nil},
@@ -104,7 +104,7 @@ func seeded(l *lab.Lab, user string) func(*testing.T) {
 	}
 }
 
-// After an interruption of an upload at any point one more apply completes the content, and in the end nothing is left.
+// After an interruption of an upload at any point until the disk is finished (TestAccDisk_KilledWhenFinished), one more apply completes the content, and in the end nothing is left.
 func TestAccDisk_UploadFaultInjection(t *testing.T) {
 	for _, s := range uploadScenarios(t, acctest.Lab(t)) {
 		for _, f := range s.faults() {
