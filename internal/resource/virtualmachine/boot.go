@@ -44,8 +44,7 @@ func bootIntent(ctx context.Context, m model, want *domainxml.Machine, diags *di
 	if m.Boot.IsNull() {
 		return
 	}
-	var boot bootModel
-	diags.Append(m.Boot.As(ctx, &boot, asOptions)...)
+	boot := object[bootModel](ctx, m.Boot, diags)
 	want.Boot = &domainxml.Boot{
 		Kernel: boot.Kernel.ValueString(), Initrd: boot.Initrd.ValueString(), Cmdline: boot.Cmdline.ValueString(),
 	}

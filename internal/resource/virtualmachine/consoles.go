@@ -67,9 +67,7 @@ func portAttribute(description string) schema.Attribute {
 }
 
 func logFile(ctx context.Context, port types.Object, diags *diag.Diagnostics) string {
-	var p portModel
-	diags.Append(port.As(ctx, &p, asOptions)...)
-	return p.LogFile.ValueString()
+	return object[portModel](ctx, port, diags).LogFile.ValueString()
 }
 
 func portObject(logFile string) types.Object {

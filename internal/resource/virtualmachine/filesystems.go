@@ -65,15 +65,7 @@ func filesystemsAttributes() map[string]schema.Attribute {
 
 // filesystems are the filesystems by key; none while the map is unknown.
 func (m model) filesystems(ctx context.Context, diags *diag.Diagnostics) map[string]filesystemModel {
-	all := map[string]filesystemModel{}
-	for key, element := range m.Filesystems.Elements() {
-		if o, ok := element.(types.Object); ok && isSet(o) {
-			var f filesystemModel
-			diags.Append(o.As(ctx, &f, asOptions)...)
-			all[key] = f
-		}
-	}
-	return all
+	return objects[filesystemModel](ctx, m.Filesystems, diags)
 }
 
 // tag is the name that the guest mounts.

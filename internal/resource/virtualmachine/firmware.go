@@ -45,16 +45,9 @@ func firmwareAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func (m model) firmware(ctx context.Context, diags *diag.Diagnostics) (f firmwareModel) {
-	if !m.Firmware.IsNull() && !m.Firmware.IsUnknown() {
-		diags.Append(m.Firmware.As(ctx, &f, asOptions)...)
-	}
-	return f
-}
-
 func firmwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 	if !m.Firmware.IsNull() {
-		f := m.firmware(ctx, diags)
+		f := object[firmwareModel](ctx, m.Firmware, diags)
 		want.Firmware = &domainxml.Firmware{Type: f.Type.ValueString(), SecureBoot: f.SecureBoot.ValueBool()}
 	}
 }
@@ -71,7 +64,7 @@ func readFirmware(m *model, is domainxml.Machine) {
 // checkFirmware refuses secure boot on other machines than q35: it protects its variables with system management mode, which of the x86
 // machines only a q35 has.
 func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
-	f := m.firmware(ctx, diags)
+	f := object[firmwareModel](ctx, m.Firmware, diags)
 	if !f.SecureBoot.ValueBool() {
 		return
 	}

@@ -66,11 +66,7 @@ func hardwareAttributes() map[string]schema.Attribute {
 }
 
 func (m model) machine(ctx context.Context, diags *diag.Diagnostics) machineModel {
-	var mm machineModel
-	if !m.Machine.IsNull() && !m.Machine.IsUnknown() {
-		diags.Append(m.Machine.As(ctx, &mm, asOptions)...)
-	}
-	return mm
+	return object[machineModel](ctx, m.Machine, diags)
 }
 
 // hardware is the hardware to query a host for.

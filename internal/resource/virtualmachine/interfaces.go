@@ -53,15 +53,7 @@ func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapK
 
 // interfaces are the interfaces by key, as far as they are known.
 func (m model) interfaces(ctx context.Context, diags *diag.Diagnostics) map[string]interfaceModel {
-	interfaces := map[string]interfaceModel{}
-	for key, element := range m.Interfaces.Elements() {
-		if o, ok := element.(types.Object); ok && isSet(o) {
-			var i interfaceModel
-			diags.Append(o.As(ctx, &i, asOptions)...)
-			interfaces[key] = i
-		}
-	}
-	return interfaces
+	return objects[interfaceModel](ctx, m.Interfaces, diags)
 }
 
 func interfacesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {

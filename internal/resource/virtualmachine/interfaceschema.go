@@ -179,11 +179,7 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 }
 
 func (i interfaceModel) checkVirtualPort(ctx context.Context, key string, diags *diag.Diagnostics) {
-	var port virtualPortModel
-	if !isSet(i.VirtualPort) {
-		return
-	}
-	diags.Append(i.VirtualPort.As(ctx, &port, asOptions)...)
+	port := object[virtualPortModel](ctx, i.VirtualPort, diags)
 	for _, rule := range []struct {
 		of, name string
 		value    types.String

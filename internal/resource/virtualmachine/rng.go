@@ -44,8 +44,7 @@ func rngIntent(ctx context.Context, m model, want *domainxml.Machine, diags *dia
 	if m.RNG.IsNull() {
 		return
 	}
-	var r rngModel
-	diags.Append(m.RNG.As(ctx, &r, asOptions)...)
+	r := object[rngModel](ctx, m.RNG, diags)
 	want.RNG = &domainxml.RNG{Source: r.Source.ValueString()}
 }
 

@@ -44,16 +44,9 @@ func tpmAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func (m model) tpm(ctx context.Context, diags *diag.Diagnostics) (t tpmModel) {
-	if !m.TPM.IsNull() && !m.TPM.IsUnknown() {
-		diags.Append(m.TPM.As(ctx, &t, asOptions)...)
-	}
-	return t
-}
-
 func tpmIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 	if !m.TPM.IsNull() {
-		t := m.tpm(ctx, diags)
+		t := object[tpmModel](ctx, m.TPM, diags)
 		want.TPM = &domainxml.TPM{Model: t.Model.ValueString(), Version: t.Version.ValueString()}
 	}
 }
@@ -68,7 +61,7 @@ func readTPM(m *model, is domainxml.Machine) {
 }
 
 func checkTPM(ctx context.Context, m model, diags *diag.Diagnostics) {
-	if t := m.tpm(ctx, diags); t.Model.ValueString() == "tpm-crb" && t.Version.ValueString() == "1.2" {
+	if t := object[tpmModel](ctx, m.TPM, diags); t.Model.ValueString() == "tpm-crb" && t.Version.ValueString() == "1.2" {
 		diags.AddAttributeError(path.Root("tpm").AtName("model"), "No such TPM",
 			"The model tpm-crb has version 2.0 only. Use tpm-tis, or leave the version out.")
 	}

@@ -52,8 +52,7 @@ func videoIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 	if m.Video.IsNull() {
 		return
 	}
-	var v videoModel
-	diags.Append(m.Video.As(ctx, &v, asOptions)...)
+	v := object[videoModel](ctx, m.Video, diags)
 	want.Video = &domainxml.Video{Model: v.Model.ValueString(), VRAM: uint(v.VRAM.ValueInt64()), Heads: uint(v.Heads.ValueInt64())}
 }
 

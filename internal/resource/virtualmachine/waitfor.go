@@ -59,9 +59,7 @@ func waitForAttribute() schema.Attribute {
 
 // waitFor is what the apply waits for; empty if it is not set.
 func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForModel, keys []types.String) {
-	if isSet(m.WaitFor) {
-		diags.Append(m.WaitFor.As(ctx, &w, asOptions)...)
-	}
+	w = object[waitForModel](ctx, m.WaitFor, diags)
 	if isSet(w.Addresses) {
 		diags.Append(w.Addresses.ElementsAs(ctx, &keys, true)...)
 	}

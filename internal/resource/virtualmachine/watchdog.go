@@ -49,8 +49,7 @@ func watchdogIntent(ctx context.Context, m model, want *domainxml.Machine, diags
 	if m.Watchdog.IsNull() {
 		return
 	}
-	var w watchdogModel
-	diags.Append(m.Watchdog.As(ctx, &w, asOptions)...)
+	w := object[watchdogModel](ctx, m.Watchdog, diags)
 	want.Watchdog = &domainxml.Watchdog{Model: w.Model.ValueString(), Action: w.Action.ValueString()}
 }
 
