@@ -35,6 +35,11 @@ func (m model) checkClusterSize(diags *diag.Diagnostics) {
 func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		warnOfLoss(ctx, req, resp, "Destroying", "")
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		if r.backend.Ready() && !resp.Diagnostics.HasError() {
+			r.warnOfMasters(ctx, state, &resp.Diagnostics) // Terraform shows no warning of the refresh before a destroy
+		}
 		return
 	}
 	var plan model

@@ -113,7 +113,7 @@ func TestAccDisk_RawRestoredAsImage(t *testing.T) {
 	write("true")
 	for _, args := range [][]string{nil, {"-refresh=false"}} {
 		out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
-		if err == nil || !message("bytes and the header of an image, and was recorded with 67108864 bytes").MatchString(out) {
+		if err == nil || !message("bytes, and was recorded with 67108864 bytes").MatchString(out) {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}

@@ -164,7 +164,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	if v.Undescribed {
 		return // the prior state
 	}
-	r.warnOfMasters(ctx, h, state, &resp.Diagnostics)
+	r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	state.read(ctx, v, id, below, &resp.Diagnostics)
 	resp.Diagnostics.Append(noteFilesystem(ctx, h, state, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)

@@ -19,7 +19,7 @@ var (
 		},
 		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 			if !m.Serial.IsNull() {
-				want.Serial = &domainxml.Serial{LogFile: logFile(ctx, m.Serial, diags)}
+				want.Serial = &domainxml.Serial{LogFile: object[portModel](ctx, m.Serial, diags).LogFile.ValueString()}
 			}
 		},
 		read: func(m *model, is domainxml.Machine) {
@@ -36,7 +36,7 @@ var (
 		},
 		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 			if !m.Console.IsNull() {
-				want.Console = &domainxml.Console{LogFile: logFile(ctx, m.Console, diags)}
+				want.Console = &domainxml.Console{LogFile: object[portModel](ctx, m.Console, diags).LogFile.ValueString()}
 			}
 		},
 		read: func(m *model, is domainxml.Machine) {
@@ -64,10 +64,6 @@ func portAttribute(description string) schema.Attribute {
 				"follows symbolic links.", false, tfvalue.NoDevice()),
 		},
 	}
-}
-
-func logFile(ctx context.Context, port types.Object, diags *diag.Diagnostics) string {
-	return object[portModel](ctx, port, diags).LogFile.ValueString()
 }
 
 func portObject(logFile string) types.Object {
