@@ -106,6 +106,12 @@ func decode(raw *bufio.Reader, in *source) (out *decoder, packing string, err er
 	return d, d.packing, nil
 }
 
+// IsPacked reports whether what comes next is an archive that is unpacked here.
+func IsPacked(r *bufio.Reader) bool {
+	head, _ := r.Peek(headSize) // who reads on gets the error
+	return packingOf(head) != ""
+}
+
 // packingOf returns how a file is packed; empty if it is not.
 func packingOf(head []byte) string {
 	switch {

@@ -1,0 +1,177 @@
+package volumepod
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+const usage = `virtclaim-volume fills a claim that is mounted in its pod.
+
+  virtclaim-volume upload [flags]        take an image by PUT /volume
+  virtclaim-volume copy [flags] IMAGE    take the disk of a container image
+
+Add -help to either for its flags.
+`
+
+// terminationLog is where Kubernetes looks for a container's last words.
+const terminationLog = "/dev/termination-log"
+
+// Run runs a command until it is done or the context ends, and returns the exit code. out gets a line for each event.
+func Run(ctx context.Context, args []string, out io.Writer) int {
+	log := func(line string) { fmt.Fprintln(out, line) }
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	var err error
+	switch command {
+	case "upload":
+		err = runUpload(ctx, args[1:], out, log)
+	case "copy":
+		err = runCopy(ctx, args[1:], out, log)
+	case "help", "-help", "--help", "-h":
+		fmt.Fprint(out, usage)
+	default:
+		err = fmt.Errorf("there is no command %q: upload or copy", command)
+	}
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		said := oneLine(err)
+		log("error: " + said)
+		lastWords(said)
+		return 1
+	}
+	return 0
+}
+
+// flags are those of both commands.
+func flags(name string, out io.Writer) (set *flag.FlagSet, c *Claim) {
+	set, c = flag.NewFlagSet(name, flag.ContinueOnError), &Claim{}
+	set.SetOutput(out)
+	set.StringVar(&c.Path, "volume", "/volume", "where the claim is mounted: its mountPath or devicePath")
+	set.StringVar(&c.Scratch, "scratch", "", "a folder for parts of a qcow2 image that come before their turn, such as an emptyDir")
+	return set, c
+}
+
+func runUpload(ctx context.Context, args []string, out io.Writer, log func(string)) error {
+	set, claim := flags("upload", out)
+	var c certificates
+	listen := set.String("listen", ":8443", "the address")
+	tokenFile := set.String("token-file", "", "the file of the token that requests must have")
+	checksum := set.String("checksum", "", "refuse other images than that with this checksum, as sha256:hex or sha512:hex of what is sent")
+	once := set.Bool("once", false, "end once the volume is filled")
+	set.StringVar(&c.clientCA, "client-ca", "", "the file of the authority of client certificates, which are taken instead of a token")
+	set.StringVar(&c.cert, "tls-cert", "", "the file of the server's certificate; without it, one is made")
+	set.StringVar(&c.key, "tls-key", "", "the file of its key")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if *tokenFile == "" && c.clientCA == "" {
+		return errors.New("anyone could fill the volume: give -token-file or -client-ca")
+	}
+	if (c.cert == "") != (c.key == "") {
+		return errors.New("-tls-cert and -tls-key go together")
+	}
+	token, err := readToken(*tokenFile)
+	if err != nil {
+		return err
+	}
+	config, pin, err := c.config()
+	if err != nil {
+		return err
+	}
+	s := &Server{Claim: *claim, Token: token, Checksum: *checksum, Log: log, Done: func(f Filled) { filled(f, log) }}
+	log(fmt.Sprintf("waits at %s for the image; to check this server with curl: --insecure --pinnedpubkey %s", *listen, pin))
+	defer report(log, &s.bytes)()
+	return upload(ctx, s, *listen, config, *once)
+}
+
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("there is no token in %s", path)
+	}
+	return token, nil
+}
+
+func runCopy(ctx context.Context, args []string, out io.Writer, log func(string)) error {
+	set, claim := flags("copy", out)
+	at := set.String("path", "", "the path of the disk in the image; without it, the only file below /disk")
+	arch := set.String("arch", runtime.GOARCH, "the architecture, if the image has several")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if set.NArg() != 1 {
+		return errors.New("name one container image after the flags, as repository:tag or repository@sha256:hex")
+	}
+	f, err := claim.copyImage(ctx, image.Container{Reference: set.Arg(0), Path: *at, Arch: *arch}, log)
+	if err == nil {
+		filled(f, log)
+	}
+	return err
+}
+
+func filled(f Filled, log func(string)) {
+	said := fmt.Sprintf("filled with %d bytes of a %s image, %s", f.Capacity, f.Format, f.Digest)
+	log(said)
+	lastWords(said)
+}
+
+// oneLine is an error in one line.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// lastWords is what kubectl shows of the container when it has ended. There is no such file outside of Kubernetes.
+func lastWords(said string) {
+	file, err := os.OpenFile(cmp.Or(os.Getenv("TERMINATION_LOG"), terminationLog), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return
+	}
+	_, _ = file.WriteString(said + "\n")
+	_ = file.Close()
+}
+
+// reportEvery is how often a line says how much is written.
+const reportEvery = 10 * time.Second
+
+// report prints how much is written, until the returned function is called.
+func report(log func(string), written *atomic.Int64) (stop func()) {
+	ticker, ended := time.NewTicker(reportEvery), make(chan struct{})
+	go func() {
+		last := int64(0)
+		for {
+			select {
+			case <-ticker.C:
+			case <-ended:
+				return
+			}
+			if now := written.Load(); now != last {
+				log(fmt.Sprintf("%d MiB of the disk are written", now>>20))
+				last = now
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(ended)
+	}
+}

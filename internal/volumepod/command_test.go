@@ -1,0 +1,164 @@
+package volumepod
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// output is what a command prints, while it runs.
+type output struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.Lock()
+	defer o.Unlock()
+	return o.Buffer.Write(p)
+}
+
+func (o *output) text() string {
+	o.Lock()
+	defer o.Unlock()
+	return o.Buffer.String()
+}
+
+// pod runs upload for a new claim until the context ends.
+type pod struct {
+	folder, url, termination string
+	out                      output
+	code                     chan int
+	client                   *http.Client
+}
+
+func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
+	t.Helper()
+	p := &pod{folder: inMemory(t), code: make(chan int, 1), termination: filepath.Join(inMemory(t), "log")}
+	t.Setenv("TERMINATION_LOG", p.termination)
+	token := filepath.Join(inMemory(t), "token")
+	for _, path := range []string{p.termination, token} {
+		if err := os.WriteFile(path, []byte("secret\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	p.url = "https://" + address
+	p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	go func() {
+		p.code <- Run(ctx, append([]string{"upload", "-volume", p.folder, "-listen", address, "-token-file", token}, args...), &p.out)
+	}()
+	for {
+		resp, err := p.client.Get(p.url + "/healthz")
+		if err == nil {
+			_ = resp.Body.Close()
+			return p
+		}
+		select {
+		case code := <-p.code:
+			t.Fatalf("exit code %d: %s", code, p.out.text())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (p *pod) put(t *testing.T, body io.Reader) (int, error) {
+	t.Helper()
+	req, err := http.NewRequest("PUT", p.url+"/volume", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer secret")
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+func (p *pod) lastWords(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(p.termination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestUpload_Once(t *testing.T) {
+	p := startPod(t.Context(), t, "-once")
+	if !regexp.MustCompile(`--pinnedpubkey sha256//[A-Za-z0-9+/]{43}=`).MatchString(p.out.text()) {
+		t.Errorf("the certificate is not named: %s", p.out.text())
+	}
+	if status, err := p.put(t, bytes.NewReader(disk(3))); status != http.StatusCreated || err != nil {
+		t.Errorf("%d, %v", status, err)
+	}
+	if code := <-p.code; code != 0 || !strings.Contains(p.lastWords(t), fmt.Sprintf("filled with %d bytes of a raw image, sha256:", 3*cluster)) {
+		t.Errorf("exit code %d: %s", code, p.lastWords(t))
+	}
+}
+
+func TestUpload_EndsInTheMiddle(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	p := startPod(ctx, t)
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.put(t, r)
+		done <- err
+	}()
+	if _, err := w.Write(disk(20)); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if code := <-p.code; code != 1 || !strings.Contains(p.lastWords(t), "marked as incomplete") {
+		t.Errorf("exit code %d: %s", code, p.lastWords(t))
+	}
+	_ = w.Close()
+	<-done
+}
+
+func TestRun_Mistakes(t *testing.T) {
+	empty := filepath.Join(inMemory(t), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TERMINATION_LOG", filepath.Join(inMemory(t), "missing"))
+	for args, want := range map[string]string{
+		"":                                 "no command",
+		"fetch":                            `no command "fetch"`,
+		"upload":                           "-token-file or -client-ca",
+		"upload -token-file " + empty:      "no token in " + empty,
+		"upload -token-file x -tls-key y":  "go together",
+		"upload -client-ca " + empty:       "no certificate in " + empty,
+		"copy":                             "name one container image",
+		"copy -volume " + empty + " a:b:c": "does not name a container image",
+	} {
+		var out output
+		if code := Run(t.Context(), strings.Fields(args), &out); code != 1 || !strings.Contains(out.text(), want) || strings.Count(out.text(), "\n") > 1 {
+			t.Errorf("%q: exit code %d: %s", args, code, out.text())
+		}
+	}
+	for _, args := range [][]string{{"help"}, {"upload", "-help"}, {"copy", "-h"}} {
+		var out output
+		if code := Run(t.Context(), args, &out); code != 0 || out.text() == "" {
+			t.Errorf("%q: exit code %d: %s", args, code, out.text())
+		}
+	}
+}

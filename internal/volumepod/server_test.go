@@ -1,0 +1,202 @@
+package volumepod
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// served is a server of an empty claim.
+type served struct {
+	*Server
+	url, folder string
+	filled      int
+}
+
+func serve(t *testing.T, change func(s *Server)) *served {
+	t.Helper()
+	folder := inMemory(t)
+	is := &served{folder: folder}
+	is.Server = &Server{Claim: Claim{Path: folder, Scratch: inMemory(t)}, Token: "secret", Log: func(string) {}, Done: func(Filled) { is.filled++ }}
+	if change != nil {
+		change(is.Server)
+	}
+	if err := is.Look(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(is)
+	t.Cleanup(server.Close)
+	is.url = server.URL + "/volume"
+	return is
+}
+
+// ask sends a request with the token and headers, and returns the status and what the answer says.
+func (s *served) ask(t *testing.T, method string, body io.Reader, header ...string) (int, state) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer secret")
+	for n := 0; n < len(header); n += 2 {
+		req.Header.Set(header[n], header[n+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var said state
+	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
+		t.Fatalf("status %d: %v", resp.StatusCode, err)
+	}
+	return resp.StatusCode, said
+}
+
+func (s *served) content(t *testing.T) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(s.folder, diskImage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestServer_Put(t *testing.T) {
+	content := disk(20)
+	image := qcow2Of(content, false, false)
+	var gz, zst bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	_, _ = w.Write(content)
+	_ = w.Close()
+	z, _ := zstd.NewWriter(&zst)
+	_, _ = z.Write(image)
+	_ = z.Close()
+	for name, body := range map[string][]byte{"raw": content, "qcow2": image, "raw.gz": gz.Bytes(), "qcow2.zst": zst.Bytes()} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, nil)
+			if status, is := s.ask(t, "GET", nil); status != 200 || is.State != Empty {
+				t.Errorf("%d, %+v", status, is)
+			}
+			sum := sha256.Sum256(body)
+			status, is := s.ask(t, "PUT", bytes.NewReader(body), "Digest", "sha-256="+base64.StdEncoding.EncodeToString(sum[:]))
+			if status != 201 || is.State != IsFilled || is.Capacity != int64(len(content)) || is.Digest != fmt.Sprintf("sha256:%x", sum) || is.Received != int64(len(body)) {
+				t.Fatalf("%d, %+v", status, is)
+			}
+			if !bytes.Equal(s.content(t), content) || s.filled != 1 {
+				t.Errorf("equal: %v, filled %d times", bytes.Equal(s.content(t), content), s.filled)
+			}
+			if status, is := s.ask(t, "PUT", bytes.NewReader(body)); status != 409 || !strings.Contains(is.Error, "content already") {
+				t.Errorf("again: %d, %+v", status, is)
+			}
+			// A new pod sees the same.
+			after := &Server{Claim: s.Claim}
+			if err := after.Look(); err != nil || after.now().State != IsFilled || after.now().Digest != is.Digest {
+				t.Errorf("%v, %+v", err, after.now())
+			}
+		})
+	}
+}
+
+func TestServer_Refused(t *testing.T) {
+	content := disk(4)
+	sum := base64.StdEncoding.EncodeToString(make([]byte, sha256.Size))
+	for name, is := range map[string]struct {
+		status int
+		body   io.Reader
+		header []string
+		change func(*Server)
+		left   string
+	}{
+		"another token":              {401, bytes.NewReader(content), []string{"Authorization", "Bearer other"}, nil, Empty},
+		"no token":                   {401, bytes.NewReader(content), []string{"Authorization", ""}, nil, Empty},
+		"no token in the pod":        {401, bytes.NewReader(content), []string{"Authorization", "Bearer "}, func(s *Server) { s.Token = "" }, ""},
+		"a digest of something else": {422, bytes.NewReader(content), []string{"Digest", "sha-256=" + sum}, nil, Incomplete},
+		"a structured digest":        {422, bytes.NewReader(content), []string{"Repr-Digest", "sha-256=:" + sum + ":"}, nil, Incomplete},
+		"a digest that is none":      {400, bytes.NewReader(content), []string{"Digest", "sha-256=x"}, nil, Empty},
+		"not the pod's checksum":     {422, bytes.NewReader(content), nil, func(s *Server) { s.Checksum = "sha256:" + strings.Repeat("0", 64) }, Incomplete},
+		"not the pod's digest":       {400, bytes.NewReader(content), []string{"Digest", "sha-256=" + sum}, func(s *Server) { s.Checksum = "sha256:" + strings.Repeat("1", 64) }, Empty},
+		"nothing":                    {422, strings.NewReader(""), nil, nil, Empty},
+		"a web page":                 {422, strings.NewReader("<!DOCTYPE html><title>Log in</title>"), nil, nil, Empty},
+		"no scratch space":           {415, bytes.NewReader(qcow2Of(disk(400), true, false)), nil, func(s *Server) { s.Scratch = "" }, Incomplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, is.change)
+			status, said := s.ask(t, "PUT", is.body, is.header...)
+			if status != is.status || said.Error == "" || s.filled > 0 {
+				t.Errorf("%d, %+v", status, said)
+			}
+			if is.left == "" {
+				return
+			}
+			if _, now := s.ask(t, "GET", nil); now.State != is.left {
+				t.Errorf("%+v", now)
+			}
+			s.Scratch, s.Checksum = inMemory(t), ""
+			if status, said := s.ask(t, "PUT", bytes.NewReader(content)); status != 201 || !bytes.Equal(s.content(t), content) {
+				t.Errorf("the second try: %d, %+v", status, said)
+			}
+		})
+	}
+	s := serve(t, nil)
+	if status, _ := s.ask(t, "DELETE", nil); status != 405 {
+		t.Errorf("DELETE: %d", status)
+	}
+	s.url += "s"
+	if status, _ := s.ask(t, "GET", nil); status != 404 {
+		t.Errorf("another path: %d", status)
+	}
+}
+
+// A second writer is refused while the first one goes on, and a connection that is cut leaves a volume that the next try fills.
+func TestServer_BusyAndCut(t *testing.T) {
+	s := serve(t, nil)
+	content := disk(40)
+	r, w := io.Pipe()
+	first := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.url, r)
+		if err == nil {
+			req.Header.Set("Authorization", "Bearer secret")
+			var resp *http.Response
+			if resp, err = http.DefaultClient.Do(req); err == nil {
+				err = resp.Body.Close()
+			}
+		}
+		first <- err
+	}()
+	if _, err := w.Write(content[:len(content)/2]); err != nil {
+		t.Fatal(err)
+	}
+	if status, is := s.ask(t, "GET", nil); status != 200 || is.State != Filling {
+		t.Errorf("%d, %+v", status, is)
+	}
+	if status, is := s.ask(t, "PUT", bytes.NewReader(content)); status != 503 || !strings.Contains(is.Error, "in use") {
+		t.Errorf("%d, %+v", status, is)
+	}
+	_ = w.CloseWithError(errors.New("cut"))
+	if err := <-first; err == nil {
+		t.Error("half an image was taken")
+	}
+	s.writing.Lock() // the server sees the cut a little later
+	s.writing.Unlock()
+	if _, is := s.ask(t, "GET", nil); is.State != Incomplete || is.Error == "" {
+		t.Errorf("%+v", is)
+	}
+	if status, is := s.ask(t, "PUT", bytes.NewReader(content)); status != 201 || !bytes.Equal(s.content(t), content) {
+		t.Errorf("%d, %+v", status, is)
+	}
+}

@@ -1,0 +1,61 @@
+package volumepod
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// upload serves PUT /volume until the context ends, or, if once is set, until the volume is filled.
+func upload(ctx context.Context, s *Server, address string, config *tls.Config, once bool) error {
+	if err := s.Look(); err != nil {
+		return err
+	}
+	ctx, filled := context.WithCancel(ctx)
+	defer filled()
+	done := s.Done
+	s.Done = func(f Filled) {
+		done(f)
+		if once {
+			filled()
+		}
+	}
+	if once && s.now().State == IsFilled {
+		return ErrFilled
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: s, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second,
+		// HTTP/2 is slower for one long body.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		BaseContext:  func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	// The answer to a request that has filled the volume still goes out.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if err := server.Shutdown(last); err != nil {
+		return errors.Join(errHalf, server.Close())
+	}
+	if s.now().State == Incomplete {
+		return errHalf
+	}
+	return nil
+}
+
+// endTime is how long a server may go on after the pod was told to end.
+const endTime = 800 * time.Millisecond
+
+var errHalf = errors.New("the pod ended while the volume was being filled. It is marked as incomplete, and is filled from the beginning by the next try")
