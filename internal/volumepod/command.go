@@ -20,6 +20,7 @@ const usage = `virtclaim-volume fills a claim that is mounted in its pod.
 
   virtclaim-volume upload [flags]        take an image by PUT /volume
   virtclaim-volume copy [flags] IMAGE    take the disk of a container image
+  virtclaim-volume version               print the version
 
 Add -help to either for its flags.
 `
@@ -28,7 +29,7 @@ Add -help to either for its flags.
 const terminationLog = "/dev/termination-log"
 
 // Run runs a command until it is done or the context ends, and returns the exit code. out gets a line for each event.
-func Run(ctx context.Context, args []string, out io.Writer) int {
+func Run(ctx context.Context, args []string, version string, out io.Writer) int {
 	log := func(line string) { fmt.Fprintln(out, line) }
 	command := ""
 	if len(args) > 0 {
@@ -40,6 +41,8 @@ func Run(ctx context.Context, args []string, out io.Writer) int {
 		err = runUpload(ctx, args[1:], out, log)
 	case "copy":
 		err = runCopy(ctx, args[1:], out, log)
+	case "version":
+		log(version)
 	case "help", "-help", "--help", "-h":
 		fmt.Fprint(out, usage)
 	default:

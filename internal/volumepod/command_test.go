@@ -62,7 +62,7 @@ func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 	p.url = "https://" + address
 	p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	go func() {
-		p.code <- Run(ctx, append([]string{"upload", "-volume", p.folder, "-listen", address, "-token-file", token}, args...), &p.out)
+		p.code <- Run(ctx, append([]string{"upload", "-volume", p.folder, "-listen", address, "-token-file", token}, args...), "", &p.out)
 	}()
 	for {
 		resp, err := p.client.Get(p.url + "/healthz")
@@ -151,13 +151,13 @@ func TestRun_Mistakes(t *testing.T) {
 		"copy -volume " + empty + " a:b:c": "does not name a container image",
 	} {
 		var out output
-		if code := Run(t.Context(), strings.Fields(args), &out); code != 1 || !strings.Contains(out.text(), want) || strings.Count(out.text(), "\n") > 1 {
+		if code := Run(t.Context(), strings.Fields(args), "", &out); code != 1 || !strings.Contains(out.text(), want) || strings.Count(out.text(), "\n") > 1 {
 			t.Errorf("%q: exit code %d: %s", args, code, out.text())
 		}
 	}
 	for _, args := range [][]string{{"help"}, {"upload", "-help"}, {"copy", "-h"}} {
 		var out output
-		if code := Run(t.Context(), args, &out); code != 0 || out.text() == "" {
+		if code := Run(t.Context(), args, "", &out); code != 0 || out.text() == "" {
 			t.Errorf("%q: exit code %d: %s", args, code, out.text())
 		}
 	}

@@ -7,11 +7,16 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // an image with nothing but this program has no certificates
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod"
 )
+
+// version is set when the image is built.
+var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	os.Exit(volumepod.Run(ctx, os.Args[1:], os.Stdout))
+	os.Exit(volumepod.Run(ctx, os.Args[1:], version, os.Stdout))
 }
