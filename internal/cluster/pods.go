@@ -18,7 +18,7 @@ type PodUse struct {
 	// Node is the pod's node; empty until it is scheduled.
 	Node  string
 	Phase corev1.PodPhase
-	// Fills is whether the pod writes the content of the claim: it belongs to KubeVirt's Containerized Data Importer.
+	// Fills is whether the pod writes the content of the claim: it is one of virtclaim-volume, or of KubeVirt's Containerized Data Importer.
 	Fills bool
 }
 
@@ -47,10 +47,21 @@ func PodNames(pods []PodUse) string {
 	return strings.Join(names, ", ")
 }
 
-// fillers are the components of the Containerized Data Importer whose pods write to the claim that they mount.
-var fillers = []string{"importer", "cdi-upload-server"}
+// VolumePodLabel is the label of a pod of virtclaim-volume; its value is the command.
+const VolumePodLabel = "virtclaim.io/volume-pod"
 
-func isFiller(pod *corev1.Pod) bool { return slices.Contains(fillers, pod.Labels["cdi.kubevirt.io"]) }
+// fillers are the labels of pods that write to the claim that they mount, and their values: commands, and components of the Containerized Data
+// Importer.
+var fillers = map[string][]string{VolumePodLabel: {"upload", "copy"}, "cdi.kubevirt.io": {"importer", "cdi-upload-server"}}
+
+func isFiller(pod *corev1.Pod) bool {
+	for label, values := range fillers {
+		if slices.Contains(values, pod.Labels[label]) {
+			return true
+		}
+	}
+	return false
+}
 
 // PodsUsing returns the pods that mount a claim and have not finished. The API server can't select them, so all pods of the namespace are
 // listed. For credentials that may not list them the error is recognized by apierrors.IsForbidden.

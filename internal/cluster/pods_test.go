@@ -88,6 +88,8 @@ func TestPodsUsing(t *testing.T) {
 			p.Name, p.Spec.Volumes[0].Name, p.Spec.Volumes[0].VolumeSource = "gol", "den", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 		}, none},
 		{"fills", func(p *corev1.Pod) { p.Labels = map[string]string{"cdi.kubevirt.io": "importer"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running", Fills: true}}},
+		{"fills as one of our pods", func(p *corev1.Pod) { p.Labels = map[string]string{"virtclaim.io/volume-pod": "upload"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running", Fills: true}}},
+		{"is one of our pods that fills nothing", func(p *corev1.Pod) { p.Labels = map[string]string{"virtclaim.io/volume-pod": "stream"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running"}}},
 		{"fills another", func(p *corev1.Pod) { p.Labels = map[string]string{"cdi.kubevirt.io": "importer"}; readOnly(p) }, reads},
 		{"succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, none},
 		{"failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, none},
