@@ -18,5 +18,6 @@ var version = "dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	syscall.Umask(0o007) // pods with another user of the same group may fill the claim next
 	os.Exit(volumepod.Run(ctx, os.Args[1:], version, os.Stdout))
 }
