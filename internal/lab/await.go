@@ -52,17 +52,26 @@ func (l *Lab) awaitGone(ctx context.Context, o object) error {
 
 // await watches an object until done is true for an event. It ends early if the precondition, if any, is true.
 func (l *Lab) await(ctx context.Context, o object, precondition watchtools.PreconditionFunc, done func(watch.Event) bool) error {
+	return l.awaitOneOf(ctx, o.resource, o.namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, o.name), precondition, done)
+}
+
+// awaitOneOf is await for the objects of a selector.
+func (l *Lab) awaitOneOf(ctx context.Context, resource, namespace string, only fields.Selector,
+	precondition watchtools.PreconditionFunc, done func(watch.Event) bool,
+) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleTime, fmt.Errorf("nothing happened for %s", settleTime))
 	defer cancel()
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, o.name)
-	source := cache.NewListWatchFromClient(l.Cluster.Client.CoreV1().RESTClient(), o.resource, o.namespace, only)
+	source := cache.NewListWatchFromClient(l.Cluster.Client.CoreV1().RESTClient(), resource, namespace, only)
 	kinds := map[string]runtime.Object{
 		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{},
 		"persistentvolumes":      &corev1.PersistentVolume{},
 		"secrets":                &corev1.Secret{},
 		"configmaps":             &corev1.ConfigMap{},
+		"nodes":                  &corev1.Node{},
+		"pods":                   &corev1.Pod{},
+		"events":                 &corev1.Event{},
 	}
-	_, err := watchtools.UntilWithSync(ctx, source, kinds[o.resource], precondition, func(e watch.Event) (bool, error) {
+	_, err := watchtools.UntilWithSync(ctx, source, kinds[resource], precondition, func(e watch.Event) (bool, error) {
 		return done(e), nil
 	})
 	if err != nil && context.Cause(ctx) != nil {

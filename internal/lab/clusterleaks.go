@@ -15,7 +15,7 @@ var ownMarks = []string{
 	"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/",
 }
 
-// look lists the objects in the cluster.
+// look lists the objects in the cluster. The Node, its leases and events belong to the lab.
 func (c *Cluster) look(ctx context.Context) (lines []string, err error) {
 	core := c.Client.CoreV1()
 	claims, err := core.PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
@@ -38,6 +38,13 @@ func (c *Cluster) look(ctx context.Context) (lines []string, err error) {
 	}
 	for i := range secrets.Items {
 		lines = append(lines, marks("secret", &secrets.Items[i])...)
+	}
+	pods, err := core.Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	for i := range pods.Items {
+		lines = append(lines, marks("pod", &pods.Items[i])...)
 	}
 	return lines, nil
 }

@@ -40,6 +40,8 @@ type Lab struct {
 
 	folder    *os.File
 	authority *authority
+	cache     string
+	log       func(format string, args ...any)
 
 	nbd           onDemand[*NBD]
 	rbd           onDemand[*RBD]
@@ -51,6 +53,7 @@ type Lab struct {
 	defaultConfig onDemand[*Host]
 	networked     onDemand[*Host]
 	remote        onDemand[*Remote]
+	node          onDemand[*Node]
 }
 
 // Start starts a lab. Several can run at once. Building its parts takes minutes the first time, starting it four seconds. When it fails,
@@ -69,10 +72,10 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.State == "" {
 		o.State = filepath.Join(root, ".lab")
 	}
-	l := &Lab{Hosts: map[string]*Host{"host-a": nil, "host-b": nil}}
+	l := &Lab{Hosts: map[string]*Host{"host-a": nil, "host-b": nil}, cache: cacheFolder(root), log: o.Log}
 	if l.folder, err = newRunFolder(ctx, o.State); err == nil {
 		l.Dir = l.folder.Name()
-		err = l.start(ctx, cacheFolder(root), o.Log)
+		err = l.start(ctx)
 	}
 	if err != nil {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
@@ -113,8 +116,8 @@ func prepare(ctx context.Context, cache string, log func(string, ...any)) (guest
 	return guest, controlPlane, group.Wait()
 }
 
-func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any)) error {
-	guest, controlPlane, err := prepare(ctx, cache, log)
+func (l *Lab) start(ctx context.Context) error {
+	guest, controlPlane, err := prepare(ctx, l.cache, l.log)
 	if err != nil {
 		return err
 	}
@@ -125,7 +128,7 @@ func (l *Lab) start(ctx context.Context, cache string, log func(string, ...any))
 	if err := l.authority.trustIn(filepath.Join(l.Dir, "certs")); err != nil {
 		return err
 	}
-	log("starting two libvirt hosts, a Kubernetes API server and an iSCSI server")
+	l.log("starting two libvirt hosts, a Kubernetes API server and an iSCSI server")
 	for name := range l.Hosts {
 		l.Hosts[name] = newHost(filepath.Join(l.Dir, name), name, guest)
 	}
@@ -151,7 +154,9 @@ func (l *Lab) Stop(ctx context.Context) error {
 		group.Go(func() error { return h.close(ctx) })
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
-	for _, server := range []closer{l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.defaultConfig, &l.networked, &l.remote} {
+	for _, server := range []closer{
+		l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.defaultConfig, &l.networked, &l.remote, &l.node,
+	} {
 		group.Go(func() error { return server.close(ctx) })
 	}
 	err := group.Wait()

@@ -9,7 +9,7 @@ import (
 )
 
 // Snapshot lists the objects on the hosts and in the cluster, in sorted lines: domains and their jobs, pools, volumes, secrets, and the
-// state of guests beside their disks; claims, PersistentVolumes and Kubernetes' secrets, with finalizers and annotations.
+// state of guests beside their disks; claims, PersistentVolumes, pods and Kubernetes' secrets, with finalizers and annotations.
 type Snapshot []string
 
 // Snapshot lists the objects of every host and of the cluster. It is an error if one of them does not answer.

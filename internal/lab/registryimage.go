@@ -33,12 +33,16 @@ type ImageSpec struct {
 	Platforms map[string][]ImageLayer
 	// Compression of the layers is gzip, zstd or none; empty means gzip.
 	Compression string
+	// Entrypoint is what a container of it runs.
+	Entrypoint []string
 }
 
 // ImageLayer is a layer of an image. It contains the folders of its files, too.
 type ImageLayer struct {
 	// Files are their contents by path, such as disk/disk.img.
 	Files map[string][]byte
+	// Programs are files that can be run.
+	Programs map[string][]byte
 	// Whiteouts are the paths that it hides in the layers below. One with a slash at its end hides the content of that folder, and not the
 	// folder.
 	Whiteouts []string
@@ -55,11 +59,26 @@ type RegistryImage struct {
 
 // AddImage pushes an image. It is removed with the registry.
 func (r *Registry) AddImage(ctx context.Context, spec ImageSpec) (RegistryImage, error) {
-	named := spec.Repository + ":" + spec.Tag
+	content, err := spec.build()
+	if err != nil {
+		return RegistryImage{}, fmt.Errorf("make the image %s:%s: %w", spec.Repository, spec.Tag, err)
+	}
+	return r.PushImage(ctx, spec.Repository, spec.Tag, content)
+}
+
+// Content is an image, or the index of several.
+type Content interface {
+	remote.Taggable
+	Digest() (v1.Hash, error)
+}
+
+// PushImage pushes an image that was made elsewhere. It is removed with the registry.
+func (r *Registry) PushImage(ctx context.Context, repository, tag string, content Content) (RegistryImage, error) {
+	named := repository + ":" + tag
 	fail := func(err error) (RegistryImage, error) {
 		return RegistryImage{}, fmt.Errorf("push the image %s: %w", named, err)
 	}
-	content, digest, err := spec.build()
+	digest, err := content.Digest()
 	if err != nil {
 		return fail(err)
 	}
@@ -72,40 +91,35 @@ func (r *Registry) AddImage(ctx context.Context, spec ImageSpec) (RegistryImage,
 	}
 	return RegistryImage{
 		Reference: r.Address + "/" + named, Private: r.Private + "/" + named,
-		ByDigest: r.Address + "/" + spec.Repository + "@" + digest.String(), Digest: digest.String(),
+		ByDigest: r.Address + "/" + repository + "@" + digest.String(), Digest: digest.String(),
 	}, nil
 }
 
 // build creates the image, or the index with the images of all platforms.
-func (s ImageSpec) build() (remote.Taggable, v1.Hash, error) {
+func (s ImageSpec) build() (Content, error) {
 	if s.Platforms == nil {
-		image, err := s.image(v1.Platform{OS: "linux", Architecture: "amd64"}, s.Layers)
-		if err != nil {
-			return nil, v1.Hash{}, err
-		}
-		digest, err := image.Digest()
-		return image, digest, err
+		return s.image(v1.Platform{OS: "linux", Architecture: "amd64"}, s.Layers)
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, text := range slices.Sorted(maps.Keys(s.Platforms)) {
 		platform, err := v1.ParsePlatform(text)
 		if err != nil {
-			return nil, v1.Hash{}, err
+			return nil, err
 		}
 		image, err := s.image(*platform, s.Platforms[text])
 		if err != nil {
-			return nil, v1.Hash{}, fmt.Errorf("for %s: %w", text, err)
+			return nil, fmt.Errorf("for %s: %w", text, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
-	digest, err := index.Digest()
-	return index, digest, err
+	return index, nil
 }
 
 func (s ImageSpec) image(platform v1.Platform, layers []ImageLayer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	configuration := &v1.ConfigFile{
 		OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant, RootFS: v1.RootFS{Type: "layers"},
+		Config: v1.Config{Entrypoint: s.Entrypoint},
 	}
 	image, err := mutate.ConfigFile(image, configuration)
 	if err != nil {
@@ -145,7 +159,11 @@ func (l ImageLayer) build(compressed string) (v1.Layer, error) {
 func (l ImageLayer) archive() ([]byte, error) {
 	entries := map[string][]byte{}
 	for file, content := range l.Files {
-		entries[strings.TrimPrefix(path.Clean("/"+file), "/")] = content
+		entries[inArchive(file)] = content
+	}
+	programs := map[string]bool{}
+	for file, content := range l.Programs {
+		entries[inArchive(file)], programs[inArchive(file)] = content, true
 	}
 	for _, hidden := range l.Whiteouts {
 		if folder, all := strings.CutSuffix(hidden, "/"); all {
@@ -163,6 +181,9 @@ func (l ImageLayer) archive() ([]byte, error) {
 	w := tar.NewWriter(&archive)
 	for _, entry := range slices.Sorted(maps.Keys(entries)) {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: entry, Mode: 0o644, Size: int64(len(entries[entry]))}
+		if programs[entry] {
+			header.Mode = 0o755
+		}
 		if strings.HasSuffix(entry, "/") {
 			header.Typeflag, header.Mode = tar.TypeDir, 0o755
 		}
@@ -176,3 +197,6 @@ func (l ImageLayer) archive() ([]byte, error) {
 	err := w.Close()
 	return archive.Bytes(), err
 }
+
+// inArchive is a path as archives have it.
+func inArchive(file string) string { return strings.TrimPrefix(path.Clean("/"+file), "/") }

@@ -38,6 +38,7 @@ done
 
 # The lab is gone, or wants us gone.
 kill -KILL -1 2>/dev/null || true
+if [ -e "$home/end.sh" ]; then bash "$home/end.sh" "$lab" "$home" || true; fi
 if flock --exclusive --nonblock 8 && [ -e "$made" ]; then
 	while read -r point; do
 		umount "$point" 2>/dev/null || true

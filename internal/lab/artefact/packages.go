@@ -25,35 +25,51 @@ var kernelDependency = regexp.MustCompile(`(?m)^ *(?:Pre)?Depends: (linux-(?:ima
 
 // unpackSystem downloads the packages and unpacks them below dir.
 func unpackSystem(ctx context.Context, dir string, log func(string, ...any)) (system, error) {
-	log("downloading a kernel and BusyBox")
-	debs, err := download(ctx, dir)
-	if err != nil && ctx.Err() == nil {
-		log("downloading the lists of packages first, because: %v", err)
-		if _, err := output(ctx, dir, "apt-get", "-o", "Acquire::Retries=3", "update"); err != nil {
-			return system{}, err
-		}
-		debs, err = download(ctx, dir)
-	}
+	root, err := unpack(ctx, dir, "a kernel and BusyBox", log, func(ctx context.Context) ([]string, error) {
+		kernel, err := kernelPackages(ctx, dir)
+		return append(kernel, "busybox-static"), err
+	})
 	if err != nil {
 		return system{}, err
-	}
-	log("unpacking the kernel and BusyBox")
-	root := filepath.Join(dir, "root")
-	for _, deb := range debs {
-		if _, err := output(ctx, dir, "dpkg", "-x", deb, root); err != nil {
-			return system{}, err
-		}
 	}
 	return findSystem(root)
 }
 
-// download downloads the packages into dir and returns their paths.
-func download(ctx context.Context, dir string) ([]string, error) {
-	packages, err := kernelPackages(ctx, dir)
+// unpack downloads packages and unpacks them into a folder below dir, which it
+// returns. It asks for their names again after an update of the lists of
+// packages.
+func unpack(
+	ctx context.Context, dir, what string, log func(string, ...any), names func(context.Context) ([]string, error),
+) (root string, err error) {
+	log("downloading %s", what)
+	debs, err := download(ctx, dir, names)
+	if err != nil && ctx.Err() == nil {
+		log("downloading the lists of packages first, because: %v", err)
+		if _, err := output(ctx, dir, "apt-get", "-o", "Acquire::Retries=3", "update"); err != nil {
+			return "", err
+		}
+		debs, err = download(ctx, dir, names)
+	}
+	if err != nil {
+		return "", err
+	}
+	log("unpacking %s", what)
+	root = filepath.Join(dir, "root")
+	for _, deb := range debs {
+		if _, err := output(ctx, dir, "dpkg", "-x", deb, root); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
+}
+
+// download downloads packages into dir and returns their paths.
+func download(ctx context.Context, dir string, names func(context.Context) ([]string, error)) ([]string, error) {
+	packages, err := names(ctx)
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"-o", "Acquire::Retries=3", "download", "busybox-static"}, packages...)
+	args := append([]string{"-o", "Acquire::Retries=3", "download"}, packages...)
 	if _, err := output(ctx, dir, "apt-get", args...); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,231 @@
+package lab
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
+)
+
+// Node is a Kubernetes node: kubelet and a container runtime, which run pods as processes of this machine. It is host-a's: it has the same
+// name, and pods see the files and the block devices that guests of host-a see. As no scheduler runs, pods name it.
+type Node struct {
+	// Name is the node's name.
+	Name string
+	// Address is the node's address. This machine reaches it and those of pods.
+	Address string
+	// Machine is the address of this machine for the node and its pods. They reach the API server and the registry there, at the ports that
+	// these have on loopback. Images keep the names that they have on loopback.
+	Machine string
+	// BusyBox is an image with /bin/sh, whose commands are those of BusyBox.
+	BusyBox string
+
+	lab       *Lab
+	dir       string
+	sandbox   *sandbox
+	network   uint16
+	apiServer string
+	// registries are the addresses for the node by those on loopback.
+	registries map[string]string
+	forwards   []*forward
+	kubelet    *daemon
+	path       string
+}
+
+// nodeName is host-a's.
+const nodeName = "host-a"
+
+// A node's network has 64 addresses.
+const (
+	nodePrefix                                     = 26
+	machineAddress, nodeAddress, firstPod, lastPod = 1, 2, 3, 62
+)
+
+var (
+	//go:embed node.sh
+	nodeScript string
+	//go:embed nodeend.sh
+	nodeEndScript string
+)
+
+// Node returns the lab's node, which the first call starts, in some seconds.
+func (l *Lab) Node(ctx context.Context) (*Node, error) {
+	return l.node.get(ctx, func(ctx context.Context) (*Node, error) {
+		system, err := artefact.Node(ctx, l.cache, l.log)
+		if err != nil {
+			return nil, err
+		}
+		dir, err := l.serverFolder("node")
+		if err != nil {
+			return nil, err
+		}
+		n := &Node{Name: nodeName, lab: l, dir: dir, path: system.Programs, registries: map[string]string{}}
+		if err := n.start(ctx, system); err != nil {
+			return n, fmt.Errorf("start a node: %w", err)
+		}
+		return n, nil
+	})
+}
+
+func (n *Node) start(ctx context.Context, system artefact.NodeSystem) error {
+	if err := n.startSandbox(ctx); err != nil {
+		return err
+	}
+	if err := n.connect(ctx); err != nil {
+		return err
+	}
+	if err := n.writeConfiguration(ctx, system); err != nil {
+		return err
+	}
+	n.run("containerd", "containerd --config "+quote(filepath.Join(n.dir, "containerd.toml")))
+	if err := n.StartKubelet(ctx); err != nil {
+		return err
+	}
+	if err := n.awaitReady(ctx); err != nil {
+		return fmt.Errorf("%w\n%s", err, lastWords(n.kubelet.log))
+	}
+	return nil
+}
+
+// startSandbox creates the sandbox, and in it the node's own mounts, which are shared with containers, and network.
+func (n *Node) startSandbox(ctx context.Context) (err error) {
+	if err := os.WriteFile(filepath.Join(n.dir, "end.sh"), []byte(nodeEndScript), 0o600); err != nil {
+		return err
+	}
+	var binds []bind
+	for folder, over := range map[string]string{
+		"kubelet": "/var/lib/kubelet", "containerd": "/var/lib/containerd", "cni": "/var/lib/cni",
+		"logs": "/var/log/pods", "container-logs": "/var/log/containers",
+	} {
+		binds = append(binds, bind{filepath.Join(n.dir, folder), over})
+	}
+	if n.sandbox, err = startSandbox(ctx, n.lab.Dir, n.Name, n.dir, binds...); err != nil {
+		return err
+	}
+	mounts, network := quote(n.file("mounts")), quote(n.file("network"))
+	return n.sandbox.run(ctx, fmt.Sprintf("touch %[1]s %[2]s && unshare --mount=%[1]s --propagation=shared --net=%[2]s true", mounts, network))
+}
+
+// connect connects the node with the machine, and sets it up.
+func (n *Node) connect(ctx context.Context) (err error) {
+	var link string
+	if link, n.network, err = addLink(ctx, n.sandbox, n.file("network"), "vcnode", 16-(32-nodePrefix)); err != nil {
+		return err
+	}
+	n.Machine, n.Address = n.addressOf(machineAddress).String(), n.addressOf(nodeAddress).String()
+	script := fmt.Sprintf("bash -c %s node.sh %s %s/%d %s", quote(nodeScript), quote(n.dir), n.Address, nodePrefix, n.controlGroup())
+	for _, command := range []string{
+		fmt.Sprintf("ip address add %s/%d dev %s", n.Machine, nodePrefix, link), "ip link set " + link + " up", n.in(script),
+	} {
+		if err := n.sandbox.run(ctx, command); err != nil {
+			return err
+		}
+	}
+	registry, err := n.lab.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	if n.apiServer, err = n.forward(ctx, "127.0.0.1:"+n.lab.Cluster.port); err != nil {
+		return err
+	}
+	for _, address := range []string{registry.Address, registry.Private} {
+		if n.registries[address], err = n.forward(ctx, address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forward has the node reach a server on loopback, and returns its address for the node.
+func (n *Node) forward(ctx context.Context, to string) (string, error) {
+	f, err := newForward(ctx, n.addressOf(machineAddress), to)
+	if err != nil {
+		return "", err
+	}
+	n.forwards = append(n.forwards, f)
+	return f.Addr().String(), nil
+}
+
+// addressOf is an address of the node's network.
+func (n *Node) addressOf(number uint32) netip.Addr {
+	return address(nodeNetworks, uint32(n.network)<<(32-nodePrefix)+number)
+}
+
+func (n *Node) subnet() string { return netip.PrefixFrom(n.addressOf(0), nodePrefix).String() }
+
+// controlGroup is the name of the control group of all pods, which no other lab has.
+func (n *Node) controlGroup() string { return "virtclaim-" + filepath.Base(n.lab.Dir) }
+
+func (n *Node) file(name string) string { return filepath.Join(n.dir, name) }
+
+// in is a shell command that runs with the node's mounts and network.
+func (n *Node) in(command string) string {
+	return fmt.Sprintf("nsenter --mount=%s --net=%s %s", quote(n.file("mounts")), quote(n.file("network")), command)
+}
+
+// run starts a program of the node.
+func (n *Node) run(name, program string) *daemon {
+	return startDaemon(n.sandbox, n.dir, name, n.in(fmt.Sprintf(`env PATH=%s"$PATH:%s" %s`, quote(n.path), systemFolders, program)))
+}
+
+// StartKubelet starts kubelet, the first time or after KillKubelet, and waits until it answers.
+func (n *Node) StartKubelet(ctx context.Context) error {
+	n.kubelet = n.run("kubelet", fmt.Sprintf("%s kubelet --config %s --kubeconfig %s --hostname-override %s --node-ip %s",
+		quote(n.lab.Cluster.program), quote(n.file("kubelet.yaml")), quote(n.file("kubeconfig")), n.Name, n.Address))
+	err := n.kubelet.await(ctx, func(ctx context.Context) error {
+		return n.lab.Cluster.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.Name).SubResource("proxy", "healthz").Do(ctx).Error()
+	})
+	if err != nil {
+		return fmt.Errorf("start kubelet: %w", err)
+	}
+	return nil
+}
+
+// KillKubelet ends kubelet as a crash would. Pods keep running.
+func (n *Node) KillKubelet(ctx context.Context) error {
+	if err := n.kubelet.end(ctx, "KILL"); err != nil {
+		return fmt.Errorf("kill kubelet: %w", err)
+	}
+	return nil
+}
+
+// awaitReady waits until kubelet reports that pods can run.
+func (n *Node) awaitReady(ctx context.Context) error {
+	var last []corev1.NodeCondition
+	err := n.lab.await(ctx, object{resource: "nodes", name: n.Name}, nil, func(e watch.Event) bool {
+		node, ok := e.Object.(*corev1.Node)
+		if !ok {
+			return false
+		}
+		last = node.Status.Conditions
+		for _, condition := range last {
+			if condition.Type == corev1.NodeReady {
+				return condition.Status == corev1.ConditionTrue
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return fmt.Errorf("it is not ready (last seen: %v): %w", last, err)
+	}
+	return nil
+}
+
+func (n *Node) close(ctx context.Context) error {
+	if n == nil {
+		return nil
+	}
+	var all []error
+	for _, f := range n.forwards {
+		all = append(all, f.Close())
+	}
+	return errors.Join(append(all, n.sandbox.close(ctx))...)
+}
