@@ -1,6 +1,6 @@
-// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server, an iSCSI server, and other
-// storage servers on demand. They run in sandboxes that end with the process that started them, however it ends, and touch neither the
-// machine's own libvirt nor its user's Kubernetes configuration.
+// Package lab starts real systems for tests and demonstrations: two libvirt hosts, a Kubernetes API server, an iSCSI server, and on demand
+// a Kubernetes node and other storage servers. They run in sandboxes that end with the process that started them, however it ends, and
+// touch neither the machine's own libvirt nor its user's Kubernetes configuration.
 package lab
 
 import (

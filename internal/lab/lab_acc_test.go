@@ -81,6 +81,9 @@ func TestAccLab_TwoAtOnceLeaveNothing(t *testing.T) {
 		if loopDevices(t, l.Dir) == "" {
 			t.Error("the test does not see the lab's block device, so it proves nothing")
 		}
+		if len(nodeLeft(t, l.Dir)) < 2 {
+			t.Error("the test does not see the node's control groups and its link, so it proves nothing")
+		}
 		if len(processes(t, l.Dir)) < 5 {
 			t.Errorf("the test sees only %v of a lab that runs, so it proves nothing", processes(t, l.Dir))
 		}
@@ -127,12 +130,13 @@ func startServers(ctx context.Context, l *Lab) error {
 	_, defaultConfig := l.DefaultConfigHost(ctx)
 	_, remote := l.Remote(ctx)
 	_, block := l.AddBlockDevice(ctx, lunSize, nil)
-	return errors.Join(nbd, rbd, web, registry, nfs, gluster, defaultConfig, remote, block)
+	return errors.Join(nbd, rbd, web, registry, nfs, gluster, defaultConfig, remote, block, startNode(ctx, l))
 }
 
-// nothingLeft checks that a lab has left no process, no mount, no block device and no file.
+// nothingLeft checks that a lab has left no process, no mount, no block device, no control group, no network link and no file.
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
+	await(t, "the node's control groups and its link have gone", func() bool { return len(nodeLeft(t, dir)) == 0 })
 	if left := loopDevices(t, dir); left != "" {
 		t.Errorf("block devices are left: %s", left)
 	}
@@ -174,6 +178,7 @@ func mountPoints() (there []string) {
 	for _, path := range []string{
 		"/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/tgtd",
 		"/etc/ceph", "/var/lib/nfs", "/var/lib/glusterd", "/var/log/glusterfs",
+		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/usr/libexec/kubernetes",
 		"/run/glusterd.socket", "/run/rpcbind.sock", "/run/ganesha", "/var/log/ceph/ceph.log", "/run/sshd",
 	} {
 		if _, err := os.Stat(path); err == nil {

@@ -123,7 +123,10 @@ func (n *Node) connect(ctx context.Context) (err error) {
 	n.Machine, n.Address = n.addressOf(machineAddress).String(), n.addressOf(nodeAddress).String()
 	script := fmt.Sprintf("bash -c %s node.sh %s %s/%d %s", quote(nodeScript), quote(n.dir), n.Address, nodePrefix, n.controlGroup())
 	for _, command := range []string{
-		fmt.Sprintf("ip address add %s/%d dev %s", n.Machine, nodePrefix, link), "ip link set " + link + " up", n.in(script),
+		fmt.Sprintf("ip address add %s/%d dev %s", n.Machine, nodePrefix, link),
+		// The alias says whose it is.
+		fmt.Sprintf("ip link set %s alias %s up", link, n.controlGroup()),
+		n.in(script),
 	} {
 		if err := n.sandbox.run(ctx, command); err != nil {
 			return err

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 const podNamespace = "pods"
@@ -42,6 +44,15 @@ func shellPod(name, image, script string, claims ...ClaimSpec) *corev1.Pod {
 		}})
 	}
 	pod.Spec.Containers = []corev1.Container{main}
+	return pod
+}
+
+// serving makes a pod ready when it listens on port 8080.
+func serving(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}},
+		PeriodSeconds: 1,
+	}
 	return pod
 }
 
@@ -121,17 +132,18 @@ func TestAccNode_PodUsesStorageOfItsHost(t *testing.T) {
 	addClaim(t, l, files)
 	const script = `set -eu
 head -c 19 /claims/block
+echo
 printf "from a pod" >/claims/files/disk.img
 printf "from a pod" | dd of=/claims/block bs=512 seek=8 conv=fsync 2>/dev/null
 exec httpd -f -p 8080 -h /claims/files`
-	pod := addPod(t, n, shellPod("writer", n.BusyBox, script, block, files))
+	pod := addPod(t, n, serving(shellPod("writer", n.BusyBox, script, block, files)))
 
 	seen, err := l.Hosts[nodeName].sandbox.output(t.Context(), fmt.Sprintf("cat %s; dd if=%s bs=1 skip=4096 count=10 2>/dev/null",
 		quote(filepath.Join(folder, "disk.img")), device.Path))
 	if err != nil || seen != "from a podfrom a pod" {
 		t.Errorf("%s has %q, %v", nodeName, seen, err)
 	}
-	if log, err := n.PodLog(t.Context(), pod.Namespace, pod.Name, ""); err != nil || log != "what the device had" {
+	if log, err := n.PodLog(t.Context(), pod.Namespace, pod.Name, ""); err != nil || log != "what the device had\n" {
 		t.Errorf("the log is %q, %v", log, err)
 	}
 	if got := get(t, "http://"+pod.Status.PodIP+":8080/disk.img"); got != "from a pod" {
@@ -148,7 +160,7 @@ exec httpd -f -p 8080 -h /claims/files`
 	}
 	port := registry.Address[strings.LastIndex(registry.Address, ":"):]
 	out, err := run(t, "kubectl", "--kubeconfig", l.Cluster.Kubeconfig, "-n", pod.Namespace, "exec", pod.Name, "--",
-		"wget", "-q", "-O", "-", "http://"+n.Machine+port+"/v2/lab/busybox/tags/list")
+		"/bin/busybox", "wget", "-q", "-O", "-", "http://"+n.Machine+port+"/v2/lab/busybox/tags/list")
 	if err != nil || !strings.Contains(out, `"tags":["1"]`) {
 		t.Errorf("in the pod, the registry answers %q, %v", out, err)
 	}
@@ -158,7 +170,7 @@ func TestAccNode_KubeletIsKilled(t *testing.T) {
 	l := sharedLab(t)
 	n := node(t, l)
 	const script = `echo $HOSTNAME >/tmp-index.html; exec httpd -f -p 8080 -h /`
-	before := addPod(t, n, shellPod("before", n.BusyBox, script))
+	before := addPod(t, n, serving(shellPod("before", n.BusyBox, script)))
 	if err := n.KillKubelet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -222,15 +234,26 @@ func startNode(ctx context.Context, l *Lab) error {
 	return err
 }
 
-// nodeLeft lists the control groups of a lab and the loop devices of kubelet, whose files are not to be seen from here.
+// nodeLeft lists the control groups and the network links of a lab's node. A loop device of its kubelet keeps the lab's one.
 func nodeLeft(t *testing.T, dir string) (left []string) {
 	t.Helper()
-	for _, pattern := range []string{"/sys/fs/cgroup/virtclaim-", "/sys/fs/cgroup/*/virtclaim-"} {
-		groups, err := filepath.Glob(pattern + filepath.Base(dir))
+	name := "virtclaim-" + filepath.Base(dir)
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		groups, err := filepath.Glob(pattern + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		left = append(left, groups...)
+	}
+	aliases, err := filepath.Glob("/sys/class/net/*/ifalias")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range aliases {
+		alias, _ := os.ReadFile(path) // it may have gone since
+		if strings.TrimSpace(string(alias)) == name {
+			left = append(left, filepath.Dir(path))
+		}
 	}
 	return left
 }
