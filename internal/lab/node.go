@@ -36,8 +36,9 @@ type Node struct {
 	// registries are the addresses for the node by those on loopback.
 	registries map[string]string
 	forwards   []*forward
-	kubelet    *daemon
-	path       string
+	// mounts is the process that keeps the node's mounts.
+	mounts, kubelet *daemon
+	path            string
 }
 
 // nodeName is host-a's.
@@ -82,6 +83,9 @@ func (n *Node) start(ctx context.Context, system artefact.NodeSystem) error {
 	if err := n.connect(ctx); err != nil {
 		return err
 	}
+	if err := n.setUp(ctx); err != nil {
+		return err
+	}
 	if err := n.writeConfiguration(ctx, system); err != nil {
 		return err
 	}
@@ -95,7 +99,7 @@ func (n *Node) start(ctx context.Context, system artefact.NodeSystem) error {
 	return nil
 }
 
-// startSandbox creates the sandbox, and in it the node's own mounts, which are shared with containers, and network.
+// startSandbox creates the sandbox, and in it the node's network.
 func (n *Node) startSandbox(ctx context.Context) (err error) {
 	if err := os.WriteFile(filepath.Join(n.dir, "end.sh"), []byte(nodeEndScript), 0o600); err != nil {
 		return err
@@ -110,23 +114,20 @@ func (n *Node) startSandbox(ctx context.Context) (err error) {
 	if n.sandbox, err = startSandbox(ctx, n.lab.Dir, n.Name, n.dir, binds...); err != nil {
 		return err
 	}
-	mounts, network := quote(n.file("mounts")), quote(n.file("network"))
-	return n.sandbox.run(ctx, fmt.Sprintf("touch %[1]s %[2]s && unshare --mount=%[1]s --propagation=shared --net=%[2]s true", mounts, network))
+	return n.sandbox.run(ctx, fmt.Sprintf("touch %[1]s && unshare --net=%[1]s true", quote(n.file("network"))))
 }
 
-// connect connects the node with the machine, and sets it up.
+// connect connects the node with the machine and its servers.
 func (n *Node) connect(ctx context.Context) (err error) {
 	var link string
 	if link, n.network, err = addLink(ctx, n.sandbox, n.file("network"), "vcnode", 16-(32-nodePrefix)); err != nil {
 		return err
 	}
 	n.Machine, n.Address = n.addressOf(machineAddress).String(), n.addressOf(nodeAddress).String()
-	script := fmt.Sprintf("bash -c %s node.sh %s %s/%d %s", quote(nodeScript), quote(n.dir), n.Address, nodePrefix, n.controlGroup())
 	for _, command := range []string{
 		fmt.Sprintf("ip address add %s/%d dev %s", n.Machine, nodePrefix, link),
 		// The alias says whose it is.
 		fmt.Sprintf("ip link set %s alias %s up", link, n.controlGroup()),
-		n.in(script),
 	} {
 		if err := n.sandbox.run(ctx, command); err != nil {
 			return err
@@ -145,6 +146,17 @@ func (n *Node) connect(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// setUp creates the node's own mounts, which are shared with containers, and the rest of node.sh. Mounts are kept by a process: some kernels
+// refuse at random to keep them by a file, as networks are.
+func (n *Node) setUp(ctx context.Context) error {
+	script := fmt.Sprintf("bash -c %s node.sh %s %s/%d %s", quote(nodeScript), quote(n.dir), n.Address, nodePrefix, n.controlGroup())
+	n.mounts = startDaemon(n.sandbox, n.dir, "mounts", "nsenter --net="+quote(n.file("network"))+" unshare --mount --propagation=shared "+script)
+	return n.mounts.await(ctx, func(context.Context) error {
+		_, err := os.Stat(n.file("ready"))
+		return err
+	})
 }
 
 // forward has the node reach a server on loopback, and returns its address for the node.
@@ -171,7 +183,7 @@ func (n *Node) file(name string) string { return filepath.Join(n.dir, name) }
 
 // in is a shell command that runs with the node's mounts and network.
 func (n *Node) in(command string) string {
-	return fmt.Sprintf("nsenter --mount=%s --net=%s %s", quote(n.file("mounts")), quote(n.file("network")), command)
+	return fmt.Sprintf("nsenter --target $(cat %s) --mount --net %s", quote(n.mounts.pid), command)
 }
 
 // run starts a program of the node.

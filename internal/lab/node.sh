@@ -1,4 +1,4 @@
-# Sets up the mounts, the network and the control groups of a node, in its namespaces (see node.go).
+# Sets up the mounts, the network and the control groups of a node, in its namespaces (see node.go), which it keeps.
 # Arguments: the node's folder, its address with the length of the prefix, and the name of its control groups.
 set -eu
 home=$1 address=$2 group=$3
@@ -31,3 +31,6 @@ else
 		cat "/sys/fs/cgroup/cpuset/$file" >"/sys/fs/cgroup/cpuset/$group/$file"
 	done
 fi
+
+touch "$home/ready"
+exec sleep infinity

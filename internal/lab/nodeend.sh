@@ -2,10 +2,13 @@
 # Arguments: the lab's folder, and the node's.
 group=virtclaim-$(basename "$1") home=$2
 
-losetup --list --noheadings --output NAME,BACK-FILE | while read -r device file; do
-	# Other nodes have the same paths, but not the same pods.
-	own=$home/kubelet/${file#/var/lib/kubelet/}
-	if [ "$file" != "${file#/var/lib/kubelet/}" ] && [ -e "$own" ]; then losetup --detach "$device"; fi
+# Without the node's mounts, no path tells whose such a device is. But it has the inode of the device that the pod has.
+for link in "$home"/kubelet/pods/*/volumeDevices/*/*; do
+	[ -b "$link" ] || continue
+	below="$(stat --dereference --format %i "$link") $(mountpoint --fs-devno /dev)"
+	losetup --list --noheadings --output NAME,BACK-INO,BACK-MAJ:MIN | while read -r device inode system; do
+		if [ "$inode $system" = "$below" ]; then losetup --detach "$device"; fi
+	done
 done
 
 # The kernel may still be removing the killed processes.
