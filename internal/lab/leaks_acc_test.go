@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -51,6 +52,14 @@ func TestAccLeakChecker_SeesEachKind(t *testing.T) {
 	if err := l.AddCHAPSecret(t.Context(), "leaks", "credentials"); err != nil {
 		t.Fatal(err)
 	}
+	pods := l.Cluster.Client.CoreV1().Pods("leaks")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/none"}}},
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	patch := func(body string) {
 		_, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims("leaks").
 			Patch(t.Context(), "data", types.MergePatchType, []byte(body), metav1.PatchOptions{})
@@ -63,6 +72,7 @@ func TestAccLeakChecker_SeesEachKind(t *testing.T) {
 	want := []string{
 		"cluster: claim leaks/data: annotation example.org/note=hello was not there before",
 		"cluster: claim leaks/data: finalizer example.org/hold was not there before",
+		"cluster: pod leaks/reader was not there before",
 		"cluster: secret leaks/credentials was not there before",
 		"host-a: domain virtclaim-copy (" + copier + ") was not there before",
 		"host-a: domain web (" + uuid + ") was not there before",
@@ -95,6 +105,9 @@ func TestAccLeakChecker_SeesEachKind(t *testing.T) {
 		t.Error(err)
 	}
 	if err := l.Cluster.Client.CoreV1().Secrets("leaks").Delete(t.Context(), "credentials", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := pods.Delete(t.Context(), "reader", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
 	if err := l.RemoveClaim(t.Context(), spec); err != nil {

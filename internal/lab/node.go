@@ -89,7 +89,9 @@ func (n *Node) start(ctx context.Context, system artefact.NodeSystem) error {
 	if err := n.writeConfiguration(ctx, system); err != nil {
 		return err
 	}
-	n.run("containerd", "containerd --config "+quote(filepath.Join(n.dir, "containerd.toml")))
+	if err := n.startContainerd(ctx); err != nil {
+		return err
+	}
 	if err := n.StartKubelet(ctx); err != nil {
 		return err
 	}
@@ -189,6 +191,18 @@ func (n *Node) in(command string) string {
 // run starts a program of the node.
 func (n *Node) run(name, program string) *daemon {
 	return startDaemon(n.sandbox, n.dir, name, n.in(fmt.Sprintf(`env PATH=%s"$PATH:%s" %s`, quote(n.path), systemFolders, program)))
+}
+
+// startContainerd waits for its socket: kubelet ends if there is none, and waits for the answer itself.
+func (n *Node) startContainerd(ctx context.Context) error {
+	containerd := n.run("containerd", "containerd --config "+quote(n.file("containerd.toml")))
+	err := containerd.await(ctx, func(ctx context.Context) error {
+		return n.sandbox.run(ctx, n.in("test -S /run/containerd/containerd.sock"))
+	})
+	if err != nil {
+		return fmt.Errorf("start containerd: %w", err)
+	}
+	return nil
 }
 
 // StartKubelet starts kubelet, the first time or after KillKubelet, and waits until it answers.

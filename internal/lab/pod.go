@@ -18,7 +18,7 @@ const logEnd = 10
 
 // AddPod creates a pod on the node, with its namespace, and waits until it is ready or, with a restart policy other than Always, has
 // succeeded. It returns the pod as it is then, with its address. The error of a pod that fails or can't start has its events and the ends
-// of its logs; the pod stays. Unless the pod says otherwise, its processes have a second to end.
+// of its logs; the pod stays. Unless the pod says otherwise, its processes get little time to end.
 func (n *Node) AddPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if err := n.lab.AddNamespace(ctx, pod.Namespace); err != nil {
 		return nil, err
@@ -86,10 +86,10 @@ var errCannotStart = errors.New("it can't start")
 
 // isSettled reports whether a pod is ready, has ended or can't start, and how it failed.
 func isSettled(pod *corev1.Pod) (settled bool, failed error) {
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded:
+	if pod.Status.Phase == corev1.PodSucceeded {
 		return true, nil
-	case corev1.PodFailed:
+	}
+	if pod.Status.Phase == corev1.PodFailed {
 		failed = fmt.Errorf("it has failed: %s", strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))
 		for _, c := range statuses(pod) {
 			if end := c.State.Terminated; end != nil {

@@ -66,6 +66,15 @@ func Annotate(t *testing.T, l *lab.Lab, namespace, name string, annotations map[
 	}
 }
 
+// RunPod runs a pod on the lab's node until the end of the test, and returns it when it is ready or, with a restart policy other than
+// Always, has succeeded.
+func RunPod(t *testing.T, l *lab.Lab, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	node := Must(l.Node(t.Context()))(t)
+	Undo(t, func(ctx context.Context) error { return node.RemovePod(ctx, pod.Namespace, pod.Name) })
+	return Must(node.AddPod(t.Context(), pod))(t)
+}
+
 // AddPod creates a pod that mounts a claim, as if a node had run it up to that phase, and returns the function that removes it.
 func AddPod(t *testing.T, l *lab.Lab, namespace, claim, name string, readOnly bool, phase corev1.PodPhase) (remove func()) {
 	t.Helper()

@@ -1,6 +1,7 @@
 // Package artefact builds the parts of the lab that take too long to build for
-// each run: the control plane and the guest. Both are built once, into a cache
-// folder, and shared by all processes that use the same folder.
+// each run: the control plane, the guest and what a node needs. Each is built
+// once, into a cache folder, and shared by all processes that use the same
+// folder.
 //
 // # The guest
 //

@@ -19,7 +19,8 @@ var buildFlags = []string{"build", "-mod=readonly", "-gcflags=all=-N -l -dwarf=f
 
 // ControlPlane returns the path of the program in internal/lab/controlplane,
 // built from the checkout that the working directory is in. The first build on
-// a machine compiles all of kube-apiserver, which takes 4 minutes on two cores.
+// a machine compiles all of kube-apiserver and kubelet, which takes 4 minutes
+// on two cores.
 func ControlPlane(ctx context.Context, cache string, log func(format string, args ...any)) (path string, err error) {
 	root, err := goTool(ctx, "", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
