@@ -16,8 +16,8 @@ import (
 // logEnd is the number of lines of a container's log in an error.
 const logEnd = 10
 
-// AddPod creates a pod on the node, with its namespace, and waits until it is ready or, with a restart policy other than Always, has
-// succeeded. It returns the pod as it is then, with its address. The error of a pod that fails or can't start has its events and the ends
+// AddPod creates a pod on the node, with its namespace, and waits until it is ready or, with a restart policy other than Always and without
+// readiness probes, has succeeded. It returns the pod as it is then, with its address. The error of a pod that fails or can't start has its events and the ends
 // of its logs; the pod stays. Unless the pod says otherwise, its processes get little time to end.
 func (n *Node) AddPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if err := n.lab.AddNamespace(ctx, pod.Namespace); err != nil {
@@ -100,7 +100,8 @@ func isSettled(pod *corev1.Pod) (settled bool, failed error) {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-			return pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, nil
+			probed := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil })
+			return probed || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, nil
 		}
 	}
 	for _, c := range statuses(pod) {

@@ -66,8 +66,7 @@ func Annotate(t *testing.T, l *lab.Lab, namespace, name string, annotations map[
 	}
 }
 
-// RunPod runs a pod on the lab's node until the end of the test, and returns it when it is ready or, with a restart policy other than
-// Always, has succeeded.
+// RunPod runs a pod on the lab's node until the end of the test, and returns it as lab.Node.AddPod does.
 func RunPod(t *testing.T, l *lab.Lab, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	node := Must(l.Node(t.Context()))(t)
