@@ -89,11 +89,11 @@ func addPod(t *testing.T, n *Node, pod *corev1.Pod) *corev1.Pod {
 			t.Error(err)
 		}
 	})
-	pod, err := n.AddPod(t.Context(), pod)
+	ready, err := n.AddPod(t.Context(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pod
+	return ready
 }
 
 func get(t *testing.T, url string) string {
