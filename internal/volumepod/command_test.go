@@ -123,8 +123,12 @@ func TestUpload_EndsInTheMiddle(t *testing.T) {
 		_, err := p.put(t, r)
 		done <- err
 	}()
-	if _, err := w.Write(disk(20)); err != nil {
+	if _, err := w.Write(disk(40)); err != nil {
 		t.Fatal(err)
+	}
+	for marked := false; !marked; {
+		content, _ := os.ReadFile(filepath.Join(p.folder, diskImage))
+		marked = bytes.HasPrefix(content, []byte("virtclaim: "))
 	}
 	end()
 	if code := <-p.code; code != 1 || !strings.Contains(p.lastWords(t), "marked as incomplete") {

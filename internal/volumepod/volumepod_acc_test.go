@@ -13,9 +13,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -71,7 +71,7 @@ func TestAccVolumePod_Copy(t *testing.T) {
 	raw := disk(t, "I am copied", 16)
 	c := newClaim(t, l, "copied", false)
 	pod := example(t, l, "copy.yaml", c)
-	pod.Spec.Containers[0].Args = []string{"copy", "-scratch=/scratch", containerDisk(t, l, qcow2(t, raw))}
+	copies(t, l, pod, qcow2(t, raw))
 	acctest.RunPod(t, l, pod)
 	if said := ended(t, l, pod); !strings.Contains(said, "filled with 16777216 bytes of a qcow2 image, sha256:") {
 		t.Errorf("its last words are %q", said)
@@ -152,7 +152,7 @@ func TestAccVolumePod_Killed(t *testing.T) {
 	t.Run("registry", func(t *testing.T) {
 		c := newClaim(t, l, "registry", true)
 		pod := example(t, l, "copy.yaml", c)
-		pod.Spec.Containers[0].Args = []string{"copy", containerDisk(t, l, raw)}
+		copies(t, l, pod, raw)
 		registry := acctest.Must(l.Registry(t.Context()))(t)
 		registry.Cut(append([]int64{8 << 20}, make([]int64, 40)...)...)
 		acctest.RunPod(t, l, pod)
@@ -202,17 +202,18 @@ func (s sending) kill() {
 // wait reports whether the upload was taken.
 func (s sending) wait() bool { return s.cmd.Wait() == nil }
 
-// containerDisk pushes an image's disk, and names it by its digest at the address that pods reach.
-func containerDisk(t *testing.T, l *lab.Lab, file string) string {
+// copies has a pod copy an image's disk from the lab's registry. That has no TLS, so the pod names the image by its digest, and the registry like one of the
+// local network.
+func copies(t *testing.T, l *lab.Lab, pod *corev1.Pod, file string) {
 	t.Helper()
 	registry := acctest.Must(l.Registry(t.Context()))(t)
 	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
-		Repository: "disk", Tag: fmt.Sprint(time.Now().UnixNano()), Compression: "none",
+		Repository: "disk", Tag: pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, Compression: "none",
 		Layers: []lab.ImageLayer{{Files: map[string][]byte{"disk/disk.img": acctest.Must(os.ReadFile(file))(t)}}},
 	}))(t)
-	node := acctest.Must(l.Node(t.Context()))(t)
 	_, port, _ := strings.Cut(registry.Address, ":")
-	return node.Machine + ":" + port + "/disk@" + image.Digest
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: acctest.Must(l.Node(t.Context()))(t).Machine, Hostnames: []string{"registry.local"}}}
+	pod.Spec.Containers[0].Args = []string{"copy", "-scratch=/scratch", "registry.local:" + port + "/disk@" + image.Digest}
 }
 
 func qcow2(t *testing.T, raw string) string {
