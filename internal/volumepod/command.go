@@ -30,7 +30,7 @@ const terminationLog = "/dev/termination-log"
 
 // Run runs a command until it is done or the context ends, and returns the exit code. out gets a line for each event.
 func Run(ctx context.Context, args []string, version string, out io.Writer) int {
-	log := func(line string) { fmt.Fprintln(out, line) }
+	log := func(line string) { _, _ = fmt.Fprintln(out, line) }
 	command := ""
 	if len(args) > 0 {
 		command = args[0]
@@ -44,7 +44,7 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 	case "version":
 		log(version)
 	case "help", "-help", "--help", "-h":
-		fmt.Fprint(out, usage)
+		_, _ = fmt.Fprint(out, usage)
 	default:
 		err = fmt.Errorf("there is no command %q: upload or copy", command)
 	}
@@ -145,7 +145,8 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // lastWords is what kubectl shows of the container when it has ended. There is no such file outside of Kubernetes.
 func lastWords(said string) {
-	file, err := os.OpenFile(cmp.Or(os.Getenv("TERMINATION_LOG"), terminationLog), os.O_WRONLY|os.O_TRUNC, 0)
+	path := cmp.Or(os.Getenv("TERMINATION_LOG"), terminationLog)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // the pod's spec names the file
 	if err != nil {
 		return
 	}
@@ -158,12 +159,12 @@ const reportEvery = 10 * time.Second
 
 // report prints how much is written, until the returned function is called.
 func report(log func(string), written *atomic.Int64) (stop func()) {
-	ticker, ended := time.NewTicker(reportEvery), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		last := int64(0)
 		for {
 			select {
-			case <-ticker.C:
+			case <-time.After(reportEvery):
 			case <-ended:
 				return
 			}
@@ -173,8 +174,5 @@ func report(log func(string), written *atomic.Int64) (stop func()) {
 			}
 		}
 	}()
-	return func() {
-		ticker.Stop()
-		close(ended)
-	}
+	return func() { close(ended) }
 }

@@ -32,7 +32,7 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) text() string {
 	o.Lock()
 	defer o.Unlock()
-	return o.Buffer.String()
+	return o.String()
 }
 
 // pod runs upload for a new claim until the context ends.
@@ -53,7 +53,7 @@ func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 			t.Fatal(err)
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +65,8 @@ func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 		p.code <- Run(ctx, append([]string{"upload", "-volume", p.folder, "-listen", address, "-token-file", token}, args...), "", &p.out)
 	}()
 	for {
-		resp, err := p.client.Get(p.url + "/healthz")
-		if err == nil {
-			_ = resp.Body.Close()
+		if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address); err == nil {
+			_ = conn.Close()
 			return p
 		}
 		select {
@@ -80,7 +79,7 @@ func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 
 func (p *pod) put(t *testing.T, body io.Reader) (int, error) {
 	t.Helper()
-	req, err := http.NewRequest("PUT", p.url+"/volume", body)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+"/volume", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +117,10 @@ func TestUpload_EndsInTheMiddle(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	p := startPod(ctx, t)
 	r, w := io.Pipe()
-	done := make(chan error, 1)
+	answered := make(chan int, 1)
 	go func() {
-		_, err := p.put(t, r)
-		done <- err
+		status, _ := p.put(t, r)
+		answered <- status
 	}()
 	if _, err := w.Write(disk(40)); err != nil {
 		t.Fatal(err)
@@ -135,7 +134,9 @@ func TestUpload_EndsInTheMiddle(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, p.lastWords(t))
 	}
 	_ = w.Close()
-	<-done
+	if status := <-answered; status == http.StatusCreated {
+		t.Error("half an image was taken")
+	}
 }
 
 func TestRun_Mistakes(t *testing.T) {

@@ -76,7 +76,7 @@ func fillFrom(b *testing.B, volume, file string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	if _, err := (Claim{Path: volume}).fill(b.Context(), r, -1, nil); err != nil {
 		b.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func uploadWith(b *testing.B, program, volume, file string) int64 {
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func uploadWith(b *testing.B, program, volume, file string) int64 {
 		b.Fatal(err)
 	}
 	for {
-		conn, err := net.Dial("tcp", address)
+		conn, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", address)
 		if err == nil {
 			_ = conn.Close()
 			break

@@ -140,7 +140,7 @@ func TestFill_InUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: 100, Len: 1}); err != nil {
 		t.Fatal(err)
 	}

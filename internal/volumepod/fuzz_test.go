@@ -31,7 +31,7 @@ func FuzzFill(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer unpacked.Close()
+		defer func() { _ = unpacked.Close() }()
 		is, err := c.fill(t.Context(), unpacked, -1, nil)
 		got, readErr := os.ReadFile(filepath.Join(folder, diskImage))
 		if err == nil && (readErr != nil || is.Capacity > 8<<20 || int64(len(got)) != (is.Capacity+sector-1)/sector*sector) {

@@ -41,7 +41,7 @@ func (w *writer) convert(r io.Reader, scratch string) (err error) {
 		if err != nil {
 			return err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		in.kept = file
 	}
 	if err := w.clusters(in); err != nil {

@@ -23,7 +23,7 @@ func record(path string, f Filled) error {
 		return err
 	}
 	temporary := filepath.Join(path, "."+recordFile)
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o664); err != nil {
+	if err := os.WriteFile(temporary, append(text, '\n'), 0o664); err != nil { //nolint:gosec // for other users of the volume's group
 		return err
 	}
 	return os.Rename(temporary, filepath.Join(path, recordFile))

@@ -58,7 +58,7 @@ func (s *served) ask(t *testing.T, method string, body io.Reader, header ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var said state
 	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
 		t.Fatalf("status %d: %v", resp.StatusCode, err)
@@ -168,7 +168,7 @@ func TestServer_BusyAndCut(t *testing.T) {
 	r, w := io.Pipe()
 	first := make(chan error, 1)
 	go func() {
-		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.url, r)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url, r)
 		if err == nil {
 			req.Header.Set("Authorization", "Bearer secret")
 			var resp *http.Response
@@ -191,8 +191,8 @@ func TestServer_BusyAndCut(t *testing.T) {
 	if err := <-first; err == nil {
 		t.Error("half an image was taken")
 	}
-	s.writing.Lock() // the server sees the cut a little later
-	s.writing.Unlock()
+	s.writing.Lock()
+	s.writing.Unlock() //nolint:staticcheck // the server sees the cut a little later
 	if _, is := s.ask(t, "GET", nil); is.State != Incomplete || is.Error == "" {
 		t.Errorf("%+v", is)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -155,9 +156,15 @@ func TestAccVolumePod_Killed(t *testing.T) {
 		copies(t, l, pod, raw)
 		registry := acctest.Must(l.Registry(t.Context()))(t)
 		registry.Cut(append([]int64{8 << 20}, make([]int64, 40)...)...)
-		acctest.RunPod(t, l, pod)
-		ended(t, l, pod)
+		pod.Spec.NodeName = node.Name
+		acctest.Undo(t, func(ctx context.Context) error { return node.RemovePod(ctx, namespace, pod.Name) })
+		if _, err := l.Cluster.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		acctest.MustShell(t, l, "kubectl --namespace vms wait --timeout=120s --for=jsonpath='{.status.containerStatuses[0].restartCount}'=1 pod/"+pod.Name)
+		c.incomplete(t)
 		registry.Cut()
+		ended(t, l, pod)
 		c.holds(t, raw)
 	})
 }
@@ -202,8 +209,8 @@ func (s sending) kill() {
 // wait reports whether the upload was taken.
 func (s sending) wait() bool { return s.cmd.Wait() == nil }
 
-// copies has a pod copy an image's disk from the lab's registry. That has no TLS, so the pod names the image by its digest, and the registry like one of the
-// local network.
+// copies has a pod copy an image's disk from the lab's registry. That has no TLS, so the pod names the image by its digest, and the registry below
+// localhost.
 func copies(t *testing.T, l *lab.Lab, pod *corev1.Pod, file string) {
 	t.Helper()
 	registry := acctest.Must(l.Registry(t.Context()))(t)
@@ -212,8 +219,8 @@ func copies(t *testing.T, l *lab.Lab, pod *corev1.Pod, file string) {
 		Layers: []lab.ImageLayer{{Files: map[string][]byte{"disk/disk.img": acctest.Must(os.ReadFile(file))(t)}}},
 	}))(t)
 	_, port, _ := strings.Cut(registry.Address, ":")
-	pod.Spec.HostAliases = []corev1.HostAlias{{IP: acctest.Must(l.Node(t.Context()))(t).Machine, Hostnames: []string{"registry.local"}}}
-	pod.Spec.Containers[0].Args = []string{"copy", "-scratch=/scratch", "registry.local:" + port + "/disk@" + image.Digest}
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: acctest.Must(l.Node(t.Context()))(t).Machine, Hostnames: []string{"registry.localhost"}}}
+	pod.Spec.Containers[0].Args = []string{"copy", "-scratch=/scratch", "registry.localhost:" + port + "/disk@" + image.Digest}
 }
 
 func qcow2(t *testing.T, raw string) string {

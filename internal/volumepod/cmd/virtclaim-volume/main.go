@@ -15,9 +15,11 @@ import (
 // version is set when the image is built.
 var version = "dev"
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	syscall.Umask(0o007) // pods with another user of the same group may fill the claim next
-	os.Exit(volumepod.Run(ctx, os.Args[1:], version, os.Stdout))
+	return volumepod.Run(ctx, os.Args[1:], version, os.Stdout)
 }
