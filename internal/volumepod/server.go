@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -141,7 +142,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 	s.bytes.Store(0)
 	s.received.Store(0)
 	s.Log("an image comes from " + r.RemoteAddr)
-	f, err := s.take(r, checksum)
+	f, err := s.take(w, r, checksum)
 	if err != nil {
 		s.failed(err)
 		refuse(w, err)
@@ -153,19 +154,29 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 }
 
 // take fills the claim with the body of a request.
-func (s *Server) take(r *http.Request, checksum string) (Filled, error) {
-	body := newHashed(counted{r.Body, &s.received})
+func (s *Server) take(w http.ResponseWriter, r *http.Request, checksum string) (Filled, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	idle := time.AfterFunc(idleTime, func() {
+		cancel(errIdle)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+	})
+	defer idle.Stop()
+	body := newHashed(arriving{r.Body, idle, &s.received})
 	begin := bufio.NewReaderSize(body, block)
 	length := r.ContentLength
 	if image.IsPacked(begin) {
 		length = -1 // that of the disk is not known
 	}
-	unpacked, err := image.Body{Reader: begin, Length: r.ContentLength, Checksum: checksum}.Open(r.Context())
+	unpacked, err := image.Body{Reader: begin, Length: r.ContentLength, Checksum: checksum}.Open(ctx)
 	if err != nil {
 		return Filled{}, err
 	}
 	defer func() { _ = unpacked.Close() }()
-	f, err := s.fill(r.Context(), unpacked, length, &s.bytes)
+	f, err := s.fill(ctx, unpacked, length, &s.bytes)
+	if errors.Is(err, context.Canceled) {
+		err = errCut
+	}
 	if err != nil {
 		return Filled{}, err
 	}
@@ -206,7 +217,14 @@ func checksumOf(h http.Header, ofPod string) (string, error) {
 	return ofPod, nil
 }
 
-var errBadRequest = errors.New("the request can't be taken")
+var (
+	errBadRequest = errors.New("the request can't be taken")
+	errIdle       = errors.New("nothing came for a while")
+	errCut        = errors.New("the connection ended before the image did")
+)
+
+// idleTime is how long a client may send nothing, so that one that hangs does not keep others from the volume; less in tests.
+var idleTime = 2 * time.Minute
 
 // statuses are those of errors; what is not among them is the pod's fault.
 var statuses = []struct {
@@ -220,8 +238,9 @@ var statuses = []struct {
 	{ErrNeedsScratch, http.StatusUnsupportedMediaType},
 	{image.ErrUntrusted, http.StatusUnprocessableEntity},
 	{unix.ENOSPC, http.StatusInsufficientStorage},
+	{errIdle, http.StatusRequestTimeout},
+	{errCut, http.StatusBadRequest},
 	{io.ErrUnexpectedEOF, http.StatusBadRequest},
-	{context.Canceled, http.StatusBadRequest},
 }
 
 func refuse(w http.ResponseWriter, err error) {
@@ -245,14 +264,17 @@ func answer(w http.ResponseWriter, status int, what state) {
 	_, _ = w.Write(append(text, '\n')) // the client may be gone
 }
 
-// counted counts what is read.
-type counted struct {
+// arriving is a request's body. It counts what is read, and how long that takes.
+type arriving struct {
 	io.Reader
-	n *atomic.Int64
+	idle *time.Timer
+	n    *atomic.Int64
 }
 
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n.Add(int64(n))
+func (a arriving) Read(p []byte) (int, error) {
+	a.idle.Reset(idleTime)
+	defer a.idle.Stop()
+	n, err := a.Reader.Read(p)
+	a.n.Add(int64(n))
 	return n, err
 }

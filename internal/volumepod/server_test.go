@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -193,8 +194,24 @@ func TestServer_BusyAndCut(t *testing.T) {
 	}
 	s.writing.Lock()
 	s.writing.Unlock() //nolint:staticcheck // the server sees the cut a little later
-	if _, is := s.ask(t, "GET", nil); is.State != Incomplete || is.Error == "" {
+	if _, is := s.ask(t, "GET", nil); is.State != Incomplete || !strings.Contains(is.Error, "connection ended") {
 		t.Errorf("%+v", is)
+	}
+	if status, is := s.ask(t, "PUT", bytes.NewReader(content)); status != 201 || !bytes.Equal(s.content(t), content) {
+		t.Errorf("%d, %+v", status, is)
+	}
+}
+
+func TestServer_HangingClient(t *testing.T) {
+	idleTime = 100 * time.Millisecond
+	defer func() { idleTime = 2 * time.Minute }()
+	s := serve(t, nil)
+	content := disk(40)
+	r, w := io.Pipe()
+	defer func() { _ = w.Close() }()
+	go func() { _, _ = w.Write(content[:len(content)/2]) }()
+	if status, is := s.ask(t, "PUT", r); status != 408 || !strings.Contains(is.Error, "nothing came") {
+		t.Errorf("%d, %+v", status, is)
 	}
 	if status, is := s.ask(t, "PUT", bytes.NewReader(content)); status != 201 || !bytes.Equal(s.content(t), content) {
 		t.Errorf("%d, %+v", status, is)
