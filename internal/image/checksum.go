@@ -17,6 +17,12 @@ type checksum struct{ algorithm, hex string }
 // hashes are the algorithms without known collisions.
 var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.New}
 
+// CheckChecksum returns the error of a text that is neither empty nor a checksum, which is like sha256:hex.
+func CheckChecksum(text string) error {
+	_, err := parseChecksum(text)
+	return err
+}
+
 // parseChecksum parses algorithm:hex.
 func parseChecksum(text string) (checksum, error) {
 	if text == "" {

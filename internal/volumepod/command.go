@@ -88,6 +88,9 @@ func runUpload(ctx context.Context, args []string, out io.Writer, log func(strin
 	if (c.cert == "") != (c.key == "") {
 		return errors.New("-tls-cert and -tls-key go together")
 	}
+	if err := image.CheckChecksum(*checksum); err != nil {
+		return err
+	}
 	token, err := readToken(*tokenFile)
 	if err != nil {
 		return err

@@ -37,18 +37,18 @@ func (o *output) text() string {
 
 // pod runs upload for a new claim until the context ends.
 type pod struct {
-	folder, url, termination string
-	out                      output
-	code                     chan int
-	client                   *http.Client
+	folder, url, termination, token string
+	out                             output
+	code                            chan int
+	client                          *http.Client
 }
 
 func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 	t.Helper()
 	p := &pod{folder: inMemory(t), code: make(chan int, 1), termination: filepath.Join(inMemory(t), "log")}
 	t.Setenv("TERMINATION_LOG", p.termination)
-	token := filepath.Join(inMemory(t), "token")
-	for _, path := range []string{p.termination, token} {
+	p.token = filepath.Join(inMemory(t), "token")
+	for _, path := range []string{p.termination, p.token} {
 		if err := os.WriteFile(path, []byte("secret\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 	p.url = "https://" + address
 	p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	go func() {
-		p.code <- Run(ctx, append([]string{"upload", "-volume", p.folder, "-listen", address, "-token-file", token}, args...), "", &p.out)
+		p.code <- Run(ctx, append([]string{"upload", "-volume", p.folder, "-listen", address, "-token-file", p.token}, args...), "", &p.out)
 	}()
 	for {
 		if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address); err == nil {
@@ -113,6 +113,41 @@ func TestUpload_Once(t *testing.T) {
 	}
 }
 
+// A pod that was filled is done, although others have connections; and so is the one after it.
+func TestUpload_OnceBesideOthers(t *testing.T) {
+	p := startPod(t.Context(), t, "-once")
+	r, w := io.Pipe()
+	defer func() { _ = w.Close() }()
+	go func() {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+"/volume", r)
+		if err == nil {
+			_, _ = p.client.Do(req) //nolint:bodyclose // it hangs until the test ends
+		}
+	}()
+	if _, err := w.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.put(t, bytes.NewReader(disk(3))); status != http.StatusCreated || err != nil {
+		t.Errorf("%d, %v", status, err)
+	}
+	said := p.lastWords
+	if code := <-p.code; code != 0 || !strings.Contains(said(t), "filled with") {
+		t.Errorf("exit code %d: %s", code, said(t))
+	}
+	for args, want := range map[string]int{"-once": 0, "-once -checksum sha256:" + strings.Repeat("0", 64): 1} {
+		all := append([]string{"upload", "-volume", p.folder, "-token-file", p.token}, strings.Fields(args)...)
+		if code := Run(t.Context(), all, "", &p.out); code != want {
+			t.Errorf("again, %s: exit code %d: %s", args, code, said(t))
+		}
+	}
+	if err := os.Remove(filepath.Join(p.folder, recordFile)); err != nil {
+		t.Fatal(err)
+	}
+	if code := Run(t.Context(), []string{"upload", "-once", "-volume", p.folder, "-token-file", p.token}, "", &p.out); code != 1 {
+		t.Errorf("content of others: exit code %d: %s", code, said(t))
+	}
+}
+
 func TestUpload_EndsInTheMiddle(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	p := startPod(ctx, t)
@@ -152,6 +187,7 @@ func TestRun_Mistakes(t *testing.T) {
 		"upload -token-file " + empty:      "no token in " + empty,
 		"upload -token-file x -tls-key y":  "go together",
 		"upload -client-ca " + empty:       "no certificate in " + empty,
+		"upload -token-file x -checksum 0": "names no algorithm",
 		"copy":                             "name one container image",
 		"copy -volume " + empty + " a:b:c": "does not name a container image",
 	} {

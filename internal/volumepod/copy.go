@@ -8,13 +8,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// copyImage fills the claim with the disk in a container image.
+// copyImage fills the claim with the disk in a container image. It is done already if a former pod has.
 func (c Claim) copyImage(ctx context.Context, from image.Container, log func(string)) (f Filled, err error) {
 	digest, err := from.Resolve(ctx)
 	if err != nil {
 		return f, err
 	}
 	log("the image is " + digest)
+	if state, is, err := c.look(); err == nil && state == IsFilled && is != nil && is.Digest == digest {
+		return *is, nil
+	}
 	r, err := from.Open(ctx, digest)
 	if err != nil {
 		return f, err
@@ -22,12 +25,9 @@ func (c Claim) copyImage(ctx context.Context, from image.Container, log func(str
 	defer func() { _ = r.Close() }()
 	var written atomic.Int64
 	defer report(log, &written)()
-	if f, err = c.fill(ctx, r, -1, &written); err != nil {
-		if ctx.Err() != nil {
-			err = errors.Join(errHalf, err)
-		}
-		return f, err
+	f, err = c.fill(ctx, r, -1, &written, func() (string, error) { return digest, nil })
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(errHalf, err)
 	}
-	f.Digest = digest
-	return f, record(c.Path, f)
+	return f, err
 }

@@ -27,26 +27,26 @@ func TestAccVolumePod_UsedDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(content), -1, nil); !errors.Is(err, ErrBusy) {
+	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(content), -1, nil, noDigest); !errors.Is(err, ErrBusy) {
 		t.Errorf("error %v", err)
 	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(content), -1, nil); err != nil {
+	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(content), -1, nil, noDigest); err != nil {
 		t.Fatal(err)
 	}
 	got := acctest.StoredAt(t, device.Path, 0, size)
 	if got[:len(content)] != string(content) || !isZero([]byte(got[len(content):])) {
 		t.Errorf("equal: %v, blank: %v", got[:len(content)] == string(content), isZero([]byte(got[len(content):])))
 	}
-	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(content), -1, nil); !errors.Is(err, ErrFilled) {
+	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(content), -1, nil, noDigest); !errors.Is(err, ErrFilled) {
 		t.Errorf("the second time: %v", err)
 	}
 	large := make([]byte, size+1)
 	large[0] = 1
-	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(large), size+1, nil); !errors.Is(err, ErrTooLarge) {
+	if _, err := (Claim{Path: device.Path}).fill(t.Context(), bytes.NewReader(large), size+1, nil, noDigest); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a larger image: %v", err)
 	}
 }

@@ -33,13 +33,17 @@ type Filled struct {
 }
 
 // fill writes an unpacked image of that length into the claim; a negative length is unknown. If it fails, the volume is as it was before, or
-// marked as incomplete, so that it can be filled again. written counts what is done of the volume in bytes.
-func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *atomic.Int64) (f Filled, err error) {
+// marked as incomplete, so that it can be filled again. written counts what is done of the volume in bytes. digest is called when all of the
+// image is read; its error is that of an image which must not be taken.
+func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *atomic.Int64, digest func() (string, error)) (f Filled, err error) {
 	head, err := readHead(r)
 	if err != nil {
 		return f, err
 	}
 	is, err := image.Probe(head)
+	if err == nil && is.Format != raw {
+		err = checkReadable(head)
+	}
 	if err != nil {
 		return f, err
 	}
@@ -75,6 +79,12 @@ func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *ato
 		return f, err
 	}
 	f.Capacity = w.at
+	if f.Digest, err = digest(); err != nil {
+		return f, err
+	}
+	if err := record(c.Path, f); err != nil {
+		return f, err
+	}
 	return f, v.finish(w.head, w.at)
 }
 
@@ -103,7 +113,7 @@ const (
 	// chunk is how many bytes are written at once.
 	chunk = 1 << 20
 	// block is how many bytes are a hole if all are zeros.
-	block = 64 << 10
+	block = 1 << blockBits
 )
 
 // copy writes all of a raw image.

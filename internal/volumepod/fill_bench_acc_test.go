@@ -77,7 +77,7 @@ func fillFrom(b *testing.B, volume, file string) {
 		b.Fatal(err)
 	}
 	defer func() { _ = r.Close() }()
-	if _, err := (Claim{Path: volume}).fill(b.Context(), r, -1, nil); err != nil {
+	if _, err := (Claim{Path: volume}).fill(b.Context(), r, -1, nil, noDigest); err != nil {
 		b.Fatal(err)
 	}
 }

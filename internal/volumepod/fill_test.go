@@ -122,7 +122,7 @@ func TestFill_Refused(t *testing.T) {
 		"a device of characters":      {Claim{Path: "/dev/null"}, bytes.NewReader(disk(1)), -1, nil, "neither a folder nor a block device"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := is.claim.fill(t.Context(), is.body, is.length, nil)
+			_, err := is.claim.fill(t.Context(), is.body, is.length, nil, noDigest)
 			if err == nil || is.want != nil && !errors.Is(err, is.want) || !strings.Contains(err.Error(), is.text) {
 				t.Errorf("error %v", err)
 			}
@@ -179,5 +179,40 @@ func TestRun(t *testing.T) {
 		if n, blank := run(p); n != want.n*block || blank != want.blank {
 			t.Errorf("%q: %d, %v", text, n/block, blank)
 		}
+	}
+}
+
+func noDigest() (string, error) { return "", nil }
+
+// Who uses the filesystem may have put links, pipes and folders where the record is written.
+func TestRecord_BesideThingsOfOthers(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"link":   func(path string) error { return os.Symlink(diskImage, path) },
+		"pipe":   func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		for _, file := range []string{recordFile, "." + recordFile} {
+			folder, content := inMemory(t), disk(3)
+			if err := make(filepath.Join(folder, file)); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := recorded(folder); ok {
+				t.Errorf("%s %s is read", name, file)
+			}
+			got, _, err := fillFile(t, Claim{Path: folder}, bytes.NewReader(content), -1)
+			if _, ok := recorded(folder); err != nil || !ok || !bytes.Equal(got, content) {
+				t.Errorf("%s %s: %v, recorded: %v", name, file, err, ok)
+			}
+		}
+	}
+}
+
+// An image that must not be taken is not recorded either.
+func TestFill_OtherDigest(t *testing.T) {
+	folder := inMemory(t)
+	_, err := (Claim{Path: folder}).fill(t.Context(), bytes.NewReader(disk(3)), -1, nil, func() (string, error) { return "", image.ErrUntrusted })
+	_, isRecorded := recorded(folder)
+	if state, _, lookErr := (Claim{Path: folder}).look(); !errors.Is(err, image.ErrUntrusted) || isRecorded || state != Incomplete || lookErr != nil {
+		t.Errorf("%v, recorded: %v, %s, %v", err, isRecorded, state, lookErr)
 	}
 }

@@ -32,7 +32,7 @@ func FuzzFill(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer func() { _ = unpacked.Close() }()
-		is, err := c.fill(t.Context(), unpacked, -1, nil)
+		is, err := c.fill(t.Context(), unpacked, -1, nil, noDigest)
 		got, readErr := os.ReadFile(filepath.Join(folder, diskImage))
 		if err == nil && (readErr != nil || is.Capacity > 8<<20 || int64(len(got)) != (is.Capacity+sector-1)/sector*sector) {
 			t.Errorf("%+v, %d bytes, %v", is, len(got), readErr)
@@ -43,11 +43,11 @@ func FuzzFill(f *testing.F) {
 	})
 }
 
-func FuzzChecksumOf(f *testing.F) {
+func FuzzDigestOf(f *testing.F) {
 	f.Add("sha-256=AAAA")
 	f.Add("md5=x, sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:")
 	f.Fuzz(func(t *testing.T, value string) {
-		sum, err := checksumOf(http.Header{"Digest": {value}}, "")
+		sum, err := digestOf(http.Header{"Digest": {value}})
 		if err == nil && sum != "" && len(sum) != len("sha256:")+64 {
 			t.Errorf("%q", sum)
 		}

@@ -1,11 +1,13 @@
 package volumepod
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
 	"github.com/lima-vm/go-qcow2reader/image/qcow2"
 	"github.com/lima-vm/go-qcow2reader/log"
@@ -17,32 +19,59 @@ import (
 var ErrNeedsScratch = errors.New("the clusters of the qcow2 image are not in the order of the disk, so that it can't be written as it comes. Give the pod " +
 	"a folder for scratch space (--scratch, an emptyDir), or send the image as qemu-img convert writes it")
 
-const compressionZstd = 1
-
 func init() {
 	log.SetWarnFunc(func(string) {})
+	qcow2.SetDecompressor(qcow2.CompressionTypeZlib, func(r io.Reader) (io.ReadCloser, error) {
+		return io.NopCloser(wholeReads{flate.NewReader(r)}), nil
+	})
 	qcow2.SetDecompressor(compressionZstd, func(r io.Reader) (io.ReadCloser, error) {
 		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxCluster))
 		if err != nil {
 			return nil, err
 		}
-		return d.IOReadCloser(), nil
+		return struct {
+			io.Reader
+			io.Closer
+		}{wholeReads{d}, d.IOReadCloser()}, nil
 	})
+}
+
+const compressionZstd = 1
+
+// wholeReads fills what it is asked for: the library unpacks a cluster from its beginning for each Read.
+type wholeReads struct{ io.Reader }
+
+func (w wholeReads) Read(p []byte) (int, error) {
+	n, err := io.ReadFull(w.Reader, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return n, err
 }
 
 // maxCluster is the maximal size of a cluster in bytes.
 const maxCluster = 2 << 20
 
+// checkReadable refuses what the library can't read of images that Probe has accepted.
+func checkReadable(head []byte) error {
+	const version, incompatible = 4, 72
+	if binary.BigEndian.Uint32(head[version:]) < 3 {
+		return nil
+	}
+	if binary.BigEndian.Uint64(head[incompatible:])>>qcow2.IncompatibleFeaturesExtendedL2EntriesBit&1 == 1 {
+		return fmt.Errorf("%w: its clusters have subclusters. %s", image.ErrUntrusted, image.Convert("qcow2", "qcow2"))
+	}
+	return nil
+}
+
 // convert writes the disk of a qcow2 image while that is read. r reads the image as Probe has accepted it.
 func (w *writer) convert(r io.Reader, scratch string) (err error) {
-	in := &unrolled{r: r, buffer: make([]byte, 256<<10), kept: &window{}}
+	in := &unrolled{r: r}
 	if scratch != "" {
-		file, err := scratchFile(scratch)
-		if err != nil {
+		if in.scratch, err = scratchFile(scratch); err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }()
-		in.kept = file
+		defer func() { _ = in.scratch.Close() }()
 	}
 	if err := w.clusters(in); err != nil {
 		return in.explain(err)
@@ -61,7 +90,7 @@ func scratchFile(folder string) (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-func (w *writer) clusters(in io.ReaderAt) (err error) {
+func (w *writer) clusters(in *unrolled) (err error) {
 	// The library may fail in unforeseen ways on hostile tables.
 	defer func() {
 		if why := recover(); why != nil {
@@ -74,9 +103,6 @@ func (w *writer) clusters(in io.ReaderAt) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", image.ErrUntrusted, err)
-	}
-	if v3 := disk.HeaderFieldsV3; v3 != nil && v3.IncompatibleFeatures>>qcow2.IncompatibleFeaturesExtendedL2EntriesBit&1 == 1 {
-		return fmt.Errorf("%w: its clusters have subclusters. %s", image.ErrUntrusted, image.Convert("qcow2", "qcow2"))
 	}
 	buffer := make([]byte, max(chunk, maxCluster))
 	for size := disk.Size(); w.at < size; {
@@ -91,9 +117,12 @@ func (w *writer) clusters(in io.ReaderAt) (err error) {
 		case extent.Zero:
 			err = w.skip(n)
 		default:
+			// In smaller clusters, a read also needs tables that are needed again. So may other clusters what is beside a compressed one.
+			in.once = disk.ClusterBits >= blockBits && !extent.Compressed
 			if _, err = io.ReadFull(io.NewSectionReader(disk, w.at, n), buffer[:n]); err == nil {
 				err = w.write(buffer[:n])
 			}
+			in.once = false
 		}
 		if err != nil {
 			return err
@@ -102,37 +131,91 @@ func (w *writer) clusters(in io.ReaderAt) (err error) {
 	return nil
 }
 
-// unrolled reads at any offset of a stream, as far as what was passed is kept.
+// unrolled reads at any offset of a stream. It keeps the last bytes in memory, and of what was before them those in the scratch space that
+// have not been read as the content of a cluster.
 type unrolled struct {
-	r      io.Reader
-	buffer []byte
-	passed int64
-	err    error
-	kept   interface {
-		io.ReaderAt
-		io.WriterAt
-	}
+	r       io.Reader
+	passed  int64
+	err     error
+	recent  [windowSize]byte
+	used    [windowSize / block]int // how many bytes of a recent block need not be kept
+	once    bool                    // whether what is read now is not needed again
+	scratch *os.File                // nil if there is none
+	kept    []uint64                // a bit for each block that is in the scratch space
+	older   [block]byte             // the last block that was read from there
+	olderIs int64
 }
 
-func (u *unrolled) ReadAt(p []byte, at int64) (int, error) {
-	for u.passed-at < int64(len(p)) && u.err == nil {
-		var n int
-		n, u.err = u.r.Read(u.buffer)
-		if _, err := u.kept.WriteAt(u.buffer[:n], u.passed); err != nil {
-			u.err = fmt.Errorf("keep a part of the image in the scratch space: %w", err)
-			return 0, u.err
+const (
+	blockBits = 16
+	// windowSize is more than the tables between a cluster and the next, and than what is read of a compressed cluster beyond its end.
+	windowSize = 4 * maxCluster
+)
+
+// ReadAt implements io.ReaderAt.
+func (u *unrolled) ReadAt(p []byte, at int64) (n int, err error) {
+	for n < len(p) {
+		for u.passed <= at && u.err == nil {
+			u.err = u.next()
 		}
-		u.passed += int64(n)
+		if at >= u.passed {
+			return n, u.err
+		}
+		number := at / block
+		isRecent := number > (u.passed-1)/block-int64(len(u.used))
+		from := u.recent[number*block%windowSize:][:block]
+		if !isRecent {
+			if from, err = u.old(number); err != nil {
+				u.err = err
+				return n, err
+			}
+		}
+		part := copy(p[n:], from[at%block:min(block, u.passed-number*block)])
+		if u.once && isRecent {
+			u.used[number%int64(len(u.used))] += part
+		}
+		n, at = n+part, at+int64(part)
 	}
-	n := max(0, min(int64(len(p)), u.passed-at))
-	if got, err := u.kept.ReadAt(p[:n], at); err != nil {
-		u.err = err
-		return got, err
+	return n, nil
+}
+
+// next reads a block of the stream.
+func (u *unrolled) next() error {
+	slot := u.recent[u.passed%windowSize:][:block]
+	used := &u.used[u.passed/block%int64(len(u.used))]
+	if old := u.passed - windowSize; old >= 0 && *used < block && u.scratch != nil {
+		if _, err := u.scratch.WriteAt(slot, old); err != nil {
+			return fmt.Errorf("keep a part of the image in the scratch space: %w", err)
+		}
+		for old/block/64 >= int64(len(u.kept)) {
+			u.kept = append(u.kept, 0)
+		}
+		u.kept[old/block/64] |= 1 << (old / block % 64)
 	}
-	if n < int64(len(p)) {
-		return int(n), u.err
+	*used = 0
+	n, err := io.ReadFull(u.r, slot)
+	u.passed += int64(n)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
 	}
-	return int(n), nil
+	return err
+}
+
+// old returns a block that is not in memory any more.
+func (u *unrolled) old(number int64) ([]byte, error) {
+	switch {
+	case u.scratch == nil:
+		return nil, ErrNeedsScratch
+	case number/64 >= int64(len(u.kept)) || u.kept[number/64]>>(number%64)&1 == 0:
+		return nil, fmt.Errorf("%w: parts of its disk are in the same cluster. %s", image.ErrUntrusted, image.Convert("qcow2", "qcow2"))
+	case u.olderIs == number+1:
+		return u.older[:], nil
+	}
+	u.olderIs = number + 1
+	if _, err := u.scratch.ReadAt(u.older[:], number*block); err != nil {
+		return nil, err
+	}
+	return u.older[:], nil
 }
 
 // explain prefers the error of the stream to what the library makes of it.
@@ -144,31 +227,4 @@ func (u *unrolled) explain(err error) error {
 		return fmt.Errorf("%w: it is a qcow2 image that is cut off, or broken: get it again, and check it with qemu-img check", image.ErrUntrusted)
 	}
 	return err
-}
-
-// window keeps the last bytes of a stream.
-type window struct {
-	bytes [windowSize]byte
-	end   int64
-}
-
-// windowSize is more than the tables between a cluster and the next, and than what is read of a compressed cluster beyond its end.
-const windowSize = 4 * maxCluster
-
-func (w *window) WriteAt(p []byte, at int64) (int, error) {
-	for done := 0; done < len(p); {
-		done += copy(w.bytes[(at+int64(done))%windowSize:], p[done:])
-	}
-	w.end = at + int64(len(p))
-	return len(p), nil
-}
-
-func (w *window) ReadAt(p []byte, at int64) (int, error) {
-	if at < w.end-windowSize {
-		return 0, ErrNeedsScratch
-	}
-	for done := 0; done < len(p); {
-		done += copy(p[done:], w.bytes[(at+int64(done))%windowSize:])
-	}
-	return len(p), nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -79,7 +80,7 @@ func fillFile(t *testing.T, c Claim, r io.Reader, length int64) ([]byte, Filled,
 	if c.Path == "" {
 		c.Path = inMemory(t)
 	}
-	f, err := c.fill(t.Context(), r, length, nil)
+	f, err := c.fill(t.Context(), r, length, nil, noDigest)
 	content, readErr := os.ReadFile(filepath.Join(c.Path, diskImage))
 	if readErr != nil && err == nil {
 		t.Fatal(readErr)
@@ -88,7 +89,7 @@ func fillFile(t *testing.T, c Claim, r io.Reader, length int64) ([]byte, Filled,
 }
 
 func TestFill_Qcow2(t *testing.T) {
-	content := disk(40)
+	content := disk(3 * windowSize / cluster)
 	content = content[:len(content)-cluster/2] // the last cluster is cut off
 	for name, is := range map[string]struct{ backwards, compressed, scratch bool }{
 		"in order":                      {},
@@ -148,7 +149,7 @@ func TestFill_RefusedQcow2(t *testing.T) {
 		"too many bytes":        {changed(func(p []byte) { binary.BigEndian.PutUint64(p[24:], 1<<60) }), true},
 		"a table beyond it":     {changed(func(p []byte) { binary.BigEndian.PutUint64(p[3*cluster:], 1<<40) }), false},
 		"a cluster beyond it":   {changed(func(p []byte) { binary.BigEndian.PutUint64(p[4*cluster+16:], 1<<40) }), false},
-		"subclusters":           {changed(func(p []byte) { p[79] |= 1 << 4 }), false},
+		"subclusters":           {changed(func(p []byte) { p[79] |= 1 << 4 }), true},
 		"it is cut off":         {whole[:len(whole)-cluster], false},
 		"compressed into ruins": {changed(func(p []byte) { binary.BigEndian.PutUint64(p[4*cluster:], 1<<62|6*cluster) }), false},
 	} {
@@ -165,5 +166,39 @@ func TestFill_RefusedQcow2(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// The scratch space has only what is needed after its turn: of an image in the order of the disk, the tables.
+func TestFill_InOrderNeedsLittleScratch(t *testing.T) {
+	content := disk(6 * windowSize / cluster)
+	for backwards, want := range map[bool]int{false: 5, true: 3 * windowSize / cluster} {
+		v, err := openVolume(inMemory(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := scratchFile(inMemory(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := &unrolled{r: bytes.NewReader(qcow2Of(content, backwards, false)), scratch: file}
+		err = (&writer{ctx: t.Context(), volume: v}).clusters(in)
+		kept := 0
+		for _, blocks := range in.kept {
+			kept += bits.OnesCount64(blocks)
+		}
+		if err := errors.Join(err, v.Close(), file.Close()); err != nil || (kept != want) && !backwards || kept < want {
+			t.Errorf("%v: %v, %d blocks are kept", backwards, err, kept)
+		}
+	}
+}
+
+// Two parts of a disk in one cluster are no image that QEMU writes. What has gone from memory is not replaced by zeros.
+func TestFill_SharedCluster(t *testing.T) {
+	body := qcow2Of(disk(3*windowSize/cluster), false, false)
+	last := 4*cluster + 8*(3*windowSize/cluster-1)
+	copy(body[last:last+8], body[4*cluster:])
+	if _, _, err := fillFile(t, Claim{Scratch: inMemory(t)}, bytes.NewReader(body), -1); !errors.Is(err, image.ErrUntrusted) {
+		t.Errorf("error %v", err)
 	}
 }

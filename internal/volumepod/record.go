@@ -3,6 +3,8 @@ package volumepod
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,10 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recordFile is beside disk.img, and says what is in it.
-const recordFile = "disk.img.json"
+const (
+	// recordFile is beside disk.img, and says what is in it once that has no marker.
+	recordFile = "disk.img.json"
+	maxRecord  = 64 << 10
+)
 
-// record writes what is in a complete volume. A block device has no room for it.
+// record writes what is in a volume. A block device has no room for it. Whoever uses the filesystem may have put anything there.
 func record(path string, f Filled) error {
 	if is, err := os.Stat(path); err != nil || !is.IsDir() {
 		return err
@@ -23,21 +28,39 @@ func record(path string, f Filled) error {
 		return err
 	}
 	temporary := filepath.Join(path, "."+recordFile)
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o664); err != nil { //nolint:gosec // for other users of the volume's group
+	if err := remove(temporary); err != nil {
 		return err
+	}
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o664) //nolint:gosec // for other users of the volume's group
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", temporary, err)
 	}
 	return os.Rename(temporary, filepath.Join(path, recordFile))
 }
 
-// recorded is what a former pod has recorded of the volume; false if there is nothing.
+// recorded is what was recorded of the volume; false if there is nothing.
 func recorded(path string) (f Filled, ok bool) {
-	text, err := os.ReadFile(filepath.Join(path, recordFile))
+	file, err := os.OpenFile(filepath.Join(path, recordFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return f, false
+	}
+	defer func() { _ = file.Close() }()
+	if is, err := file.Stat(); err != nil || !is.Mode().IsRegular() {
+		return f, false
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
 	return f, err == nil && json.Unmarshal(text, &f) == nil
 }
 
 // forget removes the record of a volume.
-func forget(path string) error {
-	err := os.Remove(filepath.Join(path, recordFile))
+func forget(path string) error { return remove(filepath.Join(path, recordFile)) }
+
+func remove(path string) error {
+	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}

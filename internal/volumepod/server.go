@@ -2,7 +2,6 @@ package volumepod
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -43,7 +42,7 @@ type Server struct {
 // state is what GET /volume shows.
 type state struct {
 	// State is empty, filling, incomplete or filled.
-	State string `json:"state"`
+	State string `json:"state,omitempty"`
 	*Filled
 	// Bytes is how much of the disk is written.
 	Bytes int64 `json:"bytes"`
@@ -61,29 +60,37 @@ const (
 	IsFilled   = "filled"
 )
 
-// Look reads what is in the claim.
-func (s *Server) Look() error {
-	now := state{State: Empty}
-	v, err := openVolume(s.Path)
+// look returns the state of the claim, and what is in it, if that is recorded.
+func (c Claim) look() (state string, is *Filled, err error) {
+	v, err := openVolume(c.Path)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	defer func() { _ = v.Close() }()
 	begin := make([]byte, sector)
 	n, err := v.ReadAt(begin, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
+		return "", nil, err
+	}
+	if _, half := marked(begin[:n]); half {
+		return Incomplete, nil, nil
+	}
+	if v.checkUnused() == nil {
+		return Empty, nil, nil
+	}
+	if f, ok := recorded(c.Path); ok {
+		is = &f
+	}
+	return IsFilled, is, nil
+}
+
+// Look reads what is in the claim.
+func (s *Server) Look() error {
+	now, is, err := s.look()
+	if err != nil {
 		return err
 	}
-	switch _, half := marked(begin[:n]); {
-	case half:
-		now.State = Incomplete
-	case v.checkUnused() != nil:
-		now.State = IsFilled
-		if f, ok := recorded(s.Path); ok {
-			now.Filled, now.Bytes = &f, f.Capacity
-		}
-	}
-	s.state.Store(&now)
+	s.state.Store(&state{State: now, Filled: is})
 	return nil
 }
 
@@ -92,7 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !s.mayEnter(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		answer(w, http.StatusUnauthorized, state{Error: "the request has neither the pod's token (curl -H \"Authorization: Bearer $TOKEN\") nor a client certificate"})
+		refuse(w, r, errNoToken)
 	case r.URL.Path == "/healthz":
 		w.WriteHeader(http.StatusOK)
 	case r.URL.Path != "/volume":
@@ -111,8 +118,8 @@ func (s *Server) mayEnter(r *http.Request) bool {
 	if r.URL.Path == "/healthz" || r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return true
 	}
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && s.Token != "" && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(s.Token)) == 1
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer") && s.Token != "" && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(s.Token)) == 1
 }
 
 func (s *Server) now() state {
@@ -124,37 +131,45 @@ func (s *Server) now() state {
 }
 
 func (s *Server) put(w http.ResponseWriter, r *http.Request) {
-	if !s.writing.TryLock() {
-		refuse(w, ErrBusy)
+	f, err := s.fillBy(w, r)
+	if err != nil {
+		refuse(w, r, err)
 		return
+	}
+	answer(w, http.StatusCreated, s.now())
+	s.Done(f)
+}
+
+// fillBy fills the claim by a request, unless another one does.
+func (s *Server) fillBy(w http.ResponseWriter, r *http.Request) (f Filled, err error) {
+	if !s.writing.TryLock() {
+		return f, ErrBusy
 	}
 	defer s.writing.Unlock()
-	if is := s.state.Load(); is.State == IsFilled {
-		refuse(w, ErrFilled)
-		return
+	if s.state.Load().State == IsFilled {
+		return f, ErrFilled
 	}
-	checksum, err := checksumOf(r.Header, s.Checksum)
+	digest, err := digestOf(r.Header)
+	if err == nil {
+		err = checkWhole(r.Header)
+	}
 	if err != nil {
-		refuse(w, err)
-		return
+		return f, err
 	}
 	s.state.Store(&state{State: Filling})
 	s.bytes.Store(0)
 	s.received.Store(0)
 	s.Log("an image comes from " + r.RemoteAddr)
-	f, err := s.take(w, r, checksum)
-	if err != nil {
+	if f, err = s.take(w, r, digest); err != nil {
 		s.failed(err)
-		refuse(w, err)
-		return
+		return f, err
 	}
 	s.state.Store(&state{State: IsFilled, Filled: &f, Bytes: f.Capacity, Received: s.received.Load()})
-	answer(w, http.StatusCreated, s.now())
-	s.Done(f)
+	return f, nil
 }
 
-// take fills the claim with the body of a request.
-func (s *Server) take(w http.ResponseWriter, r *http.Request, checksum string) (Filled, error) {
+// take fills the claim with the body of a request, which must have this digest unless it is empty.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, want string) (f Filled, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	idle := time.AfterFunc(idleTime, func() {
@@ -168,20 +183,22 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, checksum string) (
 	if image.IsPacked(begin) {
 		length = -1 // that of the disk is not known
 	}
-	unpacked, err := image.Body{Reader: begin, Length: r.ContentLength, Checksum: checksum}.Open(ctx)
+	unpacked, err := image.Body{Reader: begin, Length: r.ContentLength, Checksum: s.Checksum, Limit: image.MaxCapacity}.Open(ctx)
 	if err != nil {
-		return Filled{}, err
+		return f, err
 	}
 	defer func() { _ = unpacked.Close() }()
-	f, err := s.fill(ctx, unpacked, length, &s.bytes)
+	f, err = s.fill(ctx, unpacked, length, &s.bytes, func() (string, error) {
+		got := body.digest()
+		if want != "" && got != want {
+			return "", fmt.Errorf("%w: its digest is %s, and not %s. It was changed on its way, or is another image", image.ErrUntrusted, got, want)
+		}
+		return got, nil
+	})
 	if errors.Is(err, context.Canceled) {
 		err = errCut
 	}
-	if err != nil {
-		return Filled{}, err
-	}
-	f.Digest = body.digest()
-	return f, record(s.Path, f)
+	return f, err
 }
 
 // failed looks what is left of a volume.
@@ -195,10 +212,10 @@ func (s *Server) failed(err error) {
 	s.state.Store(&now)
 }
 
-// checksumOf is the checksum of the image by the headers Repr-Digest or Content-Digest (RFC 9530) or Digest (RFC 3230), or else that of the pod.
-func checksumOf(h http.Header, ofPod string) (string, error) {
+// digestOf is the digest of the image by the headers Repr-Digest or Content-Digest (RFC 9530) or Digest (RFC 3230), as sha256:hex.
+func digestOf(h http.Header) (digest string, err error) {
 	for _, name := range []string{"Repr-Digest", "Content-Digest", "Digest"} {
-		for _, part := range strings.Split(h.Get(name), ",") {
+		for _, part := range strings.Split(strings.Join(h.Values(name), ","), ",") {
 			algorithm, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 			if !strings.EqualFold(algorithm, "sha-256") {
 				continue
@@ -207,18 +224,33 @@ func checksumOf(h http.Header, ofPod string) (string, error) {
 			if err != nil || len(raw) != sha256.Size {
 				return "", fmt.Errorf("%w: the header %s should be like sha-256=<base64>", errBadRequest, name)
 			}
-			sum := "sha256:" + hex.EncodeToString(raw)
-			if strings.HasPrefix(ofPod, "sha256:") && !strings.EqualFold(ofPod, sum) {
-				return "", fmt.Errorf("%w: the pod waits for the image with the checksum %s, and this one has %s", errBadRequest, ofPod, sum)
+			is := "sha256:" + hex.EncodeToString(raw)
+			if digest != "" && digest != is {
+				return "", fmt.Errorf("%w: its headers have the digests %s and %s", errBadRequest, digest, is)
 			}
-			return cmp.Or(ofPod, sum), nil
+			digest = is
 		}
 	}
-	return ofPod, nil
+	return digest, nil
+}
+
+// checkWhole refuses parts of an image, and forms: they would be taken for the image.
+func checkWhole(h http.Header) error {
+	if of := h.Get("Content-Range"); of != "" {
+		var first, last, all int64
+		if n, _ := fmt.Sscanf(of, "bytes %d-%d/%d", &first, &last, &all); n != 3 || first != 0 || last != all-1 {
+			return fmt.Errorf("%w: it has a part of the image (Content-Range: %q). Send the image from its beginning", errBadRequest, of)
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/") {
+		return fmt.Errorf("%w: it has a form. Send the image as it is, with curl --upload-file", errBadRequest)
+	}
+	return nil
 }
 
 var (
 	errBadRequest = errors.New("the request can't be taken")
+	errNoToken    = errors.New("the request has neither the pod's token (curl -H \"Authorization: Bearer $TOKEN\") nor a client certificate")
 	errIdle       = errors.New("nothing came for a while")
 	errCut        = errors.New("the connection ended before the image did")
 )
@@ -232,6 +264,7 @@ var statuses = []struct {
 	status int
 }{
 	{errBadRequest, http.StatusBadRequest},
+	{errNoToken, http.StatusUnauthorized},
 	{ErrFilled, http.StatusConflict},
 	{ErrBusy, http.StatusServiceUnavailable},
 	{ErrTooLarge, http.StatusRequestEntityTooLarge},
@@ -243,7 +276,7 @@ var statuses = []struct {
 	{io.ErrUnexpectedEOF, http.StatusBadRequest},
 }
 
-func refuse(w http.ResponseWriter, err error) {
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	for _, s := range statuses {
 		if errors.Is(err, s.of) {
@@ -255,7 +288,15 @@ func refuse(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", "5")
 	}
 	answer(w, status, state{Error: err.Error()})
+	// A client that is still sending has to see the answer before its connection is reset.
+	connection := http.NewResponseController(w)
+	if connection.Flush() == nil && connection.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
 }
+
+// lingerTime is how long the rest of a refused image is still read.
+const lingerTime = time.Second
 
 func answer(w http.ResponseWriter, status int, what state) {
 	w.Header().Set("Content-Type", "application/json")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -115,6 +116,7 @@ func TestServer_Put(t *testing.T) {
 func TestServer_Refused(t *testing.T) {
 	content := disk(4)
 	sum := base64.StdEncoding.EncodeToString(make([]byte, sha256.Size))
+	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, sha256.Size))
 	for name, is := range map[string]struct {
 		status int
 		body   io.Reader
@@ -129,7 +131,10 @@ func TestServer_Refused(t *testing.T) {
 		"a structured digest":        {422, bytes.NewReader(content), []string{"Repr-Digest", "sha-256=:" + sum + ":"}, nil, Incomplete},
 		"a digest that is none":      {400, bytes.NewReader(content), []string{"Digest", "sha-256=x"}, nil, Empty},
 		"not the pod's checksum":     {422, bytes.NewReader(content), nil, func(s *Server) { s.Checksum = "sha256:" + strings.Repeat("0", 64) }, Incomplete},
-		"not the pod's digest":       {400, bytes.NewReader(content), []string{"Digest", "sha-256=" + sum}, func(s *Server) { s.Checksum = "sha256:" + strings.Repeat("1", 64) }, Empty},
+		"not the pod's digest":       {422, bytes.NewReader(content), []string{"Digest", "sha-256=" + sum}, func(s *Server) { s.Checksum = fmt.Sprintf("sha512:%x", sha512.Sum512(content)) }, Incomplete},
+		"two digests":                {400, bytes.NewReader(content), []string{"Digest", "sha-256=" + sum, "Repr-Digest", "sha-256=:" + other + ":"}, nil, Empty},
+		"the rest of an image":       {400, bytes.NewReader(content[cluster:]), []string{"Content-Range", fmt.Sprintf("bytes %d-%d/%d", cluster, len(content)-1, len(content))}, nil, Empty},
+		"a form":                     {400, bytes.NewReader(content), []string{"Content-Type", "multipart/form-data; boundary=x"}, nil, Empty},
 		"nothing":                    {422, strings.NewReader(""), nil, nil, Empty},
 		"a web page":                 {422, strings.NewReader("<!DOCTYPE html><title>Log in</title>"), nil, nil, Empty},
 		"no scratch space":           {415, bytes.NewReader(qcow2Of(disk(400), true, false)), nil, func(s *Server) { s.Scratch = "" }, Incomplete},
@@ -217,3 +222,27 @@ func TestServer_HangingClient(t *testing.T) {
 		t.Errorf("%d, %+v", status, is)
 	}
 }
+
+// curl -C - sends the range of a whole file.
+func TestServer_WholeRange(t *testing.T) {
+	s := serve(t, nil)
+	content := disk(4)
+	status, is := s.ask(t, "PUT", bytes.NewReader(content), "Content-Range", fmt.Sprintf("bytes 0-%d/%d", len(content)-1, len(content)), "Authorization", "bearer secret")
+	if status != 201 || !bytes.Equal(s.content(t), content) {
+		t.Errorf("%d, %+v", status, is)
+	}
+}
+
+// A client that sends on after a refusal still gets the answer.
+func TestServer_RefusesWhileSending(t *testing.T) {
+	s := serve(t, nil)
+	for range 5 {
+		if status, _ := s.ask(t, "PUT", io.LimitReader(endless{}, 256<<20), "Authorization", "Bearer other"); status != 401 {
+			t.Errorf("status %d", status)
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -23,15 +23,19 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 			filled()
 		}
 	}
-	if once && s.now().State == IsFilled {
-		return ErrFilled
+	if is := s.now(); once && is.State == IsFilled {
+		if is.Filled == nil || s.Checksum != "" && s.Checksum != is.Digest {
+			return ErrFilled
+		}
+		done(*is.Filled) // by a pod before this
+		return nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{
-		Handler: s, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second,
+		Handler: s, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		// HTTP/2 is slower for one long body.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		BaseContext:  func(net.Listener) context.Context { return ctx },
@@ -46,10 +50,10 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 	// The answer to a request that has filled the volume still goes out.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	if err := server.Shutdown(last); err != nil {
-		return errors.Join(errHalf, server.Close())
+	if server.Shutdown(last) != nil {
+		_ = server.Close()
 	}
-	if s.now().State == Incomplete {
+	if state := s.now().State; state == Filling || state == Incomplete {
 		return errHalf
 	}
 	return nil

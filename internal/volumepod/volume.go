@@ -3,6 +3,7 @@
 package volumepod
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,7 @@ func (v *volume) lock() error {
 	if err := unix.Fstat(int(v.Fd()), &own); err != nil {
 		return err
 	}
-	v.size, v.room = is.Size(), min(maxRoom, int64(has.Bavail)*has.Bsize+own.Blocks*sector)
+	v.size, v.room = is.Size(), min(maxRoom, int64(has.Bavail)*cmp.Or(has.Frsize, has.Bsize)+own.Blocks*sector)
 	return nil
 }
 
@@ -144,18 +145,16 @@ func (v *volume) checkUnused() error {
 	return nil
 }
 
-// begin marks the volume as incomplete.
+// begin marks the volume as incomplete, before it drops what is in a file: that may be a blank disk whose length counts.
 func (v *volume) begin() error {
-	if !v.isDevice {
-		if err := v.Truncate(0); err != nil {
-			return err
-		}
-		v.blank = true
-	}
 	if _, err := v.WriteAt(padded(fmt.Appendf(nil, marker, v.size)), 0); err != nil {
 		return err
 	}
-	return v.Sync()
+	if err := v.Sync(); err != nil || v.isDevice {
+		return err
+	}
+	v.blank = true
+	return v.Truncate(sector)
 }
 
 // finish writes the head of an image of that size, whose rest is written already.
