@@ -106,12 +106,15 @@ type writer struct {
 	volume  *volume
 	head    []byte
 	at      int64
+	flushed int64
 	written *atomic.Int64
 }
 
 const (
 	// chunk is how many bytes are written at once.
 	chunk = 1 << 20
+	// flushEvery is how many bytes the disk may lag behind, so that the sync at the end is short.
+	flushEvery = 8 << 20
 	// block is how many bytes are a hole if all are zeros.
 	block = 1 << blockBits
 )
@@ -183,6 +186,10 @@ func (w *writer) advance(n int64) error {
 	}
 	if w.written != nil {
 		w.written.Store(w.at)
+	}
+	if w.at-w.flushed >= flushEvery {
+		w.volume.flush(w.flushed, w.at-w.flushed)
+		w.flushed = w.at
 	}
 	return nil
 }

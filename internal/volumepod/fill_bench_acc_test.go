@@ -5,6 +5,7 @@ package volumepod
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -118,7 +119,7 @@ func uploadWith(b *testing.B, program, volume, file string) int64 {
 	address := listener.Addr().String()
 	_ = listener.Close()
 	started := time.Now()
-	server := exec.CommandContext(b.Context(), program, "upload", "-once", "-volume", volume, "-listen", address, "-token-file", token, "-scratch", filepath.Dir(volume))
+	server := exec.CommandContext(b.Context(), program, "upload", "-volume", volume, "-listen", address, "-token-file", token, "-scratch", filepath.Dir(volume))
 	server.Stderr = os.Stderr
 	if err := server.Start(); err != nil {
 		b.Fatal(err)
@@ -135,10 +136,20 @@ func uploadWith(b *testing.B, program, volume, file string) int64 {
 		time.Sleep(time.Millisecond)
 	}
 	command(b, "curl", "-sSfk", "-H", "Authorization: Bearer secret", "-T", file, "https://"+address+"/volume")
-	if err := server.Wait(); err != nil {
+	// The peak in a process's resource usage would also be that of the process that has started it.
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.Process.Pid))
+	if err != nil {
 		b.Fatal(err)
 	}
-	return server.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	kib := int64(0)
+	if _, err := fmt.Sscanf(peak, "%d kB", &kib); err != nil {
+		b.Fatal(err)
+	}
+	if err := errors.Join(server.Process.Signal(syscall.SIGTERM), server.Wait()); err != nil {
+		b.Fatal(err)
+	}
+	return kib << 10
 }
 
 // halfEmpty writes 1 GiB in which every second MiB is zeros.
