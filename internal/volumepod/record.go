@@ -18,7 +18,7 @@ const (
 	maxRecord  = 64 << 10
 )
 
-// record writes what is in a volume. A block device has no room for it. Whoever uses the filesystem may have put anything there.
+// record writes what is in a volume. A block device has no room for it. A user of the filesystem may have put anything there.
 func record(path string, f Filled) error {
 	if is, err := os.Stat(path); err != nil || !is.IsDir() {
 		return err
