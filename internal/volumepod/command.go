@@ -52,7 +52,7 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 		return 0
 	}
 	if err != nil {
-		said := oneLine(err)
+		said := oneLine(err.Error())
 		log("error: " + said)
 		lastWords(said)
 		return 1
@@ -143,8 +143,7 @@ func filled(f Filled, log func(string)) {
 	lastWords(said)
 }
 
-// oneLine is an error in one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // lastWords is what kubectl shows of the container when it has ended. There is no such file outside of Kubernetes.
 func lastWords(said string) {

@@ -17,7 +17,7 @@ import (
 
 // ErrNeedsScratch is the error of a qcow2 image whose clusters are not in the order of the disk.
 var ErrNeedsScratch = errors.New("the clusters of the qcow2 image are not in the order of the disk, so that it can't be written as it comes. Give the pod " +
-	"a folder for scratch space (--scratch, an emptyDir), or send the image as qemu-img convert writes it")
+	"a folder for scratch space (--scratch, an emptyDir), or convert the image: " + image.ConvertCommand("qcow2", "qcow2", "<image>"))
 
 func init() {
 	log.SetWarnFunc(func(string) {})
