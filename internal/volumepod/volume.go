@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod/blank"
 )
 
 // diskImage is the file of a claim with a filesystem, by KubeVirt's convention
@@ -198,28 +199,12 @@ func (v *volume) endAt(size int64) error {
 	return v.zero(last, v.size-last)
 }
 
-// zero has a range read as zeros: by a hole, or by the kernel's or our own zeros where the volume can't have holes.
+// zero has a range read as zeros.
 func (v *volume) zero(at, n int64) error {
 	if v.blank || n <= 0 {
 		return nil
 	}
-	for _, mode := range []uint32{unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE} {
-		err := unix.Fallocate(int(v.Fd()), mode, at, n)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
-			return fmt.Errorf("blank %d bytes of %s: %w", n, v.Name(), err)
-		}
-	}
-	for end := at + n; at < end; {
-		part := zeros[:min(end-at, int64(len(zeros)))]
-		if _, err := v.WriteAt(part, at); err != nil {
-			return err
-		}
-		at += int64(len(part))
-	}
-	return nil
+	return blank.Range(v.File, at, n)
 }
 
 // maxRoom is the maximal size of an image; less in tests.
