@@ -1,0 +1,285 @@
+package iscsi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// task is a SCSI command that is not answered yet.
+type task struct {
+	tag    uint32
+	ending sending
+	lun    [8]byte
+	unit   *unit
+	operation
+	// expected is how many bytes the initiator expects to move, and moves is how many do.
+	expected, moves int64
+
+	// got is how much of the data came, of which the first requested bytes were asked for.
+	got, requested             int64
+	transferTag, r2tSN, dataSN uint32
+	parameters                 []byte
+	err                        error
+}
+
+const (
+	flagRead  = 0x40
+	flagWrite = 0x20
+
+	statusCheck = 2
+	statusFull  = 0x28
+)
+
+// command begins a SCSI command.
+func (s *session) command(p *pdu) error {
+	t := &task{tag: p.tag(), ending: p.ending(), lun: [8]byte(p.header[8:16]), expected: int64(p.word(20))}
+	if s.tasks[t.tag] != nil {
+		return fmt.Errorf("the task tag %#x is in use", t.tag)
+	}
+	if !p.has(flagFinal) || len(p.data) > 0 && !s.limits.immediate || int64(len(p.data)) > t.expected {
+		return errors.New("data came with a command that may have none, or less")
+	}
+	number, ok := lunOf(t.lun[:])
+	if ok {
+		t.unit = s.target.use(number)
+	}
+	var err error
+	t.operation, err = s.target.plan(t.unit, p.header[32:48])
+	if t.unit != nil {
+		t.unit.users.Done()
+	}
+	if err != nil {
+		return s.check(t, err)
+	}
+	direction := byte(flagRead)
+	if t.takesData() {
+		direction = flagWrite
+	}
+	if !p.has(direction) {
+		t.expected = 0
+	}
+	if p.has(flagRead) && (p.has(flagWrite) || t.takesData()) || t.kind == takesParameters && t.expected != t.n {
+		return s.check(t, errField)
+	}
+	t.moves = min(t.n, t.expected)
+	switch {
+	case t.takesData():
+		return s.receive(t, p.data)
+	case t.kind == reads || t.finish != nil:
+		s.spawn(t)
+		return nil
+	}
+	return s.reply(t)
+}
+
+// spawn has a worker finish the task.
+func (s *session) spawn(t *task) {
+	s.slots <- struct{}{}
+	s.running.Add(1)
+	go s.run(t)
+}
+
+func (s *session) run(t *task) {
+	defer func() { <-s.slots; s.running.Done() }()
+	if err := s.finish(t); err != nil {
+		_ = s.conn.Close() // and so the session ends
+	}
+}
+
+func (s *session) finish(t *task) error {
+	if !s.target.useAgain(t.unit) {
+		return s.check(t, errNoUnit)
+	}
+	defer t.unit.users.Done()
+	if t.kind == reads {
+		return s.read(t)
+	}
+	if err := t.finish(t.parameters); err != nil {
+		return s.check(t, err)
+	}
+	return s.good(t)
+}
+
+// buffers have a PDU each.
+var buffers = sync.Pool{New: func() any { return new([headerSize + segmentSize]byte) }}
+
+// read sends what a disk has.
+func (s *session) read(t *task) error {
+	buffer := buffers.Get().(*[headerSize + segmentSize]byte)
+	defer buffers.Put(buffer)
+	if t.moves == 0 {
+		return s.good(t)
+	}
+	var at, burst int64
+	for sn := uint32(0); at < t.moves; sn++ {
+		n := min(int64(s.limits.send), int64(s.limits.burst)-burst, t.moves-at)
+		b := buffer[:headerSize+n]
+		if err := readFull(t.unit.Disk, b[headerSize:], t.off+at); err != nil {
+			return s.check(t, s.target.failed(err, "read", t.unit, errRead))
+		}
+		at, burst = at+n, (burst+n)%int64(s.limits.burst)
+		if err := s.dataIn(t, b, sn, uint32(at-n), at == t.moves, burst == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFull has zeros where a disk ends early, and never what was in the buffer.
+func readFull(d Disk, b []byte, off int64) error {
+	n, err := d.ReadAt(b, off)
+	clear(b[n:])
+	if n == len(b) || err == io.EOF { //nolint:errorlint // by the contract of ReaderAt
+		return nil
+	}
+	return err
+}
+
+// reply sends what is known without a disk.
+func (s *session) reply(t *task) error {
+	if t.moves == 0 {
+		return s.good(t)
+	}
+	b := append(make([]byte, headerSize, headerSize+padded(int(t.moves))), t.data[:t.moves]...)
+	return s.dataIn(t, b, 0, 0, true, true)
+}
+
+// dataIn sends a part of the data, and the status with the last one.
+func (s *session) dataIn(t *task, b []byte, sn, off uint32, isLast, endsBurst bool) error {
+	clear(b[:headerSize])
+	b[0] = opDataIn
+	be.PutUint32(b[16:], t.tag)
+	be.PutUint32(b[20:], noTag)
+	be.PutUint32(b[36:], sn)
+	be.PutUint32(b[40:], off)
+	if endsBurst {
+		b[1] = flagFinal
+	}
+	if !isLast {
+		return s.send(b, sendPart)
+	}
+	const hasStatus = 1
+	b[1] = flagFinal | hasStatus
+	t.residual(b, t.n)
+	return s.send(b, t.ending)
+}
+
+// residual says how much less or more the command has than the initiator expects.
+func (t *task) residual(b []byte, n int64) {
+	const overflow, underflow = 4, 2
+	switch less := t.expected - n; {
+	case less > 0:
+		b[1] |= underflow
+		be.PutUint32(b[44:], uint32(less))
+	case less < 0:
+		b[1] |= overflow
+		be.PutUint32(b[44:], uint32(-less))
+	}
+}
+
+func (s *session) good(t *task) error {
+	b := newPDU(opResponse, t.tag, nil)
+	t.residual(b, t.n)
+	return s.send(b, t.ending)
+}
+
+func (s *session) check(t *task, err error) error {
+	is, ok := errors.AsType[sense](err)
+	if !ok {
+		is = s.target.failed(err, "write", t.unit, errWrite)
+	}
+	b := newPDU(opResponse, t.tag, is.data())
+	b[3] = statusCheck
+	t.residual(b, 0)
+	return s.send(b, t.ending)
+}
+
+// receive begins a task that takes data: with what came, and the rest is asked for.
+func (s *session) receive(t *task, data []byte) error {
+	if len(s.tasks) >= 2*window { // immediate commands are not in the window
+		b := newPDU(opResponse, t.tag, nil)
+		b[3] = statusFull
+		return s.send(b, t.ending)
+	}
+	s.tasks[t.tag] = t
+	t.take(s.target, data[:min(int64(len(data)), t.moves)])
+	return s.proceed(t)
+}
+
+// take handles a part of the data. An error is answered when no more data is on its way.
+func (t *task) take(of *Target, data []byte) {
+	at := t.off + t.got
+	t.got += int64(len(data))
+	switch {
+	case t.err != nil || len(data) == 0:
+	case t.kind == takesParameters:
+		t.parameters = append(t.parameters, data...)
+	case !of.useAgain(t.unit):
+		t.err = errNoUnit
+	default:
+		defer t.unit.users.Done()
+		_, t.err = t.unit.writable.WriteAt(data, at)
+	}
+}
+
+// proceed asks for more data, or finishes the task that has it all.
+func (s *session) proceed(t *task) error {
+	if t.err == nil && t.got < t.moves {
+		return s.request(t)
+	}
+	delete(s.tasks, t.tag)
+	switch {
+	case t.err != nil:
+		return s.check(t, t.err)
+	case t.finish != nil:
+		s.spawn(t)
+		return nil
+	}
+	return s.good(t)
+}
+
+// request is an R2T.
+func (s *session) request(t *task) error {
+	s.transferTag = (s.transferTag + 1) & 0x7fffffff
+	n := min(int64(s.limits.burst), t.moves-t.got)
+	t.transferTag, t.dataSN, t.requested = s.transferTag, 0, t.got+n
+	b := newPDU(opR2T, t.tag, nil)
+	copy(b[8:16], t.lun[:])
+	be.PutUint32(b[20:], t.transferTag)
+	be.PutUint32(b[36:], t.r2tSN)
+	be.PutUint32(b[40:], uint32(t.got))
+	be.PutUint32(b[44:], uint32(n))
+	t.r2tSN++
+	return s.send(b, sendPart)
+}
+
+func (s *session) dataOut(p *pdu) error {
+	t := s.tasks[p.tag()]
+	if t == nil {
+		return nil // it was aborted
+	}
+	got := t.got + int64(len(p.data))
+	if p.word(20) != t.transferTag || p.word(36) != t.dataSN || int64(p.word(40)) != t.got || got > t.requested || p.has(flagFinal) != (got == t.requested) {
+		delete(s.tasks, t.tag)
+		return s.check(t, errData)
+	}
+	t.dataSN++
+	t.take(s.target, p.data)
+	if got < t.requested {
+		return nil
+	}
+	return s.proceed(t)
+}
+
+// failed has the sense data of a disk's error, which is logged.
+func (t *Target) failed(err error, what string, u *unit, is sense) sense {
+	t.log(fmt.Errorf("%s LUN %d: %w", what, u.number, err))
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return errNoSpace
+	}
+	return is
+}
