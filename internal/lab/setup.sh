@@ -23,6 +23,7 @@ swtpm swtpm
 swtpm_setup swtpm-tools
 /usr/lib/*/qemu/block-iscsi.so qemu-block-extra
 tgtd tgt
+iscsi-test-cu libiscsi-bin
 kubectl kubernetes-client
 monmaptool ceph-base
 ceph-mon ceph-mon
