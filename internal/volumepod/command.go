@@ -16,13 +16,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-const usage = `virtclaim-volume fills a claim that is mounted in its pod.
+const usage = `virtclaim-volume fills a claim that is mounted in its pod, or serves disks over iSCSI.
 
-  virtclaim-volume upload [flags]        take an image by PUT /volume
-  virtclaim-volume copy [flags] IMAGE    take the disk of a container image
-  virtclaim-volume version               print the version
+  virtclaim-volume upload [flags]             take an image by PUT /volume
+  virtclaim-volume copy [flags] IMAGE         take the disk of a container image
+  virtclaim-volume stream [flags] IMAGE...    serve the disks of container images over iSCSI, read-only
+  virtclaim-volume version                    print the version
 
-Add -help to either for its flags.
+Add -help to each for its flags.
 `
 
 // terminationLog is where Kubernetes looks for a container's last words.
@@ -41,12 +42,14 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 		err = runUpload(ctx, args[1:], out, log)
 	case "copy":
 		err = runCopy(ctx, args[1:], out, log)
+	case "stream":
+		err = runStream(ctx, args[1:], out, log)
 	case "version":
 		log(version)
 	case "help", "-help", "--help", "-h":
 		_, _ = fmt.Fprint(out, usage)
 	default:
-		err = fmt.Errorf("there is no command %q: upload or copy", command)
+		err = fmt.Errorf("there is no command %q: upload, copy or stream", command)
 	}
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -60,7 +63,7 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 	return 0
 }
 
-// flags are those of both commands.
+// flags are those of the commands that fill a claim.
 func flags(name string, out io.Writer) (set *flag.FlagSet, c *Claim) {
 	set, c = flag.NewFlagSet(name, flag.ContinueOnError), &Claim{}
 	set.SetOutput(out)
@@ -135,6 +138,33 @@ func runCopy(ctx context.Context, args []string, out io.Writer, log func(string)
 		filled(f, log)
 	}
 	return err
+}
+
+func runStream(ctx context.Context, args []string, out io.Writer, log func(string)) error {
+	set := flag.NewFlagSet("stream", flag.ContinueOnError)
+	set.SetOutput(out)
+	s := stream{log: log}
+	s.target.Log = func(err error) { log("warning: " + oneLine(err.Error())) }
+	set.StringVar(&s.folder, "scratch", "/scratch", "a folder for the disks, such as an emptyDir")
+	set.StringVar(&s.target.Name, "name", "iqn.2026-01.io.virtclaim:stream", "the name of the iSCSI target")
+	listen := set.String("listen", ":3260", "the address")
+	chap := set.String("chap", "", "a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
+	at := set.String("path", "", "the path of the disk in each image; without it, the only file below /disk")
+	arch := set.String("arch", runtime.GOARCH, "the architecture, if an image has several")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if set.NArg() == 0 {
+		return errors.New("name container images after the flags, as repository:tag or repository@sha256:hex")
+	}
+	for _, reference := range set.Args() {
+		s.images = append(s.images, image.Container{Reference: reference, Path: *at, Arch: *arch})
+	}
+	var err error
+	if s.target.CHAP, err = login(*chap); err != nil {
+		return err
+	}
+	return s.serve(ctx, *listen)
 }
 
 func filled(f Filled, log func(string)) {

@@ -209,18 +209,24 @@ func (s sending) kill() {
 // wait reports whether the upload was taken.
 func (s sending) wait() bool { return s.cmd.Wait() == nil }
 
-// copies has a pod copy an image's disk from the lab's registry. That has no TLS, so the pod names the image by its digest, and the registry below
-// localhost.
+// copies has a pod copy an image's disk.
 func copies(t *testing.T, l *lab.Lab, pod *corev1.Pod, file string) {
+	t.Helper()
+	pod.Spec.Containers[0].Args = []string{"copy", "-scratch=/scratch", diskOf(t, l, pod, pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, file)}
+}
+
+// diskOf pushes an image with a disk to the lab's registry, and returns its reference for a pod. That registry has no TLS, so the reference has the digest, and the
+// pod a name below localhost for it.
+func diskOf(t *testing.T, l *lab.Lab, pod *corev1.Pod, tag, file string) (reference string) {
 	t.Helper()
 	registry := acctest.Must(l.Registry(t.Context()))(t)
 	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
-		Repository: "disk", Tag: pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, Compression: "none",
+		Repository: "disk", Tag: tag, Compression: "none",
 		Layers: []lab.ImageLayer{{Files: map[string][]byte{"disk/disk.img": acctest.Must(os.ReadFile(file))(t)}}},
 	}))(t)
 	_, port, _ := strings.Cut(registry.Address, ":")
 	pod.Spec.HostAliases = []corev1.HostAlias{{IP: acctest.Must(l.Node(t.Context()))(t).Machine, Hostnames: []string{"registry.localhost"}}}
-	pod.Spec.Containers[0].Args = []string{"copy", "-scratch=/scratch", "registry.localhost:" + port + "/disk@" + image.Digest}
+	return "registry.localhost:" + port + "/disk@" + image.Digest
 }
 
 func qcow2(t *testing.T, raw string) string {

@@ -54,7 +54,7 @@ func (m *memory) Zero(off, n int64) error {
 	return m.broken
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,7 +64,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 // serve is the address of a target.
-func serve(t *testing.T, target *Target) string {
+func serve(t testing.TB, target *Target) string {
 	t.Helper()
 	l := listen(t)
 	ctx, stop := context.WithCancel(t.Context())
