@@ -18,15 +18,14 @@ func FuzzFill(f *testing.F) {
 		f.Add(qcow2Of(content, false, compressed), false)
 		f.Add(qcow2Of(content, true, compressed), true)
 	}
-	folder, scratch := inMemory(f), inMemory(f)
 	maxRoom = 8 << 20
 	defer func() { maxRoom = image.MaxCapacity }()
 	f.Fuzz(func(t *testing.T, body []byte, hasScratch bool) {
+		folder := inMemory(t) // a process that fuzzes is killed at the end, and would leave one that is older than the input
 		c := Claim{Path: folder}
 		if hasScratch {
-			c.Scratch = scratch
+			c.Scratch = inMemory(t)
 		}
-		_ = os.Remove(filepath.Join(folder, diskImage))
 		unpacked, err := image.Body{Reader: bytes.NewReader(body), Length: int64(len(body)), Limit: 64 << 20}.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
