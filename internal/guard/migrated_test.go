@@ -63,7 +63,7 @@ func TestCheckUses(t *testing.T) {
 		down    string
 		refuse  string
 	}{
-		"nobody":                               {nil, nil, "", ""},
+		"no other domain":                      {nil, nil, "", ""},
 		"a guest that runs there":              {domains{"a": db, "b": live(db)}, nil, "", "domain db, which has /ssd/data: it " + runs},
 		"one over it":                          {domains{"a": over, "b": live(over)}, nil, "", runs},
 		"one of others":                        {domains{"a": theirs, "b": live(theirs)}, nil, "", "domain theirs, which has /ssd/data: it " + runs},

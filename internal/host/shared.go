@@ -9,7 +9,7 @@ import (
 // which shows what each of them has changed before it asked.
 type shared[T any] struct {
 	mu sync.Mutex
-	// next is the reading that has not begun yet; nil if nobody waits for one.
+	// next is the reading that has not begun yet; nil if no caller waits for one.
 	next *reading[T]
 	// last is closed when the list that is being read is complete; nil before the first one.
 	last chan struct{}

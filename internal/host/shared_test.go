@@ -41,7 +41,7 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// A caller waits no longer than its own context, and a list that nobody waits for is not read to its end.
+// A caller waits no longer than its own context, and a list that no caller waits for is not read to its end.
 func TestShared_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s shared[int]

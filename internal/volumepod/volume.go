@@ -42,7 +42,7 @@ const (
 // has the length of the volume before.
 const marker = "virtclaim: this volume is being filled, and is not complete. Before, it had %d bytes.\n"
 
-// volume is an open claim: a block device, or disk.img in a folder. Nobody else writes to it.
+// volume is an open claim: a block device, or disk.img in a folder. It is locked against other writers on this node.
 type volume struct {
 	*os.File
 	isDevice bool

@@ -235,7 +235,7 @@ func (l *login) reply(p *pdu, answers pairs, flags byte, status refusal) error {
 	b[1] = flags
 	copy(b[8:14], p.header[8:14])
 	if l.stage == stageFull && status.class == 0 {
-		be.PutUint16(b[14:], 1) // a session has one connection, so that nobody asks for it again
+		be.PutUint16(b[14:], 1) // the session handle (TSIH); a session has one connection, so it is never used to add another
 	}
 	b[36], b[37] = status.class, status.detail
 	return l.send(b, sendStatus)
