@@ -26,7 +26,7 @@ const usage = `virtclaim-volume fills a claim that is mounted in its pod, or ser
 Add -help to each for its flags.
 `
 
-// terminationLog is where Kubernetes looks for a container's last words.
+// terminationLog is the default terminationMessagePath of a container.
 const terminationLog = "/dev/termination-log"
 
 // Run runs a command until it is done or the context ends, and returns the exit code. out gets a line for each event.
@@ -57,7 +57,7 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 	if err != nil {
 		said := oneLine(err.Error())
 		log("error: " + said)
-		lastWords(said)
+		writeTerminationMessage(said)
 		return 1
 	}
 	return 0
@@ -170,13 +170,13 @@ func runStream(ctx context.Context, args []string, out io.Writer, log func(strin
 func filled(f Filled, log func(string)) {
 	said := fmt.Sprintf("filled with %d bytes of a %s image, %s", f.Capacity, f.Format, f.Digest)
 	log(said)
-	lastWords(said)
+	writeTerminationMessage(said)
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// lastWords is what kubectl shows of the container when it has ended. There is no such file outside of Kubernetes.
-func lastWords(said string) {
+// writeTerminationMessage writes what kubectl shows of the container when it has ended. There is no such file outside of Kubernetes.
+func writeTerminationMessage(said string) {
 	path := cmp.Or(os.Getenv("TERMINATION_LOG"), terminationLog)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // the pod's spec names the file
 	if err != nil {

@@ -91,7 +91,7 @@ func (p *pod) put(t *testing.T, body io.Reader) (int, error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-func (p *pod) lastWords(t *testing.T) string {
+func (p *pod) terminationMessage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(p.termination)
 	if err != nil {
@@ -108,8 +108,8 @@ func TestUpload_Once(t *testing.T) {
 	if status, err := p.put(t, bytes.NewReader(disk(3))); status != http.StatusCreated || err != nil {
 		t.Errorf("%d, %v", status, err)
 	}
-	if code := <-p.code; code != 0 || !strings.Contains(p.lastWords(t), fmt.Sprintf("filled with %d bytes of a raw image, sha256:", 3*cluster)) {
-		t.Errorf("exit code %d: %s", code, p.lastWords(t))
+	if code := <-p.code; code != 0 || !strings.Contains(p.terminationMessage(t), fmt.Sprintf("filled with %d bytes of a raw image, sha256:", 3*cluster)) {
+		t.Errorf("exit code %d: %s", code, p.terminationMessage(t))
 	}
 }
 
@@ -130,7 +130,7 @@ func TestUpload_OnceBesideOthers(t *testing.T) {
 	if status, err := p.put(t, bytes.NewReader(disk(3))); status != http.StatusCreated || err != nil {
 		t.Errorf("%d, %v", status, err)
 	}
-	said := p.lastWords
+	said := p.terminationMessage
 	if code := <-p.code; code != 0 || !strings.Contains(said(t), "filled with") {
 		t.Errorf("exit code %d: %s", code, said(t))
 	}
@@ -165,8 +165,8 @@ func TestUpload_EndsInTheMiddle(t *testing.T) {
 		marked = bytes.HasPrefix(content, []byte("virtclaim: "))
 	}
 	end()
-	if code := <-p.code; code != 1 || !strings.Contains(p.lastWords(t), "marked as incomplete") {
-		t.Errorf("exit code %d: %s", code, p.lastWords(t))
+	if code := <-p.code; code != 1 || !strings.Contains(p.terminationMessage(t), "marked as incomplete") {
+		t.Errorf("exit code %d: %s", code, p.terminationMessage(t))
 	}
 	_ = w.Close()
 	if status := <-answered; status == http.StatusCreated {

@@ -15,7 +15,7 @@ func (c Claim) copyImage(ctx context.Context, from image.Container, log func(str
 		return f, err
 	}
 	log("the image is " + digest)
-	if state, is, err := c.look(); err == nil && state == IsFilled && is != nil && is.Digest == digest {
+	if state, is, err := c.inspect(); err == nil && state == IsFilled && is != nil && is.Digest == digest {
 		return *is, nil
 	}
 	r, err := from.Open(ctx, digest)
@@ -27,7 +27,7 @@ func (c Claim) copyImage(ctx context.Context, from image.Container, log func(str
 	defer report(log, &written)()
 	f, err = c.fill(ctx, r, -1, &written, func() (string, error) { return digest, nil })
 	if err != nil && ctx.Err() != nil {
-		err = errors.Join(errHalf, err)
+		err = errors.Join(errIncomplete, err)
 	}
 	return f, err
 }

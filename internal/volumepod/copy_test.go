@@ -25,8 +25,7 @@ import (
 
 // The password comes from a mounted dockerconfigjson, and the image by its tag for the node's architecture.
 func TestCopy_PullSecret(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	defer server.Close()
+	server := newRegistry(t)
 	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:let-me-in"))
 	private := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != password {
@@ -59,7 +58,7 @@ func TestCopy_PullSecret(t *testing.T) {
 	if code != 0 || err != nil || !bytes.Equal(got, content) || strings.Contains(out.text(), "let-me-in") {
 		t.Errorf("exit code %d, %v: %s", code, err, out.text())
 	}
-	if f, ok := recorded(folder); !ok || f.Format != "qcow2" || f.Capacity != int64(len(content)) || !strings.HasPrefix(f.Digest, "sha256:") {
+	if f, ok := readRecord(folder); !ok || f.Format != "qcow2" || f.Capacity != int64(len(content)) || !strings.HasPrefix(f.Digest, "sha256:") {
 		t.Errorf("recorded is %+v", f)
 	}
 	out = output{}
@@ -71,6 +70,13 @@ func TestCopy_PullSecret(t *testing.T) {
 	if code := Run(t.Context(), []string{"copy", "-arch", "amd64", "-volume", folder, reference}, "", &out); code != 1 || !strings.Contains(out.text(), "content already") {
 		t.Errorf("another image: exit code %d: %s", code, out.text())
 	}
+}
+
+func newRegistry(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return server
 }
 
 // push pushes an index with one image, of this architecture.

@@ -62,7 +62,7 @@ func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *ato
 	if err := v.checkUnused(); err != nil {
 		return f, err
 	}
-	if err := forget(c.Path); err != nil {
+	if err := removeRecord(c.Path); err != nil {
 		return f, err
 	}
 	if err := v.begin(); err != nil {
@@ -82,7 +82,7 @@ func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *ato
 	if f.Digest, err = digest(); err != nil {
 		return f, err
 	}
-	if err := record(c.Path, f); err != nil {
+	if err := writeRecord(c.Path, f); err != nil {
 		return f, err
 	}
 	return f, v.finish(w.head, w.at)

@@ -196,11 +196,11 @@ func TestRecord_BesideThingsOfOthers(t *testing.T) {
 			if err := make(filepath.Join(folder, file)); err != nil {
 				t.Fatal(err)
 			}
-			if _, ok := recorded(folder); ok {
+			if _, ok := readRecord(folder); ok {
 				t.Errorf("%s %s is read", name, file)
 			}
 			got, _, err := fillFile(t, Claim{Path: folder}, bytes.NewReader(content), -1)
-			if _, ok := recorded(folder); err != nil || !ok || !bytes.Equal(got, content) {
+			if _, ok := readRecord(folder); err != nil || !ok || !bytes.Equal(got, content) {
 				t.Errorf("%s %s: %v, recorded: %v", name, file, err, ok)
 			}
 		}
@@ -211,8 +211,8 @@ func TestRecord_BesideThingsOfOthers(t *testing.T) {
 func TestFill_OtherDigest(t *testing.T) {
 	folder := inMemory(t)
 	_, err := (Claim{Path: folder}).fill(t.Context(), bytes.NewReader(disk(3)), -1, nil, func() (string, error) { return "", image.ErrUntrusted })
-	_, isRecorded := recorded(folder)
-	if state, _, lookErr := (Claim{Path: folder}).look(); !errors.Is(err, image.ErrUntrusted) || isRecorded || state != Incomplete || lookErr != nil {
+	_, isRecorded := readRecord(folder)
+	if state, _, lookErr := (Claim{Path: folder}).inspect(); !errors.Is(err, image.ErrUntrusted) || isRecorded || state != Incomplete || lookErr != nil {
 		t.Errorf("%v, recorded: %v, %s, %v", err, isRecorded, state, lookErr)
 	}
 }

@@ -66,7 +66,7 @@ func checkReadable(head []byte) error {
 
 // convert writes the disk of a qcow2 image while that is read. r reads the image as Probe has accepted it.
 func (w *writer) convert(r io.Reader, scratch string) (err error) {
-	in := &unrolled{r: r}
+	in := &streamReaderAt{r: r}
 	if scratch != "" {
 		if in.scratch, err = scratchFile(scratch); err != nil {
 			return err
@@ -90,7 +90,7 @@ func scratchFile(folder string) (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-func (w *writer) clusters(in *unrolled) (err error) {
+func (w *writer) clusters(in *streamReaderAt) (err error) {
 	// The library may fail in unforeseen ways on hostile tables.
 	defer func() {
 		if why := recover(); why != nil {
@@ -131,9 +131,9 @@ func (w *writer) clusters(in *unrolled) (err error) {
 	return nil
 }
 
-// unrolled reads at any offset of a stream. It keeps the last bytes in memory, and of what was before them those in the scratch space that
+// streamReaderAt reads at any offset of a stream. It keeps the last bytes in memory, and of what was before them those in the scratch space that
 // have not been read as the content of a cluster.
-type unrolled struct {
+type streamReaderAt struct {
 	r       io.Reader
 	passed  int64
 	err     error
@@ -153,7 +153,7 @@ const (
 )
 
 // ReadAt implements io.ReaderAt.
-func (u *unrolled) ReadAt(p []byte, at int64) (n int, err error) {
+func (u *streamReaderAt) ReadAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) {
 		for u.passed <= at && u.err == nil {
 			u.err = u.next()
@@ -180,7 +180,7 @@ func (u *unrolled) ReadAt(p []byte, at int64) (n int, err error) {
 }
 
 // next reads a block of the stream.
-func (u *unrolled) next() error {
+func (u *streamReaderAt) next() error {
 	slot := u.recent[u.passed%windowSize:][:block]
 	used := &u.used[u.passed/block%int64(len(u.used))]
 	if old := u.passed - windowSize; old >= 0 && *used < block && u.scratch != nil {
@@ -202,7 +202,7 @@ func (u *unrolled) next() error {
 }
 
 // old returns a block that is not in memory any more.
-func (u *unrolled) old(number int64) ([]byte, error) {
+func (u *streamReaderAt) old(number int64) ([]byte, error) {
 	switch {
 	case u.scratch == nil:
 		return nil, ErrNeedsScratch
@@ -219,7 +219,7 @@ func (u *unrolled) old(number int64) ([]byte, error) {
 }
 
 // explain prefers the error of the stream to what the library makes of it.
-func (u *unrolled) explain(err error) error {
+func (u *streamReaderAt) explain(err error) error {
 	switch {
 	case u.err != nil && !errors.Is(u.err, io.EOF):
 		return u.err

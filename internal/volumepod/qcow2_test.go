@@ -181,7 +181,7 @@ func TestFill_InOrderNeedsLittleScratch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := &unrolled{r: bytes.NewReader(qcow2Of(content, backwards, false)), scratch: file}
+		in := &streamReaderAt{r: bytes.NewReader(qcow2Of(content, backwards, false)), scratch: file}
 		err = (&writer{ctx: t.Context(), volume: v}).clusters(in)
 		kept := 0
 		for _, blocks := range in.kept {

@@ -18,8 +18,8 @@ const (
 	maxRecord  = 64 << 10
 )
 
-// record writes what is in a volume. A block device has no room for it. A user of the filesystem may have put anything there.
-func record(path string, f Filled) error {
+// writeRecord writes what is in a volume. A block device has no room for it. A user of the filesystem may have put anything there.
+func writeRecord(path string, f Filled) error {
 	if is, err := os.Stat(path); err != nil || !is.IsDir() {
 		return err
 	}
@@ -42,8 +42,8 @@ func record(path string, f Filled) error {
 	return os.Rename(temporary, filepath.Join(path, recordFile))
 }
 
-// recorded is what was recorded of the volume; false if there is nothing.
-func recorded(path string) (f Filled, ok bool) {
+// readRecord returns what was recorded of the volume; false if there is nothing.
+func readRecord(path string) (f Filled, ok bool) {
 	file, err := os.OpenFile(filepath.Join(path, recordFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return f, false
@@ -56,8 +56,8 @@ func recorded(path string) (f Filled, ok bool) {
 	return f, err == nil && json.Unmarshal(text, &f) == nil
 }
 
-// forget removes the record of a volume.
-func forget(path string) error { return remove(filepath.Join(path, recordFile)) }
+// removeRecord removes the record of a volume.
+func removeRecord(path string) error { return remove(filepath.Join(path, recordFile)) }
 
 func remove(path string) error {
 	err := os.Remove(path)

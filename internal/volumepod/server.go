@@ -60,8 +60,8 @@ const (
 	IsFilled   = "filled"
 )
 
-// look returns the state of the claim, and what is in it, if that is recorded.
-func (c Claim) look() (state string, is *Filled, err error) {
+// inspect returns the state of the claim, and what is in it, if that is recorded.
+func (c Claim) inspect() (state string, is *Filled, err error) {
 	v, err := openVolume(c.Path)
 	if err != nil {
 		return "", nil, err
@@ -78,15 +78,15 @@ func (c Claim) look() (state string, is *Filled, err error) {
 	if v.checkUnused() == nil {
 		return Empty, nil, nil
 	}
-	if f, ok := recorded(c.Path); ok {
+	if f, ok := readRecord(c.Path); ok {
 		is = &f
 	}
 	return IsFilled, is, nil
 }
 
-// Look reads what is in the claim.
-func (s *Server) Look() error {
-	now, is, err := s.look()
+// Inspect reads what is in the claim.
+func (s *Server) Inspect() error {
+	now, is, err := s.inspect()
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Server) Look() error {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case !s.mayEnter(r):
+	case !s.isAuthorized(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, r, errNoToken)
 	case r.URL.Path == "/healthz":
@@ -114,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) mayEnter(r *http.Request) bool {
+func (s *Server) isAuthorized(r *http.Request) bool {
 	if r.URL.Path == "/healthz" || r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return true
 	}
@@ -131,7 +131,7 @@ func (s *Server) now() state {
 }
 
 func (s *Server) put(w http.ResponseWriter, r *http.Request) {
-	f, err := s.fillBy(w, r)
+	f, err := s.fillFromRequest(w, r)
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -140,8 +140,8 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 	s.Done(f)
 }
 
-// fillBy fills the claim by a request, unless another one does.
-func (s *Server) fillBy(w http.ResponseWriter, r *http.Request) (f Filled, err error) {
+// fillFromRequest fills the claim by a request, unless another one does.
+func (s *Server) fillFromRequest(w http.ResponseWriter, r *http.Request) (f Filled, err error) {
 	if !s.writing.TryLock() {
 		return f, ErrBusy
 	}
@@ -177,7 +177,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, want string) (f Fi
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	})
 	defer idle.Stop()
-	body := newHashed(arriving{r.Body, idle, &s.received})
+	body := newHashed(requestBody{r.Body, idle, &s.received})
 	begin := bufio.NewReaderSize(body, block)
 	length := r.ContentLength
 	if image.IsPacked(begin) {
@@ -204,7 +204,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, want string) (f Fi
 // failed looks what is left of a volume.
 func (s *Server) failed(err error) {
 	s.Log("the volume was not filled: " + err.Error())
-	if looked := s.Look(); looked != nil {
+	if looked := s.Inspect(); looked != nil {
 		s.state.Store(&state{State: Incomplete})
 	}
 	now := *s.state.Load()
@@ -305,14 +305,14 @@ func answer(w http.ResponseWriter, status int, what state) {
 	_, _ = w.Write(append(text, '\n')) // the client may be gone
 }
 
-// arriving is a request's body. It counts what is read, and how long that takes.
-type arriving struct {
+// requestBody is a request's body. It counts what is read, and how long that takes.
+type requestBody struct {
 	io.Reader
 	idle *time.Timer
 	n    *atomic.Int64
 }
 
-func (a arriving) Read(p []byte) (int, error) {
+func (a requestBody) Read(p []byte) (int, error) {
 	a.idle.Reset(idleTime)
 	defer a.idle.Stop()
 	n, err := a.Reader.Read(p)

@@ -36,7 +36,7 @@ func serve(t *testing.T, change func(s *Server)) *served {
 	if change != nil {
 		change(is.Server)
 	}
-	if err := is.Look(); err != nil {
+	if err := is.Inspect(); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(is)
@@ -106,7 +106,7 @@ func TestServer_Put(t *testing.T) {
 			}
 			// A new pod sees the same.
 			after := &Server{Claim: s.Claim}
-			if err := after.Look(); err != nil || after.now().State != IsFilled || after.now().Digest != is.Digest {
+			if err := after.Inspect(); err != nil || after.now().State != IsFilled || after.now().Digest != is.Digest {
 				t.Errorf("%v, %+v", err, after.now())
 			}
 		})

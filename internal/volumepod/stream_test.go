@@ -2,24 +2,17 @@ package volumepod
 
 import (
 	"bytes"
-	"io"
-	"log"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
 // A tag that has another image by now does not change what lies below overlays.
 func TestStream_KeepsItsDisks(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	defer server.Close()
-	reference := strings.TrimPrefix(server.URL, "http://") + "/disks/golden:1"
+	reference := strings.TrimPrefix(newRegistry(t).URL, "http://") + "/disks/golden:1"
 	s := stream{folder: inMemory(t), log: func(string) {}}
 	for n, pushed := range [][]byte{disk(3), disk(4)} {
 		push(t, reference, pushed)

@@ -11,7 +11,7 @@ import (
 
 // upload serves PUT /volume until the context ends, or, if once is set, until the volume is filled.
 func upload(ctx context.Context, s *Server, address string, config *tls.Config, once bool) error {
-	if err := s.Look(); err != nil {
+	if err := s.Inspect(); err != nil {
 		return err
 	}
 	ctx, filled := context.WithCancel(ctx)
@@ -54,7 +54,7 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 		_ = server.Close()
 	}
 	if state := s.now().State; state == Filling || state == Incomplete {
-		return errHalf
+		return errIncomplete
 	}
 	return nil
 }
@@ -62,4 +62,4 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 // endTime is how long a server may go on after the pod was told to end.
 const endTime = 800 * time.Millisecond
 
-var errHalf = errors.New("the pod ended while the volume was being filled. It is marked as incomplete, and is filled from the beginning by the next try")
+var errIncomplete = errors.New("the pod ended while the volume was being filled. It is marked as incomplete, and is filled from the beginning by the next try")

@@ -52,7 +52,7 @@ func TestAccVolumePod_Upload(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if said := ended(t, l, u.pod); !strings.Contains(said, sum) {
-				t.Errorf("its last words are %q", said)
+				t.Errorf("its termination message is %q", said)
 			}
 		})
 		c.holds(t, raw)
@@ -75,7 +75,7 @@ func TestAccVolumePod_Copy(t *testing.T) {
 	copies(t, l, pod, qcow2(t, raw))
 	acctest.RunPod(t, l, pod)
 	if said := ended(t, l, pod); !strings.Contains(said, "filled with 16777216 bytes of a qcow2 image, sha256:") {
-		t.Errorf("its last words are %q", said)
+		t.Errorf("its termination message is %q", said)
 	}
 	c.holds(t, raw)
 	cli := acctest.NewCLI(t)

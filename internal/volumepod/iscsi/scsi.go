@@ -2,8 +2,6 @@ package iscsi
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"fmt"
 	"slices"
 )
 
@@ -17,33 +15,6 @@ const (
 	maxDescriptors = 256
 	// granule is the number of blocks that is efficient to write and to unmap, as an exponent of 2.
 	granule = 3
-)
-
-// sense is what SPC calls the sense key and the additional sense code.
-type sense struct{ key, code, qualifier byte }
-
-func (s sense) Error() string {
-	return fmt.Sprintf("sense key %x, additional sense code %02x/%02x", s.key, s.code, s.qualifier)
-}
-
-// data is the sense data in the fixed format, after its length.
-func (s sense) data() []byte {
-	return []byte{0, 18, 0x70, 0, s.key, 0, 0, 0, 0, 10, 0, 0, 0, 0, s.code, s.qualifier, 0, 0, 0, 0}
-}
-
-var (
-	errRead      = sense{0x3, 0x11, 0x00}
-	errWrite     = sense{0x3, 0x0c, 0x00}
-	errLength    = sense{0x5, 0x1a, 0x00}
-	errOpcode    = sense{0x5, 0x20, 0x00}
-	errRange     = sense{0x5, 0x21, 0x00}
-	errField     = sense{0x5, 0x24, 0x00}
-	errNoUnit    = sense{0x5, 0x25, 0x00}
-	errParameter = sense{0x5, 0x26, 0x00}
-	errSaving    = sense{0x5, 0x39, 0x00}
-	errReadOnly  = sense{0x7, 0x27, 0x00}
-	errNoSpace   = sense{0x7, 0x27, 0x07}
-	errData      = sense{0xb, 0x47, 0x05}
 )
 
 // kind is where the data of an operation comes from, or goes to.
@@ -129,7 +100,7 @@ func (u *unit) planBlocks(cdb []byte) (operation, error) {
 		}
 		return o, err
 	case 0x35, 0x91: // SYNCHRONIZE CACHE (10, 16)
-		if err := u.check(lba, n); err != nil || u.writable == nil {
+		if err := u.checkRange(lba, n); err != nil || u.writable == nil {
 			return operation{}, err
 		}
 		return operation{finish: u.sync}, nil
@@ -160,7 +131,7 @@ func blocksOf(cdb []byte) (lba, n uint64) {
 
 func (u *unit) blocks() uint64 { return uint64(u.Disk.Size()) / BlockSize }
 
-func (u *unit) check(lba, n uint64) error {
+func (u *unit) checkRange(lba, n uint64) error {
 	if blocks := u.blocks(); lba > blocks || n > blocks-lba {
 		return errRange
 	}
@@ -175,7 +146,7 @@ func (u *unit) transfer(k kind, cdb []byte, lba, n uint64) (operation, error) {
 	case !isSix && cdb[1]>>5 != 0: // there is no protection information
 		return operation{}, errField
 	}
-	return operation{kind: k, off: int64(lba) * BlockSize, n: int64(n) * BlockSize}, u.check(lba, n)
+	return operation{kind: k, off: int64(lba) * BlockSize, n: int64(n) * BlockSize}, u.checkRange(lba, n)
 }
 
 func (u *unit) sync([]byte) error { return u.writable.Sync() }
@@ -188,7 +159,7 @@ func (u *unit) writeSame(cdb []byte, lba, n uint64) (operation, error) {
 	case cdb[1]&(protect|anchor|obsolete) != 0 || cdb[1]&noData != 0 && cdb[0] != 0x93 || n == 0 || n > maxSame:
 		return operation{}, errField
 	}
-	if err := u.check(lba, n); err != nil {
+	if err := u.checkRange(lba, n); err != nil {
 		return operation{}, err
 	}
 	off, length := int64(lba)*BlockSize, int64(n)*BlockSize
@@ -235,7 +206,7 @@ func (u *unit) unmapAll(list []byte) error {
 		if n > maxUnmap {
 			return errParameter
 		}
-		if err := u.check(lba, n); err != nil {
+		if err := u.checkRange(lba, n); err != nil {
 			return err
 		}
 	}
@@ -280,141 +251,4 @@ func (u *unit) lbaStatus(cdb []byte) (operation, error) {
 	be.PutUint32(b[16:], uint32(min(end-lba, 0xffffffff)))
 	b[20] = status
 	return replyOf(b, be.Uint32(cdb[10:]))
-}
-
-func (u *unit) modeSense(cdb []byte, allocated uint32, isTen bool) (operation, error) {
-	const caching, control, all = 0x08, 0x0a, 0x3f
-	const changeable, saved = 1, 3
-	page, subpage, which := cdb[2]&0x3f, cdb[3], cdb[2]>>6
-	var pages []byte
-	if page == caching || page == all {
-		pages = append(pages, caching, 18)
-		pages = append(pages, make([]byte, 18)...)
-		if which != changeable && u.writable != nil {
-			pages[2] = 4 // writes are cached
-		}
-	}
-	if page == control || page == all {
-		at := len(pages)
-		pages = append(pages, control, 10)
-		pages = append(pages, make([]byte, 10)...)
-		if which != changeable {
-			pages[at+3] = 0x10 // commands are reordered
-		}
-	}
-	switch {
-	case len(pages) == 0 || subpage != 0 && subpage != 0xff:
-		return operation{}, errField
-	case which == saved:
-		return operation{}, errSaving
-	}
-	flags := byte(0x10) // it knows forced unit access
-	if u.writable == nil {
-		flags |= 0x80
-	}
-	if isTen {
-		return replyOf(append([]byte{0, byte(len(pages) + 6), 0, flags, 0, 0, 0, 0}, pages...), allocated)
-	}
-	return replyOf(append([]byte{byte(len(pages) + 3), 0, flags, 0}, pages...), allocated)
-}
-
-func (t *Target) reportLUNs(cdb []byte) (operation, error) {
-	allocated := be.Uint32(cdb[6:])
-	if cdb[2] > 2 || allocated < 16 {
-		return operation{}, errField
-	}
-	b := make([]byte, 8)
-	if cdb[2] != 1 { // the well known ones, of which there are none
-		for _, number := range t.numbers() {
-			entry := [8]byte{}
-			be.PutUint16(entry[:], number)
-			if number > 0xff {
-				entry[0] |= flatSpace
-			}
-			b = append(b, entry[:]...)
-		}
-	}
-	be.PutUint32(b, uint32(len(b)-8))
-	return replyOf(b, allocated)
-}
-
-// flatSpace is the addressing method of LUNs above 255.
-const flatSpace = 0x40
-
-// MaxLUN is the highest number of a LUN.
-const MaxLUN = 0x3fff
-
-// lunOf reads the number of a LUN (SAM, single level).
-func lunOf(b []byte) (number uint16, ok bool) {
-	number = be.Uint16(b)
-	isFlat := b[0]>>6 == 1
-	return number & MaxLUN, (isFlat || b[0] == 0) && be.Uint16(b[2:]) == 0 && be.Uint32(b[4:]) == 0
-}
-
-func (t *Target) inquiry(u *unit, cdb []byte) (operation, error) {
-	const vitalProductData = 1
-	allocated := uint32(be.Uint16(cdb[3:]))
-	if cdb[1]&vitalProductData == 0 {
-		if cdb[2] != 0 {
-			return operation{}, errField
-		}
-		b := make([]byte, 96)
-		b[2], b[3], b[4], b[7] = 6, 0x12, 96-5, 2 // SPC-4; queues commands
-		copy(b[8:], vendor+"VOLUME          1   ")
-		for i, version := range []uint16{0x00a0, 0x0960, 0x0460, 0x04c0} { // SAM-5, iSCSI, SPC-4, SBC-3
-			be.PutUint16(b[58+2*i:], version)
-		}
-		if u == nil {
-			b[0] = 0x7f
-		}
-		return replyOf(b, allocated)
-	}
-	if u == nil {
-		return operation{}, errNoUnit
-	}
-	page, ok := u.vitalProductData(cdb[2])
-	if !ok {
-		return operation{}, errField
-	}
-	return replyOf(append(be.AppendUint16([]byte{0, cdb[2]}, uint16(len(page))), page...), allocated)
-}
-
-const vendor = "VIRTCLM "
-
-// vitalProductData is a page without its header.
-func (u *unit) vitalProductData(page byte) ([]byte, bool) {
-	switch page {
-	case 0x00:
-		return []byte{0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2}, true
-	case 0x80:
-		return []byte(u.Serial), true
-	case 0x83:
-		const locallyAssigned, binary, ascii, naa, byVendor = 0x30, 1, 2, 3, 1
-		sum := sha256.Sum256([]byte(u.Serial))
-		id := append([]byte{locallyAssigned | sum[0]&0xf}, sum[1:8]...)
-		b := append([]byte{binary, naa, 0, byte(len(id))}, id...)
-		b = append(b, ascii, byVendor, 0, byte(len(vendor)+len(u.Serial)))
-		return append(append(b, vendor...), u.Serial...), true
-	case 0xb0: // block limits
-		b := make([]byte, 60)
-		b[0] = 1 // WRITE SAME needs a number of blocks
-		be.PutUint16(b[2:], 1<<granule)
-		be.PutUint32(b[8:], segmentSize/BlockSize)
-		if u.writable != nil {
-			be.PutUint32(b[16:], maxUnmap)
-			be.PutUint32(b[20:], maxDescriptors)
-			be.PutUint32(b[24:], 1<<granule)
-			be.PutUint64(b[32:], maxSame)
-		}
-		return b, true
-	case 0xb1: // block device characteristics: it does not rotate
-		return append([]byte{0, 1}, make([]byte, 58)...), true
-	case 0xb2: // logical block provisioning
-		const unmap, same16, same10, unmappedIsZero, thin = 0x80, 0x40, 0x20, 0x04, 2
-		if u.writable == nil {
-			return []byte{0, unmappedIsZero, thin, 0}, true
-		}
-		return []byte{0, unmap | same16 | same10 | unmappedIsZero, thin, 0}, true
-	}
-	return nil, false
 }

@@ -129,7 +129,7 @@ func (t *Target) use(number uint16) *unit {
 	return u
 }
 
-func (t *Target) useAgain(u *unit) bool {
+func (t *Target) reuse(u *unit) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !u.gone {

@@ -16,8 +16,8 @@ type task struct {
 	lun    [8]byte
 	unit   *unit
 	operation
-	// expected is how many bytes the initiator expects to move, and moves is how many do.
-	expected, moves int64
+	// expected is the Expected Data Transfer Length in bytes, and length is how many are transferred.
+	expected, length int64
 
 	// got is how much of the data came, of which the first requested bytes were asked for.
 	got, requested             int64
@@ -53,7 +53,7 @@ func (s *session) command(p *pdu) error {
 		t.unit.users.Done()
 	}
 	if err != nil {
-		return s.check(t, err)
+		return s.checkCondition(t, err)
 	}
 	direction := byte(flagRead)
 	if t.takesData() {
@@ -63,9 +63,9 @@ func (s *session) command(p *pdu) error {
 		t.expected = 0
 	}
 	if p.has(flagRead) && (p.has(flagWrite) || t.takesData()) || t.kind == takesParameters && t.expected != t.n {
-		return s.check(t, errField)
+		return s.checkCondition(t, errField)
 	}
-	t.moves = min(t.n, t.expected)
+	t.length = min(t.n, t.expected)
 	switch {
 	case t.takesData():
 		return s.receive(t, p.data)
@@ -91,17 +91,17 @@ func (s *session) run(t *task) {
 }
 
 func (s *session) finish(t *task) error {
-	if !s.target.useAgain(t.unit) {
-		return s.check(t, errNoUnit)
+	if !s.target.reuse(t.unit) {
+		return s.checkCondition(t, errNoUnit)
 	}
 	defer t.unit.users.Done()
 	if t.kind == reads {
 		return s.read(t)
 	}
 	if err := t.finish(t.parameters); err != nil {
-		return s.check(t, err)
+		return s.checkCondition(t, err)
 	}
-	return s.good(t)
+	return s.statusGood(t)
 }
 
 // buffers have a PDU each.
@@ -111,18 +111,18 @@ var buffers = sync.Pool{New: func() any { return new([headerSize + segmentSize]b
 func (s *session) read(t *task) error {
 	buffer := buffers.Get().(*[headerSize + segmentSize]byte)
 	defer buffers.Put(buffer)
-	if t.moves == 0 {
-		return s.good(t)
+	if t.length == 0 {
+		return s.statusGood(t)
 	}
 	var at, burst int64
-	for sn := uint32(0); at < t.moves; sn++ {
-		n := min(int64(s.limits.send), int64(s.limits.burst)-burst, t.moves-at)
+	for sn := uint32(0); at < t.length; sn++ {
+		n := min(int64(s.limits.send), int64(s.limits.burst)-burst, t.length-at)
 		b := buffer[:headerSize+n]
 		if err := readFull(t.unit.Disk, b[headerSize:], t.off+at); err != nil {
-			return s.check(t, s.target.failed(err, "read", t.unit, errRead))
+			return s.checkCondition(t, s.target.senseOf(err, "read", t.unit, errRead))
 		}
 		at, burst = at+n, (burst+n)%int64(s.limits.burst)
-		if err := s.dataIn(t, b, sn, uint32(at-n), at == t.moves, burst == 0); err != nil {
+		if err := s.dataIn(t, b, sn, uint32(at-n), at == t.length, burst == 0); err != nil {
 			return err
 		}
 	}
@@ -141,10 +141,10 @@ func readFull(d Disk, b []byte, off int64) error {
 
 // reply sends what is known without a disk.
 func (s *session) reply(t *task) error {
-	if t.moves == 0 {
-		return s.good(t)
+	if t.length == 0 {
+		return s.statusGood(t)
 	}
-	b := append(make([]byte, headerSize, headerSize+padded(int(t.moves))), t.data[:t.moves]...)
+	b := append(make([]byte, headerSize, headerSize+padded(int(t.length))), t.data[:t.length]...)
 	return s.dataIn(t, b, 0, 0, true, true)
 }
 
@@ -181,16 +181,16 @@ func (t *task) residual(b []byte, n int64) {
 	}
 }
 
-func (s *session) good(t *task) error {
+func (s *session) statusGood(t *task) error {
 	b := newPDU(opResponse, t.tag, nil)
 	t.residual(b, t.n)
 	return s.send(b, t.ending)
 }
 
-func (s *session) check(t *task, err error) error {
+func (s *session) checkCondition(t *task, err error) error {
 	is, ok := errors.AsType[sense](err)
 	if !ok {
-		is = s.target.failed(err, "write", t.unit, errWrite)
+		is = s.target.senseOf(err, "write", t.unit, errWrite)
 	}
 	b := newPDU(opResponse, t.tag, is.data())
 	b[3] = statusCheck
@@ -206,19 +206,19 @@ func (s *session) receive(t *task, data []byte) error {
 		return s.send(b, t.ending)
 	}
 	s.tasks[t.tag] = t
-	t.take(s.target, data[:min(int64(len(data)), t.moves)])
+	t.receive(s.target, data[:min(int64(len(data)), t.length)])
 	return s.proceed(t)
 }
 
-// take handles a part of the data. An error is answered when no more data is on its way.
-func (t *task) take(of *Target, data []byte) {
+// receive handles a part of the data. An error is answered when no more data is on its way.
+func (t *task) receive(of *Target, data []byte) {
 	at := t.off + t.got
 	t.got += int64(len(data))
 	switch {
 	case t.err != nil || len(data) == 0:
 	case t.kind == takesParameters:
 		t.parameters = append(t.parameters, data...)
-	case !of.useAgain(t.unit):
+	case !of.reuse(t.unit):
 		t.err = errNoUnit
 	default:
 		defer t.unit.users.Done()
@@ -228,24 +228,24 @@ func (t *task) take(of *Target, data []byte) {
 
 // proceed asks for more data, or finishes the task that has it all.
 func (s *session) proceed(t *task) error {
-	if t.err == nil && t.got < t.moves {
+	if t.err == nil && t.got < t.length {
 		return s.request(t)
 	}
 	delete(s.tasks, t.tag)
 	switch {
 	case t.err != nil:
-		return s.check(t, t.err)
+		return s.checkCondition(t, t.err)
 	case t.finish != nil:
 		s.spawn(t)
 		return nil
 	}
-	return s.good(t)
+	return s.statusGood(t)
 }
 
 // request is an R2T.
 func (s *session) request(t *task) error {
 	s.transferTag = (s.transferTag + 1) & 0x7fffffff
-	n := min(int64(s.limits.burst), t.moves-t.got)
+	n := min(int64(s.limits.burst), t.length-t.got)
 	t.transferTag, t.dataSN, t.requested = s.transferTag, 0, t.got+n
 	b := newPDU(opR2T, t.tag, nil)
 	copy(b[8:16], t.lun[:])
@@ -265,18 +265,18 @@ func (s *session) dataOut(p *pdu) error {
 	got := t.got + int64(len(p.data))
 	if p.word(20) != t.transferTag || p.word(36) != t.dataSN || int64(p.word(40)) != t.got || got > t.requested || p.has(flagFinal) != (got == t.requested) {
 		delete(s.tasks, t.tag)
-		return s.check(t, errData)
+		return s.checkCondition(t, errData)
 	}
 	t.dataSN++
-	t.take(s.target, p.data)
+	t.receive(s.target, p.data)
 	if got < t.requested {
 		return nil
 	}
 	return s.proceed(t)
 }
 
-// failed has the sense data of a disk's error, which is logged.
-func (t *Target) failed(err error, what string, u *unit, is sense) sense {
+// senseOf returns the sense data of a disk's error, which is logged.
+func (t *Target) senseOf(err error, what string, u *unit, is sense) sense {
 	t.log(fmt.Errorf("%s LUN %d: %w", what, u.number, err))
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return errNoSpace
