@@ -21,6 +21,7 @@ const usage = `virtclaim-volume fills a claim that is mounted in its pod, or ser
   virtclaim-volume upload [flags]             take an image by PUT /volume
   virtclaim-volume copy [flags] IMAGE         take the disk of a container image
   virtclaim-volume stream [flags] IMAGE...    serve the disks of container images over iSCSI, read-only
+  virtclaim-volume provision [flags]          make volumes by PUT /volume, and serve them over iSCSI
   virtclaim-volume version                    print the version
 
 Add -help to each for its flags.
@@ -44,12 +45,14 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 		err = runCopy(ctx, args[1:], out, log)
 	case "stream":
 		err = runStream(ctx, args[1:], out, log)
+	case "provision":
+		err = runProvision(ctx, args[1:], out, log)
 	case "version":
 		log(version)
 	case "help", "-help", "--help", "-h":
 		_, _ = fmt.Fprint(out, usage)
 	default:
-		err = fmt.Errorf("there is no command %q: upload, copy or stream", command)
+		err = fmt.Errorf("there is no command %q: upload, copy, stream or provision", command)
 	}
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -74,31 +77,18 @@ func flags(name string, out io.Writer) (set *flag.FlagSet, c *Claim) {
 
 func runUpload(ctx context.Context, args []string, out io.Writer, log func(string)) error {
 	set, claim := flags("upload", out)
-	var c certificates
+	var a access
+	a.flags(set, "")
 	listen := set.String("listen", ":8443", "the address")
-	tokenFile := set.String("token-file", "", "the file of the token that requests must have")
 	checksum := set.String("checksum", "", "refuse other images than that with this checksum, as sha256:hex or sha512:hex of what is sent")
 	once := set.Bool("once", false, "end once the volume is filled")
-	set.StringVar(&c.clientCA, "client-ca", "", "the file of the authority of client certificates, which are taken instead of a token")
-	set.StringVar(&c.cert, "tls-cert", "", "the file of the server's certificate; without it, one is made")
-	set.StringVar(&c.key, "tls-key", "", "the file of its key")
 	if err := set.Parse(args); err != nil {
 		return err
-	}
-	if *tokenFile == "" && c.clientCA == "" {
-		return errors.New("anyone could fill the volume: give -token-file or -client-ca")
-	}
-	if (c.cert == "") != (c.key == "") {
-		return errors.New("-tls-cert and -tls-key go together")
 	}
 	if err := image.CheckChecksum(*checksum); err != nil {
 		return err
 	}
-	token, err := readToken(*tokenFile)
-	if err != nil {
-		return err
-	}
-	config, pin, err := c.config()
+	token, config, pin, err := a.open("fill the volume")
 	if err != nil {
 		return err
 	}
@@ -144,18 +134,25 @@ func runStream(ctx context.Context, args []string, out io.Writer, log func(strin
 	set := flag.NewFlagSet("stream", flag.ContinueOnError)
 	set.SetOutput(out)
 	s := stream{log: log}
-	s.target.Log = func(err error) { log("warning: " + oneLine(err.Error())) }
+	s.target.Log = warn(log)
 	set.StringVar(&s.folder, "scratch", "/scratch", "a folder for the disks, such as an emptyDir")
-	set.StringVar(&s.target.Name, "name", "iqn.2026-01.io.virtclaim:stream", "the name of the iSCSI target")
+	set.StringVar(&s.target.Name, "name", "", "the name of the iSCSI target, which no other may have, such as iqn.2026-01.org.example:golden")
 	listen := set.String("listen", ":3260", "the address")
 	chap := set.String("chap", "", "a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
 	at := set.String("path", "", "the path of the disk in each image; without it, the only file below /disk")
 	arch := set.String("arch", runtime.GOARCH, "the architecture, if an image has several")
+	set.IntVar(&s.target.MaxSessions, "max-sessions", 1024, "how many initiators there may be: one for each disk of each running machine")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
+	if s.target.MaxSessions < 1 {
+		return fmt.Errorf("-max-sessions is %d, and should be at least 1", s.target.MaxSessions)
+	}
 	if set.NArg() == 0 {
 		return errors.New("name container images after the flags, as repository:tag or repository@sha256:hex")
+	}
+	if s.target.Name == "" {
+		return errors.New("hosts know a disk by the name of its target and its LUN: give a -name that no other target has, such as iqn.2026-01.org.example:golden")
 	}
 	for _, reference := range set.Args() {
 		s.images = append(s.images, image.Container{Reference: reference, Path: *at, Arch: *arch})
@@ -165,6 +162,11 @@ func runStream(ctx context.Context, args []string, out io.Writer, log func(strin
 		return err
 	}
 	return s.serve(ctx, *listen)
+}
+
+// warn prints the errors of a target.
+func warn(log func(string)) func(error) {
+	return func(err error) { log("warning: " + oneLine(err.Error())) }
 }
 
 func filled(f Filled, log func(string)) {

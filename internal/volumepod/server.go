@@ -25,7 +25,7 @@ import (
 // Server takes an image by PUT /volume, and shows by GET /volume what is in the volume.
 type Server struct {
 	Claim
-	// Token is what a request must have (Authorization: Bearer), or else a client certificate that was verified; empty if only that is taken.
+	// Token is what a request must have (Authorization: Bearer, or Virtclaim-Token), or else a client certificate that was verified; empty if only that is taken.
 	Token string
 	// Checksum is that of the image as sha256:hex or sha512:hex; empty if any is taken.
 	Checksum string
@@ -97,7 +97,7 @@ func (s *Server) Inspect() error {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case !s.isAuthorized(r):
+	case r.URL.Path != "/healthz" && !isAuthorized(r, s.Token):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, r, errNoToken)
 	case r.URL.Path == "/healthz":
@@ -114,12 +114,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) isAuthorized(r *http.Request) bool {
-	if r.URL.Path == "/healthz" || r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+// isAuthorized is whether a request has a verified certificate, or the token. The proxy of Kubernetes' API server keeps Authorization for itself.
+func isAuthorized(r *http.Request, token string) bool {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return true
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer") && s.Token != "" && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(s.Token)) == 1
+	is := func(given string) bool {
+		return token != "" && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(given)), []byte(token)) == 1
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer") && is(given) || is(r.Header.Get("Virtclaim-Token"))
 }
 
 func (s *Server) now() state {

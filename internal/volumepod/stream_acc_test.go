@@ -23,7 +23,7 @@ func TestAccVolumePod_Stream(t *testing.T) {
 	pod.Spec.Containers[0].Image = programImage(t, l)
 	golden := diskOf(t, l, pod, "golden", qcow2(t, disk(t, "I am golden", 16)))
 	data := diskOf(t, l, pod, "data", disk(t, "I am data", 8))
-	pod.Spec.Containers[0].Args = []string{"stream", "-chap=/chap", golden, data}
+	pod.Spec.Containers[0].Args = append(pod.Spec.Containers[0].Args[:3:3], golden, data)
 	chap := &corev1.Secret{
 		Type: "kubernetes.io/iscsi-chap", StringData: map[string]string{"node.session.auth.username": "hosts", "node.session.auth.password": "let-the-hosts-in"},
 	}
@@ -69,7 +69,7 @@ resource "virtclaim_volume_binding" %[1]q {
   access_mode = "read-shared"
   source = { iscsi = {
     portal     = "%[2]s:3260"
-    iqn        = "iqn.2026-01.io.virtclaim:stream"
+    iqn        = "iqn.2026-01.org.example:golden"
     lun        = %[3]d
     secret_ref = { namespace = "vms", name = "golden-chap" }
   } }

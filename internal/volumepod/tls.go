@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
+	"flag"
 	"fmt"
 	"math/big"
 	"net"
@@ -19,6 +20,34 @@ import (
 
 // certificates are the files of the server's certificate and of the clients' authority, all of which may be empty.
 type certificates struct{ cert, key, clientCA string }
+
+// access is who may send requests, and what shows them the server.
+type access struct {
+	certificates
+	tokenFile string
+}
+
+// flags are those of commands that take requests; tokenFile is a default.
+func (a *access) flags(set *flag.FlagSet, tokenFile string) {
+	set.StringVar(&a.tokenFile, "token-file", tokenFile, "the file of the token that requests must have")
+	set.StringVar(&a.clientCA, "client-ca", "", "the file of the authority of client certificates, which are taken instead of a token")
+	set.StringVar(&a.cert, "tls-cert", "", "the file of the server's certificate; without it, one is made")
+	set.StringVar(&a.key, "tls-key", "", "the file of its key")
+}
+
+// open reads the files. what could anyone do without them?
+func (a access) open(what string) (token string, config *tls.Config, pin string, err error) {
+	if a.tokenFile == "" && a.clientCA == "" {
+		return "", nil, "", errors.New("anyone could " + what + ": give -token-file or -client-ca")
+	}
+	if (a.cert == "") != (a.key == "") {
+		return "", nil, "", errors.New("-tls-cert and -tls-key go together")
+	}
+	if token, err = readToken(a.tokenFile); err == nil {
+		config, pin, err = a.config()
+	}
+	return token, config, pin, err
+}
 
 // lifetime is that of a self-made certificate: its pod is to fill one volume.
 const lifetime = 365 * 24 * time.Hour

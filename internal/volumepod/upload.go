@@ -34,8 +34,19 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 	if err != nil {
 		return err
 	}
+	if err := serveHTTPS(ctx, listener, s, config); err != nil {
+		return err
+	}
+	if state := s.now().State; state == Filling || state == Incomplete {
+		return errIncomplete
+	}
+	return nil
+}
+
+// serveHTTPS answers requests until the context ends, and a little longer those that came before.
+func serveHTTPS(ctx context.Context, listener net.Listener, handler http.Handler, config *tls.Config) error {
 	server := &http.Server{
-		Handler: s, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: handler, TLSConfig: config, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		// HTTP/2 is slower for one long body.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		BaseContext:  func(net.Listener) context.Context { return ctx },
@@ -52,9 +63,6 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 	defer cancel()
 	if server.Shutdown(last) != nil {
 		_ = server.Close()
-	}
-	if state := s.now().State; state == Filling || state == Incomplete {
-		return errIncomplete
 	}
 	return nil
 }
