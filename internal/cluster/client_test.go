@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -136,4 +137,23 @@ func TestClient_UnreachableServerIsNamed(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// A pod's redirect would be followed with the credentials of the API server.
+func TestPodRequest_FollowsNoRedirect(t *testing.T) {
+	var seen []string
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Method+" "+r.URL.String()+" "+r.Header.Get("Virtclaim-Token"))
+		http.Redirect(w, r, "/api/v1/namespaces/kube-system/secrets", http.StatusTemporaryRedirect)
+	})
+	resp, err := client.PodRequest(t.Context(), "vms", "pod", "https", 8443, http.MethodPut, "/volume", url.Values{"size": {"1 Gi"}},
+		http.Header{"Virtclaim-Token": {"secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	want := "PUT /api/v1/namespaces/vms/pods/https:pod:8443/proxy/volume?size=1+Gi secret"
+	if resp.StatusCode != http.StatusTemporaryRedirect || len(seen) != 1 || seen[0] != want {
+		t.Errorf("%d: %q", resp.StatusCode, seen)
+	}
 }

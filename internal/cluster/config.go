@@ -1,5 +1,5 @@
-// Package cluster is the Kubernetes client: its configuration, the reads and watches that virtclaim needs, and its only write, a patch of a
-// claim.
+// Package cluster is the Kubernetes client: its configuration, the reads and watches that virtclaim needs, and its writes: a patch of a claim,
+// and the pods that make volumes, with their Secrets.
 package cluster
 
 import (

@@ -12,10 +12,19 @@ import (
 // LastEvent returns the message of the newest event about the claim. It is empty if there is none, or if events can't be read, because it
 // only details another error.
 func (c *Client) LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
+	return c.lastEvent(ctx, "PersistentVolumeClaim", claim)
+}
+
+// LastPodEvent is LastEvent for a pod.
+func (c *Client) LastPodEvent(ctx context.Context, pod *corev1.Pod) string {
+	return c.lastEvent(ctx, "Pod", pod)
+}
+
+func (c *Client) lastEvent(ctx context.Context, kind string, of metav1.Object) string {
 	ctx, cancel := c.withAnswerTime(ctx)
 	defer cancel()
-	about := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.uid": string(claim.UID)}
-	events, err := c.objects.CoreV1().Events(claim.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about.String()})
+	about := fields.Set{"involvedObject.kind": kind, "involvedObject.uid": string(of.GetUID())}
+	events, err := c.objects.CoreV1().Events(of.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: about.String()})
 	if err != nil {
 		return ""
 	}

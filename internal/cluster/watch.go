@@ -20,62 +20,82 @@ import (
 // not-found error if the claim is deleted, and with the server's answer if it may not be watched. When ctx ends, the error wraps that of
 // ctx, and the last error of the watch.
 func (c *Client) WatchClaim(ctx context.Context, namespace, name string, done func(*corev1.PersistentVolumeClaim) bool) error {
-	what := fmt.Sprintf("watching PersistentVolumeClaim %s/%s", namespace, name)
-	gone := apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), name)
+	claims := c.objects.CoreV1().PersistentVolumeClaims(namespace)
+	return watchObject(ctx, c, "PersistentVolumeClaim "+namespace+"/"+name, "persistentvolumeclaims", name, claims, &corev1.PersistentVolumeClaim{},
+		func(claim *corev1.PersistentVolumeClaim) (bool, error) { return done(claim), nil })
+}
 
+// WatchPod is WatchClaim for a pod. An error of done ends it, too.
+func (c *Client) WatchPod(ctx context.Context, namespace, name string, done func(*corev1.Pod) (bool, error)) error {
+	return watchObject(ctx, c, "Pod "+namespace+"/"+name, "pods", name, c.objects.CoreV1().Pods(namespace), &corev1.Pod{}, done)
+}
+
+// watchable lists and watches objects.
+type watchable[L runtime.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+func watchObject[T, L runtime.Object](ctx context.Context, c *Client, what, resource, name string, from watchable[L], kind T, done func(T) (bool, error)) error {
+	gone := apierrors.NewNotFound(corev1.Resource(resource), name)
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w := &claimWatch{client: c, namespace: namespace, name: name, refused: stop}
+	w := &objectWatch{refused: stop}
 	synced := func(store cache.Store) (bool, error) {
 		if len(store.List()) == 0 {
 			return false, gone
 		}
 		return false, nil
 	}
+	var failed error
 	changed := func(e watch.Event) (bool, error) {
-		claim, ok := e.Object.(*corev1.PersistentVolumeClaim)
 		if e.Type == watch.Deleted {
 			return false, gone
 		}
-		return ok && done(claim), nil
+		object, ok := e.Object.(T)
+		if !ok {
+			return false, nil
+		}
+		var end bool
+		end, failed = done(object)
+		return end, failed
 	}
-	_, err := watchtools.UntilWithSync(watching, w.lister(), &corev1.PersistentVolumeClaim{}, synced, changed)
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	_, err := watchtools.UntilWithSync(watching, listWatch(w, c, only, from), kind, synced, changed)
 	switch {
 	case err == nil:
 		return nil
+	case failed != nil:
+		return failed
 	case watching.Err() != nil:
 		err = errors.Join(context.Cause(watching), w.lastError())
 	}
-	return fmt.Errorf("%s at the API server %s: %w", what, c.server, err)
+	return fmt.Errorf("watching %s at the API server %s: %w", what, c.server, err)
 }
 
-// claimWatch lists and watches one claim, and keeps the last error, which the reflector only logs.
-type claimWatch struct {
-	client          *Client
-	namespace, name string
-	refused         context.CancelCauseFunc
-	last            atomic.Pointer[error]
+// objectWatch keeps the last error of a watch, which the reflector only logs.
+type objectWatch struct {
+	refused context.CancelCauseFunc
+	last    atomic.Pointer[error]
 }
 
-func (w *claimWatch) lister() cache.ListerWatcher {
-	claims := w.client.objects.CoreV1().PersistentVolumeClaims(w.namespace)
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, w.name).String()
+func listWatch[L runtime.Object](w *objectWatch, c *Client, only string, from watchable[L]) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = only
-			list, err := claims.List(ctx, o)
+			list, err := from.List(ctx, o)
 			return list, w.note(err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = only
-			events, err := claims.Watch(ctx, o)
+			events, err := from.Watch(ctx, o)
 			return events, w.note(err)
 		},
-	}, w.client.objects)
+	}, c.objects)
 }
 
 // note records err, and ends the wait if a retry can't help.
-func (w *claimWatch) note(err error) error {
+func (w *objectWatch) note(err error) error {
 	w.last.Store(&err)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		w.refused(err)
@@ -83,7 +103,7 @@ func (w *claimWatch) note(err error) error {
 	return err
 }
 
-func (w *claimWatch) lastError() error {
+func (w *objectWatch) lastError() error {
 	if last := w.last.Load(); last != nil && !errors.Is(*last, context.Canceled) {
 		return *last
 	}
