@@ -47,6 +47,7 @@ type Backend struct {
 	refreshes   atomic.Bool
 	names       sync.Map
 	bound       sync.Map
+	locked      sync.Map
 	plannedUses plannedUses
 	destroying  atomic.Int32
 }
@@ -86,6 +87,13 @@ func (b *Backend) LookupBinding(id string) (storage volume.Image, ok bool) {
 		storage = found.(volume.Image)
 	}
 	return storage, ok
+}
+
+// LockBinding waits until no other operation of this process has locked the binding with that id.
+func (b *Backend) LockBinding(id string) (unlock func()) {
+	m, _ := b.locked.LoadOrStore(id, &sync.Mutex{})
+	m.(*sync.Mutex).Lock()
+	return m.(*sync.Mutex).Unlock
 }
 
 // Cluster returns the Kubernetes client, or ErrNoCluster.

@@ -62,8 +62,11 @@ func parse(id, description string) (Record, error) {
 // persistent, because the machines that need it survive a restart of the host, too.
 func (r Record) xml(kind string) (string, error) {
 	usage := &libvirtxml.SecretUsage{Type: kind, Target: "virtclaim-" + r.ID}
-	if kind == "ceph" {
+	switch kind {
+	case "ceph":
 		usage = &libvirtxml.SecretUsage{Type: kind, Name: "virtclaim-" + r.ID}
+	case "volume":
+		usage = &libvirtxml.SecretUsage{Type: kind, Volume: "virtclaim-" + r.ID}
 	}
 	s := libvirtxml.Secret{UUID: r.ID, Private: "yes", Ephemeral: "no", Description: r.description(), Usage: usage}
 	return s.Marshal()

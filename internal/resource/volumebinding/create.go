@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -38,31 +39,72 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 				"Give each its own name.", plan.Name.ValueString()))
 		return
 	}
-	own := privateState{Nonce: uuid.NewString(), Owner: r.backend.Owner, Reserved: plan.Reserved.ValueBool()}
-	found, ok := r.await(ctx, plan, secretOf(ctx, req.Config, &resp.Diagnostics), &own, &resp.Diagnostics)
-	if !ok {
-		return
-	}
-	own.Version = found.Version()
-	actual := plan.held(found.Volume, plan.hostKeys(ctx, &resp.Diagnostics), plan.instance(ctx, nil, own, &resp.Diagnostics))
-	if !checkIdentity(ctx, plan.Volume, actual, &resp.Diagnostics) {
-		return
-	}
-	var undo revert.Stack
-	versions, err := r.bind(ctx, plan, own, found, &actual, &undo, &resp.Diagnostics)
-	if err != nil {
-		left := undo.Revert(ctx)
-		addBindError(ctx, &resp.Diagnostics, plan, err, fmt.Sprintf("%s: %s%s", plan.Name.ValueString(), err, leftBehind(left)))
+	defer r.lockDynamic(ctx, plan)()
+	own := privateState{Nonce: uuid.NewString(), Owner: r.backend.Owner}
+	c := creation{binding: r, plan: plan, own: &own, diags: &resp.Diagnostics}
+	if !c.run(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
+		left := c.undo.Revert(ctx)
 		if left == nil {
 			return
 		}
 		// A revert that failed as well leaves the resource in state, so that the next apply removes the rest.
-	} else {
-		r.backend.RecordBinding(plan.ID.ValueString(), actual.Images[0])
+		resp.Diagnostics.AddError("Not everything could be removed again", fmt.Sprintf("%s: %s", plan.Name.ValueString(), leftBehind(left)))
 	}
-	plan.finish(ctx, actual, versions, &resp.Diagnostics)
+	plan.Reserved = c.plan.Reserved
+	plan.finish(ctx, c.actual, c.versions, &resp.Diagnostics)
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// creation is a running create.
+type creation struct {
+	*binding
+	// plan has the source that a dynamic source has answered.
+	plan  model
+	own   *privateState
+	diags *diag.Diagnostics
+
+	// actual has no images before the source is resolved.
+	actual   volume.Volume
+	versions map[string]string
+	undo     revert.Stack
+}
+
+// run makes the volume of a dynamic source, resolves the source and binds the volume. Errors are in diags.
+func (c *creation) run(ctx context.Context, secret types.String) (ok bool) {
+	if !c.make(ctx) {
+		return false
+	}
+	c.own.Reserved = c.plan.Reserved.ValueBool()
+	found, ok := c.await(ctx, c.plan, secret, c.own, c.diags)
+	if !ok {
+		return false
+	}
+	c.own.Version = found.Version()
+	c.actual = c.plan.held(found.Volume, c.plan.hostKeys(ctx, c.diags), c.plan.instance(ctx, nil, *c.own, c.diags))
+	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) {
+		return false
+	}
+	var err error
+	if c.versions, err = c.bind(ctx, c.plan, *c.own, found, &c.actual, &c.undo, c.diags); err != nil {
+		addBindError(ctx, c.diags, c.plan, err, fmt.Sprintf("%s: %s", c.plan.Name.ValueString(), err))
+		return false
+	}
+	c.backend.RecordBinding(c.plan.ID.ValueString(), c.actual.Images[0])
+	return true
+}
+
+// make makes the volume of a dynamic source.
+func (c *creation) make(ctx context.Context) (ok bool) {
+	k, err := c.maker(ctx, c.plan, c.diags)
+	if err == nil && k != nil {
+		defer tfvalue.Progress(ctx, "Waiting for the volume to be made", map[string]any{"binding": c.plan.Name.ValueString()})()
+		err = k.create(ctx, c.own, &c.undo, c.diags)
+		c.plan = c.plan.answered(ctx, *c.own, c.diags)
+		c.plan.Reserved = c.planReserved(c.plan)
+	}
+	addSourceError(c.diags, "The volume could not be made", sourcePath.AtName(dynamicSource), err)
+	return err == nil && !c.diags.HasError()
 }
 
 // bind reserves the claim, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have. It returns the
@@ -92,5 +134,5 @@ func leftBehind(err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("\n\nLeft behind, because it could not be removed; the next apply does: %s", err)
+	return fmt.Sprintf("Left behind, because it could not be removed; the next apply does: %s", err)
 }

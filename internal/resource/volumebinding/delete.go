@@ -32,17 +32,26 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	defer r.lockDynamic(ctx, state)()
+	k, err := r.maker(ctx, state, &resp.Diagnostics)
+	if addSourceError(&resp.Diagnostics, "The binding could not be removed", sourcePath, err); resp.Diagnostics.HasError() {
+		return
+	}
+	state = state.answered(ctx, own, &resp.Diagnostics)
 	hosts := r.present(state, r.hostsOf(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics)
 	replaced, err := r.isSuperseded(ctx, state, own, hosts, &resp.Diagnostics)
 	var shared bool
 	if err == nil && !replaced {
 		shared, err = r.detach(ctx, state, own, hosts, guard.HostsOf(r.backend.Hosts), &resp.Diagnostics)
 	}
+	if _, isReplacedNow := r.backend.LookupBinding(state.ID.ValueString()); err == nil && !shared && k != nil && !isReplacedNow {
+		err = k.remove(ctx, state, own, &resp.Diagnostics)
+	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
-	if !shared && (state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted()) {
+	if !shared && (k != nil || state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted()) {
 		if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
 			resp.Diagnostics.AddError("The binding could not be removed",
 				fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",

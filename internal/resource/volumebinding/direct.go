@@ -131,6 +131,13 @@ func texts(ctx context.Context, list types.List, diags *diag.Diagnostics) (all [
 	return all
 }
 
+func textsByName(ctx context.Context, m types.Map, diags *diag.Diagnostics) (all map[string]string) {
+	if !m.IsNull() && !m.IsUnknown() {
+		diags.Append(m.ElementsAs(ctx, &all, false)...)
+	}
+	return all
+}
+
 func secretRef(ctx context.Context, o types.Object, diags *diag.Diagnostics) *direct.SecretRef {
 	if o.IsNull() || o.IsUnknown() {
 		return nil

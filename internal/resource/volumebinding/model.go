@@ -65,8 +65,17 @@ func child[T any](ctx context.Context, m model, name string, diags *diag.Diagnos
 	if !ok {
 		return nil
 	}
+	return objectAs[T](ctx, o, diags)
+}
+
+// objectAs is a value of an object; nil if it is null or unknown.
+func objectAs[T any](ctx context.Context, o types.Object, diags *diag.Diagnostics) *T {
+	if o.IsNull() || o.IsUnknown() {
+		return nil
+	}
 	var t T
-	if diags.Append(o.As(ctx, &t, basetypes.ObjectAsOptions{})...); diags.HasError() {
+	d := o.As(ctx, &t, basetypes.ObjectAsOptions{})
+	if diags.Append(d...); d.HasError() { // what has failed before must not keep it from being reverted
 		return nil
 	}
 	return &t

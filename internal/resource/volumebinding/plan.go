@@ -25,6 +25,11 @@ func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
+	if config.isKnown(ctx, dynamicSource) {
+		err := config.dynamic(ctx, &resp.Diagnostics).validate(ctx, &resp.Diagnostics)
+		addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(dynamicSource), err)
+		return
+	}
 	name, d := config.direct(ctx, &resp.Diagnostics)
 	if d == nil || !config.isKnown(ctx, name) {
 		return
@@ -51,6 +56,10 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if r.backend.Owner == "" && plan.dynamic(ctx, &resp.Diagnostics) != nil {
+		resp.Diagnostics.AddAttributeError(sourcePath.AtName(dynamicSource), "The provider has no owner", "source.dynamic: an apply that is "+
+			"interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
+	}
 	plan.Reserved = r.planReserved(plan)
 	if state == nil {
 		if !plan.Name.IsUnknown() {
@@ -60,15 +69,33 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	} else {
 		own, diags := loadPrivateState(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
-		if plan.otherStorage(ctx, *state, &resp.Diagnostics) {
-			resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
-		}
-		r.planUpdate(ctx, &plan, *state, own, &resp.Diagnostics)
-		r.planRemade(ctx, &plan, *state, own, resp)
+		r.planChange(ctx, &plan, *state, own, resp)
 	}
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	}
+}
+
+func (r *binding) planChange(ctx context.Context, plan *model, state model, own privateState, resp *resource.ModifyPlanResponse) {
+	diags := &resp.Diagnostics
+	if plan.otherStorage(ctx, state, diags) {
+		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
+	}
+	source := plan.Source
+	made := plan.dynamic(ctx, diags)
+	if made != nil && len(resp.RequiresReplace) == 0 {
+		restarts := made.restarts(ctx, state, own, diags)
+		defer func() {
+			plan.Source = source
+			if restarts { // its address may be another one then
+				plan.Volume, plan.Credentials = tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
+			}
+		}()
+		*plan, state = plan.answered(ctx, own, diags), state.answered(ctx, own, diags)
+		plan.Reserved = r.planReserved(*plan)
+	}
+	r.planUpdate(ctx, plan, state, own, diags)
+	r.planRemade(ctx, plan, state, own, resp)
 }
 
 // checkHosts refuses hosts that the provider is not configured with.
@@ -170,13 +197,17 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.ForceBlock, is.ForceBlock))
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
+	madeBefore, made := state.dynamic(ctx, diags), m.dynamic(ctx, diags)
+	if madeBefore != nil && made != nil {
+		return made.isOther(ctx, *madeBefore)
+	}
 	before, _ := state.direct(ctx, diags)
 	after, _ := m.direct(ctx, diags)
 	if before != "" && before == after {
 		return m.isKnown(ctx, after, writeOnly...) && m.otherUnit(ctx, state, diags)
 	}
 	// The source changed between claim and direct storage or between two kinds of it, unless the new one is wholly unknown.
-	return is != nil || after != ""
+	return is != nil || after != "" || made != nil
 }
 
 // otherUnit reports whether a direct source names another unit of storage. Where only the servers identify it and none is left, that can't

@@ -14,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
 )
 
 // privateState is the part of a binding that is not shown to users.
@@ -36,6 +37,11 @@ type privateState struct {
 	Reserved bool `json:"reserved,omitempty"`
 	// Everywhere is set if any host may have something of the binding: an update was killed, and may have reached hosts that are not in state.
 	Everywhere bool `json:"everywhere,omitempty"`
+
+	// Answer is where the volume of a dynamic source is; nil before it was made, and for other sources.
+	Answer *dynamic.Answer `json:"answer,omitempty"`
+	// PodLost is set if the last refresh found no pod of a dynamic source.
+	PodLost bool `json:"podLost,omitempty"`
 
 	// inState is set for a binding in state, and not during its creation.
 	inState bool
@@ -99,8 +105,10 @@ func (r *binding) holding(ctx context.Context, state model, private privateReade
 // state, and identifies the claim's record and the secrets.
 func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *diag.Diagnostics) (privateState, error) {
 	id := state.ID.ValueString()
-	if c := state.claim(ctx, diags); c != nil {
+	answer := state.answeredClaim(ctx, diags)
+	if c := state.answered(ctx, privateState{Answer: answer}, diags).claim(ctx, diags); c != nil {
 		if own, ok, err := r.recorded(ctx, c.Ref(), id); ok || err != nil {
+			own.Answer = answer
 			return own, err
 		}
 	}

@@ -23,8 +23,11 @@ func (r *binding) planReserved(m model) types.Bool {
 	if m.Source.IsUnknown() {
 		return types.BoolUnknown()
 	}
-	source, ok := m.Source.Attributes()[claimSource]
+	all := m.Source.Attributes()
+	source, ok := all[claimSource]
 	switch {
+	case all[dynamicSource] != nil && !all[dynamicSource].IsNull() && r.backend.ReservesClaims:
+		return types.BoolUnknown() // it may answer with a claim
 	case !ok || source.IsNull():
 		return types.BoolNull()
 	case source.IsUnknown() && r.backend.ReservesClaims:

@@ -64,6 +64,13 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	source := state.Source
+	if state.dynamic(ctx, &resp.Diagnostics) != nil {
+		if r.refreshPod(ctx, state, &own, &resp.Diagnostics); resp.Diagnostics.HasError() {
+			return
+		}
+		state = state.answered(ctx, own, &resp.Diagnostics)
+	}
 	if !state.isAdopted() {
 		r.fillVolume(ctx, &state, &own, &resp.Diagnostics)
 	} else if !r.refreshVolume(ctx, &state, &own, &resp.Diagnostics) {
@@ -72,6 +79,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	r.refreshReservation(ctx, &state, own, &resp.Diagnostics)
 	r.refreshPods(ctx, state, &resp.Diagnostics)
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
+	state.Source = source
 	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
@@ -107,6 +115,10 @@ func sameUnit(a, b volume.Image) bool {
 
 // finish sets the computed attributes.
 func (m *model) finish(ctx context.Context, actual volume.Volume, versions map[string]string, diags *diag.Diagnostics) {
+	if len(actual.Images) == 0 { // it was never made
+		m.Volume, m.Credentials, m.Reserved = types.ObjectNull(tfvalue.VolumeTypes), types.MapNull(types.StringType), types.BoolNull()
+		return
+	}
 	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
 	m.Credentials = types.MapNull(types.StringType)
 	if actual.Images[0].Auth != nil {

@@ -140,6 +140,9 @@ func (r *binding) await(ctx context.Context, m model, secret types.String, own *
 	if err == nil {
 		err = checkUse(ctx, m, found, diags)
 	}
+	if own.Answer != nil && found.Credentials == nil {
+		found.Credentials = &marker
+	}
 	addSourceError(diags, "The volume can't be bound", at, err)
 	addWarnings(diags, at, found.Warnings)
 	return found, err == nil && !diags.HasError()

@@ -20,7 +20,7 @@ import (
 // sourceAttributes are the sources of a volume, exactly one of which must be set.
 func sourceAttributes() map[string]schema.Attribute {
 	all := map[string]schema.SingleNestedAttribute{
-		claimSource: claimAttribute(), "iscsi": iscsiAttribute(), "rbd": rbdAttribute(),
+		claimSource: claimAttribute(), dynamicSource: dynamicAttribute(), "iscsi": iscsiAttribute(), "rbd": rbdAttribute(),
 		"nbd": object("An export of an NBD server.", map[string]schema.Attribute{
 			"server": optional("Address of the server, `host` or `host:port`; the port defaults to 10809."),
 			"socket": optional("Path of the server's unix socket on the hosts, instead of `server`."),

@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -35,7 +36,8 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 		return
 	}
-	if c.own = r.holding(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
+	source := c.plan.Source
+	if c.own = r.holding(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.make(ctx) || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		return
 	}
 	err := c.acquire(ctx, resp.Private)
@@ -50,6 +52,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	c.own.Version, c.own.Everywhere, c.own.Remade = c.found.Version(), false, false
+	c.plan.Source = source
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.versions, c.hosts), c.diags)
 	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
@@ -71,6 +74,25 @@ type change struct {
 	versions map[string]string
 	// undo reverts acquire.
 	undo revert.Stack
+}
+
+// make makes sure that the server of a dynamic source runs, and asks it again where the volume is.
+func (c *change) make(ctx context.Context) bool {
+	k, err := c.maker(ctx, c.plan, c.diags)
+	if err == nil && k != nil {
+		defer tfvalue.Progress(ctx, "Waiting for the volume", map[string]any{"binding": c.plan.Name.ValueString()})()
+		if was := c.state.dynamic(ctx, c.diags); was != nil && k.from.isOther(ctx, *was) {
+			c.diags.AddAttributeError(sourcePath.AtName(dynamicSource), "The source changed during the apply", "What was unknown in the plan would "+
+				"make another volume. Nothing was changed. Plan and apply again: the binding is replaced then.")
+			return false
+		}
+		c.state = c.state.answered(ctx, c.own, c.diags)
+		err = k.update(ctx, c.state, &c.own, c.diags)
+		c.plan = c.plan.answered(ctx, c.own, c.diags)
+		c.plan.Reserved = c.planReserved(c.plan)
+	}
+	addSourceError(c.diags, "The binding could not be updated", sourcePath.AtName(dynamicSource), err)
+	return !c.diags.HasError()
 }
 
 // resolve resolves the source, which must lead to the planned storage.

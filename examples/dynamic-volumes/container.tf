@@ -1,0 +1,18 @@
+# A disk of 10 GiB in a file of the claim volumes, which a pod makes, serves over iSCSI, and removes with the binding.
+resource "virtclaim_volume_binding" "data" {
+  name  = "data"
+  hosts = ["node-a"]
+  source = {
+    dynamic = {
+      parameters = { size = "10Gi" }
+      container = {
+        namespace        = "vms"
+        image            = "registry.example.org/virtclaim-volume:1.0.0"
+        args             = ["provision", "-folder=/volume/$(POD_NAME)"]
+        ports            = [{ container_port = 8443 }, { container_port = 3260 }]
+        claims           = [{ claim_name = "volumes", mount_path = "/volume" }]
+        security_context = { run_as_non_root = true, fs_group = 65532 }
+      }
+    }
+  }
+}

@@ -1,0 +1,553 @@
+//go:build acc
+
+package volumebinding_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod/podimage"
+)
+
+// folderClaim is a claim whose filesystem is a folder of this machine.
+func folderClaim(t *testing.T, l *lab.Lab, namespace, name string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	acctest.AddClaim(t, l, lab.ClaimSpec{
+		Namespace: namespace, Name: name, Filesystem: true, Size: 64 << 20,
+		Source: &corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}},
+		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"host-a"}}},
+		}}}},
+	})
+	return folder
+}
+
+// volumeserver is testdata/volumeserver in a container image.
+var volumeserver = sync.OnceValues(func() ([]byte, error) {
+	folder, err := os.MkdirTemp("", "volumeserver-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	path := filepath.Join(folder, "volumeserver")
+	build := exec.Command("go", "build", "-o", path, "./testdata/volumeserver")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if said, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, said)
+	}
+	return os.ReadFile(path)
+})
+
+// controlled is a namespace whose pods are run, with an image of volumeserver and the folder that controls it.
+type controlled struct {
+	t                        *testing.T
+	l                        *lab.Lab
+	namespace, image, folder string
+}
+
+func control(t *testing.T, l *lab.Lab, namespace string) controlled {
+	t.Helper()
+	acctest.Schedule(t, l, namespace)
+	program := acctest.Must(volumeserver())(t)
+	registry := acctest.Must(l.Registry(t.Context()))(t)
+	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "volumeserver", Tag: "test", Entrypoint: []string{"/volumeserver"},
+		Layers: []lab.ImageLayer{{Programs: map[string][]byte{"volumeserver": program}}},
+	}))(t)
+	return controlled{t, l, namespace, image.Reference, folderClaim(t, l, namespace, "control")}
+}
+
+// say has the server answer otherwise; with an empty text, as usual.
+func (c controlled) say(name, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.folder, name), []byte(text), 0o666); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// asked are the requests since the last call.
+func (c controlled) asked() string {
+	c.t.Helper()
+	path := filepath.Join(c.folder, "asked")
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		c.t.Fatal(err)
+	}
+	_ = os.Remove(path)
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// volumes is how many volumes the server has.
+func (c controlled) volumes(want int) {
+	c.t.Helper()
+	if found := acctest.Must(filepath.Glob(filepath.Join(c.folder, "volume-*")))(c.t); len(found) != want {
+		c.t.Errorf("there are %d volumes, and not %d: %q", len(found), want, found)
+	}
+}
+
+// objects is how many pods of volumes and Secrets of them are there.
+func (c controlled) objects(want int) {
+	c.t.Helper()
+	only := metav1.ListOptions{LabelSelector: "virtclaim.io/binding"}
+	ctx := context.WithoutCancel(c.t.Context())
+	pods := acctest.Must(c.l.Cluster.Client.CoreV1().Pods(c.namespace).List(ctx, only))(c.t)
+	secrets := acctest.Must(c.l.Cluster.Client.CoreV1().Secrets(c.namespace).List(ctx, only))(c.t)
+	if len(pods.Items) != want || len(secrets.Items) != want {
+		c.t.Errorf("there are %d pods and %d Secrets, and not %d", len(pods.Items), len(secrets.Items), want)
+	}
+}
+
+// source is a dynamic source of volumeserver.
+func (c controlled) source(parameters, more string) string {
+	return fmt.Sprintf(`dynamic = {
+    parameters = { %s }
+    container = {
+      namespace = %q
+      image     = %q
+      ports     = [{ container_port = 8080 }]
+      scheme    = "http"
+      claims    = [{ claim_name = "control", mount_path = "/control" }]
+      %s
+    }
+  }`, parameters, c.namespace, c.image, more)
+}
+
+// The pod answers with a claim, as the design's first example does. It is made again when it is gone, replaced with other parameters, and gone
+// after a destroy, but only once it has removed the volume.
+func TestAccVolumeBinding_DynamicClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic")
+	acctest.Claim(t, l, "dynamic", "made", acctest.LUN(t, l, true, ""))
+	c.say("answer", "pvc:\n  claimname: made\n")
+	cli := configured(t, l, "dynamic", binding(c.source(`size = "1Gi"`, ""), "", "host-a"))
+
+	says(t, cli.Must("plan", "-no-color"), "+ volume = (known after apply)")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	heldBy(t, l, "dynamic", "made", "dynamic/data write-exclusive")
+	c.volumes(1)
+	c.objects(1)
+	if got := c.asked(); got != "PUT size=1Gi" {
+		t.Errorf("it was asked %q", got)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	if state := acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "terraform.tfstate")))(t); strings.Contains(string(state), c.token()) {
+		t.Error("the token is in the state")
+	}
+
+	// Another service account has the pod made again.
+	cli.Replace("main.tf", "scheme    = \"http\"", "scheme    = \"http\"\n env = { A = \"b\" }")
+	says(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 0 destroyed")
+	c.volumes(1)
+	acctest.MustShell(t, l, "kubectl --namespace dynamic delete pod --selector virtclaim.io/binding --wait")
+	says(t, cli.Must("apply", "-auto-approve", "-no-color"), "The pod of the volume does not run", "0 added, 1 changed, 0 destroyed")
+	c.volumes(1)
+	c.objects(1)
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+
+	c.asked()
+	cli.Replace("main.tf", "1Gi", "2Gi")
+	says(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 added, 0 changed, 1 destroyed")
+	if got := c.asked(); got != "DELETE PUT size=2Gi" {
+		t.Errorf("it was asked %q", got)
+	}
+	c.volumes(1)
+
+	c.say("refuse", "DELETE")
+	out, err := cli.Run("destroy", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Fatal("a volume that was not removed is forgotten")
+	}
+	says(t, out, "refused the request (409 Conflict)", "not today")
+	c.objects(1)
+	heldBy(t, l, "dynamic", "made", "dynamic/data write-exclusive")
+	c.say("refuse", "")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	c.volumes(0)
+	c.objects(0)
+	heldBy(t, l, "dynamic", "made")
+}
+
+func (c controlled) token() string {
+	c.t.Helper()
+	return acctest.MustShell(c.t, c.l, "kubectl --namespace "+c.namespace+" get secret --selector virtclaim.io/binding --output jsonpath='{.items[0].data.token}' | base64 --decode")
+}
+
+// What can't make a volume is explained, and leaves nothing.
+func TestAccVolumeBinding_DynamicRefused(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic-refused")
+	good := c.source(`size = "1Gi"`, "")
+	slow := `timeouts = { create = "20s" }`
+	for _, tt := range []struct {
+		name         string
+		source, more string
+		say          map[string]string
+		wrong        []string
+	}{
+		{"image", strings.Replace(good, "volumeserver:test", "volumeserver:missing", 1), slow, nil, []string{"ImagePullBackOff"}},
+		{"crash", good, "", map[string]string{"crash": "no disks here"}, []string{"CrashLoopBackOff", "no disks here"}},
+		{"no Secret", c.source("", `secrets = [{ secret_name = "missing", mount_path = "/x" }]`), slow, nil, []string{"is not ready", "missing"}},
+		{"hang", good, slow, map[string]string{"hang": "PUT"}, []string{"has not answered PUT /volume in time"}},
+		{"refusal", good, "", map[string]string{"refuse": "PUT"}, []string{"409 Conflict", "not today"}},
+		{"another's claim", good, "", map[string]string{"answer": "pvc: {namespace: kube-system, claimName: a}"}, []string{"unknown field", "namespace"}},
+		{"file", good, "", map[string]string{"answer": "file: {path: /etc/shadow}"}, []string{"unknown field", "file"}},
+		{"no claim", good, "", map[string]string{"answer": "pvc: {claimName: none}"}, []string{"PersistentVolumeClaim dynamic-refused/none"}},
+		{"quantity", c.source("", `resources = { limits = { memory = "much" } }`), "", nil, []string{"no Kubernetes quantity"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, text := range tt.say {
+				c.say(name, text)
+				defer c.say(name, "")
+			}
+			cli := configured(t, l, "refused", binding(tt.source, tt.more, "host-a"))
+			out, err := cli.Run("apply", "-auto-approve", "-no-color")
+			if err == nil || !isEmpty(t, cli) {
+				t.Errorf("it was not refused: %s", out)
+			}
+			says(t, out, tt.wrong...)
+			c.objects(0)
+			c.volumes(0)
+		})
+	}
+	cli := configured(t, l, "", binding(good, "", "host-a"))
+	out, _ := cli.Run("plan", "-no-color")
+	says(t, out, "set owner")
+}
+
+// provisionImage pushes the image of virtclaim-volume.
+func provisionImage(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	index := acctest.Must(podimage.Build(t.Context(), "test", "amd64"))(t)
+	registry := acctest.Must(l.Registry(t.Context()))(t)
+	return acctest.Must(registry.PushImage(t.Context(), "virtclaim-volume", "test", index))(t).Reference
+}
+
+// example is the binding in a file of the examples.
+func example(t *testing.T, file string, replace ...string) string {
+	t.Helper()
+	text := string(acctest.Must(os.ReadFile(filepath.Join("../../../examples/dynamic-volumes", file)))(t))
+	return strings.NewReplacer(append([]string{"node-a", "host-a", "10Gi", "64Mi"}, replace...)...).Replace(text)
+}
+
+// guest is a machine with the binding's volume. Its guest prints how the disk begins, and writes to it.
+func guest(l *lab.Lab, console acctest.Console) string {
+	script := base64.StdEncoding.EncodeToString([]byte("printf 'written by the guest' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo WRITTEN"))
+	return fmt.Sprintf(`
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "128Mi"
+  force_stop = true
+  machine    = { type = "pc", domain_type = "qemu" }
+  boot       = { kernel = %q, initrd = %q, cmdline = "%s virtclaim.run=%s" }
+  serial     = { log_file = %q }
+  disks      = { data = { volume = virtclaim_volume_binding.data.volume } }
+}
+`, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, script, console.Path())
+}
+
+// A pod of virtclaim-volume makes a LUN with CHAP. What a guest writes is there when it is started again, also after the pod was.
+func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
+	l := acctest.Lab(t)
+	node := acctest.Schedule(t, l, "vms")
+	folder := folderClaim(t, l, "vms", "volumes")
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "provision", example(t, "container.tf", "registry.example.org/virtclaim-volume:1.0.0", provisionImage(t, l))+guest(l, console))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "DISK vda bytes=67108864 ro=0")
+	console.Await(t, "WRITTEN")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+
+	pod := strings.TrimSpace(acctest.MustShell(t, l, "kubectl --namespace vms get pod --selector virtclaim.io/binding --output name"))
+	pod = strings.TrimPrefix(pod, "pod/")
+	password := acctest.MustShell(t, l, "kubectl --namespace vms get secret "+pod+" --output jsonpath='{.data.node\\.session\\.auth\\.password}' | base64 --decode")
+	for name, text := range map[string]string{
+		"state": string(acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "terraform.tfstate")))(t)),
+		"log":   acctest.Must(node.PodLog(t.Context(), "vms", pod, ""))(t),
+		"XML":   acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web"))(t),
+	} {
+		if len(password) != 16 || strings.Contains(text, password) {
+			t.Errorf("the password of %d bytes is in the %s", len(password), name)
+		}
+	}
+	for _, command := range [][]string{{"destroy", "web"}, {"start", "web"}} {
+		if out, err := l.Hosts["host-a"].Virsh(t.Context(), command...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if command[0] == "destroy" { // the server is started again, too
+			_ = exec.CommandContext(t.Context(), "pkill", "-KILL", "-f", "^/virtclaim-volume provision").Run()
+			acctest.MustShell(t, l, "kubectl --namespace vms wait --timeout=120s --for=jsonpath='{.status.containerStatuses[0].restartCount}'=1 pod/"+pod)
+			acctest.MustShell(t, l, "kubectl --namespace vms wait --timeout=120s --for=condition=Ready pod/"+pod)
+		}
+	}
+	console.Await(t, "first=written by the guest")
+
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "*", "volume-*")))(t); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+}
+
+// A server has the volumes of several bindings.
+func TestAccVolumeBinding_DynamicServer(t *testing.T) {
+	l := acctest.Lab(t)
+	folder, keys := t.TempDir(), t.TempDir()
+	tlsServer := httptest.NewTLSServer(nil) // for its certificate
+	tlsServer.Close()
+	key := acctest.Must(x509.MarshalPKCS8PrivateKey(tlsServer.TLS.Certificates[0].PrivateKey))(t)
+	for name, text := range map[string][]byte{
+		"ca.pem":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer.Certificate().Raw}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), "token": []byte("let-me-in"),
+		"node.session.auth.username": []byte("vms"), "node.session.auth.password": []byte("let-the-hosts-in"),
+	} {
+		if err := os.WriteFile(filepath.Join(keys, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.AddNamespace(t.Context(), "vms"); err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range map[string]map[string]string{
+		"volumes": {"token": "let-me-in"},
+		"chap":    {"node.session.auth.username": "vms", "node.session.auth.password": "let-the-hosts-in"},
+	} {
+		if err := l.AddSecret(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: name}, StringData: values}); err != nil {
+			t.Fatal(err)
+		}
+		acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "vms", name) })
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	said, done := &lines{}, make(chan int, 1)
+	go func() {
+		done <- volumepod.Run(ctx, []string{
+			"provision", "-folder=" + folder, "-listen=127.0.0.1:0", "-iscsi-listen=127.0.0.1:0", "-portal=127.0.0.1", "-token-file=" + filepath.Join(keys, "token"),
+			"-tls-cert=" + filepath.Join(keys, "ca.pem"), "-tls-key=" + filepath.Join(keys, "tls.key"), "-chap=" + keys, "-chap-secret=chap",
+		}, "test", said)
+	}()
+	acctest.Undo(t, func(context.Context) error {
+		stop()
+		if code := <-done; code != 0 {
+			return fmt.Errorf("the server ended with %d: %s", code, said)
+		}
+		return nil
+	})
+	var address string
+	acctest.Eventually(t, "the server listens", func() error {
+		m := regexp.MustCompile(`waits at (\S+) for requests`).FindStringSubmatch(said.String())
+		if m == nil {
+			return errors.New(said.String())
+		}
+		address = m[1]
+		return nil
+	})
+	one := example(t, "server.tf", "https://volumes.example.org", "https://"+address, "volumes-ca.pem", filepath.Join(keys, "ca.pem"))
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "server", one+strings.ReplaceAll(one, `"data"`, `"more"`)+guest(l, console))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "WRITTEN")
+	if made := acctest.Must(filepath.Glob(filepath.Join(folder, "volume-*")))(t); len(made) != 2 {
+		t.Errorf("there is %q", made)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	for _, text := range []string{string(acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "terraform.tfstate")))(t)), said.String()} {
+		if strings.Contains(text, "let-me-in") || strings.Contains(text, "let-the-hosts-in") {
+			t.Errorf("a secret is in %s", text)
+		}
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "volume-*")))(t); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+}
+
+// lines is what a program has printed.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// With create_before_destroy the new instance of the binding takes the volume over if its source is the same, and is refused otherwise.
+func TestAccVolumeBinding_DynamicReplaced(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic-replaced")
+	lun := acctest.LUN(t, l, false, "")
+	host, port, _ := net.SplitHostPort(l.Target.Portal)
+	unit := fmt.Sprintf("iscsi:\n  host:\n    name: %s\n    port: %q\n  portal: %s\nlun: %d\n", host, port, lun.IQN, lun.Number)
+	c.say("answer", unit)
+	cli := configured(t, l, "replaced", binding(c.source(`size = "1Gi"`, ""), "lifecycle { create_before_destroy = true }", "host-a"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	c.asked()
+	cli.Must("apply", "-auto-approve", "-no-color", "-replace="+data)
+	if got := c.asked(); got != "PUT size=1Gi" {
+		t.Errorf("it was asked %q", got)
+	}
+	c.volumes(1)
+	c.objects(1)
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+
+	// A create that fails leaves the volume that it did not make.
+	c.say("answer", "pvc: {claimName: none}")
+	out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data)
+	if err == nil {
+		t.Errorf("there is no such claim: %s", out)
+	}
+	c.volumes(1)
+	c.objects(1)
+	c.say("answer", unit)
+
+	before := acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "main.tf")))(t)
+	cli.Replace("main.tf", "volumeserver:test", "volumeserver:other")
+	out, err = cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Errorf("two configurations have one pod: %s", out)
+	}
+	says(t, out, "was made with another configuration of this binding")
+	c.volumes(1)
+
+	// A server that has lost the volume has not it made again without a word.
+	cli.Write("main.tf", string(before))
+	for _, path := range acctest.Must(filepath.Glob(filepath.Join(c.folder, "volume-*")))(t) {
+		_ = os.Remove(path)
+	}
+	acctest.MustShell(t, l, "kubectl --namespace dynamic-replaced delete pod --selector virtclaim.io/binding --wait")
+	out, err = cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Errorf("an empty volume was taken for the lost one: %s", out)
+	}
+	says(t, out, "the volume is no longer there")
+	c.volumes(0)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	c.objects(0)
+}
+
+// A value that is unknown in the plan, and makes another volume, is refused before anything is changed.
+func TestAccVolumeBinding_DynamicUnknown(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic-unknown")
+	lun := acctest.LUN(t, l, false, "")
+	host, port, _ := net.SplitHostPort(l.Target.Portal)
+	c.say("answer", fmt.Sprintf("iscsi: {host: {name: %s, port: %s}, portal: %q, lun: %d}", host, port, lun.IQN, lun.Number))
+	cli := configured(t, l, "unknown", `resource "terraform_data" "size" { input = "1Gi" }`+
+		binding(c.source(`size = terraform_data.size.output`, ""), "", "host-a"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Replace("main.tf", "1Gi", "2Gi")
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Errorf("it was applied: %s", out)
+	}
+	c.volumes(1)
+	says(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 added, 0 changed, 1 destroyed")
+	c.volumes(1)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	c.objects(0)
+}
+
+// A volume is not removed while anything needs it: a machine that has it by another binding, on any host; another state that has the same owner;
+// and not by an instance of the binding that was replaced.
+func TestAccVolumeBinding_DynamicNeeded(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic-needed")
+	lun := acctest.LUN(t, l, false, "")
+	host, port, _ := net.SplitHostPort(l.Target.Portal)
+	c.say("answer", fmt.Sprintf("iscsi: {host: {name: %s, port: %s}, portal: %q, lun: %d}", host, port, lun.IQN, lun.Number))
+	config := binding(c.source("", ""), "", "host-a")
+	cli := configured(t, l, "needed", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+
+	direct := fmt.Sprintf("iscsi = { portal = %q, iqn = %q, lun = %d }", l.Target.Portal, lun.IQN, lun.Number)
+	off := `
+resource "virtclaim_virtual_machine" "other" {
+  host    = "host-b"
+  name    = "other"
+  memory  = "64Mi"
+  running = false
+  machine = { type = "pc", domain_type = "qemu" }
+  disks   = { data = { volume = virtclaim_volume_binding.data.volume } }
+}
+`
+	other := configured(t, l, "others", binding(direct, "", "host-b")+off)
+	other.Must("apply", "-auto-approve", "-no-color")
+	out, err := cli.Run("destroy", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Errorf("the volume of another's machine was removed: %s", out)
+	}
+	says(t, out, "domain other on host host-b has the volume, by another binding")
+	c.volumes(1)
+	other.Must("destroy", "-auto-approve", "-no-color")
+
+	// A copy of the configuration's folder, for another host and for the same.
+	out, err = configured(t, l, "needed", binding(c.source("", ""), "", "host-b")).Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Errorf("two states have the volume on two hosts: %s", out)
+	}
+	says(t, out, "host host-a has another instance of the binding data")
+	twin := configured(t, l, "needed", config)
+	twin.Must("apply", "-auto-approve", "-no-color")
+	says(t, cli.Must("destroy", "-auto-approve", "-no-color"), "left to another instance")
+	c.volumes(1)
+	twin.Must("destroy", "-auto-approve", "-no-color")
+	c.volumes(0)
+	c.objects(0)
+}
+
+// A create that finds a volume of a former state, and fails, leaves it.
+func TestAccVolumeBinding_DynamicFound(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic-found")
+	lun := acctest.LUN(t, l, false, "")
+	host, port, _ := net.SplitHostPort(l.Target.Portal)
+	unit := fmt.Sprintf("iscsi: {host: {name: %s, port: %s}, portal: %q, lun: %d}", host, port, lun.IQN, lun.Number)
+	c.say("answer", unit)
+	cli := configured(t, l, "found", binding(c.source("", ""), "", "host-a"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("state", "rm", data)
+	acctest.MustShell(t, l, "kubectl --namespace dynamic-found delete pod,secret --selector virtclaim.io/binding --wait")
+	id := uuid.FindString(acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "secret-list"))(t))
+	acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "secret-undefine", id))(t)
+
+	c.say("answer", "file: {path: /none}")
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || !isEmpty(t, cli) {
+		t.Errorf("it was bound: %s", out)
+	}
+	c.volumes(1)
+	c.objects(0)
+	c.say("answer", unit)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	c.volumes(0)
+	c.objects(0)
+}

@@ -1,0 +1,393 @@
+package volumebinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// answered is m with the source that its dynamic source has answered, so that everything else handles the volume like one of that source. It is
+// m without an answer, and for other sources.
+func (m model) answered(ctx context.Context, own privateState, diags *diag.Diagnostics) model {
+	if own.Answer == nil || m.dynamic(ctx, diags) == nil {
+		return m
+	}
+	all := m.Source.AttributeTypes(ctx)
+	values := map[string]attr.Value{}
+	for name, t := range all {
+		values[name] = nullOf(t)
+	}
+	name, fields := fieldsOf(*own.Answer)
+	as := all[name].(types.ObjectType)
+	inner := map[string]attr.Value{}
+	for field, t := range as.AttrTypes {
+		if inner[field] = nullOf(t); fields[field] != nil {
+			inner[field] = fields[field]
+		}
+	}
+	var d, more diag.Diagnostics
+	values[name], d = types.ObjectValue(as.AttrTypes, inner)
+	m.Source, more = types.ObjectValue(all, values)
+	diags.Append(append(d, more...)...)
+	return m
+}
+
+// answeredClaim is the claim in the volume of a dynamic source; nil if it has none. Other answers are not in the volume as they were.
+func (m model) answeredClaim(ctx context.Context, diags *diag.Diagnostics) *dynamic.Answer {
+	v, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
+	if diags.Append(d...); !known || len(v.Images) == 0 || m.dynamic(ctx, diags) == nil {
+		return nil
+	}
+	ref := volume.ParseBinding(v.Images[0].Binding)
+	if ref.Claim == "" {
+		return nil
+	}
+	return &dynamic.Answer{Claim: ref.Claim, Namespace: ref.Namespace}
+}
+
+func nullOf(t attr.Type) attr.Value {
+	switch t := t.(type) {
+	case basetypes.ObjectType:
+		return types.ObjectNull(t.AttrTypes)
+	case basetypes.ListType:
+		return types.ListNull(t.ElemType)
+	case basetypes.MapType:
+		return types.MapNull(t.ElemType)
+	case basetypes.Int64Type:
+		return types.Int64Null()
+	case basetypes.BoolType:
+		return types.BoolNull()
+	}
+	return types.StringNull()
+}
+
+// fieldsOf is an answer as the attribute of source, and the fields of that.
+func fieldsOf(a dynamic.Answer) (name string, fields map[string]attr.Value) {
+	ref := func(r *direct.SecretRef) attr.Value {
+		if r == nil {
+			return nil
+		}
+		text := map[string]attr.Type{"namespace": types.StringType, "name": types.StringType}
+		return types.ObjectValueMust(text, map[string]attr.Value{"namespace": types.StringValue(r.Namespace), "name": types.StringValue(r.Name)})
+	}
+	switch {
+	case a.ISCSI != nil:
+		return "iscsi", map[string]attr.Value{
+			"portal": types.StringValue(a.ISCSI.Portal), "iqn": types.StringValue(a.ISCSI.IQN), "lun": types.Int64Value(a.ISCSI.LUN),
+			"secret_ref": ref(a.ISCSI.SecretRef),
+		}
+	case a.RBD != nil:
+		monitors := make([]attr.Value, 0, len(a.RBD.Monitors))
+		for _, m := range a.RBD.Monitors {
+			monitors = append(monitors, types.StringValue(m))
+		}
+		return "rbd", map[string]attr.Value{
+			"monitors": types.ListValueMust(types.StringType, monitors), "pool": tfvalue.OrNull(a.RBD.Pool),
+			"namespace": tfvalue.OrNull(a.RBD.Namespace), "image": types.StringValue(a.RBD.Image), "username": tfvalue.OrNull(a.RBD.Username),
+			"secret_ref": ref(a.RBD.SecretRef),
+		}
+	case a.NBD != nil:
+		return "nbd", map[string]attr.Value{
+			"server": types.StringValue(a.NBD.Server), "export": tfvalue.OrNull(a.NBD.Export), "tls": types.BoolValue(a.NBD.TLS),
+		}
+	}
+	return claimSource, map[string]attr.Value{"namespace": types.StringValue(a.Namespace), "claim_name": types.StringValue(a.Claim)}
+}
+
+// marker is written to the hosts of a volume that has no credentials: the secret says which instance of the binding the volume is of.
+var marker = volume.Credentials{Type: "volume", Secret: []byte("none")}
+
+// maker makes and removes the volume of a binding with a dynamic source.
+type maker struct {
+	*binding
+	m    model
+	from dynamicModel
+	// pod is nil for a server.
+	pod *dynamic.Pod
+}
+
+// maker returns nil for other sources.
+func (r *binding) maker(ctx context.Context, m model, diags *diag.Diagnostics) (*maker, error) {
+	d := m.dynamic(ctx, diags)
+	if d == nil {
+		return nil, nil
+	}
+	k := &maker{binding: r, m: m, from: *d}
+	c := d.container(ctx, diags)
+	if c == nil {
+		return k, nil
+	}
+	client, err := r.backend.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := c.spec(ctx, diags)
+	if err != nil {
+		return nil, err
+	}
+	scheme := c.Scheme.ValueString()
+	if scheme == "" {
+		scheme = "https"
+	}
+	k.pod = &dynamic.Pod{
+		Cluster: client, Namespace: c.Namespace.ValueString(), Binding: m.ID.ValueString(), BindingName: m.Name.ValueString(), Scheme: scheme,
+		Spec: spec, Revision: dynamic.RevisionOf(d.Container.String()),
+	}
+	return k, nil
+}
+
+// server is the server, whose pod must have been started.
+func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Server, error) {
+	if k.pod != nil {
+		return k.pod.Server(ctx)
+	}
+	s := k.from.server(ctx, diags)
+	if s == nil {
+		return dynamic.Server{}, errors.New("the source has neither container nor server")
+	}
+	u := dynamic.URL{Address: s.URL.ValueString(), CA: []byte(s.CACertificate.ValueString())}
+	if ref := secretRef(ctx, s.SecretRef, diags); ref != nil {
+		client, err := k.backend.Cluster()
+		if err != nil {
+			return dynamic.Server{}, err
+		}
+		if err := u.ReadSecret(ctx, client, *ref); err != nil {
+			return dynamic.Server{}, err
+		}
+	}
+	return u.Server(k.m.ID.ValueString(), s.Namespace.ValueString())
+}
+
+// create makes the volume of a new binding. undo removes only what the server says that it has made now. A volume that was there before is that of
+// an apply that was interrupted, or of the instance of the binding that this one replaces.
+func (k *maker) create(ctx context.Context, own *privateState, undo *revert.Stack, diags *diag.Diagnostics) error {
+	isReplacing, err := k.checkInstances(ctx, *own)
+	if err != nil {
+		return err
+	}
+	var isNewPod, isNew bool
+	undo.Push(func(ctx context.Context) error {
+		if isNew {
+			if err := k.removeVolume(ctx, diags); err != nil {
+				return fmt.Errorf("the volume: %w", err)
+			}
+		}
+		if !isNewPod {
+			return nil
+		}
+		return k.pod.Remove(ctx)
+	})
+	if k.pod != nil {
+		if isNewPod, err = k.pod.Start(ctx, func() error { return k.other() }); err != nil {
+			return err
+		}
+	}
+	server, err := k.server(ctx, diags)
+	if err != nil {
+		return err
+	}
+	var answer dynamic.Answer
+	answer, isNew, err = server.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
+	if err == nil && isNew && isReplacing {
+		err = fmt.Errorf("%s has made another volume than that of the instance of the binding which is to be replaced. With create_before_destroy "+
+			"the new instance takes the volume over, so the source must be the same: remove that, or give the new binding another name. If there is no such instance any more, run on hosts of the "+
+			"binding: virsh secret-undefine %s", server.Name, k.m.ID.ValueString())
+	}
+	if err == nil {
+		own.Answer = &answer
+	}
+	return err
+}
+
+// other is the error of a pod that was made for another configuration. Whether a state has its volume is not known.
+func (k *maker) other() error {
+	return fmt.Errorf("the %s was made with another configuration of this binding, or has lost its Secret. With create_before_destroy only the "+
+		"same source can take the volume over: remove that, or give the new binding another name. If an interrupted apply left "+
+		"the pod, apply once more with what it was made with, or remove the volume by hand, and then the pod: kubectl delete pod --namespace %s %s",
+		k.pod, k.pod.Namespace, k.pod.Name())
+}
+
+// checkInstances is whether a host has the secret of another instance of the binding, which this one replaces then. One that may have the volume on
+// more hosts than this one is refused: it may be that of another state.
+func (k *maker) checkInstances(ctx context.Context, own privateState) (isReplacing bool, err error) {
+	var diags diag.Diagnostics
+	hosts := k.m.hostKeys(ctx, &diags)
+	isOurs := func(key string) bool { return slices.Contains(hosts, key) }
+	found, err := k.instances(ctx, own, isOurs)
+	for _, key := range found {
+		if !isOurs(key) {
+			return true, fmt.Errorf("host %s has another instance of the binding %s: another state has the same owner and name, or hosts are changed "+
+				"together with a replacement. Change hosts in an apply of its own. If the other instance is gone for good, run there: "+
+				"virsh secret-undefine %s", key, k.m.Name.ValueString(), k.m.ID.ValueString())
+		}
+	}
+	return len(found) > 0, err
+}
+
+// instances are the hosts, of all of the provider, that have the secret of another instance of the binding. Some of them have to answer.
+func (k *maker) instances(ctx context.Context, own privateState, mustAnswer func(key string) bool) (hosts []string, err error) {
+	for _, key := range k.backend.Hosts.Keys() {
+		h, err := k.backend.Hosts.Host(key)
+		if err != nil {
+			return hosts, err
+		}
+		found, err := secret.Get(ctx, h, k.m.ID.ValueString())
+		switch {
+		case err == nil && found.Nonce != own.Nonce:
+			hosts = append(hosts, key)
+		case err != nil && !errors.Is(err, host.ErrNotFound) && mustAnswer(key):
+			return hosts, err
+		}
+	}
+	return hosts, nil
+}
+
+// update makes sure that the pod runs as configured, and asks again where the volume is.
+func (k *maker) update(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) error {
+	if k.pod != nil {
+		if _, err := k.pod.Start(ctx, func() error { return k.checkStopped(ctx, state, diags) }); err != nil {
+			return err
+		}
+	}
+	server, err := k.server(ctx, diags)
+	if err != nil {
+		return err
+	}
+	answer, err := server.Find(ctx, textsByName(ctx, k.from.Parameters, diags))
+	if errors.Is(err, dynamic.ErrLost) {
+		return fmt.Errorf("%s: %w. Put it back, or go on with an empty one: terraform apply -replace=<address of this resource>", server.Name, err)
+	}
+	if err == nil {
+		own.Answer, own.PodLost = &answer, false
+	}
+	return err
+}
+
+// checkStopped refuses to make the pod again while machines run with its volume.
+func (k *maker) checkStopped(ctx context.Context, state model, diags *diag.Diagnostics) error {
+	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	if diags.Append(d...); !known {
+		return nil
+	}
+	uses, err := k.uses(ctx, v.Images[0], v.Images[0].Hosts)
+	for _, u := range uses {
+		if u.Live {
+			err = errors.Join(err, fmt.Errorf("%w: the %s has to be made again, and domain %s on host %s runs with its volume: stop it before, "+
+				"or leave the container as it is", guard.ErrInUse, k.pod, u.Domain, u.Host))
+		}
+	}
+	return err
+}
+
+// remove removes the volume, and then the pod, unless anything may still need the volume: any machine of any host, and another instance of the
+// binding. A pod that is gone is made again to remove the volume: what it made may still be there.
+func (k *maker) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
+	others, err := k.instances(ctx, own, func(string) bool { return true })
+	if err == nil && len(others) > 0 {
+		diags.AddWarning("The volume is left to another instance of the binding", fmt.Sprintf("The secret of binding %s on host %s is that of another "+
+			"instance, which has replaced this one, or is in another state. The volume is removed with that.", state.Name.ValueString(), others[0]))
+		return nil
+	}
+	if err == nil {
+		err = k.checkUnused(ctx, state, diags)
+	}
+	if err != nil {
+		return err
+	}
+	if k.pod != nil {
+		k.pod.Revision = "" // any will do
+		if _, err := k.pod.Start(ctx, func() error { return nil }); err != nil {
+			return err
+		}
+	}
+	if err := k.removeVolume(ctx, diags); err != nil || k.pod == nil {
+		return err
+	}
+	return k.pod.Remove(ctx)
+}
+
+// checkUnused refuses to remove a volume that any machine has, also by another binding.
+func (k *maker) checkUnused(ctx context.Context, state model, diags *diag.Diagnostics) error {
+	for _, key := range state.hostKeys(ctx, diags) {
+		if _, err := k.backend.Hosts.Host(key); err != nil {
+			return fmt.Errorf("whether a machine of host %s has the volume is not known: %w. Configure it again, or take the host off the binding in an "+
+				"apply before", key, err)
+		}
+	}
+	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	if diags.Append(d...); !known || len(v.Images) == 0 {
+		return nil
+	}
+	keys := v.Images[0].Hosts
+	if v.Images[0].Type == "network" { // any host may reach it
+		keys = k.backend.Hosts.Keys()
+	}
+	uses, err := k.uses(ctx, v.Images[0], keys)
+	for _, u := range uses {
+		err = errors.Join(err, fmt.Errorf("%w: domain %s on host %s has the volume, by another binding. Take it away there first", guard.ErrInUse, u.Domain, u.Host))
+	}
+	return err
+}
+
+func (k *maker) removeVolume(ctx context.Context, diags *diag.Diagnostics) error {
+	server, err := k.server(ctx, diags)
+	if err == nil {
+		err = server.Remove(ctx)
+	}
+	return err
+}
+
+// refreshPod looks whether the pod is there. An update makes it again.
+func (r *binding) refreshPod(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) {
+	k, err := r.maker(ctx, state, diags)
+	if err != nil || k == nil || k.pod == nil {
+		addSourceError(diags, "The binding could not be read", sourcePath.AtName(dynamicSource), err)
+		return
+	}
+	pod, err := k.pod.Cluster.Pod(ctx, k.pod.Namespace, k.pod.Name())
+	at, summary := sourcePath.AtName(dynamicSource).AtName("container"), "The pod of the volume does not run"
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		addSourceError(diags, "The binding could not be read", at, err)
+	case err != nil || dynamic.HasEnded(pod) || pod.DeletionTimestamp != nil:
+		own.PodLost = true
+		diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is gone, or has ended. An apply makes it again; machines that "+
+			"run with the volume may have to be restarted then, because its address may be another one.", k.pod, state.Name.ValueString()))
+	default:
+		own.PodLost = false
+		if !dynamic.IsReady(pod) {
+			diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is not ready.", k.pod, state.Name.ValueString()))
+		}
+	}
+}
+
+// restarts is whether an update makes the pod again, or has to ask where the volume is.
+func (d dynamicModel) restarts(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) bool {
+	was := state.dynamic(ctx, diags)
+	return own.PodLost || own.Answer == nil || was == nil || !d.Container.Equal(was.Container)
+}
+
+// lockDynamic has Create and Delete of a dynamic source's volume run one after the other, if two instances of the binding have it.
+func (r *binding) lockDynamic(ctx context.Context, m model) (unlock func()) {
+	var diags diag.Diagnostics
+	if m.dynamic(ctx, &diags) == nil {
+		return func() {}
+	}
+	return r.backend.LockBinding(m.ID.ValueString())
+}
