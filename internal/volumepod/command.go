@@ -141,6 +141,10 @@ func runStream(ctx context.Context, args []string, out io.Writer, log func(strin
 	chap := set.String("chap", "", "a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
 	at := set.String("path", "", "the path of the disk in each image; without it, the only file below /disk")
 	arch := set.String("arch", runtime.GOARCH, "the architecture, if an image has several")
+	set.Func("initiator", "the name of an initiator that may log in, and may be given again; without it, any may", func(name string) error {
+		s.target.Initiators = append(s.target.Initiators, name)
+		return nil
+	})
 	set.IntVar(&s.target.MaxSessions, "max-sessions", 1024, "how many initiators there may be: one for each disk of each running machine")
 	if err := set.Parse(args); err != nil {
 		return err

@@ -547,8 +547,9 @@ func TestProvision_Mistakes(t *testing.T) {
 	if code := Run(t.Context(), []string{"provision", "-folder", empty}, "", &out); code != 1 || !strings.Contains(out.text(), "-portal") {
 		t.Errorf("exit code %d: %s", code, out.text())
 	}
-	p := startProvision(t, empty, "-no-chap", "-portal", "[fd00::7]:13260")
-	if is := p.mustAsk(t, http.StatusCreated, http.MethodPut, "/volume?size=1Mi", "one"); !strings.Contains(is.text, `{name: "fd00::7", port: 13260}`) || strings.Contains(is.text, "secretRef") {
+	p := startProvision(t, empty, "-no-chap", "-portal", "[fd00::7]:13260", "-initiator", "iqn.2026-01.org.example:a")
+	is := p.mustAsk(t, http.StatusCreated, http.MethodPut, "/volume?size=1Mi", "one")
+	if !strings.Contains(is.text, `{name: "fd00::7", port: 13260}`) || strings.Contains(is.text, "secretRef") || !strings.Contains(is.text, `initiatorName: "iqn.2026-01.org.example:a"`) {
 		t.Error(is.text)
 	}
 }

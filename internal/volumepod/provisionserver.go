@@ -29,9 +29,9 @@ import (
 type provisionServer struct {
 	provisioner
 	access
-	// host and port are where initiators find the target; secret is the name of the Secret that they log in with.
-	host, port, secret string
-	token              string
+	// host and port are where initiators find the target; secret is the name of the Secret that they log in with, initiator their own name.
+	host, port, secret, initiator string
+	token                         string
 	// turn is taken by the request that is being answered.
 	turn chan struct{}
 }
@@ -59,6 +59,7 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	portal := set.String("portal", os.Getenv("POD_IP"), "where initiators find the target, as host or host:port; by default POD_IP, and the port of -iscsi-listen")
 	set.StringVar(&s.target.Name, "name", "", "the name of the iSCSI target, which no other may have; by default a random one, which stays in the folder")
 	chap := set.String("chap", ifMounted(mounted, "node.session.auth.username"), "a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
+	set.StringVar(&s.initiator, "initiator", "", "the name with which initiators must log in, and which answers have; without it, any may")
 	noCHAP := set.Bool("no-chap", false, "any initiator may read and write the volumes")
 	set.StringVar(&s.secret, "chap-secret", os.Getenv("VIRTCLAIM_SECRET"), "the name of the Secret of -chap")
 	set.StringVar(&s.image.Reference, "image", "", "a container image whose disk is the content of new volumes; without it, they are blank")
@@ -90,6 +91,9 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	}
 	if s.target.CHAP, err = login(*chap); err != nil {
 		return err
+	}
+	if s.initiator != "" {
+		s.target.Initiators = []string{s.initiator}
 	}
 	s.target.MaxSessions = max(64, 2*s.maxVolumes) // a machine that moves has one on each host
 	return s.run(ctx, *listen, *listenISCSI)
@@ -202,6 +206,9 @@ func (s *provisionServer) change(ctx context.Context, w http.ResponseWriter, r *
 // source is the volume source of a PersistentVolume, or nearly so.
 func (s *provisionServer) source(v *provisioned) string {
 	text := fmt.Sprintf("iscsi:\n  host: {name: %+q, port: %s}\n  portal: %+q\n  lun: %d\n", s.host, s.port, s.target.Name, v.LUN)
+	if s.initiator != "" {
+		text += fmt.Sprintf("  initiatorName: %+q\n", s.initiator)
+	}
 	if s.target.CHAP != nil {
 		text += fmt.Sprintf("  secretRef: {name: %+q}\n", s.secret)
 	}

@@ -90,7 +90,7 @@ func fieldsOf(a dynamic.Answer) (name string, fields map[string]attr.Value) {
 	case a.ISCSI != nil:
 		return "iscsi", map[string]attr.Value{
 			"portal": types.StringValue(a.ISCSI.Portal), "iqn": types.StringValue(a.ISCSI.IQN), "lun": types.Int64Value(a.ISCSI.LUN),
-			"secret_ref": ref(a.ISCSI.SecretRef),
+			"initiator": tfvalue.OrNull(a.ISCSI.Initiator), "secret_ref": ref(a.ISCSI.SecretRef),
 		}
 	case a.RBD != nil:
 		monitors := make([]attr.Value, 0, len(a.RBD.Monitors))

@@ -57,9 +57,11 @@ type iscsiDocument struct {
 		Port *intstr.IntOrString `json:"port"`
 	} `json:"host"`
 	// Portal is the name of the target, as the design of KubeVirt's disks has it.
-	Portal    string              `json:"portal"`
-	LUN       *intstr.IntOrString `json:"lun"`
-	SecretRef *secretRef          `json:"secretRef"`
+	Portal string              `json:"portal"`
+	LUN    *intstr.IntOrString `json:"lun"`
+	// InitiatorName is the name with which to log in; empty if any will do.
+	InitiatorName string     `json:"initiatorName"`
+	SecretRef     *secretRef `json:"secretRef"`
 }
 
 type secretRef struct {
@@ -122,7 +124,7 @@ func (r *reader) iscsi(d *iscsiDocument, beside *intstr.IntOrString) *direct.ISC
 	if d.Host.Name == "" {
 		r.add(errors.New("iscsi.host.name is missing"))
 	}
-	i := &direct.ISCSI{IQN: d.Portal, LUN: r.number("lun", beside), SecretRef: r.secret(d.SecretRef)}
+	i := &direct.ISCSI{IQN: d.Portal, LUN: r.number("lun", beside), Initiator: d.InitiatorName, SecretRef: r.secret(d.SecretRef)}
 	i.Portal = d.Host.Name
 	if host, err := source.ParseHost(d.Host.Name); err == nil {
 		i.Portal = net.JoinHostPort(host, "3260")

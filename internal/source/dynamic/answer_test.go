@@ -22,8 +22,10 @@ func TestParse(t *testing.T) {
 			Answer{ISCSI: &direct.ISCSI{Portal: "iscsi-demo-target:3260", IQN: "iqn.2017-01.io.kubevirt:sn.42", LUN: 2}},
 		},
 		"a unit inside": {
-			"iscsi: {host: {name: 192.0.2.1, port: 860}, portal: iqn.2017-01.io.kubevirt:sn.42, lun: \"0\", secretRef: {name: chap}}",
-			Answer{ISCSI: &direct.ISCSI{Portal: "192.0.2.1:860", IQN: "iqn.2017-01.io.kubevirt:sn.42", SecretRef: chap}},
+			"iscsi: {host: {name: 192.0.2.1, port: 860}, portal: iqn.2017-01.io.kubevirt:sn.42, lun: \"0\", initiatorName: 'iqn.2026-01.org.example:a', secretRef: {name: chap}}",
+			Answer{ISCSI: &direct.ISCSI{
+				Portal: "192.0.2.1:860", IQN: "iqn.2017-01.io.kubevirt:sn.42", Initiator: "iqn.2026-01.org.example:a", SecretRef: chap,
+			}},
 		},
 		"the default port": {
 			"iscsi: {host: {name: '2001:db8::1'}, portal: iqn.2017-01.io.kubevirt:sn.42, lun: 1}",

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -162,6 +163,8 @@ func (l *login) identify(keys pairs) error {
 		return refusal{2, 7, "InitiatorName is missing"}
 	case len(l.key.initiator) > 223:
 		return initiatorError("InitiatorName is longer than 223 bytes")
+	case len(l.target.Initiators) > 0 && !slices.Contains(l.target.Initiators, l.key.initiator):
+		return refusal{2, 2, fmt.Sprintf("the initiator %q is none of those that may log in", l.key.initiator)}
 	case !named && !l.key.discovery:
 		return refusal{2, 7, "TargetName is missing"}
 	case named && name != l.target.Name:

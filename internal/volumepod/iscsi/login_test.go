@@ -28,6 +28,18 @@ func TestTarget_TooManySessions(t *testing.T) {
 	last.ends()
 }
 
+func TestTarget_OtherInitiator(t *testing.T) {
+	target, _ := newTarget(t)
+	target.Initiators = []string{"iqn.2026-01.io.virtclaim:other", names[0].value}
+	address := serve(t, target)
+	loggedIn(t, address)
+	i := dial(t, address)
+	i.stage = stageOperational
+	if _, status := i.login(stageFull, pair{"InitiatorName", "iqn.2026-01.io.virtclaim:stranger"}, names[1]); status != [2]byte{2, 2} {
+		t.Error(status)
+	}
+}
+
 func TestTarget_LaterSessionReplacesFormer(t *testing.T) {
 	target, disk := newTarget(t)
 	target.MaxSessions = 1

@@ -62,6 +62,8 @@ type Target struct {
 	CHAP *Credentials
 	// Mutual is what the target answers to initiators that want to know whether it is the right one.
 	Mutual *Credentials
+	// Initiators are the names that may log in; any if there are none. A name is no secret: CHAP is what keeps others out.
+	Initiators []string
 	// MaxSessions is 64 by default.
 	MaxSessions int
 	// Log takes errors of disks, and what ended sessions. May be nil.
