@@ -28,6 +28,28 @@ func TestTarget_TooManySessions(t *testing.T) {
 	last.ends()
 }
 
+// Connections that say nothing keep nobody out.
+func TestTarget_SilentConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target, _ := newTarget(t)
+		target.MaxSessions = 2
+		connect := func() net.Conn {
+			here, there := net.Pipe()
+			go func() { _ = target.serve(there) }()
+			synctest.Wait()
+			t.Cleanup(func() { _ = here.Close() })
+			return here
+		}
+		for range 5 {
+			connect()
+		}
+		i := &initiator{T: t, conn: connect(), stage: stageOperational}
+		if _, status := i.login(stageFull, names...); status != [2]byte{} {
+			t.Error(status)
+		}
+	})
+}
+
 func TestTarget_OtherInitiator(t *testing.T) {
 	target, _ := newTarget(t)
 	target.Initiators = []string{"iqn.2026-01.io.virtclaim:other", names[0].value}

@@ -72,8 +72,8 @@ type Target struct {
 	mu       sync.Mutex
 	units    map[uint16]*unit
 	sessions map[sessionKey]*session
-	// logins is how many connections have not logged in.
-	logins int
+	// logins are the connections that have not logged in, the oldest first.
+	logins []net.Conn
 }
 
 // Add serves a LUN.
@@ -208,15 +208,11 @@ func (t *Target) Serve(ctx context.Context, l net.Listener) error {
 
 func (t *Target) serve(conn net.Conn) error {
 	defer func() { _ = conn.Close() }()
-	if !t.mayLogIn() {
-		return outOfResources(t.maxSessions())
-	}
+	t.beginLogin(conn)
 	s := newSession(t, conn)
 	_ = conn.SetReadDeadline(time.Now().Add(loginTime)) // that of a closed connection fails, and so does what follows
 	err := s.login()
-	t.mu.Lock()
-	t.logins--
-	t.mu.Unlock()
+	t.endLogin(conn)
 	defer t.leave(s)
 	if err != nil {
 		return err
@@ -225,14 +221,21 @@ func (t *Target) serve(conn net.Conn) error {
 	return s.serve()
 }
 
-func (t *Target) mayLogIn() bool {
+// beginLogin makes room for a login: with too many, the oldest ends, so that silent connections keep nobody out.
+func (t *Target) beginLogin(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.logins >= t.maxSessions() {
-		return false
+	if len(t.logins) >= t.maxSessions() {
+		_ = t.logins[0].Close()
+		t.logins = t.logins[1:]
 	}
-	t.logins++
-	return true
+	t.logins = append(t.logins, conn)
+}
+
+func (t *Target) endLogin(conn net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.logins = slices.DeleteFunc(t.logins, func(c net.Conn) bool { return c == conn })
 }
 
 // admit makes the session one of the target's, in the place of a former one with its name, whose commands are complete then.
