@@ -150,7 +150,7 @@ func TestAccVolumeBinding_DynamicInterrupted(t *testing.T) {
 	for name, f := range faults {
 		for _, command := range []string{"apply", "update", "destroy"} {
 			for nth := 1; ; nth++ {
-				again := true
+				again := false
 				t.Run(fmt.Sprintf("%s/%s-%d", name, command, nth), func(t *testing.T) {
 					cli := acctest.NewCLI(t)
 					cli.Write("main.tf", config)
