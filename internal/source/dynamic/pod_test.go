@@ -119,8 +119,8 @@ func TestPod_Start(t *testing.T) {
 		"another revision":           {pod: there("1", readyStatus), secret: secret, wrong: "not now"},
 		"another one that may go":    {pod: there("1", readyStatus), secret: secret, mayReplace: true, wrote: "delete pod, create pod"},
 		"a Secret that is gone":      {pod: there("2", readyStatus), wrong: "not now"},
-		"somebody's pod of the name": {pod: foreign, secret: secret, wrong: "was not made by virtclaim"},
-		"somebody's Secret":          {secret: &corev1.Secret{}, wrong: "was not made by virtclaim"},
+		"another pod of the name":    {pod: foreign, secret: secret, wrong: "was not made by virtclaim"},
+		"another Secret of the name": {secret: &corev1.Secret{}, wrong: "was not made by virtclaim"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func CheckURL(address string) error {
 	return nil
 }
 
-// IsEncrypted is whether nobody on the way can read requests.
+// IsEncrypted reports whether requests to the address go over TLS.
 func IsEncrypted(address string) bool { return strings.HasPrefix(strings.ToLower(address), "https:") }
 
 // ReadSecret reads the token, or the client's certificate, or both.

@@ -28,7 +28,7 @@ func TestTarget_TooManySessions(t *testing.T) {
 	last.ends()
 }
 
-// Connections that say nothing keep nobody out.
+// Connections that send no login don't prevent others from logging in.
 func TestTarget_SilentConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target, _ := newTarget(t)

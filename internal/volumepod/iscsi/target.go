@@ -221,7 +221,8 @@ func (t *Target) serve(conn net.Conn) error {
 	return s.serve()
 }
 
-// beginLogin makes room for a login: with too many, the oldest ends, so that silent connections keep nobody out.
+// beginLogin registers a connection that has not logged in. When there are too many, the oldest is closed, so that connections that send no
+// login don't prevent others from logging in.
 func (t *Target) beginLogin(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
