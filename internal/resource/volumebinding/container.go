@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -116,11 +117,15 @@ func id64(description string) schema.Attribute {
 }
 
 func textList(description string) schema.Attribute {
-	return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description}
+	return schema.ListAttribute{
+		Optional: true, ElementType: types.StringType, MarkdownDescription: description, Validators: []validator.List{listvalidator.NoNullValues()},
+	}
 }
 
 func textMap(description string) schema.Attribute {
-	return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description}
+	return schema.MapAttribute{
+		Optional: true, ElementType: types.StringType, MarkdownDescription: description, Validators: []validator.Map{mapvalidator.NoNullValues()},
+	}
 }
 
 type containerModel struct {

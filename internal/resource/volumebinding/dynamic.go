@@ -20,11 +20,8 @@ func dynamicAttribute() schema.SingleNestedAttribute {
 	return object("A volume that is made for the binding, and removed with it, data included, when the binding is destroyed. It is made by a pod "+
 		"that the provider runs (`container`), or by a server (`server`); [the guide](../guides/dynamic-volumes) has their protocol. "+
 		"Requires the provider's `owner`. Where the volume is, is known after the apply.", map[string]schema.Attribute{
-		"parameters": schema.MapAttribute{
-			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new resource.",
-		},
-		"container": containerAttribute(),
+		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new resource."),
+		"container":  containerAttribute(),
 		"server": object("A server that makes volumes.", map[string]schema.Attribute{
 			"url": required("URL of the requests, such as `https://volumes.example.com/volume`. Changing it forces a new resource."),
 			"ca_certificate": optional("Certificates of the authorities that sign the server's certificate, PEM; those that this machine " +

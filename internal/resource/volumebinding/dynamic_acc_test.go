@@ -85,6 +85,12 @@ func (c controlled) say(name, text string) {
 	}
 }
 
+// lunAnswer is the answer with a LUN of the lab, as the design's second example has it.
+func lunAnswer(l *lab.Lab, lun lab.LUN) string {
+	host, port, _ := net.SplitHostPort(l.Target.Portal)
+	return fmt.Sprintf("iscsi:\n  host:\n    name: %s\n    port: %q\n  portal: %s\nlun: %d\n", host, port, lun.IQN, lun.Number)
+}
+
 // asked are the requests since the last call.
 func (c controlled) asked() string {
 	c.t.Helper()
@@ -245,8 +251,8 @@ func provisionImage(t *testing.T, l *lab.Lab) string {
 // example is the binding in a file of the examples.
 func example(t *testing.T, file string, replace ...string) string {
 	t.Helper()
-	text := string(acctest.Must(os.ReadFile(filepath.Join("../../../examples/dynamic-volumes", file)))(t))
-	return strings.NewReplacer(append([]string{"node-a", "host-a", "10Gi", "64Mi"}, replace...)...).Replace(text)
+	text := string(acctest.Must(os.ReadFile(filepath.Join("../../../examples/resources/virtclaim_volume_binding", file)))(t))
+	return strings.NewReplacer(append([]string{"node-a", "host-a", "10Gi", "64Mi", `"dynamic"`, `"data"`}, replace...)...).Replace(text)
 }
 
 // guest is a machine with the binding's volume. Its guest prints how the disk begins, and writes to it.
@@ -272,7 +278,7 @@ func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
 	node := acctest.Schedule(t, l, "vms")
 	folder := folderClaim(t, l, "vms", "volumes")
 	console := acctest.NewConsole(t)
-	cli := configured(t, l, "provision", example(t, "container.tf", "registry.example.org/virtclaim-volume:1.0.0", provisionImage(t, l))+guest(l, console))
+	cli := configured(t, l, "provision", example(t, "resource_dynamic.tf", "registry.example.org/virtclaim-volume:1.0.0", provisionImage(t, l))+guest(l, console))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	console.Await(t, "DISK vda bytes=67108864 ro=0")
 	console.Await(t, "WRITTEN")
@@ -360,7 +366,7 @@ func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 		address = m[1]
 		return nil
 	})
-	one := example(t, "server.tf", "https://volumes.example.org", "https://"+address, "volumes-ca.pem", filepath.Join(keys, "ca.pem"))
+	one := example(t, "resource_dynamic_server.tf", "https://volumes.example.org", "https://"+address, "volumes-ca.pem", filepath.Join(keys, "ca.pem"))
 	console := acctest.NewConsole(t)
 	cli := configured(t, l, "server", one+strings.ReplaceAll(one, `"data"`, `"more"`)+guest(l, console))
 	cli.Must("apply", "-auto-approve", "-no-color")
@@ -403,9 +409,7 @@ func TestAccVolumeBinding_DynamicReplaced(t *testing.T) {
 	l := acctest.Lab(t)
 	c := control(t, l, "dynamic-replaced")
 	lun := acctest.LUN(t, l, false, "")
-	host, port, _ := net.SplitHostPort(l.Target.Portal)
-	unit := fmt.Sprintf("iscsi:\n  host:\n    name: %s\n    port: %q\n  portal: %s\nlun: %d\n", host, port, lun.IQN, lun.Number)
-	c.say("answer", unit)
+	c.say("answer", lunAnswer(l, lun))
 	cli := configured(t, l, "replaced", binding(c.source(`size = "1Gi"`, ""), "lifecycle { create_before_destroy = true }", "host-a"))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	c.asked()
@@ -425,7 +429,7 @@ func TestAccVolumeBinding_DynamicReplaced(t *testing.T) {
 	}
 	c.volumes(1)
 	c.objects(1)
-	c.say("answer", unit)
+	c.say("answer", lunAnswer(l, lun))
 
 	before := acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "main.tf")))(t)
 	cli.Replace("main.tf", "volumeserver:test", "volumeserver:other")
@@ -457,8 +461,7 @@ func TestAccVolumeBinding_DynamicUnknown(t *testing.T) {
 	l := acctest.Lab(t)
 	c := control(t, l, "dynamic-unknown")
 	lun := acctest.LUN(t, l, false, "")
-	host, port, _ := net.SplitHostPort(l.Target.Portal)
-	c.say("answer", fmt.Sprintf("iscsi: {host: {name: %s, port: %s}, portal: %q, lun: %d}", host, port, lun.IQN, lun.Number))
+	c.say("answer", lunAnswer(l, lun))
 	cli := configured(t, l, "unknown", `resource "terraform_data" "size" { input = "1Gi" }`+
 		binding(c.source(`size = terraform_data.size.output`, ""), "", "host-a"))
 	cli.Must("apply", "-auto-approve", "-no-color")
@@ -481,8 +484,7 @@ func TestAccVolumeBinding_DynamicNeeded(t *testing.T) {
 	l := acctest.Lab(t)
 	c := control(t, l, "dynamic-needed")
 	lun := acctest.LUN(t, l, false, "")
-	host, port, _ := net.SplitHostPort(l.Target.Portal)
-	c.say("answer", fmt.Sprintf("iscsi: {host: {name: %s, port: %s}, portal: %q, lun: %d}", host, port, lun.IQN, lun.Number))
+	c.say("answer", lunAnswer(l, lun))
 	config := binding(c.source("", ""), "", "host-a")
 	cli := configured(t, l, "needed", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
@@ -528,9 +530,7 @@ func TestAccVolumeBinding_DynamicFound(t *testing.T) {
 	l := acctest.Lab(t)
 	c := control(t, l, "dynamic-found")
 	lun := acctest.LUN(t, l, false, "")
-	host, port, _ := net.SplitHostPort(l.Target.Portal)
-	unit := fmt.Sprintf("iscsi: {host: {name: %s, port: %s}, portal: %q, lun: %d}", host, port, lun.IQN, lun.Number)
-	c.say("answer", unit)
+	c.say("answer", lunAnswer(l, lun))
 	cli := configured(t, l, "found", binding(c.source("", ""), "", "host-a"))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("state", "rm", data)
@@ -545,7 +545,7 @@ func TestAccVolumeBinding_DynamicFound(t *testing.T) {
 	}
 	c.volumes(1)
 	c.objects(0)
-	c.say("answer", unit)
+	c.say("answer", lunAnswer(l, lun))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 	c.volumes(0)

@@ -1,6 +1,6 @@
 # A disk of 10 GiB that a server makes, which has the volumes of many bindings.
-resource "virtclaim_volume_binding" "data" {
-  name  = "data"
+resource "virtclaim_volume_binding" "dynamic" {
+  name  = "dynamic"
   hosts = ["node-a"]
   source = {
     dynamic = {
