@@ -44,7 +44,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if err == nil && !replaced {
 		shared, err = r.detach(ctx, state, own, hosts, guard.HostsOf(r.backend.Hosts), &resp.Diagnostics)
 	}
-	if _, isReplacedNow := r.backend.LookupBinding(state.ID.ValueString()); err == nil && !shared && k != nil && !isReplacedNow {
+	if err == nil && !shared && k != nil {
 		err = k.remove(ctx, state, own, &resp.Diagnostics)
 	}
 	if err != nil {

@@ -551,3 +551,21 @@ func TestAccVolumeBinding_DynamicFound(t *testing.T) {
 	c.volumes(0)
 	c.objects(0)
 }
+
+// With create_before_destroy, a binding that gets another source leaves no pod and no volume.
+func TestAccVolumeBinding_DynamicBecomesDirect(t *testing.T) {
+	l := acctest.Lab(t)
+	c := control(t, l, "dynamic-direct")
+	c.say("answer", lunAnswer(l, acctest.LUN(t, l, false, "")))
+	const first = "lifecycle { create_before_destroy = true }"
+	cli := configured(t, l, "direct", binding(c.source("", ""), first, "host-a"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	c.volumes(1)
+	lun := acctest.LUN(t, l, false, "")
+	direct := fmt.Sprintf("iscsi = { portal = %q, iqn = %q, lun = %d }", l.Target.Portal, lun.IQN, lun.Number)
+	cli.Write("main.tf", acctest.Provider(l, "direct")+binding(direct, first, "host-a"))
+	says(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 added, 0 changed, 1 destroyed")
+	c.volumes(0)
+	c.objects(0)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

@@ -298,10 +298,16 @@ func (k *maker) checkStopped(ctx context.Context, state model, diags *diag.Diagn
 // remove removes the volume, and then the pod, unless anything may still need the volume: any machine of any host, and another instance of the
 // binding. A pod that is gone is made again to remove the volume: what it made may still be there.
 func (k *maker) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
+	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	diags.Append(d...)
+	if now, ok := k.backend.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(now, v.Images[0]) {
+		return nil // this apply has given it to the instance that replaces this one
+	}
 	others, err := k.instances(ctx, own, func(string) bool { return true })
 	if err == nil && len(others) > 0 {
 		diags.AddWarning("The volume is left to another instance of the binding", fmt.Sprintf("The secret of binding %s on host %s is that of another "+
-			"instance, which has replaced this one, or is in another state. The volume is removed with that.", state.Name.ValueString(), others[0]))
+			"instance, which has replaced this one, or is in another state. The volume is removed with that if its source is dynamic, too; otherwise "+
+			"remove it by hand.", state.Name.ValueString(), others[0]))
 		return nil
 	}
 	if err == nil {
