@@ -2,9 +2,6 @@ package disk
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -21,27 +18,17 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 		return types.StringUnknown()
 	}
 	s := plan.source(ctx, diags)
-	switch {
-	case s.Container != nil:
-		if digest, ok := (image.Container{Reference: s.Container.Image.ValueString()}).IsPinned(); ok {
-			return types.StringValue(digest)
-		}
-		return types.StringUnknown()
-	case s.URL != nil:
-		return s.URL.checksum()
-	case s.File != nil:
-		return planFileDigest(ctx, s.File.Path.ValueString(), diags)
-	case s.CloudInit != nil:
+	if s.CloudInit != nil {
 		return r.planSeedDigest(ctx, *s.CloudInit, diags)
 	}
-	return types.StringNull()
+	return s.PlanDigest(ctx, path.Root("source"), diags)
 }
 
 // planNewDigest is the planned digest of a new disk. It is unknown for files and secrets, which may change until the disk is created: the
 // content at that time counts, and Terraform accepts no other value than the planned one.
 func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
 	if plan.kind() == fromFile {
-		checkFile(ctx, plan.source(ctx, diags).File, diags)
+		plan.source(ctx, diags).CheckFile(ctx, path.Root("source"), diags)
 		return types.StringUnknown()
 	}
 	digest := r.planDigest(ctx, plan, diags)
@@ -83,37 +70,6 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	plan.Digest = tfvalue.OrNull(digest)
 }
 
-// checkFile refuses a file that can't be opened, without reading all of it.
-func checkFile(ctx context.Context, f *fileModel, diags *diag.Diagnostics) {
-	if f == nil || f.Path.IsUnknown() {
-		return
-	}
-	content, err := image.LocalFile{Path: f.Path.ValueString()}.Open(ctx)
-	if err == nil {
-		err = content.Close()
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		addUnreadable(diags, err)
-	}
-}
-
-func addUnreadable(diags *diag.Diagnostics, err error) {
-	diags.AddAttributeError(childPath(fromFile).AtName("path"), "Unreadable image", err.Error())
-}
-
-// planFileDigest is the digest of a file; unknown if the file does not exist, because it may be created in the same apply.
-func planFileDigest(ctx context.Context, name string, diags *diag.Diagnostics) types.String {
-	digest, err := image.LocalFile{Path: name}.Hash(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
-		return types.StringUnknown()
-	}
-	if err != nil {
-		addUnreadable(diags, err)
-		return types.StringUnknown()
-	}
-	return types.StringValue(digest)
-}
-
 // listedVersions reads the versions for all seeds together; they may be some seconds old.
 func (r *disk) listedVersions() (secretVersions, error) { return r.backend.Lists() }
 
@@ -135,54 +91,13 @@ func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag
 
 // otherContent are the attributes whose change makes it other content: the configured reference, checksum, file or seed. A tag or a URL
 // without a checksum that leads to other content by now is no change.
-func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagnostics) (paths path.Paths) {
+func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagnostics) path.Paths {
 	if m.isUndecided() || state.isImported() || m.kind() != state.kind() {
 		return nil // another kind is another master
 	}
 	was, is := state.source(ctx, diags), m.source(ctx, diags)
-	switch {
-	case is.Container != nil && was.Container != nil:
-		if differs(was.Container.Image, is.Container.Image) {
-			paths = append(paths, childPath(fromContainer).AtName("image"))
-		}
-		if differs(was.Container.Path, is.Container.Path) {
-			paths = append(paths, childPath(fromContainer).AtName("path"))
-		}
-	case is.URL != nil && was.URL != nil:
-		paths = is.URL.otherFile(*was.URL, state.Digest)
-	case is.File != nil, is.CloudInit != nil:
-		if differs(state.Digest, m.Digest) {
-			paths = append(paths, path.Root("digest"))
-		}
+	if (is.File != nil || is.CloudInit != nil) && !m.Digest.IsUnknown() && !m.Digest.Equal(state.Digest) {
+		return path.Paths{path.Root("digest")}
 	}
-	return paths
+	return is.OtherContent(was.Source, state.Digest, path.Root("source"))
 }
-
-// otherFile are the attributes whose change makes it another file than the fetched one. The digest is null if the file was fetched without
-// a checksum: a checksum that is configured later proves nothing about that file.
-func (u urlModel) otherFile(was urlModel, proven types.String) path.Paths {
-	before := was.checksum()
-	if !proven.IsNull() {
-		before = lower(proven)
-	}
-	switch { // two URLs with one checksum are one file
-	case !before.IsNull() && !u.Checksum.IsNull() && differs(before, u.checksum()):
-		return path.Paths{childPath(fromURL).AtName("checksum")}
-	case (proven.IsNull() || u.Checksum.IsNull()) && differs(was.URL, u.URL):
-		return path.Paths{childPath(fromURL).AtName("url")}
-	}
-	return nil
-}
-
-// checksum is the checksum in lower case, as digests are written.
-func (u urlModel) checksum() types.String { return lower(u.Checksum) }
-
-func lower(s types.String) types.String {
-	if s.IsNull() || s.IsUnknown() {
-		return s
-	}
-	return types.StringValue(strings.ToLower(s.ValueString()))
-}
-
-// differs reports whether a configured value is known to have changed.
-func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }

@@ -15,53 +15,30 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-func TestDigest_OfURL(t *testing.T) {
-	const here, there = "https://example.org/here", "https://example.org/there"
-	one, two := "sha256:"+strings.Repeat("ab", 32), "sha256:"+strings.Repeat("cd", 32)
-	url := func(url string, checksum any) any {
-		return map[string]any{"url": map[string]any{"url": url, "checksum": checksum}}
+func TestDigest_OtherContentReplaces(t *testing.T) {
+	image := func(reference, path string) any {
+		return map[string]any{"container_image": map[string]any{"image": reference, "path": path}}
 	}
+	file := map[string]any{"file": someFile}
 	for name, c := range map[string]struct {
-		was    any
-		proven string
-		is     any
-		want   string
+		was, is       any
+		proven, given string
+		want          string
 	}{
-		"nothing changed":                              {url(here, nil), "", url(here, nil), ""},
-		"another URL":                                  {url(here, nil), "", url(there, nil), "url"},
-		"another URL for the same checksum":            {url(here, one), one, url(there, one), ""},
-		"another checksum":                             {url(here, one), one, url(here, two), "checksum"},
-		"another checksum and URL":                     {url(here, one), one, url(there, two), "checksum"},
-		"an unknown checksum":                          {url(here, one), one, url(there, unknown{}), ""},
-		"the checksum in capitals":                     {url(here, one), one, url(there, strings.ToUpper(one)), ""},
-		"once in capitals":                             {url(here, strings.ToUpper(one)), strings.ToUpper(one), url(here, one), ""},
-		"a checksum added":                             {url(here, nil), "", url(here, one), ""},
-		"a checksum added with another URL":            {url(here, nil), "", url(there, one), "url"},
-		"another URL for a checksum that was added":    {url(here, one), "", url(there, one), "url"},
-		"another checksum than the one that was added": {url(here, one), "", url(here, two), "checksum"},
-		"a checksum taken away":                        {url(here, one), one, url(here, nil), ""},
-		"a checksum taken away with another URL":       {url(here, one), one, url(there, nil), "url"},
-		"the proven checksum given again":              {url(here, nil), one, url(there, one), ""},
-		"another than the proven checksum given":       {url(here, nil), one, url(here, two), "checksum"},
+		"nothing changed":       {image("example.org/image:v1", "a"), image("example.org/image:v1", "a"), "sha256:ab", "sha256:ab", "[]"},
+		"another tag":           {image("example.org/image:v1", "a"), image("example.org/image:v2", "a"), "sha256:ab", "sha256:ab", "[source.container_image.image]"},
+		"another file in it":    {image("example.org/image:v1", "a"), image("example.org/image:v1", "b"), "sha256:ab", "sha256:ab", "[source.container_image.path]"},
+		"another URL":           {map[string]any{"url": map[string]any{"url": "https://example.org/other"}}, map[string]any{"url": someURL}, "", "", "[source.url.url]"},
+		"other bytes in a file": {file, file, "sha256:ab", "sha256:cd", "[digest]"},
 	} {
 		var diags diag.Diagnostics
 		plan, state := made(t, c.is), made(t, c.was)
-		state.Digest = tfvalue.OrNull(c.proven)
-		got := fmt.Sprint(plan.otherDisk(context.Background(), state, &diags))
-		if want := "[]"; c.want == "" && got != want || c.want != "" && got != "[source.url."+c.want+"]" {
-			t.Errorf("%s: %s replaces it", name, got)
+		plan.Digest, state.Digest = tfvalue.OrNull(c.given), tfvalue.OrNull(c.proven)
+		if got := fmt.Sprint(plan.otherDisk(context.Background(), state, &diags)); got != c.want {
+			t.Errorf("%s: %s replaces it, want %s", name, got, c.want)
 		}
 		ok(t, diags)
 	}
-}
-
-func TestDigest_LowerCaseChecksum(t *testing.T) {
-	var diags diag.Diagnostics
-	plan := made(t, map[string]any{"url": map[string]any{"url": "https://example.org/image", "checksum": "SHA256:AB"}})
-	if digest := (&disk{}).planDigest(context.Background(), plan, &diags); digest != types.StringValue("sha256:ab") {
-		t.Errorf("planned as %s", digest)
-	}
-	ok(t, diags)
 }
 
 func TestDigest_UnknownUntilCreated(t *testing.T) {

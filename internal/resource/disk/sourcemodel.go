@@ -9,32 +9,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/imagesource"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 type sourceModel struct {
+	imagesource.Source
 	Volume    types.Object    `tfsdk:"volume"`
-	Container *containerModel `tfsdk:"container_image"`
-	URL       *urlModel       `tfsdk:"url"`
-	File      *fileModel      `tfsdk:"file"`
 	CloudInit *cloudInitModel `tfsdk:"cloud_init"`
-}
-
-type containerModel struct {
-	Image      types.String `tfsdk:"image"`
-	Path       types.String `tfsdk:"path"`
-	PullPolicy types.String `tfsdk:"pull_policy"`
-	Username   types.String `tfsdk:"username"`
-	PasswordWO types.String `tfsdk:"password_wo"`
-}
-
-type urlModel struct {
-	URL      types.String `tfsdk:"url"`
-	Checksum types.String `tfsdk:"checksum"`
-}
-
-type fileModel struct {
-	Path types.String `tfsdk:"path"`
 }
 
 type cloudInitModel struct {
@@ -93,31 +75,11 @@ func childPath(child string) path.Path { return path.Root("source").AtName(child
 // checkSource refuses sources that are invalid by themselves, without access to hosts, cluster or registry.
 func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 	s := m.source(ctx, diags)
-	if c := s.Container; c != nil && !c.Image.IsUnknown() {
-		given := image.Container{Reference: c.Image.ValueString()}
-		_, pinned := given.IsPinned()
-		if err := given.Check(); err != nil {
-			diags.AddAttributeError(childPath(fromContainer).AtName("image"), "Not a container image", err.Error())
-		} else if c.PullPolicy.ValueString() == pullNever && !pinned {
-			diags.AddAttributeError(childPath(fromContainer).AtName("pull_policy"), "A tag needs the registry",
-				"Only the registry knows what a tag stands for, and with pull_policy = \"Never\" it is not asked. Name the image by its digest: "+
-					"repository@sha256:<hex>.")
-		}
-	}
+	s.Check(path.Root("source"), diags)
 	if c := s.CloudInit; c != nil {
 		for name, data := range map[string]types.String{"user_data": c.UserData, "user_data_wo": c.UserDataWO} {
 			if err := image.CheckUserData([]byte(data.ValueString())); err != nil {
 				diags.AddAttributeError(childPath(fromCloudInit).AtName(name), "User data that no guest reads", err.Error())
-			}
-		}
-	}
-	if u := s.URL; u != nil && !u.URL.IsUnknown() {
-		given := image.URL{URL: u.URL.ValueString()}
-		if err := given.Check(); err != nil {
-			diags.AddAttributeError(childPath(fromURL).AtName("url"), "Not the URL of an image", err.Error())
-		} else if given.Checksum = u.Checksum.ValueString(); !u.Checksum.IsUnknown() {
-			if err := given.Check(); err != nil {
-				diags.AddAttributeError(childPath(fromURL).AtName("checksum"), "Not a checksum", err.Error())
 			}
 		}
 	}

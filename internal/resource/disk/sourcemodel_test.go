@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -164,33 +163,5 @@ func TestSource_FormatWhenKnown(t *testing.T) {
 		if plan.planFormat(); !plan.Format.Equal(c.want) {
 			t.Errorf("%s: planned as %s", name, plan.Format)
 		}
-	}
-}
-
-// Unknown values may still turn out valid.
-func TestSource_PartlyKnownImage(t *testing.T) {
-	for name, image := range map[string]map[string]any{
-		"unknown image":     {"image": unknown{}, "pull_policy": pullNever},
-		"unknown policy":    {"image": "example.org/image:v1", "pull_policy": unknown{}},
-		"unknown user":      {"image": "example.org/image:v1", "username": unknown{}},
-		"all of it unknown": {"image": unknown{}, "path": unknown{}, "pull_policy": unknown{}, "username": unknown{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var diags diag.Diagnostics
-			m := made(t, map[string]any{"container_image": image})
-			m.checkSource(context.Background(), &diags)
-			m.checkCopy(&diags)
-			ok(t, diags)
-		})
-	}
-	for name, url := range map[string]map[string]any{
-		"unknown URL":      {"url": unknown{}, "checksum": "sha256:" + strings.Repeat("ab", 32)},
-		"unknown checksum": {"url": "https://example.org/image", "checksum": unknown{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var diags diag.Diagnostics
-			made(t, map[string]any{"url": url}).checkSource(context.Background(), &diags)
-			ok(t, diags)
-		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/imagesource"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -30,20 +31,19 @@ func sourceAttribute() schema.Attribute {
 			MarkdownDescription: "The master: the `volume` of a `virtclaim_volume_binding` or of another `virtclaim_disk` of the same host. " +
 				"Requires `copy_mode`.",
 		},
-		fromContainer: containerAttribute(),
-		fromURL: object("An image on a web server: raw or qcow2, uncompressed or compressed with gzip, xz or zstd. Interrupted "+
-			"downloads are resumed. New content under the same URL has no effect on existing disks; changing `checksum` forces a new "+
-			"resource.",
-			map[string]schema.Attribute{
-				"url": required("URL of the image, `http://` or `https://`. All of it is stored in plan and state, also the " +
-					"signature of a presigned URL."),
-				"checksum": optional("Checksum of the file as served, `sha256:<hex>` or `sha512:<hex>`. Without a checksum the " +
-					"download is not verified. With it, changing `url` does not force a new resource."),
-			}),
-		fromFile: object("An image in a file on the computer that runs Terraform: raw or qcow2, uncompressed or compressed with "+
-			"gzip, xz or zstd. The file is hashed at each plan; changed content forces a new resource.", map[string]schema.Attribute{
-			"path": required("Path of the file. After the disk was created, a missing file is not a change."),
-		}),
+		fromContainer: imagesource.ContainerAttribute("A container disk in KubeVirt's format: the one raw or qcow2 file below `/disk` of a "+
+			"container image. Each disk is an overlay of the file, which is downloaded once for all disks of a pool, is never written to, "+
+			"and is deleted with the last of them. Of a multi-platform image, the host's architecture is used. Moving a tag has no effect "+
+			"on existing disks; changing `image` or `path` forces a new resource.",
+			"When the registry is contacted. `IfNotPresent` (default): not for a digest that the host has; a "+
+				"tag is resolved once for all disks of an apply. `Always`: for each disk, also by digest. `Never`: the image must be "+
+				"given by digest and be on the host. In no case is an image downloaded again that the host has."),
+		fromURL: imagesource.URLAttribute("An image on a web server: raw or qcow2, uncompressed or compressed with gzip, xz or zstd. Interrupted "+
+			"downloads are resumed. New content under the same URL has no effect on existing disks; changing `checksum` forces a new resource.",
+			"With it, changing `url` does not force a new resource."),
+		fromFile: imagesource.FileAttribute("An image in a file on the computer that runs Terraform: raw or qcow2, uncompressed or compressed with "+
+			"gzip, xz or zstd. The file is hashed at each plan; changed content forces a new resource.",
+			"After the disk was created, a missing file is not a change."),
 		fromCloudInit: cloudInitAttribute(),
 	}
 	var one []path.Expression
@@ -59,36 +59,7 @@ func sourceAttribute() schema.Attribute {
 	}
 }
 
-func containerAttribute() schema.Attribute {
-	return object("A container disk in KubeVirt's format: the one raw or qcow2 file below `/disk` of a container image. Each disk is "+
-		"an overlay of the file, which is downloaded once for all disks of a pool, is never written to, and is deleted with the last "+
-		"of them. Of a multi-platform image, the host's architecture is used. Moving a tag has no effect on existing disks; changing "+
-		"`image` or `path` forces a new resource.", map[string]schema.Attribute{
-		"image": required("Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must " +
-			"have TLS, unless it is on the computer that runs Terraform, or the image is named by digest: see the guide on [images](../guides/images.md#registries)."),
-		"path": optional("Path of the file in the image, if there is more than one below `/disk`."),
-		"pull_policy": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "When the registry is contacted. `IfNotPresent` (default): not for a digest that the host has; a " +
-				"tag is resolved once for all disks of an apply. `Always`: for each disk, also by digest. `Never`: the image must be " +
-				"given by digest and be on the host. In no case is an image downloaded again that the host has.",
-			Validators: []validator.String{stringvalidator.OneOf(pullIfNotPresent, pullAlways, pullNever)},
-		},
-		"username": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "User at the registry. Requires `password_wo`. Defaults to the credentials of " +
-				"Docker's configuration (`~/.docker/config.json` and its credential helpers).",
-			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("password_wo"))},
-		},
-		"password_wo": schema.StringAttribute{
-			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Password or token at the registry. Write-only (Terraform 1.11 or newer): never in state or plan. " +
-				"It is used at creation only and not stored, so it has no version.",
-			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("username"))},
-		},
-	})
-}
-
-func cloudInitAttribute() schema.Attribute {
+func cloudInitAttribute() schema.SingleNestedAttribute {
 	attributes := map[string]schema.Attribute{
 		"user_data_secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret with the user data in the key `userdata` or " +
 			"`userData`, instead of `user_data`."),
@@ -123,23 +94,10 @@ func cloudInitAttribute() schema.Attribute {
 			Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo"))},
 		}
 	}
-	return object("A cloud-init seed (NoCloud): a small read-only ISO image with the volume label `cidata`, for a machine's disk "+
-		"with `device = \"cdrom\"`. Changed content creates a new seed, which is inserted while the machine runs. All users that can "+
-		"read the storage pool of the host, or the CD-ROM in the guest, can read all of it.", attributes)
-}
-
-func object(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
-}
-
-func required(description string) schema.Attribute {
-	return schema.StringAttribute{
-		Required: true, MarkdownDescription: description, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-	}
-}
-
-func optional(description string) schema.Attribute {
-	return schema.StringAttribute{
-		Optional: true, MarkdownDescription: description, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+	return schema.SingleNestedAttribute{
+		Optional: true, Attributes: attributes,
+		MarkdownDescription: "A cloud-init seed (NoCloud): a small read-only ISO image with the volume label `cidata`, for a machine's disk " +
+			"with `device = \"cdrom\"`. Changed content creates a new seed, which is inserted while the machine runs. All users that can " +
+			"read the storage pool of the host, or the CD-ROM in the guest, can read all of it.",
 	}
 }
