@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -147,7 +148,7 @@ func TestPodRequest_FollowsNoRedirect(t *testing.T) {
 		http.Redirect(w, r, "/api/v1/namespaces/kube-system/secrets", http.StatusTemporaryRedirect)
 	})
 	resp, err := client.PodRequest(t.Context(), "vms", "pod", "https", 8443, http.MethodPut, "/volume", url.Values{"size": {"1 Gi"}},
-		http.Header{"Virtclaim-Token": {"secret"}})
+		http.Header{"Virtclaim-Token": {"secret"}}, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,5 +156,45 @@ func TestPodRequest_FollowsNoRedirect(t *testing.T) {
 	want := "PUT /api/v1/namespaces/vms/pods/https:pod:8443/proxy/volume?size=1+Gi secret"
 	if resp.StatusCode != http.StatusTemporaryRedirect || len(seen) != 1 || seen[0] != want {
 		t.Errorf("%d: %q", resp.StatusCode, seen)
+	}
+}
+
+// An image is sent while it is read, however long that takes, and its length is not known before.
+func TestPodRequest_StreamsBody(t *testing.T) {
+	got := make(chan string)
+	client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		for part := make([]byte, 5); ; {
+			n, err := io.ReadFull(r.Body, part)
+			if err != nil {
+				got <- fmt.Sprint(r.ContentLength, err)
+				return
+			}
+			got <- string(part[:n])
+		}
+	})
+	client.answerTime = time.Nanosecond
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		resp, err := client.PodRequest(t.Context(), "vms", "pod", "https", 8443, http.MethodPut, "/volume", nil, http.Header{}, r)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		ended <- err
+	}()
+	for _, part := range []string{"first", "again"} {
+		if _, err := io.WriteString(w, part); err != nil {
+			t.Fatal(err)
+		}
+		if is := <-got; is != part {
+			t.Errorf("got %q", is)
+		}
+	}
+	_ = w.Close()
+	if is := <-got; is != "-1 EOF" {
+		t.Errorf("the end is %q", is)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

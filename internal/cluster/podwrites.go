@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -88,17 +89,17 @@ func (c *Client) LastLines(ctx context.Context, namespace, pod, container string
 	return ""
 }
 
-// PodRequest sends a request without a body to a port of a pod through the API server, and returns the pod's answer, or that of the API server
-// if it does not reach the pod. The answer may be of any size. Redirects are not followed: they would be with the credentials of the API
-// server.
-func (c *Client) PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, query url.Values, header http.Header) (*http.Response, error) {
+// PodRequest sends a request to a port of a pod through the API server, and returns the pod's answer, or that of the API server if it does not
+// reach the pod. The body and the answer may be of any size, and take as long as the context lets them. Redirects are not followed: they would
+// be with the credentials of the API server.
+func (c *Client) PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	api, ok := c.objects.CoreV1().RESTClient().(*rest.RESTClient)
 	if !ok {
 		return nil, errors.New("this client has no connection")
 	}
 	to := api.Verb(method).Namespace(namespace).Resource("pods").Name(fmt.Sprintf("%s:%s:%d", scheme, pod, port)).SubResource("proxy").Suffix(path).URL()
 	to.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, to.String(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package dynamic
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,7 +57,7 @@ func (f *fakeCluster) LastLines(context.Context, string, string, string, int64) 
 	return "last\nlines"
 }
 
-func (f *fakeCluster) PodRequest(context.Context, string, string, string, int32, string, string, url.Values, http.Header) (*http.Response, error) {
+func (f *fakeCluster) PodRequest(context.Context, string, string, string, int32, string, string, url.Values, http.Header, io.Reader) (*http.Response, error) {
 	return nil, errors.New("not reached")
 }
 
