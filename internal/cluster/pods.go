@@ -52,7 +52,7 @@ const VolumePodLabel = "virtclaim.io/volume-pod"
 
 // fillers are the labels of pods that write to the claim that they mount, and their values: commands, and components of the Containerized Data
 // Importer.
-var fillers = map[string][]string{VolumePodLabel: {"upload", "copy"}, "cdi.kubevirt.io": {"importer", "cdi-upload-server"}}
+var fillers = map[string][]string{VolumePodLabel: {"upload", "copy", "erase"}, "cdi.kubevirt.io": {"importer", "cdi-upload-server"}}
 
 func isFiller(pod *corev1.Pod) bool {
 	for label, values := range fillers {

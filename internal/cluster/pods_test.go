@@ -89,6 +89,7 @@ func TestPodsUsing(t *testing.T) {
 		}, none},
 		{"fills", func(p *corev1.Pod) { p.Labels = map[string]string{"cdi.kubevirt.io": "importer"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running", Fills: true}}},
 		{"fills as one of our pods", func(p *corev1.Pod) { p.Labels = map[string]string{"virtclaim.io/volume-pod": "upload"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running", Fills: true}}},
+		{"erases", func(p *corev1.Pod) { p.Labels = map[string]string{"virtclaim.io/volume-pod": "erase"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running", Fills: true}}},
 		{"is one of our pods that fills nothing", func(p *corev1.Pod) { p.Labels = map[string]string{"virtclaim.io/volume-pod": "stream"} }, []PodUse{{Name: "web", Node: "node-a", Phase: "Running"}}},
 		{"fills another", func(p *corev1.Pod) { p.Labels = map[string]string{"cdi.kubevirt.io": "importer"}; readOnly(p) }, reads},
 		{"succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, none},

@@ -3,6 +3,7 @@ package volumepod
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ const usage = `virtclaim-volume fills a claim that is mounted in its pod, or ser
 
   virtclaim-volume upload [flags]             take an image by PUT /volume
   virtclaim-volume copy [flags] IMAGE         take the disk of a container image
+  virtclaim-volume erase [flags]              have all of the claim read as zeros
   virtclaim-volume stream [flags] IMAGE...    serve the disks of container images over iSCSI, read-only
   virtclaim-volume provision [flags]          make volumes by PUT /volume, and serve them over iSCSI
   virtclaim-volume version                    print the version
@@ -43,6 +45,8 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 		err = runUpload(ctx, args[1:], out, log)
 	case "copy":
 		err = runCopy(ctx, args[1:], out, log)
+	case "erase":
+		err = runErase(ctx, args[1:], out, log)
 	case "stream":
 		err = runStream(ctx, args[1:], out, log)
 	case "provision":
@@ -52,7 +56,7 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 	case "help", "-help", "--help", "-h":
 		_, _ = fmt.Fprint(out, usage)
 	default:
-		err = fmt.Errorf("there is no command %q: upload, copy, stream or provision", command)
+		err = fmt.Errorf("there is no command %q: upload, copy, erase, stream or provision", command)
 	}
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -66,17 +70,24 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 	return 0
 }
 
-// flags are those of the commands that fill a claim.
+// flags are those of the commands that write to a claim.
 func flags(name string, out io.Writer) (set *flag.FlagSet, c *Claim) {
 	set, c = flag.NewFlagSet(name, flag.ContinueOnError), &Claim{}
 	set.SetOutput(out)
 	set.StringVar(&c.Path, "volume", "/volume", "where the claim is mounted: its mountPath or devicePath")
+	return set, c
+}
+
+// fillFlags are flags with those of the commands that put an image into a claim.
+func fillFlags(name string, out io.Writer) (set *flag.FlagSet, c *Claim) {
+	set, c = flags(name, out)
 	set.StringVar(&c.Scratch, "scratch", "", "a folder for parts of a qcow2 image that come before their turn, such as an emptyDir")
+	set.BoolVar(&c.Overwrite, "overwrite", false, "overwrite what is in the claim")
 	return set, c
 }
 
 func runUpload(ctx context.Context, args []string, out io.Writer, log func(string)) error {
-	set, claim := flags("upload", out)
+	set, claim := fillFlags("upload", out)
 	var a access
 	a.flags(set, "")
 	listen := set.String("listen", ":8443", "the address")
@@ -114,7 +125,7 @@ func readToken(path string) (string, error) {
 }
 
 func runCopy(ctx context.Context, args []string, out io.Writer, log func(string)) error {
-	set, claim := flags("copy", out)
+	set, claim := fillFlags("copy", out)
 	at := set.String("path", "", "the path of the disk in the image; without it, the only file below /disk")
 	arch := set.String("arch", runtime.GOARCH, "the architecture, if the image has several")
 	if err := set.Parse(args); err != nil {
@@ -126,6 +137,25 @@ func runCopy(ctx context.Context, args []string, out io.Writer, log func(string)
 	f, err := claim.copyImage(ctx, image.Container{Reference: set.Arg(0), Path: *at, Arch: *arch}, log)
 	if err == nil {
 		filled(f, log)
+	}
+	return err
+}
+
+func runErase(ctx context.Context, args []string, out io.Writer, log func(string)) error {
+	set, claim := flags("erase", out)
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if set.NArg() != 0 {
+		return fmt.Errorf("erase has only flags, and no %q", set.Arg(0))
+	}
+	var written atomic.Int64
+	defer report(log, &written)()
+	size, err := claim.erase(ctx, &written)
+	if err == nil {
+		said := fmt.Sprintf("erased: %d bytes read as zeros", size)
+		log(said)
+		writeTerminationMessage(said)
 	}
 	return err
 }
@@ -174,14 +204,14 @@ func warn(log func(string)) func(error) {
 }
 
 func filled(f Filled, log func(string)) {
-	said := fmt.Sprintf("filled with %d bytes of a %s image, %s", f.Capacity, f.Format, f.Digest)
-	log(said)
-	writeTerminationMessage(said)
+	log(fmt.Sprintf("filled with %d bytes of a %s image, %s", f.Capacity, f.Format, f.Digest))
+	text, _ := json.Marshal(f)
+	writeTerminationMessage(string(text))
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// writeTerminationMessage writes what kubectl shows of the container when it has ended. There is no such file outside of Kubernetes.
+// writeTerminationMessage writes what Kubernetes shows of the container when it has ended: Filled as JSON, or a text. There is no such file outside of Kubernetes.
 func writeTerminationMessage(said string) {
 	path := cmp.Or(os.Getenv("TERMINATION_LOG"), terminationLog)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // the pod's spec names the file

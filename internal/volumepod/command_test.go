@@ -3,6 +3,7 @@ package volumepod
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -45,7 +46,12 @@ type pod struct {
 
 func startPod(ctx context.Context, t *testing.T, args ...string) *pod {
 	t.Helper()
-	p := &pod{folder: inMemory(t), code: make(chan int, 1), termination: filepath.Join(inMemory(t), "log")}
+	return startPodFor(ctx, t, inMemory(t), args...)
+}
+
+func startPodFor(ctx context.Context, t *testing.T, folder string, args ...string) *pod {
+	t.Helper()
+	p := &pod{folder: folder, code: make(chan int, 1), termination: filepath.Join(inMemory(t), "log")}
 	t.Setenv("TERMINATION_LOG", p.termination)
 	p.token = filepath.Join(inMemory(t), "token")
 	for _, path := range []string{p.termination, p.token} {
@@ -108,7 +114,7 @@ func TestUpload_Once(t *testing.T) {
 	if status, err := p.put(t, bytes.NewReader(disk(3))); status != http.StatusCreated || err != nil {
 		t.Errorf("%d, %v", status, err)
 	}
-	if code := <-p.code; code != 0 || !strings.Contains(p.terminationMessage(t), fmt.Sprintf("filled with %d bytes of a raw image, sha256:", 3*cluster)) {
+	if code := <-p.code; code != 0 || !strings.HasPrefix(p.terminationMessage(t), fmt.Sprintf(`{"format":"raw","capacity":%d,"digest":"sha256:`, 3*cluster)) {
 		t.Errorf("exit code %d: %s", code, p.terminationMessage(t))
 	}
 }
@@ -131,7 +137,7 @@ func TestUpload_OnceBesideOthers(t *testing.T) {
 		t.Errorf("%d, %v", status, err)
 	}
 	said := p.terminationMessage
-	if code := <-p.code; code != 0 || !strings.Contains(said(t), "filled with") {
+	if code := <-p.code; code != 0 || !strings.Contains(said(t), `"digest"`) {
 		t.Errorf("exit code %d: %s", code, said(t))
 	}
 	for args, want := range map[string]int{"-once": 0, "-once -checksum sha256:" + strings.Repeat("0", 64): 1} {
@@ -143,8 +149,37 @@ func TestUpload_OnceBesideOthers(t *testing.T) {
 	if err := os.Remove(filepath.Join(p.folder, recordFile)); err != nil {
 		t.Fatal(err)
 	}
-	if code := Run(t.Context(), []string{"upload", "-once", "-volume", p.folder, "-token-file", p.token}, "", &p.out); code != 1 {
+	if code := Run(t.Context(), []string{"upload", "-once", "-volume", p.folder, "-token-file", p.token}, "", &p.out); code != 1 ||
+		!strings.Contains(said(t), diskImage+" has data that is not recognized") {
 		t.Errorf("content of others: exit code %d: %s", code, said(t))
+	}
+}
+
+// With -overwrite, a pod takes another image, but is done if the volume has the wanted one already.
+func TestUpload_OnceOverwrites(t *testing.T) {
+	p := startPod(t.Context(), t, "-once", "-overwrite")
+	first, second := disk(5), disk(3)
+	if status, err := p.put(t, bytes.NewReader(first)); status != http.StatusCreated || err != nil {
+		t.Fatalf("%d, %v", status, err)
+	}
+	if code := <-p.code; code != 0 {
+		t.Fatalf("exit code %d: %s", code, p.terminationMessage(t))
+	}
+	wanted := []string{"-once", "-overwrite", "-checksum", fmt.Sprintf("sha256:%x", sha256.Sum256(second))}
+	again := startPodFor(t.Context(), t, p.folder, wanted...)
+	if status, err := again.put(t, bytes.NewReader(second)); status != http.StatusCreated || err != nil {
+		t.Fatalf("%d, %v", status, err)
+	}
+	if code := <-again.code; code != 0 {
+		t.Fatalf("exit code %d: %s", code, again.terminationMessage(t))
+	}
+	content, err := os.ReadFile(filepath.Join(p.folder, diskImage))
+	if err != nil || !bytes.Equal(content, padTo(second, len(first))) {
+		t.Errorf("%v, %d bytes", err, len(content))
+	}
+	args := append([]string{"upload", "-volume", p.folder, "-token-file", p.token}, wanted...)
+	if code := Run(t.Context(), args, "", &again.out); code != 0 {
+		t.Errorf("the wanted image is there: exit code %d: %s", code, again.out.text())
 	}
 }
 
@@ -189,6 +224,7 @@ func TestRun_Mistakes(t *testing.T) {
 		"upload -client-ca " + empty:       "no certificate in " + empty,
 		"upload -token-file x -checksum 0": "names no algorithm",
 		"copy":                             "name one container image",
+		"erase all":                        `no "all"`,
 		"copy -volume " + empty + " a:b:c": "does not name a container image",
 	} {
 		var out output
@@ -196,7 +232,7 @@ func TestRun_Mistakes(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", args, code, out.text())
 		}
 	}
-	for _, args := range [][]string{{"help"}, {"upload", "-help"}, {"copy", "-h"}} {
+	for _, args := range [][]string{{"help"}, {"upload", "-help"}, {"copy", "-h"}, {"erase", "-h"}} {
 		var out output
 		if code := Run(t.Context(), args, "", &out); code != 0 || out.text() == "" {
 			t.Errorf("%q: exit code %d: %s", args, code, out.text())

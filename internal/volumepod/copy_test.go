@@ -70,6 +70,11 @@ func TestCopy_PullSecret(t *testing.T) {
 	if code := Run(t.Context(), []string{"copy", "-arch", "amd64", "-volume", folder, reference}, "", &out); code != 1 || !strings.Contains(out.text(), "content already") {
 		t.Errorf("another image: exit code %d: %s", code, out.text())
 	}
+	out = output{}
+	code = Run(t.Context(), []string{"copy", "-arch", "amd64", "-overwrite", "-volume", folder, reference}, "", &out)
+	if got, err := os.ReadFile(filepath.Join(folder, diskImage)); code != 0 || err != nil || !bytes.Equal(got, disk(4)) {
+		t.Errorf("overwritten: exit code %d, %v: %s", code, err, out.text())
+	}
 }
 
 func newRegistry(t *testing.T) *httptest.Server {

@@ -20,6 +20,17 @@ type Claim struct {
 	Path string
 	// Scratch is a folder for what of an image must be kept until its turn; empty if there is none.
 	Scratch string
+	// Overwrite is whether a volume that has content is filled.
+	Overwrite bool
+}
+
+// checkUnused is ErrFilled if the claim has content.
+func (c Claim) checkUnused() error {
+	v, err := openVolume(c.Path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.checkUnused(), v.Close())
 }
 
 // Filled is what is in a volume once it is complete.
@@ -59,7 +70,7 @@ func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *ato
 	if f.Capacity > v.room {
 		return f, fmt.Errorf("%w: it has %d bytes, and there is room for %d", ErrTooLarge, f.Capacity, v.room)
 	}
-	if err := v.checkUnused(); err != nil {
+	if err := v.checkUnused(); err != nil && (!c.Overwrite || !errors.Is(err, ErrFilled)) {
 		return f, err
 	}
 	if err := removeRecord(c.Path); err != nil {

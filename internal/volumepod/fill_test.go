@@ -106,6 +106,37 @@ func TestFill_HasContent(t *testing.T) {
 	}
 }
 
+// What is overwritten is marked as incomplete until the image is there, and nothing of it is left then. What it is, is in the error otherwise.
+func TestFill_Overwrites(t *testing.T) {
+	folder := inMemory(t)
+	was := bytes.Repeat([]byte{0xff}, 10<<20)
+	copy(was[512:], "EFI PART")
+	if err := os.WriteFile(filepath.Join(folder, diskImage), was, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeRecord(folder, Filled{Digest: "sha256:old"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := fillFile(t, Claim{Path: folder}, bytes.NewReader(disk(3)), -1); !errors.Is(err, ErrFilled) ||
+		!strings.Contains(err.Error(), "disk.img has a GPT partition table") {
+		t.Errorf("error %v", err)
+	}
+	broken := errors.New("the connection was cut")
+	half := io.MultiReader(bytes.NewReader(disk(3)), errReader{broken})
+	got, _, err := fillFile(t, Claim{Path: folder, Overwrite: true}, half, -1)
+	if _, incomplete := marked(got); !errors.Is(err, broken) || !incomplete {
+		t.Errorf("%v, it begins with %q", err, got[:40])
+	}
+	if _, ok := readRecord(folder); ok {
+		t.Error("the record of the former content is left")
+	}
+	content := disk(4)
+	got, _, err = fillFile(t, Claim{Path: folder, Overwrite: true}, bytes.NewReader(content), -1)
+	if err != nil || !bytes.Equal(got, padTo(content, len(was))) {
+		t.Errorf("%v, %d bytes", err, len(got))
+	}
+}
+
 func TestFill_Refused(t *testing.T) {
 	folder := inMemory(t)
 	for name, is := range map[string]struct {

@@ -150,8 +150,10 @@ func (s *Server) fillFromRequest(w http.ResponseWriter, r *http.Request) (f Fill
 		return f, ErrBusy
 	}
 	defer s.writing.Unlock()
-	if s.state.Load().State == IsFilled {
-		return f, ErrFilled
+	if s.state.Load().State == IsFilled && !s.Overwrite {
+		if err := s.checkUnused(); err != nil {
+			return f, err
+		}
 	}
 	digest, err := digestOf(r.Header)
 	if err == nil {

@@ -101,7 +101,8 @@ func TestServer_Put(t *testing.T) {
 			if !bytes.Equal(s.content(t), content) || s.filled != 1 {
 				t.Errorf("equal: %v, filled %d times", bytes.Equal(s.content(t), content), s.filled)
 			}
-			if status, is := s.ask(t, "PUT", bytes.NewReader(body)); status != 409 || !strings.Contains(is.Error, "content already") {
+			if status, is := s.ask(t, "PUT", bytes.NewReader(body)); status != 409 || !strings.Contains(is.Error, "content already") ||
+				!strings.Contains(is.Error, "data that is not recognized") {
 				t.Errorf("again: %d, %+v", status, is)
 			}
 			// A new pod sees the same.
@@ -245,6 +246,15 @@ func TestServer_TokenByProxy(t *testing.T) {
 	s := serve(t, nil)
 	if status, said := s.ask(t, "PUT", bytes.NewReader(disk(2)), "Authorization", "", "Virtclaim-Token", "secret"); status != http.StatusCreated {
 		t.Errorf("status %d: %s", status, said.Error)
+	}
+}
+
+func TestServer_Overwrites(t *testing.T) {
+	s := serve(t, func(s *Server) { s.Overwrite = true })
+	for _, content := range [][]byte{disk(5), disk(6)} {
+		if status, said := s.ask(t, "PUT", bytes.NewReader(content)); status != http.StatusCreated || !bytes.Equal(s.content(t), content) {
+			t.Errorf("status %d: %s", status, said.Error)
+		}
 	}
 }
 

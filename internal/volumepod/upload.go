@@ -24,11 +24,15 @@ func upload(ctx context.Context, s *Server, address string, config *tls.Config, 
 		}
 	}
 	if is := s.now(); once && is.State == IsFilled {
-		if is.Filled == nil || s.Checksum != "" && s.Checksum != is.Digest {
-			return ErrFilled
+		if is.Filled != nil && (s.Checksum == is.Digest || s.Checksum == "" && !s.Overwrite) {
+			done(*is.Filled) // by a pod before this
+			return nil
 		}
-		done(*is.Filled) // by a pod before this
-		return nil
+		if !s.Overwrite {
+			if err := s.checkUnused(); err != nil {
+				return err
+			}
+		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

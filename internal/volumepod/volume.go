@@ -24,7 +24,7 @@ const diskImage = "disk.img"
 // The errors of a volume that can't be filled.
 var (
 	// ErrFilled is the error of a volume that has content.
-	ErrFilled = errors.New("the volume has content already, and none is overwritten. Use another claim, or delete what is in this one")
+	ErrFilled = errors.New("the volume has content already, and none is overwritten. Use another claim, or -overwrite if what is in this one may be lost")
 	// ErrBusy is the error of a volume that is open elsewhere.
 	ErrBusy = errors.New("the volume is in use by another pod or program. Try again when that is done")
 	// ErrTooLarge is the error of an image that is larger than its volume.
@@ -40,7 +40,7 @@ const (
 
 // marker is in the first sector of a volume that is not complete. Nothing boots from it, and it is neither a filesystem nor a partition table. It
 // has the length of the volume before.
-const marker = "virtclaim: this volume is being filled, and is not complete. Before, it had %d bytes.\n"
+const marker = image.IncompleteMarker + ", and is not complete. Before, it had %d bytes.\n"
 
 // volume is an open claim: a block device, or disk.img in a folder. It is locked against other writers on this node.
 type volume struct {
@@ -140,8 +140,8 @@ func (v *volume) checkUnused() error {
 	if _, err := v.ReadAt(end, v.size-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if !isZero(begin) || !isZero(end) {
-		return fmt.Errorf("%w (%s: its first or last MiB is not blank)", ErrFilled, v.Name())
+	if is := image.Describe(begin, end); is != "" {
+		return fmt.Errorf("%w (%s has %s)", ErrFilled, v.Name(), is)
 	}
 	return nil
 }

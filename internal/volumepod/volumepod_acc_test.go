@@ -74,7 +74,7 @@ func TestAccVolumePod_Copy(t *testing.T) {
 	pod := example(t, l, "copy.yaml", c)
 	copies(t, l, pod, qcow2(t, raw))
 	acctest.RunPod(t, l, pod)
-	if said := ended(t, l, pod); !strings.Contains(said, "filled with 16777216 bytes of a qcow2 image, sha256:") {
+	if said := ended(t, l, pod); !strings.HasPrefix(said, `{"format":"qcow2","capacity":16777216,"digest":"sha256:`) {
 		t.Errorf("its termination message is %q", said)
 	}
 	c.holds(t, raw)
