@@ -1,0 +1,184 @@
+// Package populator fills a claim by a pod of the volume image, which mounts it. It knows neither libvirt nor Terraform.
+package populator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/managedpod"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
+)
+
+// Pod fills a claim.
+type Pod struct {
+	Cluster          managedpod.Cluster
+	Namespace, Claim string
+	// Block is whether the claim is a device, and has no filesystem.
+	Block bool
+	// Image is the reference of the volume image.
+	Image string
+	// ID names the pod and its Secret: those that an interrupted apply left are removed by it.
+	ID           string
+	NodeSelector map[string]string
+	// Overwrite is whether what is in the claim may be overwritten.
+	Overwrite bool
+}
+
+// Filled is what is in a claim once it is filled.
+type Filled struct {
+	// Format is that of the image; the claim's content is raw.
+	Format string `json:"format"`
+	// Capacity is the size of the disk in bytes.
+	Capacity int64 `json:"capacity"`
+	// Digest is that of the image as it came, as sha256:hex.
+	Digest string `json:"digest"`
+}
+
+// Label is the label of the pod and its Secret with the ID.
+const Label = "virtclaim.io/content"
+
+const (
+	container = "volume"
+	tokenKey  = "token"
+)
+
+func (p Pod) managed() managedpod.Pod {
+	return managedpod.Pod{
+		Cluster: p.Cluster, Namespace: p.Namespace, Name: "virtclaim-" + p.ID, Label: Label, Owner: p.ID, Container: container,
+		Confidential: []string{tokenKey},
+	}
+}
+
+// Upload fills the claim with an image, which open opens once the pod waits for it. report is called from another goroutine, with how many bytes
+// are sent. The result has a digest if the claim is filled, also when the pod could not be removed then.
+func (p Pod) Upload(ctx context.Context, open func(context.Context) (io.ReadCloser, error), report func(done int64)) (f Filled, err error) {
+	token := rand.Text()
+	err = p.run(ctx, "upload", []string{"-token-file=/token/token"}, token, func(m managedpod.Pod, pod *corev1.Pod) error {
+		if err := m.AwaitReady(ctx, pod); err != nil {
+			return err
+		}
+		image, err := open(ctx)
+		if err != nil {
+			return err
+		}
+		if f, err = p.put(ctx, m, token, &sent{ReadCloser: image, report: report}); err != nil {
+			err = m.Explain(ctx, pod, fmt.Errorf("the %s has not filled the claim: %w", m, err))
+		}
+		return err
+	})
+	return f, err
+}
+
+// Copy fills the claim with the disk at a path in a container image; with an empty path, the only file below /disk. The result is like that of
+// Upload.
+func (p Pod) Copy(ctx context.Context, reference, path string) (f Filled, err error) {
+	err = p.run(ctx, "copy", []string{"-path=" + path, "--", reference}, "", func(m managedpod.Pod, pod *corev1.Pod) error {
+		said, err := m.AwaitSuccess(ctx, pod)
+		if err == nil {
+			f, err = parse([]byte(said))
+		}
+		return err
+	})
+	return f, err
+}
+
+// Erase has all of the claim read as zeros.
+func (p Pod) Erase(ctx context.Context) error {
+	return p.run(ctx, "erase", nil, "", func(m managedpod.Pod, pod *corev1.Pod) error {
+		_, err := m.AwaitSuccess(ctx, pod)
+		return err
+	})
+}
+
+// Remove removes the pod and its Secret, also those that an interrupted apply left, and waits until the container has ended.
+func (p Pod) Remove(ctx context.Context) error { return p.managed().Remove(ctx) }
+
+// run makes the pod, with a Secret if there is a token, has it used, and removes both.
+func (p Pod) run(ctx context.Context, command string, args []string, token string, use func(managedpod.Pod, *corev1.Pod) error) (err error) {
+	m := p.managed()
+	if err := m.Remove(ctx); err != nil {
+		return fmt.Errorf("removing the %s that an earlier apply left: %w", m, err)
+	}
+	defer func() {
+		ctx, cancel := revert.Context(ctx)
+		defer cancel()
+		err = errors.Join(err, m.Remove(ctx))
+	}()
+	if token != "" {
+		secret := &corev1.Secret{ObjectMeta: m.Meta(), Type: corev1.SecretTypeOpaque, StringData: map[string]string{tokenKey: token}}
+		if err := p.Cluster.CreateSecret(ctx, secret); err != nil {
+			return err
+		}
+	}
+	pod, err := p.Cluster.CreatePod(ctx, p.pod(command, args))
+	if err != nil {
+		return err
+	}
+	return use(m, pod)
+}
+
+// put sends the image.
+func (p Pod) put(ctx context.Context, m managedpod.Pod, token string, image *sent) (f Filled, err error) {
+	header := http.Header{managedpod.TokenHeader: {token}}
+	resp, err := p.Cluster.PodRequest(ctx, m.Namespace, m.Name, "https", port, http.MethodPut, "/volume", nil, header, image)
+	if failed := image.failed.Load(); failed != nil {
+		err = *failed // the others follow from it
+	}
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return f, err
+	case resp.StatusCode == http.StatusCreated:
+		return parse(text)
+	}
+	var said struct{ Error, Message string } // of the pod, and of the API server
+	if json.Unmarshal(text, &said) != nil || said.Error+said.Message == "" {
+		said.Error = string(text)
+	}
+	said.Error = strings.ReplaceAll(said.Error+said.Message, token, "***")
+	return f, fmt.Errorf("the answer is %d %s: %.1024q", resp.StatusCode, http.StatusText(resp.StatusCode), said.Error)
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 10
+
+// parse reads what a pod says that it has filled the claim with.
+func parse(text []byte) (f Filled, err error) {
+	if err := json.Unmarshal(text, &f); err != nil || f.Digest == "" {
+		return Filled{}, fmt.Errorf("the pod has ended well, but does not say what it has filled the claim with: %.1024q. "+
+			"Use an image of this version of the provider", text)
+	}
+	return f, nil
+}
+
+// sent is an image that is being sent.
+type sent struct {
+	io.ReadCloser
+	report func(int64)
+	done   int64
+	failed atomic.Pointer[error]
+}
+
+func (s *sent) Read(b []byte) (int, error) {
+	n, err := s.ReadCloser.Read(b)
+	if s.done += int64(n); s.report != nil && n > 0 {
+		s.report(s.done)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed.Store(&err)
+	}
+	return n, err
+}
