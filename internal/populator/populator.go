@@ -78,8 +78,8 @@ func (p Pod) Upload(ctx context.Context, open func(context.Context) (io.ReadClos
 	return f, err
 }
 
-// Copy fills the claim with the disk at a path in a container image; with an empty path, the only file below /disk. The result is like that of
-// Upload.
+// Copy fills the claim with the disk at a path in a container image; with an empty path, the only file below /disk. A claim with a filesystem that
+// was filled with this image counts as filled, whatever a guest has written to it since. The result is like that of Upload.
 func (p Pod) Copy(ctx context.Context, reference, path string) (f Filled, err error) {
 	err = p.run(ctx, "copy", []string{"-path=" + path, "--", reference}, "", func(m managedpod.Pod, pod *corev1.Pod) error {
 		said, err := m.AwaitSuccess(ctx, pod)
