@@ -164,7 +164,16 @@ func exited(err error, end *corev1.ContainerStateTerminated) error {
 	if end == nil {
 		return err
 	}
-	return fmt.Errorf("%w; it ended with exit status %d (%s) %q", err, end.ExitCode, end.Reason, end.Message)
+	return fmt.Errorf("%w; it ended with %w", err, &ExitError{end})
+}
+
+// ExitError is how a container has ended.
+type ExitError struct {
+	*corev1.ContainerStateTerminated
+}
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("exit status %d (%s) %q", e.ExitCode, e.Reason, e.Message)
 }
 
 // transient are the reasons of waiting containers that may pass. Kubernetes tries an image again before it says ImagePullBackOff.

@@ -43,6 +43,12 @@ type Filled struct {
 	Digest string `json:"digest"`
 }
 
+// ErrHasContent is the error of a claim that is not blank and was not written to.
+var ErrHasContent = errors.New("the claim has content")
+
+// exitHasContent is the exit status of the volume image's program then.
+const exitHasContent = 3
+
 // Label is the label of the pod and its Secret with the ID.
 const Label = "virtclaim.io/content"
 
@@ -111,6 +117,9 @@ func (p Pod) run(ctx context.Context, command string, args []string, token strin
 	defer func() {
 		ctx, cancel := revert.Context(ctx)
 		defer cancel()
+		if exit := (*managedpod.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode == exitHasContent {
+			err = fmt.Errorf("%w: %w", ErrHasContent, err)
+		}
 		err = errors.Join(err, m.Remove(ctx))
 	}()
 	if token != "" {
@@ -149,7 +158,11 @@ func (p Pod) put(ctx context.Context, m managedpod.Pod, token string, image *sen
 		said.Error = string(text)
 	}
 	said.Error = strings.ReplaceAll(said.Error+said.Message, token, "***")
-	return f, fmt.Errorf("the answer is %d %s: %.1024q", resp.StatusCode, http.StatusText(resp.StatusCode), said.Error)
+	err = fmt.Errorf("the answer is %d %s: %.1024q", resp.StatusCode, http.StatusText(resp.StatusCode), said.Error)
+	if resp.StatusCode == http.StatusConflict {
+		err = fmt.Errorf("%w: %w", ErrHasContent, err)
+	}
+	return f, err
 }
 
 // maxAnswer bounds what is read of an answer, in bytes.

@@ -40,6 +40,9 @@ func TestAccPopulator_Upload(t *testing.T) {
 
 			raw, second := disk(t, "the second one", 6)
 			_, err = c.upload(t, raw)
+			if !errors.Is(err, populator.ErrHasContent) {
+				t.Errorf("it does not say that nothing was written: %v", err)
+			}
 			wrong(t, err, "409 Conflict", "the volume has content already", "a GPT partition table", "its last lines")
 			c.holds(t, content)
 			c.leavesNothing(t)

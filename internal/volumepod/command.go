@@ -32,6 +32,9 @@ Add -help to each for its flags.
 // terminationLog is the default terminationMessagePath of a container.
 const terminationLog = "/dev/termination-log"
 
+// exitFilled is the exit code of a volume that has content. The provider knows by it that nothing was written.
+const exitFilled = 3
+
 // Run runs a command until it is done or the context ends, and returns the exit code. out gets a line for each event.
 func Run(ctx context.Context, args []string, version string, out io.Writer) int {
 	log := func(line string) { _, _ = fmt.Fprintln(out, line) }
@@ -65,6 +68,9 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 		said := oneLine(err.Error())
 		log("error: " + said)
 		writeTerminationMessage(said)
+		if errors.Is(err, ErrFilled) {
+			return exitFilled
+		}
 		return 1
 	}
 	return 0

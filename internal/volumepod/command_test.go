@@ -140,7 +140,7 @@ func TestUpload_OnceBesideOthers(t *testing.T) {
 	if code := <-p.code; code != 0 || !strings.Contains(said(t), `"digest"`) {
 		t.Errorf("exit code %d: %s", code, said(t))
 	}
-	for args, want := range map[string]int{"-once": 0, "-once -checksum sha256:" + strings.Repeat("0", 64): 1} {
+	for args, want := range map[string]int{"-once": 0, "-once -checksum sha256:" + strings.Repeat("0", 64): exitFilled} {
 		all := append([]string{"upload", "-volume", p.folder, "-token-file", p.token}, strings.Fields(args)...)
 		if code := Run(t.Context(), all, "", &p.out); code != want {
 			t.Errorf("again, %s: exit code %d: %s", args, code, said(t))
@@ -149,7 +149,7 @@ func TestUpload_OnceBesideOthers(t *testing.T) {
 	if err := os.Remove(filepath.Join(p.folder, recordFile)); err != nil {
 		t.Fatal(err)
 	}
-	if code := Run(t.Context(), []string{"upload", "-once", "-volume", p.folder, "-token-file", p.token}, "", &p.out); code != 1 ||
+	if code := Run(t.Context(), []string{"upload", "-once", "-volume", p.folder, "-token-file", p.token}, "", &p.out); code != exitFilled ||
 		!strings.Contains(said(t), diskImage+" has data that is not recognized") {
 		t.Errorf("content of others: exit code %d: %s", code, said(t))
 	}

@@ -67,7 +67,7 @@ func TestCopy_PullSecret(t *testing.T) {
 	}
 	push(t, strings.TrimPrefix(server.URL, "http://")+"/disks/golden:1", disk(4))
 	out = output{}
-	if code := Run(t.Context(), []string{"copy", "-arch", "amd64", "-volume", folder, reference}, "", &out); code != 1 || !strings.Contains(out.text(), "content already") {
+	if code := Run(t.Context(), []string{"copy", "-arch", "amd64", "-volume", folder, reference}, "", &out); code != exitFilled || !strings.Contains(out.text(), "content already") {
 		t.Errorf("another image: exit code %d: %s", code, out.text())
 	}
 	out = output{}
