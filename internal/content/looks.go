@@ -40,6 +40,9 @@ func (l *Looks) File(ctx context.Context, h interface {
 	}
 }
 
+// Forget removes all looks, because files were written to.
+func (l *Looks) Forget() { l.files.Clear() }
+
 // On is a host with these looks.
 func (l *Looks) On(h *host.Host) Looked { return Looked{Host: h, looks: l} }
 

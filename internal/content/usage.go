@@ -88,6 +88,18 @@ func (u UsageTypes) Places(ctx context.Context) (map[string]Place, error) {
 	return places, err
 }
 
+// First is the first usage type of the host by name.
+func (u UsageTypes) First(ctx context.Context) (string, error) {
+	places, err := u.Places(ctx)
+	if err == nil && len(places) == 0 {
+		err = fmt.Errorf("host %s has no usage types: add storage = { <usage type> = \"<libvirt storage pool>\" } to it", u.Host)
+	}
+	if err != nil {
+		return "", err
+	}
+	return slices.Min(slices.Collect(maps.Keys(places))), nil
+}
+
 // find is the location of a usage type. The error lists the existing ones.
 func (u UsageTypes) find(ctx context.Context, usageType string) (Place, error) {
 	places, err := u.Places(ctx)

@@ -38,7 +38,8 @@ func (a Attached) Writes() bool {
 	return len(a.Volume.Images) > 0 && a.Volume.Images[0].AccessMode != volume.ReadShared && !a.ReadOnly && !a.Ephemeral && !a.Drive
 }
 
-// Attached lists the devices of a domain, including targets of block jobs and SCSI devices that are passed through.
+// Attached lists the devices of a domain, including targets of block jobs, volumes that a journal's domain fills, and SCSI devices that are passed
+// through.
 func (d *Domain) Attached() (all []Attached) {
 	for i, disk := range d.xml.Devices.Disks {
 		if isEmpty(disk) {
@@ -59,6 +60,9 @@ func (d *Domain) Attached() (all []Attached) {
 			a.Pluggable, a.Volume = false, volume.Volume{Images: []volume.Image{writer(parseSource(disk.Mirror.Source))}}
 			all = append(all, a)
 		}
+	}
+	if i, ok := d.target(); ok {
+		all = append(all, Attached{Key: "what is filled", Volume: volume.Volume{Images: []volume.Image{i}}})
 	}
 	return append(all, passedThrough(d.xml)...)
 }

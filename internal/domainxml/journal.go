@@ -37,6 +37,8 @@ type Note struct {
 	Generation string `xml:"generation,attr"`
 	// Base is the name of the shared image below the volume; empty when there is none.
 	Base string `xml:"base,attr,omitempty"`
+	// Target is the <disk> element of the volume that the storage volume's content is written onto; empty when there is none.
+	Target string `xml:"target,omitempty"`
 	// Beat is a counter that is incremented in the running domain while the volume is being created.
 	Beat int `xml:"beat,attr,omitempty"`
 }
@@ -63,6 +65,10 @@ func BuildJournal(j Journal) (string, error) {
 	}
 	d := withoutGuest(j.Name, j.UUID)
 	d.Description = "virtclaim is making the volume " + j.Note.Volume + " in the storage pool " + j.Note.Pool
+	if j.Note.Target != "" {
+		d.Description = "virtclaim is filling a volume from " + j.Note.Volume + " in the storage pool " + j.Note.Pool
+		d.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}} // the disk to copy is plugged in
+	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: note}
 	if j.Copy != nil {
 		disk := libvirtxml.DomainDisk{Device: "disk", Target: &libvirtxml.DomainDiskTarget{Dev: CopyTarget, Bus: "virtio"}}
@@ -74,6 +80,19 @@ func BuildJournal(j Journal) (string, error) {
 		return "", fmt.Errorf("write the journal %s: %w", j.Name, err)
 	}
 	return text, nil
+}
+
+// target is the image onto which a journal's domain writes; ok is false when there is none.
+func (d *Domain) target() (i volume.Image, ok bool) {
+	note, is, err := d.Journal()
+	if err != nil || !is || note.Target == "" {
+		return i, false
+	}
+	var disk libvirtxml.DomainDisk
+	if err := disk.Unmarshal(note.Target); err != nil {
+		return i, false
+	}
+	return writer(parseVolume(disk).Images[0]), true
 }
 
 // withoutGuest returns a domain that never runs a guest.

@@ -19,6 +19,14 @@ func DiskXML(v volume.Volume) (string, error) {
 	return d.Marshal()
 }
 
+// PartXML is DiskXML for n bytes of a raw image.
+func PartXML(v volume.Volume, offset, n int64) (string, error) {
+	d := diskOf(v)
+	d.ReadOnly, d.Shareable = &libvirtxml.DomainDiskReadOnly{}, &libvirtxml.DomainDiskShareable{}
+	d.Source.Slices = &libvirtxml.DomainDiskSlices{Slices: []libvirtxml.DomainDiskSlice{{Type: "storage", Offset: uint(offset), Size: uint(n)}}}
+	return d.Marshal()
+}
+
 // WritableDiskXML returns the <disk> element that opens v exclusively and for writing, as target vda.
 func WritableDiskXML(v volume.Volume) (string, error) {
 	d := diskOf(v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
+	"github.com/google/uuid"
 )
 
 // Progress is the progress of a copy, in bytes.
@@ -14,6 +15,9 @@ type Progress struct{ Done, All int64 }
 
 // progressTime is the interval at which the progress of a copy is queried.
 const progressTime = 2 * time.Second
+
+// readyTime is how often a copy is looked at: for one of a network disk libvirt sends no event that go-libvirt knows.
+const readyTime = 100 * time.Millisecond
 
 // errCopyEnded is the error of a copy whose domain ended during the copy.
 var errCopyEnded = errors.New("the domain that copied went off")
@@ -93,6 +97,45 @@ func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress
 		_, running, err := h.copyProgress(ctx, id, target)
 		return err == nil && !running, err
 	})
+}
+
+// CopyOnto copies all of a running domain's disk onto the image of a <disk> element, which must be as large, and waits until all of it is written.
+// The domain does not use that image. report is called every other second with the progress.
+func (h *Host) CopyOnto(ctx context.Context, id, target, diskXML string, report func(Progress)) error {
+	op := "copy disk " + target + " of domain"
+	err := domainDo(ctx, h, op, id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainBlockCopy(d, target, diskXML, nil, libvirt.DomainBlockCopyReuseExt|libvirt.DomainBlockCopyTransientJob)
+	})
+	if err != nil {
+		return err
+	}
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	go h.reportCopy(watched, id, target, report)
+	err = h.AwaitEvery(ctx, readyTime, id, func(ctx context.Context) (bool, error) {
+		p, running, err := h.copyProgress(ctx, id, target)
+		if err == nil && !running {
+			err = h.failed(op+" "+id, errCopyFailed)
+		}
+		return err == nil && p.All > 0 && p.Done == p.All, err // QEMU has flushed it then
+	})
+	if err != nil {
+		return err
+	}
+	return domainDo(ctx, h, "end the copy of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainBlockJobAbort(d, target, 0)
+	})
+}
+
+// errCopyFailed is the error of a copy that QEMU has given up.
+var errCopyFailed = errors.New("QEMU gave up the copy: what it reads or writes failed, or is full. libvirt's log on the host has what it said")
+
+// CopyDisk is CopyOnto for the image of a <disk> element with the target vda, instead of a domain's disk.
+func (h *Host) CopyDisk(ctx context.Context, fromXML, toXML string) error {
+	_, err := opened(ctx, h, "open the volume to read it", fromXML, func(_ *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
+		return struct{}{}, h.CopyOnto(ctx, uuid.UUID(d.UUID).String(), "vda", toXML, func(Progress) {})
+	})
+	return err
 }
 
 func (h *Host) reportCopy(ctx context.Context, id, target string, report func(Progress)) {

@@ -3,6 +3,8 @@ package host
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +23,17 @@ func (h *Host) VolumeHead(ctx context.Context, pool, name string, n uint64) ([]b
 		return c.Download(&head, v, 0, int64(n))
 	})
 	return head.Bytes(), err
+}
+
+// VolumeDigest is the digest of all of a volume's file, as sha256:hex.
+func (h *Host) VolumeDigest(ctx context.Context, pool, name string) (digest string, err error) {
+	err = h.withHead(ctx, "read volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
+		sum := sha256.New()
+		err := c.Download(sum, v, 0, 0)
+		digest = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+		return err
+	})
+	return digest, err
 }
 
 // HasLength reports whether the file of a volume has that many bytes. It also works if libvirt can't describe the volume.

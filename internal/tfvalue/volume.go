@@ -98,10 +98,10 @@ type authModel struct {
 func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
 // Unknowns are the fields of a planned volume that are known only after the apply. Binding is the instance of the top image's binding,
-// Secret the id of its secret, Local the name and generation of a local top image that will be created, and Format the format of a top
-// image that is determined when it is created.
+// Secret the id of its secret, Local the name and generation of a local top image that will be created, Format the format of a top
+// image that is determined when it is created, and Generation the generation of a top image's content.
 type Unknowns struct {
-	Capacity, Binding, Secret, Local, Format bool
+	Capacity, Binding, Secret, Local, Format, Generation bool
 }
 
 // VolumeObject returns v as a Terraform value, with the fields in u unknown. It is created field by field: reflection would take more time
@@ -136,6 +136,9 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	name, generation := OrNull(i.Name), OrNull(i.Generation)
 	if u.Local {
 		name, generation = types.StringUnknown(), types.StringUnknown()
+	}
+	if u.Generation && i.Type != "file" {
+		generation = types.StringUnknown()
 	}
 	format := OrNull(i.Format)
 	if u.Format {
