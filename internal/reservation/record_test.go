@@ -71,7 +71,7 @@ func FuzzLook(f *testing.F) {
 		}
 		// A record that holds the claim in any way conflicts with a write-exclusive binding.
 		other := binding(id+"-other", "n1", volume.WriteExclusive)
-		if against := other.conflicting(Look(claim)); len(against) != 1 {
+		if against := other.conflicting(Look(claim), Content{}); len(against) != 1 {
 			t.Errorf("%q is in nobody's way", value)
 		}
 	})

@@ -107,7 +107,7 @@ func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 // resolveRecord returns the record for b, or the error with its conflicting holders.
 func (b Binding) resolveRecord(ctx context.Context, claim *corev1.PersistentVolumeClaim, resolve ResolveConflict) (Record, error) {
 	records := Look(claim)
-	if against := b.conflicting(records); len(against) > 0 {
+	if against := b.conflicting(records, ContentOf(claim)); len(against) > 0 {
 		return Record{}, heldError(claim, b.Mode, against)
 	}
 	mine := Record{ID: b.ID, Owner: b.Owner, Name: b.Name, Nonces: []string{b.Nonce}, Mode: b.Mode, ClaimUID: b.ClaimUID, Remade: b.Remade}
@@ -169,11 +169,11 @@ func (s HolderState) of(nonces []string) (users []string) {
 	return users
 }
 
-// conflicting returns the records that exclude b. Shared access must be in the same mode, an unreadable record may have any mode, and a
-// record with b's id must be of the same owner and name, which needs an owner.
-func (b Binding) conflicting(records []Record) (against []Record) {
+// conflicting returns the records that exclude b. Shared access must be in the same mode, unless one binding has filled the claim for the other, an
+// unreadable record may have any mode, and a record with b's id must be of the same owner and name, which needs an owner.
+func (b Binding) conflicting(records []Record, content Content) (against []Record) {
 	for _, r := range records {
-		sharing := r.Mode == b.Mode && b.Mode != volume.WriteExclusive
+		sharing := r.Mode == b.Mode && b.Mode != volume.WriteExclusive || content.isFiller(b, r)
 		if r.ID == b.ID {
 			sharing = slices.Contains(r.Nonces, b.Nonce) || b.Owner != "" && r.Owner == b.Owner && r.Name == b.Name
 		}
