@@ -22,6 +22,7 @@ type model struct {
 	Name        types.String   `tfsdk:"name"`
 	Hosts       types.Set      `tfsdk:"hosts"`
 	AccessMode  types.String   `tfsdk:"access_mode"`
+	Content     types.String   `tfsdk:"content"`
 	Source      types.Object   `tfsdk:"source"`
 	Volume      types.Object   `tfsdk:"volume"`
 	Credentials types.Map      `tfsdk:"credentials"`
@@ -106,13 +107,16 @@ func (m model) instance(ctx context.Context, state *model, own privateState, dia
 	return ref.String()
 }
 
-// held is v with the mode, the hosts, the secret and the instance of this binding.
+// held is v with the mode, the hosts, the secret, the content and the instance of this binding.
 func (m model) held(v volume.Volume, hosts []string, instance string) volume.Volume {
 	v.Images = slices.Clone(v.Images)
 	if isDiskImage(v) {
 		v.Capacity = nil // the claim has the size of the filesystem only
 	}
 	top := &v.Images[0]
+	if top.Type != "file" { // a file is known by its time and length
+		top.Generation = m.Content.ValueString()
+	}
 	top.AccessMode, top.Hosts, top.Binding = volume.AccessMode(m.AccessMode.ValueString()), hosts, instance
 	if top.Auth != nil {
 		auth := *top.Auth

@@ -155,7 +155,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 	if v.Capacity == nil {
 		v.Capacity = state.capacityOf(ctx, v, diags)
 	}
-	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown()})
+	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown(), Generation: plan.Content.IsUnknown()})
 	if v.Images[0].Auth == nil {
 		return o, types.MapNull(types.StringType)
 	}
@@ -170,15 +170,20 @@ func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Dia
 		return nil
 	}
 	before, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
-	if diags.Append(d...); !known || !volume.SameStorage(before.Images[0], v.Images[0]) {
+	if diags.Append(d...); !known {
+		return nil
+	}
+	is := v.Images[0]
+	is.Generation = before.Images[0].Generation // other content has the same size
+	if !volume.SameStorage(before.Images[0], is) {
 		return nil
 	}
 	return before.Capacity
 }
 
-// sameBinding reports whether source, hosts and mode equal those in state.
+// sameBinding reports whether source, hosts, mode and content equal those in state.
 func (m model) sameBinding(state model) bool {
-	return m.Source.Equal(state.Source) && m.Hosts.Equal(state.Hosts) && m.AccessMode.Equal(state.AccessMode)
+	return m.Source.Equal(state.Source) && m.Hosts.Equal(state.Hosts) && m.AccessMode.Equal(state.AccessMode) && m.Content.Equal(state.Content)
 }
 
 // needsResolving reports whether an update changes more than the timeouts.

@@ -54,6 +54,14 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 					stringvalidator.OneOf(string(volume.WriteExclusive), string(volume.WriteShared), string(volume.ReadShared)),
 				},
 			},
+			"content": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Content that the volume has: the `generation` of the `virtclaim_volume_content` that has filled the same storage by another " +
+					"binding of the same owner. The binding is created when the volume is filled, a claim may be bound `read-shared` beside " +
+					"the `write-exclusive` binding that it was filled by, and disks over the volume are replaced when it is filled with other " +
+					"content. Can be changed in place.",
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
 			"source": schema.SingleNestedAttribute{
 				Required:            true,
 				MarkdownDescription: "Source of the volume: exactly one of the following. Other storage forces a new resource.",
