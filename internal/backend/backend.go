@@ -30,6 +30,8 @@ type Backend struct {
 	Owner string
 	// ReservesClaims is whether bindings write a reservation on their claims.
 	ReservesClaims bool
+	// VolumeImage is the reference of the image of pods that fill claims; empty if none is configured.
+	VolumeImage string
 	// Hosts are the libvirt hosts.
 	Hosts *host.Registry
 	// Content creates local images.

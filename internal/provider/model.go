@@ -41,6 +41,7 @@ type kubernetesModel struct {
 	Insecure              types.Bool   `tfsdk:"insecure"`
 	ProxyURL              types.String `tfsdk:"proxy_url"`
 	ReserveClaims         types.Bool   `tfsdk:"reserve_claims"`
+	VolumeImage           types.String `tfsdk:"volume_image"`
 	Exec                  *execModel   `tfsdk:"exec"`
 }
 
@@ -75,4 +76,9 @@ func (k kubernetesModel) config(ctx context.Context, diags *diag.Diagnostics) cl
 		diags.Append(k.Exec.Env.ElementsAs(ctx, &c.Exec.Env, false)...)
 	}
 	return c
+}
+
+// reserves is whether claims are reserved.
+func (k kubernetesModel) reserves() bool {
+	return k.ReserveClaims.IsNull() || k.ReserveClaims.ValueBool()
 }

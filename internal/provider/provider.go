@@ -19,6 +19,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumebinding"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumecontent"
 )
 
 type virtclaim struct{ version string }
@@ -38,7 +39,7 @@ func (p *virtclaim) Schema(_ context.Context, _ provider.SchemaRequest, resp *pr
 }
 
 func (p *virtclaim) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{volumebinding.New, disk.New, virtualmachine.New}
+	return []func() resource.Resource{volumebinding.New, volumecontent.New, disk.New, virtualmachine.New}
 }
 
 func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource {
@@ -57,12 +58,12 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 		return
 	}
 	hosts := config.hosts(ctx, &resp.Diagnostics)
-	client, reserves := config.cluster(ctx, &resp.Diagnostics)
+	client, k := config.cluster(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	b := backend.New(config.Owner.ValueString(), hosts, client)
-	b.ReservesClaims = reserves
+	b.ReservesClaims, b.VolumeImage = client != nil && k.reserves(), k.VolumeImage.ValueString()
 	resp.ResourceData, resp.DataSourceData = b, b
 }
 
@@ -85,17 +86,15 @@ func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registr
 	return host.NewRegistry(configs)
 }
 
-// cluster creates the Kubernetes client, nil when none is configured, and reports whether claims are to be reserved.
-func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cluster.Client, reserves bool) {
+// cluster creates the Kubernetes client, nil when none is configured.
+func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cluster.Client, k kubernetesModel) {
 	if m.Kubernetes.IsNull() {
-		return nil, false
+		return nil, k
 	}
-	var k kubernetesModel
 	if diags.Append(m.Kubernetes.As(ctx, &k, asOptions)...); diags.HasError() {
-		return nil, false
+		return nil, k
 	}
-	reserves = k.ReserveClaims.IsNull() || k.ReserveClaims.ValueBool()
-	if !reserves {
+	if !k.reserves() {
 		diags.AddAttributeWarning(path.Root("kubernetes").AtName("reserve_claims"), "Claims are not reserved",
 			"Nothing in the cluster tells others that a virtual machine uses a claim: another configuration may take it, too, and it can "+
 				"be deleted. What runs on the hosts of a binding is still looked at.")
@@ -111,5 +110,5 @@ func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cl
 	} else if client.Unverified {
 		warnOfCluster(diags)
 	}
-	return client, reserves
+	return client, k
 }

@@ -24,11 +24,11 @@ package_of() { awk -v shard="$1" '$1 == "shard" && $2 == shard { print "./intern
 patterns() { awk -v shard="$1" '$1 == "shard" { on = $2 == shard } on && NF == 1 { print $1 }' $tests | paste -sd '|'; }
 long() { awk '$1 == "shard" { on = $4 !~ /^lab/ } on && NF == 1 { print $1 }' $tests | paste -sd '|'; }
 shards_after() { awk -v package="$1" '$1 == "shard" { for (i = 6; i <= NF; i++) if (index(package "/", $i "/") == 1) print $2 }' $tests; }
-all_shards() { names; printf '%s\n' race-disk race-virtualmachine race-volumebinding race-others fuzz; }
+all_shards() { names; printf '%s\n' race-disk race-virtualmachine race-volumebinding race-volumecontent race-others fuzz; }
 
 # The packages of the core, the longest first: the shorter ones run beside them.
 core_packages() {
-	printf './internal/resource/%s\n' volumebinding virtualmachine disk
+	printf './internal/resource/%s\n' volumebinding virtualmachine disk volumecontent
 	find internal -name '*_acc_test.go' -not -path 'internal/lab/*' -not -path 'internal/resource/*' -printf './%h\n' | sort -u
 }
 

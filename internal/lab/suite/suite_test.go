@@ -25,7 +25,7 @@ func known(t *testing.T) (tests []Test, shards []Shard) {
 
 // tiers are the names of all tiers of tests on real systems.
 func tiers(shards []Shard) []string {
-	names := []string{core, "race-disk", "race-virtualmachine", "race-volumebinding", "race-others"}
+	names := []string{core, "race-disk", "race-virtualmachine", "race-volumebinding", "race-volumecontent", "race-others"}
 	for _, shard := range shards {
 		names = append(names, shard.Name)
 	}

@@ -1,0 +1,199 @@
+package volumecontent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// ModifyPlan plans what is known of the filled volume, and warns of what is lost.
+func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		warnOfErasing(ctx, req, &resp.Diagnostics)
+		return
+	}
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	v, known := plan.target(ctx, &resp.Diagnostics)
+	raw, err := plan.Target.ToTerraformValue(ctx)
+	if wholly := err == nil && raw.IsFullyKnown(); wholly || known {
+		checkTarget(v, wholly, &resp.Diagnostics)
+	}
+	if r.backend.Ready() {
+		r.checkVia(ctx, plan, v, &resp.Diagnostics)
+	}
+	plan.source(ctx, &resp.Diagnostics).CheckFile(ctx, sourcePath, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if req.State.Raw.IsNull() {
+		plan.planNew(ctx, v, known, &resp.Diagnostics)
+	} else {
+		plan.planChange(ctx, state, v, known, resp)
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planNew plans a volume that is going to be written to.
+func (m *model) planNew(ctx context.Context, v volume.Volume, known bool, diags *diag.Diagnostics) {
+	if known {
+		m.ID = types.StringValue(content.FillID(v))
+	}
+	if known && m.Overwrite.ValueBool() {
+		diags.AddAttributeWarning(path.Root("overwrite"), "The volume is overwritten", fmt.Sprintf("Whatever is on %s is lost: overwrite is set.", v.Images[0].Name))
+	}
+	if m.planContent(ctx, diags); m.kind() == "file" { // it may be created or changed in the same apply
+		m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
+	}
+	m.planVolume(ctx, v.Capacity)
+}
+
+// planContent plans the digest and the generation of content that is going to be written.
+func (m *model) planContent(ctx context.Context, diags *diag.Diagnostics) {
+	m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
+	if m.isSourceKnown(ctx) {
+		m.Digest = m.source(ctx, diags).PlanDigest(ctx, sourcePath, diags)
+	}
+	if v, known := m.target(ctx, diags); known && m.Digest.ValueString() != "" {
+		m.Generation = types.StringValue(generationOf(v, m.Digest.ValueString()))
+	}
+}
+
+// planVolume plans the filled volume. Its capacity is measured if the target does not say it.
+func (m *model) planVolume(ctx context.Context, capacity *int64) {
+	bytes := types.Int64Unknown()
+	if capacity != nil {
+		bytes = types.Int64Value(*capacity)
+	}
+	m.Volume = tfvalue.Filled(ctx, m.Target, bytes, m.Generation)
+}
+
+// planChange plans whether other storage is filled, or the volume is written again.
+func (m *model) planChange(ctx context.Context, state model, v volume.Volume, known bool, resp *resource.ModifyPlanResponse) {
+	was, _ := state.target(ctx, &resp.Diagnostics)
+	if known && isOther(was, v) {
+		resp.RequiresReplace = append(resp.RequiresReplace, targetPath)
+		m.ID = types.StringUnknown()
+		m.planNew(ctx, v, known, &resp.Diagnostics)
+		return
+	}
+	if !m.rewrites(ctx, state, &resp.Diagnostics) {
+		if m.Digest, m.Generation = state.Digest, state.Generation; !m.isSourceKnown(ctx) {
+			m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown() // it may be other content
+		}
+		if is, ok, d := tfvalue.VolumeFrom(ctx, state.Volume); ok && v.Capacity == nil {
+			resp.Diagnostics.Append(d...)
+			v.Capacity = is.Capacity
+		}
+		m.planVolume(ctx, v.Capacity)
+		return
+	}
+	resp.Diagnostics.AddAttributeWarning(sourcePath, "The volume is overwritten", fmt.Sprintf("Other content is written onto %s: all that was written to it since it "+
+		"was filled is lost.", was.Images[0].Name))
+	m.planContent(ctx, &resp.Diagnostics)
+	m.planVolume(ctx, v.Capacity)
+}
+
+// isOther reports whether two volumes are known to be different storage.
+func isOther(was, is volume.Volume) bool {
+	if len(was.Images) == 0 || len(is.Images) == 0 || is.Images[0].Name == "" {
+		return false
+	}
+	a, b := was.Images[0], is.Images[0]
+	a.Generation, b.Generation = "", ""
+	same, _ := volume.SameMaster(a, b)
+	return !same
+}
+
+// rewrites reports whether the configured content is known to be other content than was written, or what was written is not complete.
+func (m model) rewrites(ctx context.Context, state model, diags *diag.Diagnostics) bool {
+	switch {
+	case state.Generation.IsNull():
+		return true
+	case m.kind() == "" || state.kind() == "":
+		return false
+	case m.kind() != state.kind():
+		return true
+	}
+	is := m.source(ctx, diags)
+	if is.File != nil {
+		digest := is.PlanDigest(ctx, sourcePath, diags)
+		return !digest.IsUnknown() && !digest.Equal(state.Digest)
+	}
+	if master, known := m.master(ctx, diags); known {
+		before, _ := state.master(ctx, diags)
+		same, clear := volume.SameMaster(before.Images[0], master.Images[0])
+		return clear && !same
+	}
+	return len(is.OtherContent(state.source(ctx, diags).Source, state.Digest, sourcePath)) > 0
+}
+
+// checkTarget refuses what can't be filled. wholly is whether all of the volume is known.
+func checkTarget(v volume.Volume, wholly bool, diags *diag.Diagnostics) {
+	if len(v.Images) == 0 {
+		diags.AddAttributeError(targetPath, "No volume", "The target is null, or has no image. Take it from a virtclaim_volume_binding.")
+		return
+	}
+	var why string
+	top := v.Images[0]
+	switch {
+	case len(v.Images) > 1 || wholly && top.IsDisk():
+		why = "it is a disk of a host. Give the disk its content by its own source"
+	case top.Protocol == "http" || top.Protocol == "https":
+		why = "storage on a web server can only be read"
+	case top.AccessMode != volume.WriteExclusive:
+		why = fmt.Sprintf("its binding is %s, and only a write-exclusive one keeps others from the volume. Fill it by a binding of its own, and bind it "+
+			"%[1]s afterwards", top.AccessMode)
+	case top.Format != "raw":
+		why = fmt.Sprintf("it is an image in the format %s, and only raw volumes are filled", top.Format)
+	default:
+		return
+	}
+	diags.AddAttributeError(targetPath, "The volume can't be filled", fmt.Sprintf("%s: %s.", top.Name, why))
+}
+
+// checkVia refuses a host that can't write to the volume, and a usage type that it does not have.
+func (r *volumeContent) checkVia(ctx context.Context, plan model, v volume.Volume, diags *diag.Diagnostics) {
+	via := plan.via(ctx, diags)
+	if via.pod(ctx, diags) != nil {
+		r.checkPod(plan, v, plan.source(ctx, diags), diags)
+		return
+	}
+	key := via.Host.ValueString()
+	if key == "" {
+		return
+	}
+	if _, err := r.backend.Hosts.Host(key); err != nil {
+		diags.AddAttributeError(path.Root("via").AtName("host"), "Unknown host", err.Error())
+		return
+	}
+	checkHost(v, key, diags)
+	if usage := via.UsageType.ValueString(); usage != "" {
+		if err := r.backend.UsageTypes(key).Check(ctx, usage); err != nil {
+			diags.AddAttributeError(path.Root("via").AtName("usage_type"), "Unknown usage type", err.Error())
+		}
+	}
+}
+
+// warnOfErasing warns of the data that a destroy removes.
+func warnOfErasing(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) {
+	var state model
+	diags.Append(req.State.Get(ctx, &state)...)
+	if v, known := state.target(ctx, diags); known && state.Erase.ValueBool() {
+		diags.AddAttributeWarning(path.Root("erase"), "The volume is erased", fmt.Sprintf("Destroying the content of %s erases all that is on it.", v.Images[0].Name))
+	}
+}

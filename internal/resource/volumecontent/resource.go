@@ -1,0 +1,236 @@
+// Package volumecontent implements the resource virtclaim_volume_content: an image that is written onto the storage of a binding.
+package volumecontent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// The default timeouts. An image may be large.
+const (
+	writeTimeout  = 60 * time.Minute
+	readTimeout   = 2 * time.Minute
+	deleteTimeout = 10 * time.Minute
+)
+
+type volumeContent struct{ backend *backend.Backend }
+
+var (
+	_ resource.ResourceWithConfigure      = &volumeContent{}
+	_ resource.ResourceWithModifyPlan     = &volumeContent{}
+	_ resource.ResourceWithValidateConfig = &volumeContent{}
+	_ resource.ResourceWithImportState    = &volumeContent{}
+)
+
+// New creates the resource.
+func New() resource.Resource { return &volumeContent{} }
+
+func (r *volumeContent) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_volume_content"
+}
+
+func (r *volumeContent) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// ImportState refuses imports.
+func (r *volumeContent) ImportState(_ context.Context, _ resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	resp.Diagnostics.AddError("Contents of volumes can't be imported", "Nothing on a volume says what it was filled from. Without an import nothing is lost: a "+
+		"volume that has content is not written to, unless overwrite is set.")
+}
+
+// ValidateConfig refuses sources that are invalid by themselves.
+func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+	config.source(ctx, &resp.Diagnostics).Check(sourcePath, &resp.Diagnostics)
+}
+
+// Create fills the volume.
+func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.backend.Apply()
+	var plan, config model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	timeout, diags := plan.Timeouts.Create(ctx, writeTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if r.write(ctx, &plan, config, plan.Overwrite.ValueBool(), &resp.Diagnostics) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	}
+}
+
+// Read looks for an interrupted write: then the content is not known.
+func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if !r.backend.Ready() {
+		return
+	}
+	r.backend.Refreshes()
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	v, known := state.target(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() || !known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if r.isFilling(ctx, v, &resp.Diagnostics) {
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume is not complete", fmt.Sprintf("Writing to %s goes on, or was interrupted. An apply writes all "+
+			"of it again.", v.Images[0].Name))
+		state.Generation = types.StringNull()
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// isFilling reports whether a host or the claim says that the volume has only a part of its content. One that does not answer is a warning.
+func (r *volumeContent) isFilling(ctx context.Context, v volume.Volume, diags *diag.Diagnostics) bool {
+	var failed []error
+	c, err := r.claimOf(v)
+	if err == nil {
+		var is reservation.Content
+		if is, err = c.read(ctx); is.Filling {
+			return true
+		}
+	}
+	failed = append(failed, err)
+	for _, key := range v.Images[0].Hosts {
+		h, err := r.backend.Hosts.Host(key)
+		if err != nil {
+			continue // it was taken out of the provider
+		}
+		is, err := content.IsFilling(ctx, h, v)
+		if is {
+			return true
+		}
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		diags.AddAttributeWarning(targetPath, "Whether the volume is complete is not known", fmt.Sprintf("%s: %s", v.Images[0].Name, err))
+	}
+	return false
+}
+
+// Update writes other content, or none if only attributes have changed.
+func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.backend.Apply()
+	var plan, state, config model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	timeout, diags := plan.Timeouts.Update(ctx, writeTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	v, _ := plan.target(ctx, &resp.Diagnostics)
+	if was, _ := state.target(ctx, &resp.Diagnostics); len(v.Images) > 0 && isOther(was, v) {
+		resp.Diagnostics.AddAttributeError(targetPath, "The storage changed during the apply", "What was unknown in the plan is other storage. Nothing was "+
+			"written. Plan and apply again: the resource is replaced then.")
+		return
+	}
+	isOtherContent := plan.rewrites(ctx, state, &resp.Diagnostics)
+	switch planned := plan.Generation; {
+	case planned.IsUnknown() && isOtherContent, !planned.IsUnknown() && !planned.Equal(state.Generation):
+		if r.write(ctx, &plan, config, true, &resp.Diagnostics) {
+			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+		}
+		return
+	case isOtherContent:
+		resp.Diagnostics.AddAttributeError(sourcePath, "The content changed during the apply", "It is other content than in the plan. Nothing was written. "+
+			"Plan and apply again.")
+		return
+	}
+	plan.Digest, plan.Generation = state.Digest, state.Generation
+	was, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	plan.finish(ctx, was.Capacity)
+	resp.Diagnostics.Append(append(d, resp.State.Set(ctx, plan)...)...)
+}
+
+// write fills the volume, and sets what is known of it then.
+func (r *volumeContent) write(ctx context.Context, plan *model, config model, overwrite bool, diags *diag.Diagnostics) (ok bool) {
+	v, _ := plan.target(ctx, diags)
+	checkTarget(v, true, diags)
+	if diags.HasError() {
+		return false
+	}
+	id := content.FillID(v)
+	if !r.backend.ReserveName("content " + id) {
+		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too. Remove one of the "+
+			"two.", v.Images[0].Name))
+		return false
+	}
+	defer r.backend.ReleaseName("content " + id)
+	w := writer{volumeContent: r, plan: *plan, secrets: config.source(ctx, diags), target: v, overwrite: overwrite, diags: diags}
+	is, err := w.fill(ctx)
+	if err != nil {
+		addWriteError(diags, v, err)
+	}
+	if diags.HasError() {
+		return false
+	}
+	plan.ID = types.StringValue(id)
+	if plan.Digest.IsUnknown() {
+		plan.Digest = tfvalue.OrNull(is.Digest)
+	}
+	if plan.Generation.IsUnknown() {
+		plan.Generation = types.StringValue(is.Generation)
+	}
+	plan.finish(ctx, w.target.Capacity)
+	return true
+}
+
+// finish sets the filled volume.
+func (m *model) finish(ctx context.Context, capacity *int64) {
+	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.Filled(ctx, m.Target, types.Int64PointerValue(capacity), m.Generation))
+}
+
+func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
+	text := fmt.Sprintf("%s: %s", v.Images[0].Name, err)
+	switch {
+	case errors.Is(err, content.ErrNotBlank):
+		diags.AddAttributeError(targetPath, "The volume has content", text+". Nothing was written. If that is not needed any more, or an interrupted apply has "+
+			"filled the volume, set overwrite = true.")
+	case errors.Is(err, content.ErrHalfFilled):
+		diags.AddAttributeError(targetPath, "The volume was not filled", text)
+	default:
+		diags.AddAttributeError(targetPath, "The volume was not filled", text+"\n\nNothing was written.")
+	}
+}
+
+// Delete leaves the data, or erases all of the volume.
+func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	r.backend.Apply()
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	v, known := state.target(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() || !known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	w := writer{volumeContent: r, plan: state, target: v, overwrite: true, diags: &resp.Diagnostics}
+	if err := w.end(ctx); err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed", fmt.Sprintf("%s: %s", v.Images[0].Name, err))
+	}
+}
