@@ -255,21 +255,26 @@ func (u Use) await(waitCtx context.Context, h Waiter, image volume.Image) error 
 // refusal names the domain that has the image, and the remedy.
 func (c conflict) refusal() error {
 	u := c.use
-	has := "has"
+	as := fmt.Sprintf("it as its disk %s (%s)", u.Device.Key, c.mode)
+	has := "has " + as
 	switch {
+	case u.isFilling():
+		has = "fills it"
 	case u.Live:
-		has = "runs with"
+		has = "runs with " + as
 	case u.Saved:
-		has = "was saved with"
+		has = "was saved with " + as
 	}
-	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s it as its disk %s (%s)",
-		c.Name, c.Host, c.image.Name, c.image.AccessMode, u.Domain, u.Host, has, u.Device.Key, c.mode)
+	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s", c.Name, c.Host, c.image.Name, c.image.AccessMode,
+		u.Domain, u.Host, has)
 	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
 }
 
 func (c conflict) advice() string {
 	u := c.use
 	switch {
+	case u.isFilling():
+		return untilFilled
 	case u.isCopy:
 		return "A clone of it is being made there, or was begun and never finished. Wait until it is done, or apply that configuration again"
 	case u.UUID == c.UUID:

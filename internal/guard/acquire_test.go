@@ -170,7 +170,11 @@ func TestAcquire(t *testing.T) {
 		"a copy of its own definition":                 {reader, live(user(t, "web", mine, "me", "ready", exclusive)), "a copy of this machine's own definition"},
 		"one of its owner in another state":            {of(exclusive, "id/1"), live(user(t, "db", high, "me", "ready", of(exclusive, "id/2"))), "another state has the owner \"me\", too"},
 		"one of another owner and binding":             {of(exclusive, "id/1"), live(user(t, "db", high, "x", "ready", of(exclusive, "other/1"))), "(the other is of the owner x)"},
-		"another export":                               {exclusive, live(user(t, "db", high, "x", "ready", named(exclusive, "other"))), ""},
+		"one that is being filled": {exclusive, live(filler(t, high, exclusive)), "domain virtclaim-fedcba9876543210 on host b fills it. Wait until " +
+			"that is done; if it was interrupted, apply the configuration of that virtclaim_volume_content again"},
+		"one whose filling was interrupted": {reader, filler(t, high, exclusive), "domain virtclaim-fedcba9876543210 on host b fills it. Wait"},
+		"a clone of it":                     {exclusive, copier(t, high, exclusive), "A clone of it is being made there"},
+		"another export":                    {exclusive, live(user(t, "db", high, "x", "ready", named(exclusive, "other"))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()

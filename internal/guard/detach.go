@@ -48,6 +48,11 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	}
 	var why string
 	switch {
+	case u.isFilling() && u.Live:
+		why = ": it is being filled. Wait until that is done"
+	case u.isFilling():
+		why = ": filling it was interrupted. Apply the configuration of its virtclaim_volume_content again, or give it up: virsh undefine " +
+			u.Domain + ", and delete the volume that its description names"
 	case u.isCopy && u.Live:
 		why = ": a clone of it is being made. Wait until that is done"
 	case u.isCopy:

@@ -49,9 +49,14 @@ type Use struct {
 	modes []volume.AccessMode
 	// live and stored are the domain as it runs and as it is stored; nil where it is not.
 	live, stored *domainxml.Domain
-	// isCopy tells whether the domain is the journal of a clone of the image.
+	// isCopy tells whether the domain is the journal of a clone of the image, or of what fills it.
 	isCopy bool
 }
+
+// isFilling reports whether the domain writes the image, or was interrupted.
+func (u Use) isFilling() bool { return u.isCopy && u.Depth == 0 }
+
+const untilFilled = "Wait until that is done; if it was interrupted, apply the configuration of that virtclaim_volume_content again, by the same host"
 
 // Image is the image in the domain's chain.
 func (u Use) Image() volume.Image { return u.Device.Volume.Images[u.Depth] }

@@ -284,6 +284,22 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// What fills a volume can't be taken from it.
+func TestDetach_Filling(t *testing.T) {
+	target := shared(volume.WriteExclusive, "a")
+	interrupted := filler(t, high, target)
+	for want, d := range map[string]host.Domain{
+		": it is being filled. Wait until that is done": live(interrupted),
+		": filling it was interrupted. Apply the configuration of its virtclaim_volume_content again, or give it up: virsh undefine " + interrupted.Name: interrupted,
+	} {
+		h := &fakeHost{domains: []host.Domain{d}}
+		err := detach(t, map[string]guard.Host{"a": h}, target, []string{"me"})
+		if !errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), want) || len(h.done) > 0 {
+			t.Errorf("want %q, got %v, and %v was done", want, err, h.done)
+		}
+	}
+}
+
 // A domain that references, by pool and name, a volume that libvirt can't describe blocks no other image of the host.
 func TestUsers_UndescribedVolume(t *testing.T) {
 	h := &fakeHost{domains: []host.Domain{{Name: "theirs", UUID: "1", Stored: "<domain><name>theirs</name><devices><disk type='volume' device='disk'>" +

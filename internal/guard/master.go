@@ -38,7 +38,7 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 		if err != nil || u == nil {
 			return err
 		}
-		if u.Live || u.Saved {
+		if u.Live || u.Saved || u.isFilling() {
 			return m.refusal(*u)
 		}
 		h, err := m.Hosts(u.Host)
@@ -57,6 +57,9 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 // refusal is the error of a master to which a machine writes.
 func (m Master) refusal(u Use) error {
 	does, advice := "runs and writes", "Stop it while the clone is made"
+	if u.isFilling() {
+		return fmt.Errorf("%w: domain %s on host %s fills the master %s. %s", ErrInUse, u.Domain, u.Host, u.Image().Name, untilFilled)
+	}
 	if !u.Live {
 		does = "is saved (virsh managedsave), and goes on to write"
 	}
@@ -92,7 +95,7 @@ func (m Master) writer(ctx context.Context) (found *Use, to volume.Image, err er
 		}
 		for _, u := range uses {
 			switch {
-			case u.Live, m.Overlay && u.Saved:
+			case u.Live, u.isFilling(), m.Overlay && u.Saved:
 				return &u, image, nil
 			case u.Metadata.Phase != "" && u.isPublished():
 				found, to = &u, image

@@ -35,6 +35,23 @@ func copier(t *testing.T, id string, master volume.Image) host.Domain {
 	return host.Domain{Name: name, UUID: id, Stored: text}
 }
 
+// filler is the journal of filling a volume.
+func filler(t *testing.T, id string, target volume.Image) host.Domain {
+	t.Helper()
+	disk, err := domainxml.WritableDiskXML(volume.Volume{Images: []volume.Image{target}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "virtclaim-fedcba9876543210"
+	text, err := domainxml.BuildJournal(domainxml.Journal{
+		Name: name, UUID: id, Note: domainxml.Note{Owner: "me", Phase: "filling", Pool: "ssd", Volume: "new", Target: disk},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.Domain{Name: name, UUID: id, Stored: text}
+}
+
 func TestAwaitQuiet(t *testing.T) {
 	exclusive, writers, reader := shared(volume.WriteExclusive, "a", "b"), shared(volume.WriteShared, "a", "b"), shared(volume.ReadShared, "a", "b")
 	plugs := user(t, "db", high, "x", "ready", exclusive)
@@ -57,6 +74,8 @@ func TestAwaitQuiet(t *testing.T) {
 		waits  bool
 	}{
 		"nobody":                             {exclusive, host.Domain{}, "", false},
+		"what fills it":                      {exclusive, live(filler(t, high, exclusive)), "fills the master data. Wait", false},
+		"filling it was interrupted":         {reader, filler(t, high, exclusive), "apply the configuration of that virtclaim_volume_content again", false},
 		"itself":                             {exclusive, live(copier(t, mine, exclusive)), "", false},
 		"one that runs":                      {exclusive, live(user(t, "db", high, "x", "ready", exclusive)), "domain db on host b runs and writes to the master data", false},
 		"one of many that write":             {writers, live(user(t, "db", high, "x", "ready", writers)), "domain db on host b runs and writes", false},
