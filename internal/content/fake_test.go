@@ -2,6 +2,7 @@ package content_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,11 +36,15 @@ type fakeHost struct {
 	waited      func()
 	meanwhile   func() // called between the lookup of a volume and its creation
 	uploads     int
+	// onto is what a volume of other storage has: nothing, "half" or "whole".
+	onto string
 }
 
 type fakeDomain struct {
 	name, uuid, xml string
-	active          bool
+	// live is the definition with which a held domain was started.
+	live   string
+	active bool
 	// transient domains are removed when they end; held domains end with their connection.
 	transient, held bool
 }
@@ -128,11 +133,14 @@ func (h *fakeHost) Hold(_ context.Context, text string) (func(context.Context) e
 	if err := x.Unmarshal(text); err != nil {
 		return nil, err
 	}
-	if h.domains[x.Name] != nil {
+	d := h.domains[x.Name]
+	if d != nil && (d.active || d.uuid != x.UUID) {
 		return nil, host.ErrExists
 	}
-	d := &fakeDomain{name: x.Name, uuid: x.UUID, xml: text, active: true, transient: true, held: true}
-	err := h.change(func() { h.domains[x.Name] = d })
+	if d == nil {
+		d = &fakeDomain{name: x.Name, uuid: x.UUID, xml: text, transient: true}
+	}
+	err := h.change(func() { d.live, d.active, d.held, h.domains[x.Name] = text, true, true, d })
 	if err != nil {
 		h.hangUp()
 		return nil, err
@@ -248,6 +256,9 @@ func (h *fakeHost) LiveXML(_ context.Context, uuid string) (string, error) {
 	if v := h.target(d); v != nil && v.copied {
 		return chain.ReplaceAllString(d.xml, ""), nil
 	}
+	if d.active && d.live != "" {
+		return d.live, nil
+	}
 	return d.xml, nil
 }
 
@@ -300,4 +311,37 @@ func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
 		}
 		v.Capacity = v.Physical
 	})
+}
+
+// running is an error unless the domain runs.
+func (h *fakeHost) running(uuid string) error {
+	if d, err := h.byUUID(uuid); err != nil || !d.active {
+		return errors.Join(err, errors.New("the domain does not run"))
+	}
+	return nil
+}
+
+func (h *fakeHost) Attach(_ context.Context, uuid, _ string) error {
+	return cmp.Or(h.running(uuid), h.change(func() {}))
+}
+
+// CopyOnto has written a part when it fails.
+func (h *fakeHost) CopyOnto(_ context.Context, uuid, _, _ string, _ func(host.Progress)) error {
+	if err := h.running(uuid); err != nil || h.killed {
+		return cmp.Or(err, errBroken)
+	}
+	h.onto = "half"
+	return h.change(func() { h.onto = "whole" })
+}
+
+func (h *fakeHost) VolumeDigest(context.Context, string, string) (string, error) { return "", nil }
+
+// CopyDisk copies an end of the volume of other storage.
+func (h *fakeHost) CopyDisk(_ context.Context, _, to string) error {
+	for _, v := range h.volumes {
+		if strings.Contains(to, `file="`+v.Path+`"`) {
+			return h.change(func() { v.content = append([]byte(h.onto), make([]byte, v.Capacity)...) })
+		}
+	}
+	return host.ErrNotFound
 }

@@ -58,9 +58,14 @@ var ErrNotBlank = errors.New("it is not blank")
 // ErrHalfFilled is the error of a volume that has only a part of its new content.
 var ErrHalfFilled = errors.New("the volume has only a part of its new content, and no machine is started with it until another apply has filled it")
 
+// ErrFilled is the error of a volume that has all of its new content, while what was needed for that is left.
+var ErrFilled = errors.New("the volume has all of its new content, and no machine is started with it until another apply")
+
 const (
-	// filling is the phase of a journal whose target has been written to.
+	// filling is the phase of a journal whose target has been written to, and asked that of one whose target a pod was told to write to unless it has
+	// content.
 	filling    = "filling"
+	asked      = "asked"
 	fillPrefix = "virtclaim-fill-"
 	readSuffix = "-read"
 	// endSize is how many bytes at both ends of a volume show whether it has content.
@@ -87,14 +92,17 @@ func IsFilling(ctx context.Context, h Host, target volume.Volume) (bool, error) 
 	return err == nil, ignoreNotFound(err)
 }
 
-// Fill writes onto a volume, or goes on where the same owner was interrupted. The volume is unchanged after an error that is not ErrHalfFilled.
+// Fill writes onto a volume, or goes on where the same owner was interrupted. The volume is unchanged after an error
+// that is neither ErrHalfFilled nor ErrFilled.
 func (m *Creator) Fill(ctx context.Context, key string, h FillHost, f Fill, report func(host.Progress)) error {
-	j, err := m.beginFill(ctx, key, h, f)
-	if err != nil {
+	w := fill{Fill: f, creator: m, key: key, host: h}
+	err := w.start(ctx)
+	if w.journal == nil {
 		return err
 	}
-	w := fill{Fill: f, creator: m, key: key, host: h, journal: j}
-	err = w.run(ctx, report)
+	if err == nil {
+		err = w.run(ctx, report)
+	}
 	return w.end(ctx, err)
 }
 
@@ -104,34 +112,40 @@ type fill struct {
 	creator *Creator
 	key     string
 	host    FillHost
+	// journal is nil until its domain is there.
 	journal *journal
-	made    *Created
 }
 
-// beginFill creates the journal, in the place of one that the same owner has left.
-func (m *Creator) beginFill(ctx context.Context, key string, h FillHost, f Fill) (*journal, error) {
-	xml, err := domainxml.WritableDiskXML(f.Target)
+// start creates the journal, in the place of one that the same owner has left.
+func (w *fill) start(ctx context.Context) error {
+	xml, err := domainxml.WritableDiskXML(w.Target)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	id := FillID(f.Target)
-	j := &journal{host: h, Journal: domainxml.Journal{Name: "virtclaim-" + id, UUID: uuid.NewString(), Note: domainxml.Note{
-		Owner: m.Owner, Pool: f.Source.Pool, Volume: fillPrefix + id, Generation: newGeneration(), Target: xml,
+	id, generation := FillID(w.Target), newGeneration()
+	j := &journal{host: w.host, Journal: domainxml.Journal{Name: "virtclaim-" + id, UUID: uuid.NewString(), Note: domainxml.Note{
+		// Another host may have the pool's folder, too.
+		Owner: w.creator.Owner, Pool: w.Source.Pool, Volume: fillPrefix + id + "-" + generation[:8], Generation: generation, Target: xml,
 	}}}
-	left, err := m.leftFill(ctx, h, f.Target)
+	if w.Source.Base != nil && w.Write == nil {
+		if j.Note.Base, err = w.Source.Base.baseName(ctx, w.host); err != nil {
+			return err
+		}
+	}
+	left, err := w.creator.leftFill(ctx, w.host, w.Target)
 	if ignoreNotFound(err) != nil {
-		return nil, err
+		return err
 	}
 	if left != nil {
 		j.UUID, j.Note.Phase = left.UUID, left.Note.Phase
 	}
 	text, err := domainxml.BuildJournal(j.Journal)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	release, err := h.Hold(ctx, text)
+	release, err := w.host.Hold(ctx, text)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rest := j.heartbeat(ctx)
 	j.release = func(ctx context.Context) error {
@@ -139,15 +153,12 @@ func (m *Creator) beginFill(ctx context.Context, key string, h FillHost, f Fill)
 		return release(ctx)
 	}
 	if left != nil {
-		err = left.removeImages(ctx, m, key)
+		if err := left.removeImages(ctx, w.creator, w.key); err != nil {
+			return errors.Join(err, j.stop(ctx)) // the journal that names them stays
+		}
 	}
-	if err == nil {
-		err = j.write(ctx)
-	}
-	if err != nil {
-		err = errors.Join(err, j.stop(ctx))
-	}
-	return j, err
+	w.journal = j
+	return j.write(ctx)
 }
 
 // leftFill is the journal that an interrupted apply of the same owner has left of filling that volume, once that has ended; host.ErrNotFound if
@@ -158,42 +169,60 @@ func (m *Creator) leftFill(ctx context.Context, h Host, target volume.Volume) (*
 	if err != nil {
 		return nil, err
 	}
-	text, err := h.StoredXML(ctx, id) // what still runs has the metadata of its start
+	left := &journal{host: h, Journal: domainxml.Journal{Name: name, UUID: id}}
+	ok, err := left.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	note, ok, err := domainxml.ParseJournal(text)
-	if err != nil {
-		return nil, err
-	}
-	left := &journal{host: h, Journal: domainxml.Journal{Name: name, UUID: id, Note: note}}
-	if !ok || note.Owner != m.Owner || m.Owner == "" {
+	if note := left.Note; !ok || note.Owner != m.Owner || m.Owner == "" {
 		return nil, fmt.Errorf("the domain %s says that the volume is being filled by %s: %w. If that was interrupted, and the volume may be written to, remove "+
 			"what it has left: virsh undefine %s; virsh vol-delete %s --pool %s", name, called(note.Owner), ErrForeign, name, note.Volume, note.Pool)
 	}
 	if err := left.awaitCreator(ctx); err != nil {
 		return nil, err
 	}
-	return left, ignoreNotFound(left.stop(ctx))
+	if err := left.stop(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := left.read(ctx); err != nil { // it may have begun to write meanwhile
+		return nil, err
+	}
+	return left, nil
 }
 
-// removeImages removes the images that an interrupted apply has created to fill a volume.
-func (j *journal) removeImages(ctx context.Context, m *Creator, key string) error {
-	if j.Note.Pool == "" {
-		return nil // a pod has written
+// read reads the note as it is stored: that of the running domain is from its start.
+func (j *journal) read(ctx context.Context) (ok bool, err error) {
+	text, err := j.host.StoredXML(ctx, j.UUID)
+	if err == nil {
+		j.Note, ok, err = domainxml.ParseJournal(text)
 	}
-	err := ignoreNotFound(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume+readSuffix))
+	return ok, err
+}
+
+// removeImages removes what there is of the images that were created to fill a volume.
+func (j *journal) removeImages(ctx context.Context, m *Creator, key string) error {
+	pool, name := j.Note.Pool, j.Note.Volume
+	if pool == "" {
+		return nil // a pod writes
+	}
+	err := ignoreNotFound(j.host.DeleteVolume(ctx, pool, name+readSuffix))
 	if err != nil {
 		return err
 	}
-	own, err := open(ctx, j.host, j.Note.Pool, j.Note.Volume)
+	own, err := open(ctx, j.host, pool, name)
 	if err == nil { // its creation was interrupted
-		return m.takeOver(ctx, key, own, Spec{Pool: j.Note.Pool, Name: j.Note.Volume})
+		err = m.takeOver(ctx, key, own, Spec{Pool: pool, Name: name})
 	}
 	if ignoreNotFound(err) != nil {
 		return err
 	}
-	return ignoreNotFound(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+	if err := ignoreNotFound(j.host.DeleteVolume(ctx, pool, name)); err != nil {
+		return err
+	}
+	if err := dropEntry(ctx, j.host, pool, name); err != nil || j.Note.Base == "" {
+		return err
+	}
+	return m.CollectGarbage(ctx, key, j.host, pool, j.Note.Base)
 }
 
 // run creates the image, and copies it onto the volume.
@@ -202,8 +231,11 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 		return err
 	}
 	if w.Write != nil {
-		overwrite := w.Overwrite || w.journal.Note.Phase == filling
-		err := w.Write(ctx, func() error { return w.begin(ctx) }, overwrite)
+		overwrite, phase := w.Overwrite || w.journal.Note.Phase == filling, filling
+		if !overwrite {
+			phase = asked
+		}
+		err := w.Write(ctx, func() error { return w.begin(ctx, phase) }, overwrite)
 		if errors.Is(err, ErrNotBlank) {
 			w.journal.Note.Phase = "" // it has refused to write
 		}
@@ -229,19 +261,18 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 	if err != nil {
 		return err
 	}
-	w.made = &made
 	if made.Capacity != s.Capacity {
 		return fmt.Errorf("the image has %d bytes, and the volume %d", made.Capacity, s.Capacity)
 	}
-	return w.copy(ctx, s, report)
+	return w.copy(ctx, s, made, report)
 }
 
 // copy copies the image onto the volume.
-func (w *fill) copy(ctx context.Context, s Spec, report func(host.Progress)) error {
-	top := volume.Image{Type: "file", Name: w.made.Path, Format: w.made.Format, AccessMode: volume.WriteExclusive}
+func (w *fill) copy(ctx context.Context, s Spec, made Created, report func(host.Progress)) error {
+	top := volume.Image{Type: "file", Name: made.Path, Format: made.Format, AccessMode: volume.WriteExclusive}
 	chain := volume.Over(top, w.Target.Capacity, s.Mode, s.Master)
 	if s.Base != nil {
-		chain.Images = append(chain.Images, w.made.Base)
+		chain.Images = append(chain.Images, made.Base)
 	}
 	from, err := domainxml.DiskXML(chain)
 	if err != nil {
@@ -253,7 +284,7 @@ func (w *fill) copy(ctx context.Context, s Spec, report func(host.Progress)) err
 	if err := Recheck(ctx, w.host, w.Target.Images); err != nil {
 		return err
 	}
-	if err := w.begin(ctx); err != nil {
+	if err := w.begin(ctx, filling); err != nil {
 		return err
 	}
 	if err := w.host.CopyOnto(ctx, w.journal.UUID, domainxml.CopyTarget, w.journal.Note.Target, report); err != nil {
@@ -271,31 +302,33 @@ func (w *fill) copy(ctx context.Context, s Spec, report func(host.Progress)) err
 }
 
 // begin records that the volume is no longer what it was.
-func (w *fill) begin(ctx context.Context) error {
+func (w *fill) begin(ctx context.Context, phase string) error {
 	if err := w.Begin(ctx); err != nil {
 		return err
 	}
-	w.journal.Note.Phase = filling
+	w.journal.Note.Phase = phase
 	return w.journal.write(ctx)
 }
 
 // end removes the images, and then the journal, unless the volume has only a part of its content.
 func (w *fill) end(ctx context.Context, cause error) error {
-	ctx, cancel := revert.Context(ctx)
+	ctx, cancel := revert.Extend(ctx)
 	defer cancel()
 	err := ignoreNotFound(w.journal.stop(ctx))
-	if w.made != nil && err == nil {
-		err = w.creator.Remove(ctx, w.key, w.host, w.made.Pool, w.made.Name, w.made.Generation)
-		if err == nil && w.made.Base.Name != "" {
-			err = w.creator.CollectGarbage(ctx, w.key, w.host, w.made.Pool, path.Base(w.made.Base.Name))
-		}
+	if err == nil {
+		err = w.journal.removeImages(ctx, w.creator, w.key)
 	}
-	isHalf := cause != nil && w.journal.Note.Phase == filling
+	isHalf := cause != nil && w.journal.Note.Phase != ""
 	if err == nil && !isHalf {
-		err = ignoreNotFound(w.host.Undefine(ctx, w.journal.UUID))
+		if err = w.host.Undefine(ctx, w.journal.UUID); err != nil { // it may be gone, and the answer lost
+			err = ignoreNotFound(w.host.Undefine(ctx, w.journal.UUID))
+		}
 	}
 	if isHalf {
 		cause = fmt.Errorf("%w. %w", cause, ErrHalfFilled)
+	}
+	if err != nil && cause == nil {
+		cause = ErrFilled
 	}
 	if err != nil {
 		err = fmt.Errorf("left behind, perhaps: the domain %s, and the volume %s in storage pool %s: %w. Another apply removes them",
@@ -314,7 +347,7 @@ func (m *Creator) ForgetFill(ctx context.Context, key string, h Host, target vol
 	if err := left.removeImages(ctx, m, key); err != nil {
 		return false, err
 	}
-	return left.Note.Phase == filling, ignoreNotFound(h.Undefine(ctx, left.UUID))
+	return left.Note.Phase != "", ignoreNotFound(h.Undefine(ctx, left.UUID))
 }
 
 // checkBlank is ErrNotBlank if an end of the volume has content.
@@ -374,9 +407,9 @@ func (w *fill) verify(ctx context.Context, report func(host.Progress)) error {
 }
 
 // inFile has a file of n bytes filled, and used.
-func (w *fill) inFile(ctx context.Context, n int64, fill func(diskXML string) error, use func(pool, name string) error) error {
+func (w *fill) inFile(ctx context.Context, n int64, fill func(diskXML string) error, use func(pool, name string) error) (err error) {
 	pool, name := w.Source.Pool, w.journal.Note.Volume+readSuffix
-	err := w.host.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
+	err = w.host.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
 		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: uint64(n), Unit: "bytes"}, Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 	}, false)
@@ -386,7 +419,7 @@ func (w *fill) inFile(ctx context.Context, n int64, fill func(diskXML string) er
 	defer func() {
 		ctx, cancel := revert.Context(ctx)
 		defer cancel()
-		_ = w.host.DeleteVolume(ctx, pool, name) // the next apply tries again
+		err = errors.Join(err, w.host.DeleteVolume(ctx, pool, name))
 	}()
 	file, err := w.host.Volume(ctx, pool, name)
 	if err != nil {

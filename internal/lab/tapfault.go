@@ -24,6 +24,7 @@ const (
 	CallVolumeCreate      Call = 93
 	CallVolumeDelete      Call = 94
 	CallSecretDefine      Call = 142
+	CallSecretUndefine    Call = 146
 	CallAttach            Call = 160
 	CallDetach            Call = 161
 	CallUpdateDevice      Call = 174
@@ -34,11 +35,13 @@ const (
 	CallVolumeDownload    Call = 209
 	CallUndefine          Call = 231
 	CallDestroy           Call = 234
+	CallBlockJobAbort     Call = 237
 	CallBlockPull         Call = 240
 	CallBlockResize       Call = 251
 	CallShutdown          Call = 258
 	CallVolumeResize      Call = 260
 	CallSetMetadata       Call = 264
+	CallBlockCopy         Call = 345
 	CallDefine            Call = 350
 )
 
@@ -48,11 +51,12 @@ var callNames = map[Call]string{
 	CallBlockPull: "block-pull", CallBlockResize: "block-resize", CallVolumeResize: "vol-resize", CallSetMetadata: "set-metadata",
 	CallDefine: "define", CallSecretDefine: "secret-define", CallCreateXML: "create-xml", CallVolumeUpload: "vol-upload",
 	CallVolumeDownload: "vol-download", CallSetAutostart: "set-autostart", CallUpdateDevice: "update-device", CallSetVCPUs: "set-vcpus",
-	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml",
+	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml", CallSecretUndefine: "secret-undefine",
+	CallBlockJobAbort: "block-job-abort", CallBlockCopy: "block-copy",
 	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name", 77: "pool-define", 78: "pool-create",
 	79: "pool-build", 80: "pool-destroy", 81: "pool-delete", 82: "pool-undefine", 83: "pool-refresh", 84: "pool-by-name", 87: "pool-info",
 	88: "pool-dumpxml", 95: "vol-by-name", 97: "vol-by-path", 98: "vol-info", 99: "vol-dumpxml", 103: "block-peek", 143: "secret-dumpxml",
-	146: "secret-undefine", 147: "secret-by-usage", 150: "is-active", 151: "is-persistent", 154: "pool-is-active", 183: "has-managed-save",
+	147: "secret-by-usage", 150: "is-active", 151: "is-persistent", 154: "pool-is-active", 183: "has-managed-save",
 	194: "block-info", 212: "state", 238: "block-job", 273: "list-domains", 281: "list-pools", 282: "list-volumes", 316: "register-events",
 	342: "domain-capabilities", 353: "addresses",
 }

@@ -210,7 +210,7 @@ func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
 	case errors.Is(err, content.ErrNotBlank):
 		diags.AddAttributeError(targetPath, "The volume has content", text+". Nothing was written. If that is not needed any more, or an interrupted apply has "+
 			"filled the volume, set overwrite = true.")
-	case errors.Is(err, content.ErrHalfFilled):
+	case errors.Is(err, content.ErrHalfFilled), errors.Is(err, content.ErrFilled):
 		diags.AddAttributeError(targetPath, "The volume was not filled", text)
 	default:
 		diags.AddAttributeError(targetPath, "The volume was not filled", text+"\n\nNothing was written.")

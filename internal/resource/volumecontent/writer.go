@@ -55,7 +55,12 @@ func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 	if err != nil {
 		return is, err
 	}
-	if was, err := c.read(ctx); err != nil || was.Generation == is.Generation && !was.Filling {
+	was, err := c.read(ctx)
+	if err != nil {
+		return is, err
+	}
+	if was.Generation == is.Generation && !was.Filling {
+		_, err = w.forgetFills(ctx) // the apply that has filled it may have been killed before it did
 		return is, err
 	}
 	return is, w.write(ctx, h, spec, c, is)
@@ -83,21 +88,31 @@ func (w *writer) end(ctx context.Context) error {
 			return err
 		}
 	}
+	isHalf, err := w.forgetFills(ctx)
+	if err != nil {
+		return err
+	}
+	if isHalf {
+		w.diags.AddAttributeWarning(targetPath, "The volume is not complete", fmt.Sprintf("Writing to %s was interrupted. It has only a part of its "+
+			"content, and nothing says so any more.", w.target.Images[0].Name))
+	}
+	return c.forget(ctx)
+}
+
+// forgetFills removes what interrupted applies have left on the volume's hosts.
+func (w *writer) forgetFills(ctx context.Context) (isHalf bool, err error) {
 	for _, key := range w.target.Images[0].Hosts {
 		h, err := w.backend.Hosts.Host(key)
 		if err != nil {
 			continue // it was taken out of the provider
 		}
-		isHalf, err := w.backend.Content.ForgetFill(ctx, key, h, w.target)
+		half, err := w.backend.Content.ForgetFill(ctx, key, h, w.target)
 		if err != nil {
-			return err
+			return isHalf, err
 		}
-		if isHalf {
-			w.diags.AddAttributeWarning(targetPath, "The volume is not complete", fmt.Sprintf("Writing to %s was interrupted. It has only a part of its "+
-				"content, and nothing says so any more.", w.target.Images[0].Name))
-		}
+		isHalf = isHalf || half
 	}
-	return c.forget(ctx)
+	return isHalf, nil
 }
 
 func (w *writer) byPod(ctx context.Context) bool {
