@@ -5,8 +5,11 @@ terraform {
 }
 
 provider "virtclaim" {
-  owner      = "prod-web"
-  kubernetes = { config_path = "~/.kube/config" }
+  owner = "prod-web"
+  kubernetes = {
+    config_path  = "~/.kube/config"
+    volume_image = "registry.example.org/virtclaim-volume:1.0.0" # for pods that fill claims (virtclaim_volume_content)
+  }
   hosts = {
     node-a = {
       uri     = "qemu+ssh://root@node-a/system"
