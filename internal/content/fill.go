@@ -1,7 +1,6 @@
 package content
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -86,9 +85,12 @@ func FillID(target volume.Volume) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// fillName is the name of the journal's domain of filling a volume.
+func fillName(target volume.Volume) string { return "virtclaim-" + FillID(target) }
+
 // IsFilling reports whether a host has the journal of filling that volume, which goes on or was interrupted.
 func IsFilling(ctx context.Context, h Host, target volume.Volume) (bool, error) {
-	_, err := h.LookupByName(ctx, "virtclaim-"+FillID(target))
+	_, err := h.LookupByName(ctx, fillName(target))
 	return err == nil, ignoreNotFound(err)
 }
 
@@ -123,7 +125,7 @@ func (w *fill) start(ctx context.Context) error {
 		return err
 	}
 	id, generation := FillID(w.Target), newGeneration()
-	j := &journal{host: w.host, Journal: domainxml.Journal{Name: "virtclaim-" + id, UUID: uuid.NewString(), Note: domainxml.Note{
+	j := &journal{host: w.host, Journal: domainxml.Journal{Name: fillName(w.Target), UUID: uuid.NewString(), Note: domainxml.Note{
 		// Another host may have the pool's folder, too.
 		Owner: w.creator.Owner, Pool: w.Source.Pool, Volume: fillPrefix + id + "-" + generation[:8], Generation: generation, Target: xml,
 	}}}
@@ -164,7 +166,7 @@ func (w *fill) start(ctx context.Context) error {
 // leftFill is the journal that an interrupted apply of the same owner has left of filling that volume, once that has ended; host.ErrNotFound if
 // there is none.
 func (m *Creator) leftFill(ctx context.Context, h Host, target volume.Volume) (*journal, error) {
-	name := "virtclaim-" + FillID(target)
+	name := fillName(target)
 	id, err := h.LookupByName(ctx, name)
 	if err != nil {
 		return nil, err
@@ -361,10 +363,10 @@ func (w *fill) checkBlank(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Count(first, []byte{0}) == len(first) && bytes.Count(last, []byte{0}) == len(last) {
-		return nil
+	if seen := image.Describe(first, last); seen != "" {
+		return fmt.Errorf("%w: %s", ErrNotBlank, seen)
 	}
-	return fmt.Errorf("%w: %s", ErrNotBlank, image.Describe(first, last))
+	return nil
 }
 
 // read reads n bytes of the volume: QEMU copies them into a file, because libvirt reads only files and devices of its host.
@@ -382,14 +384,14 @@ func (w *fill) read(ctx context.Context, offset, n int64) (part []byte, err erro
 
 // verify compares the volume with the image that was copied onto it.
 func (w *fill) verify(ctx context.Context, report func(host.Progress)) error {
-	volume, err := domainxml.PartXML(w.Target, 0, *w.Target.Capacity)
+	written, err := domainxml.PartXML(w.Target, 0, *w.Target.Capacity)
 	if err != nil {
 		return err
 	}
 	var digests []string
 	for _, read := range []func(to string) error{
 		func(to string) error { return w.host.CopyOnto(ctx, w.journal.UUID, domainxml.CopyTarget, to, report) },
-		func(to string) error { return w.host.CopyDisk(ctx, volume, to) },
+		func(to string) error { return w.host.CopyDisk(ctx, written, to) },
 	} {
 		err := w.inFile(ctx, *w.Target.Capacity, read, func(pool, name string) error {
 			digest, err := w.host.VolumeDigest(ctx, pool, name)

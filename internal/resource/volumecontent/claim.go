@@ -42,13 +42,16 @@ func (c claimed) read(ctx context.Context) (is reservation.Content, err error) {
 		return is, nil
 	}
 	claim, err := c.cluster.Claim(ctx, c.ref.Namespace, c.ref.Claim)
-	if err == nil {
-		is = reservation.ContentOf(claim)
+	if apierrors.IsNotFound(err) {
+		return is, nil
 	}
-	if apierrors.IsNotFound(err) || is.Binding != c.ref.ID {
+	if err != nil {
+		return is, err
+	}
+	if is = reservation.ContentOf(claim); is.Binding != c.ref.ID {
 		return reservation.Content{}, nil
 	}
-	return is, err
+	return is, nil
 }
 
 func (c claimed) record(ctx context.Context, is reservation.Content) error {

@@ -196,7 +196,7 @@ resource "virtclaim_disk" "copy" {
 	isFilled(t, lun, file)
 }
 
-// libvirtd ends while the volume is written: QEMU goes on, with nobody to end it. A next apply finds that out, and writes all of it again.
+// libvirtd ends while the volume is written: QEMU goes on copying. The next apply detects that, ends it, and writes all of the volume again.
 func TestAccVolumeContent_LibvirtdCrash(t *testing.T) {
 	for name, killed := range map[string]bool{"the provider lives": false, "the provider is killed, too": true} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestAccVolumeContent_InUse(t *testing.T) {
 	}
 }
 
-// guest is a machine that somebody else starts with the logical unit, or with an overlay of it.
+// guest is a machine of another owner with the logical unit, or with an overlay of it.
 func guest(t *testing.T, l *lab.Lab, lun lab.LUN, overlay bool) (start, stop func()) {
 	t.Helper()
 	h := l.Hosts["host-a"]

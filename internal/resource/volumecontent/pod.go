@@ -71,10 +71,13 @@ func (w *writer) fillByPod(spec content.Spec, digest string, report func(host.Pr
 		case spec.Content != nil:
 			_, err = p.Upload(ctx, func(ctx context.Context) (io.ReadCloser, error) {
 				image, err := spec.Content.Open(ctx)
-				if err == nil {
-					err = begin()
+				if err != nil {
+					return nil, err
 				}
-				return image, err
+				if err := begin(); err != nil {
+					return nil, errors.Join(err, image.Close())
+				}
+				return image, nil
 			}, func(done int64) { report(host.Progress{Done: done}) })
 		case spec.Base != nil:
 			if err = begin(); err == nil {

@@ -256,7 +256,11 @@ func (w *writer) write(ctx context.Context, h *host.Host, spec content.Spec, c c
 	if w.byPod(ctx) {
 		f.Write = w.fillByPod(spec, is.Digest, report)
 	}
-	return w.backend.Content.Fill(ctx, h.Key, h, f, report)
+	err := w.backend.Content.Fill(ctx, h.Key, h, f, report)
+	if w.byPod(ctx) && errors.Is(err, content.ErrNotBlank) { // the record says that it was to write
+		err = errors.Join(err, c.forget(ctx))
+	}
+	return err
 }
 
 // acquire returns what waits until no machine or pod uses the volume, after the journal is visible to them.
