@@ -83,6 +83,8 @@ type Spec struct {
 
 	// baseName is the name of the shared image on the host.
 	baseName string
+	// generation is that of the volume; a new one if it is empty.
+	generation string
 }
 
 func (s Spec) admit(ctx context.Context) error {

@@ -78,7 +78,7 @@ func (h *fakeHost) File(_ context.Context, path string, head int) (host.File, er
 	if head > 0 {
 		f.Head = h.files[path]
 	}
-	if _, ok := h.volumes[path]; !ok {
+	if _, ok := h.volumes[path]; !ok && f.Modified == "" {
 		f.Irregular = host.ErrNotRegular
 	}
 	return f, nil

@@ -221,6 +221,9 @@ func (j *journal) removeImages(ctx context.Context, m *Creator, key string) erro
 	if err := ignoreNotFound(j.host.DeleteVolume(ctx, pool, name)); err != nil {
 		return err
 	}
+	if err := dropRecord(ctx, j.host, masterUsage(j.Note.Generation)); err != nil {
+		return err
+	}
 	if err := dropEntry(ctx, j.host, pool, name); err != nil || j.Note.Base == "" {
 		return err
 	}
@@ -255,7 +258,7 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 		}
 	}
 	s := w.Source
-	s.Name, s.Capacity = w.journal.Note.Volume, *w.Target.Capacity
+	s.Name, s.Capacity, s.generation = w.journal.Note.Volume, *w.Target.Capacity, w.journal.Note.Generation
 	if s.Content == nil {
 		s.Format = "qcow2"
 	}

@@ -19,6 +19,9 @@ func target() volume.Volume {
 	}}}
 }
 
+// masterFile is an image whose changes are noticed by a record.
+var masterFile = volume.Image{Type: "file", Format: "raw", Name: "/claim/disk.img", Binding: "binding", AccessMode: volume.ReadShared}
+
 func nothing(context.Context) error { return nil }
 
 // filling fills that volume, which no machine uses.
@@ -73,6 +76,7 @@ func TestFill_FailureAtEachCall(t *testing.T) {
 		"qcow2 image":         {Content: bytesOf(qcow2(1 << 20))},
 		"over a shared image": {Base: bytesOf(qcow2(1 << 20))},
 		"another volume":      {Mode: volume.CopyOnWrite, Master: master()},
+		"a file of a claim":   {Mode: volume.CopyOnWrite, Master: volume.Volume{Capacity: size(1 << 20), Images: []volume.Image{masterFile}}},
 	} {
 		for n := 1; ; n++ {
 			reached := false
@@ -102,6 +106,7 @@ func TestFill_FailureAtEachCall(t *testing.T) {
 func failFill(t *testing.T, name string, spec content.Spec, n int, dead, after bool, putRight func(h *fakeHost, onto string)) (reached bool) {
 	t.Helper()
 	h := newHost()
+	h.modified = map[string]string{masterFile.Name: "100.5"}
 	h.failAt, h.dead, h.after = n, dead, after
 	err := fill(t, h, filling(spec))
 	if h.changes < n {
