@@ -51,7 +51,7 @@ func measureMaster(ctx context.Context, h *host.Host, on content.Host, spec *con
 	if top.IsDisk() && said != nil {
 		return nil
 	}
-	bytes, err := sizeOf(ctx, h, on, *master)
+	bytes, err := content.SizeOf(ctx, h, on, *master)
 	if errors.Is(err, host.ErrCannotTell) && said != nil {
 		return nil
 	}
@@ -65,25 +65,6 @@ func measureMaster(ctx context.Context, h *host.Host, on content.Host, spec *con
 	}
 	master.Capacity = &bytes
 	return nil
-}
-
-// sizeOf is the size in bytes that a guest sees of a master.
-func sizeOf(ctx context.Context, h *host.Host, on content.Host, master volume.Volume) (int64, error) {
-	if top := master.Images[0]; top.Type == "file" && top.Binding != "" {
-		is, err := content.MeasureFile(ctx, on, top.Name)
-		if err != nil {
-			return 0, err
-		}
-		return content.CapacityAs(top.Format, is)
-	}
-	xml, err := domainxml.DiskXML(master)
-	if err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("no answer within a minute"))
-	defer cancel()
-	is, err := h.Measure(ctx, xml, 0)
-	return is.Size, err
 }
 
 // admit sets the check for machines and pods that write to the master of a clone. For an overlay it checks only machines, and only if the

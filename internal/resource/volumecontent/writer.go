@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
@@ -139,7 +138,7 @@ func (w *writer) prepare(ctx context.Context) (*host.Host, content.Spec, error) 
 	if err != nil {
 		return nil, content.Spec{}, err
 	}
-	bytes, err := sizeOf(ctx, h, w.target)
+	bytes, err := content.SizeOf(ctx, h, h, w.target)
 	if err == nil && bytes%512 != 0 {
 		err = fmt.Errorf("it has %d bytes, which is not a multiple of 512. Make it larger", bytes)
 	}
@@ -183,22 +182,6 @@ func checkHost(v volume.Volume, key string, diags *diag.Diagnostics) {
 	}
 }
 
-// sizeOf is the size in bytes that a guest sees of a volume.
-func sizeOf(ctx context.Context, h *host.Host, v volume.Volume) (int64, error) {
-	if v.Images[0].Type == "file" {
-		is, err := content.MeasureFile(ctx, h, v.Images[0].Name)
-		return is.Size, err
-	}
-	xml, err := domainxml.DiskXML(v)
-	if err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("no answer within a minute"))
-	defer cancel()
-	is, err := h.Measure(ctx, xml, 0)
-	return is.Size, err
-}
-
 // prepareMaster checks the volume that is copied.
 func (w *writer) prepareMaster(ctx context.Context, h *host.Host, spec *content.Spec) error {
 	master, known := w.plan.master(ctx, w.diags)
@@ -220,7 +203,7 @@ func (w *writer) prepareMaster(ctx context.Context, h *host.Host, spec *content.
 	}
 	if err == nil && !master.Images[0].IsDisk() {
 		var bytes int64
-		bytes, err = sizeOf(ctx, h, master)
+		bytes, err = content.SizeOf(ctx, h, h, master)
 		master.Capacity = &bytes
 	}
 	if err != nil {
