@@ -18,6 +18,7 @@ qemu-system-x86_64 qemu-system-x86
 /usr/share/qemu/vhost-user/*virtiofsd.json qemu-system-common
 qemu-img qemu-utils
 qemu-nbd qemu-utils
+e2fsck e2fsprogs
 /usr/share/qemu/firmware/*-edk2-x86_64.json ovmf
 swtpm swtpm
 swtpm_setup swtpm-tools

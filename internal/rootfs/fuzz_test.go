@@ -1,0 +1,110 @@
+package rootfs_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/rootfs"
+)
+
+// FuzzApply applies what may be two layers. A layer that is not refused leaves a faultless file system, and one that can be opened.
+func FuzzApply(f *testing.F) {
+	all := layers(f)
+	for n := 1; n < len(all); n++ {
+		f.Add(excerpt(all[n-1].Bytes()), excerpt(all[n].Bytes()))
+	}
+	check, err := exec.LookPath("e2fsck")
+	if err != nil {
+		f.Log("without e2fsck, only what Go sees is tested")
+	}
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		is := rootfs.New([16]byte{1})
+		var images []io.ReaderAt
+		raw := filepath.Join(t.TempDir(), "raw")
+		for n, layer := range [][]byte{one, two} {
+			image := bytes.NewBuffer(make([]byte, rootfs.HeadSize))
+			backing := ""
+			if n > 0 {
+				backing = fmt.Sprint("layer-", n)
+			}
+			head, err := is.Apply(bytes.NewReader(summed(layer)), image, backing)
+			if err != nil {
+				return
+			}
+			copy(image.Bytes(), head)
+			images = append(images, bytes.NewReader(image.Bytes()))
+			if _, err := rootfs.Open([16]byte{1}, images); err != nil {
+				t.Fatal(err)
+			}
+			if check == "" {
+				continue
+			}
+			flatten(t, image.Bytes(), raw)
+			if out, err := exec.CommandContext(t.Context(), check, "-fn", raw).CombinedOutput(); err != nil {
+				t.Fatalf("e2fsck: %v: %s", err, out)
+			}
+		}
+	})
+}
+
+// excerpt is the end of a layer: with 3000 files, a fuzzer would be slow.
+func excerpt(layer []byte) []byte { return layer[max(0, len(layer)-16<<10)/512*512:] }
+
+// summed is a layer whose blocks have the checksums of headers, which no fuzzer finds.
+func summed(layer []byte) []byte {
+	layer = bytes.Clone(layer)
+	for block := range len(layer) / 512 {
+		b := layer[block*512:][:512]
+		if bytes.Equal(b, make([]byte, 512)) {
+			continue
+		}
+		copy(b[148:], "        ")
+		sum := 0
+		for _, c := range b {
+			sum += int(c)
+		}
+		copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+	}
+	return layer
+}
+
+// flatten writes the clusters of an image into a raw one, over those of the layers below.
+func flatten(t *testing.T, image []byte, raw string) {
+	t.Helper()
+	out, err := os.OpenFile(raw, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	if err := out.Truncate(rootfs.Size); err != nil {
+		t.Fatal(err)
+	}
+	be := binary.BigEndian
+	const offset = 1<<56 - 1<<9
+	level1 := image[be.Uint64(image[40:]):]
+	for i := range be.Uint32(image[36:]) {
+		at := be.Uint64(level1[i*8:]) & offset
+		if at == 0 {
+			continue
+		}
+		for k := range 8192 {
+			entry := be.Uint64(image[at+uint64(k)*8:])
+			cluster := make([]byte, 64<<10)
+			switch {
+			case entry == 0:
+				continue
+			case entry != 1:
+				copy(cluster, image[entry&offset:])
+			}
+			if _, err := out.WriteAt(cluster, (int64(i)*8192+int64(k))<<16); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
