@@ -77,9 +77,9 @@ func (c Container) Resolve(ctx context.Context) (digest string, err error) {
 // Open returns a reader of the unpacked disk in the image with that digest. It returns io.EOF only after all layers that it read were
 // verified; an error is ErrUntrusted if the content is the cause. A blocked Read ends with ctx.
 func (c Container) Open(ctx context.Context, digest string) (io.ReadCloser, error) {
-	hash, err := v1.NewHash(digest)
-	if err != nil || hashes[hash.Algorithm] == nil {
-		return nil, fmt.Errorf("%q is no digest. It should be like sha256:<64 hexadecimal digits>", digest)
+	hash, err := parseDigest(digest)
+	if err != nil {
+		return nil, err
 	}
 	_, r, err := c.dial(ctx)
 	if err != nil {
@@ -102,6 +102,14 @@ func (c Container) Open(ctx context.Context, digest string) (io.ReadCloser, erro
 		})
 		return c.explain(redact(err, r.secrets...))
 	}), nil
+}
+
+func parseDigest(digest string) (v1.Hash, error) {
+	hash, err := v1.NewHash(digest)
+	if err != nil || hashes[hash.Algorithm] == nil {
+		return hash, fmt.Errorf("%q is no digest. It should be like sha256:<64 hexadecimal digits>", digest)
+	}
+	return hash, nil
 }
 
 // find returns the manifest of the image, also if the digest is that of an index.

@@ -23,6 +23,7 @@ var manifestTypes = []string{
 // manifest is the manifest of an image, or an index.
 type manifest struct {
 	Manifests []v1.Descriptor `json:"manifests"`
+	Config    json.RawMessage `json:"config"` // a descriptor; for a disk in the image it doesn't matter
 	Layers    []v1.Descriptor `json:"layers"`
 }
 

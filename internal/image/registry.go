@@ -81,7 +81,7 @@ func (r *registry) resolve(ctx context.Context, tag string) (string, error) {
 		}
 	}
 	// Some registries do not support HEAD, or return no digest for it; and only GET returns an error's details.
-	raw, err := r.read(ctx, tag, checksum{}, -1)
+	raw, err := r.read(ctx, "manifests", tag, checksum{}, -1)
 	if err != nil {
 		return "", err
 	}
@@ -91,23 +91,24 @@ func (r *registry) resolve(ctx context.Context, tag string) (string, error) {
 
 // manifest reads a manifest by its digest; a negative size is unknown.
 func (r *registry) manifest(ctx context.Context, digest v1.Hash, size int64) (manifest, error) {
-	raw, err := r.read(ctx, digest.String(), checksum{digest.Algorithm, digest.Hex}, size)
+	raw, err := r.read(ctx, "manifests", digest.String(), checksum{digest.Algorithm, digest.Hex}, size)
 	if err != nil {
 		return manifest{}, err
 	}
 	return parseManifest(raw, r.mostOfLayer)
 }
 
-func (r *registry) read(ctx context.Context, identifier string, want checksum, size int64) ([]byte, error) {
-	address := r.address("manifests", identifier)
+// read reads a manifest or a configuration.
+func (r *registry) read(ctx context.Context, kind, identifier string, want checksum, size int64) ([]byte, error) {
+	address := r.address(kind, identifier)
 	body, err := (&rangeReader{ctx: ctx, client: r.client, address: address, accept: strings.Join(manifestTypes, ",")}).open()
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
 	defer func() { _ = body.Close() }()
-	few := &limited{r: body, limit: maxManifest, tooMuch: "its manifest has more than %d bytes"}
+	few := &limited{r: body, limit: max(size, maxManifest), tooMuch: "its manifest has more than %d bytes"}
 	raw, err := io.ReadAll(verify(few, want, size, func(got checksum) error {
-		return fmt.Errorf("%w: its manifest has the digest %s, and not %s", ErrUntrusted, got, want)
+		return fmt.Errorf("%w: what the registry sent has the digest %s, and not %s", ErrUntrusted, got, want)
 	}))
 	return raw, r.explain(ctx, err)
 }

@@ -1,0 +1,128 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// maxConfig is the maximal size of an image's configuration, in bytes, as of a manifest in Docker's registry.
+const maxConfig = 4 << 20
+
+// RootFS is the root file system of a container image, and the program that starts in it.
+type RootFS struct {
+	// Layers begin with the lowest one.
+	Layers []RootLayer
+	// Architecture is in OCI's notation, with a variant where there is one: amd64, arm64, arm/v7.
+	Architecture string
+	// Entrypoint and Command together are the program and its arguments; either may be empty.
+	Entrypoint, Command []string
+	// Environment is of NAME=value.
+	Environment []string
+	// User is as in the configuration: a name or number, perhaps with a group behind a colon.
+	User, WorkingDirectory, StopSignal string
+}
+
+// RootLayer is a layer of a root file system.
+type RootLayer struct {
+	// ChainID is the same for layers with the same content over the same layers
+	// (https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid), like sha256:hex.
+	ChainID string
+	// Open returns the unpacked archive. It returns io.EOF only after the layer was verified, packed and unpacked.
+	Open func(context.Context) (io.ReadCloser, error)
+}
+
+// RootFS returns the root file system of the image with that digest. No layer is read yet.
+func (c Container) RootFS(ctx context.Context, digest string) (RootFS, error) {
+	hash, err := parseDigest(digest)
+	if err != nil {
+		return RootFS{}, err
+	}
+	_, r, err := c.dial(ctx)
+	if err != nil {
+		return RootFS{}, err
+	}
+	m, err := c.find(ctx, r, hash)
+	if err != nil {
+		return RootFS{}, c.explain(err)
+	}
+	raw, err := r.config(ctx, m.Config)
+	if err != nil {
+		return RootFS{}, c.explain(err)
+	}
+	config, err := parseConfig(raw, len(m.Layers))
+	if err != nil {
+		return RootFS{}, c.explain(fmt.Errorf("%w: %w", ErrUntrusted, err))
+	}
+	is := RootFS{
+		Architecture: platformOf(v1.Descriptor{Platform: config.Platform()}), Entrypoint: config.Config.Entrypoint, Command: config.Config.Cmd,
+		Environment: config.Config.Env, User: config.Config.User, WorkingDirectory: config.Config.WorkingDir, StopSignal: config.Config.StopSignal,
+	}
+	chain := ""
+	for n, diff := range config.RootFS.DiffIDs {
+		chain = chainID(chain, diff)
+		is.Layers = append(is.Layers, RootLayer{ChainID: chain, Open: c.opener(r, m.Layers[n], diff)})
+	}
+	return is, nil
+}
+
+// parseConfig parses an image's configuration, which must name that many layers.
+func parseConfig(raw []byte, layers int) (*v1.ConfigFile, error) {
+	var config v1.ConfigFile
+	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&config); err != nil {
+		return nil, fmt.Errorf("its configuration can't be read: %w", err)
+	}
+	ids := config.RootFS.DiffIDs
+	if config.RootFS.Type != "layers" || len(ids) != layers {
+		return nil, fmt.Errorf("its configuration has %d layers, and its manifest %d. It may be no container image, but another artifact of a registry", len(ids), layers)
+	}
+	if platformOf(v1.Descriptor{Platform: config.Platform()}) == "" {
+		return nil, fmt.Errorf("it is for %q on %q, and not for Linux", config.OS, config.Architecture)
+	}
+	return &config, nil
+}
+
+func chainID(below string, diff v1.Hash) string {
+	if below == "" {
+		return diff.String()
+	}
+	sum := sha256.Sum256([]byte(below + " " + diff.String()))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// opener opens a layer, whose content unpacked must have the digest diff.
+func (c Container) opener(r *registry, d v1.Descriptor, diff v1.Hash) func(context.Context) (io.ReadCloser, error) {
+	want := checksum{diff.Algorithm, diff.Hex}
+	return func(ctx context.Context) (io.ReadCloser, error) {
+		layer, err := r.layer(ctx, d)()
+		if err != nil {
+			return nil, c.explain(err)
+		}
+		return rootLayer{verify(layer, want, -1, func(got checksum) error {
+			return fmt.Errorf("%w: unpacked, a layer has the digest %s, and the configuration says %s", ErrUntrusted, got, want)
+		}), layer}, nil
+	}
+}
+
+type rootLayer struct {
+	io.Reader
+	io.Closer
+}
+
+// config reads an image's configuration.
+func (r *registry) config(ctx context.Context, descriptor json.RawMessage) ([]byte, error) {
+	var d v1.Descriptor
+	if err := json.Unmarshal(descriptor, &d); err != nil {
+		return nil, fmt.Errorf("%w: its manifest names no configuration: %w", ErrUntrusted, err)
+	}
+	if d.Size <= 0 || d.Size > maxConfig || hashes[d.Digest.Algorithm] == nil {
+		return nil, fmt.Errorf("%w: its manifest has a configuration of %d bytes with a digest of %q", ErrUntrusted, d.Size, d.Digest.Algorithm)
+	}
+	return r.read(ctx, "blobs", d.Digest.String(), checksum{d.Digest.Algorithm, d.Digest.Hex}, d.Size)
+}
