@@ -34,6 +34,7 @@ type fakeHost struct {
 	killed      bool
 	torn        bool // copies end early, without an error
 	waited      func()
+	released    func() // called once after the first domain has ended
 	meanwhile   func() // called between the lookup of a volume and its creation
 	uploads     int
 	// onto is what a volume of other storage has: nothing, "half" or "whole".
@@ -152,6 +153,10 @@ func (h *fakeHost) Hold(_ context.Context, text string) (func(context.Context) e
 		defer func() { // its connection ends in any case
 			if d.active = false; d.transient {
 				delete(h.domains, d.name)
+			}
+			if then := h.released; then != nil {
+				h.released = nil
+				then()
 			}
 		}()
 		return h.change(func() {})

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/google/uuid"
 	"libvirt.org/go/libvirtxml"
@@ -30,6 +28,8 @@ type Fill struct {
 	// Source describes the image that is created and copied: its Pool, and its Content, Base, or Master with a Mode. Without those it is blank, which
 	// erases the volume.
 	Source Spec
+	// Content is the same for the same content; empty if it is not known before it is written.
+	Content string
 	// Overwrite is whether the volume may have content.
 	Overwrite bool
 	// Verify is whether the volume is read back.
@@ -71,17 +71,9 @@ const (
 	endSize = 1 << 20
 )
 
-// FillID is the same for the same storage.
+// FillID is the same for the same storage (volume.Image.StorageKey).
 func FillID(target volume.Volume) string {
-	i := target.Images[0]
-	name := path.Clean(i.Name)
-	if i.Type == "network" {
-		name = i.Protocol + " " + i.Name
-	}
-	if i.Protocol == "iscsi" {
-		name = strings.ToLower(name) // RFC 3722
-	}
-	sum := sha256.Sum256([]byte("fill\x00" + name))
+	sum := sha256.Sum256([]byte("fill\x00" + target.Images[0].StorageKey()))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -139,7 +131,7 @@ func (w *fill) start(ctx context.Context) error {
 		return err
 	}
 	if left != nil {
-		j.UUID, j.Note.Phase = left.UUID, left.Note.Phase
+		j.UUID, j.Note.Phase, j.Note.Filled = left.UUID, left.Note.Phase, left.Note.Filled
 	}
 	text, err := domainxml.BuildJournal(j.Journal)
 	if err != nil {
@@ -232,6 +224,9 @@ func (j *journal) removeImages(ctx context.Context, m *Creator, key string) erro
 
 // run creates the image, and copies it onto the volume.
 func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
+	if w.Content != "" && w.journal.Note.Filled == w.Content { // by an apply that has not got to its end
+		return w.End(ctx)
+	}
 	if err := w.Acquire(ctx, w.journal.Name, w.journal.UUID); err != nil {
 		return err
 	}
@@ -311,7 +306,7 @@ func (w *fill) begin(ctx context.Context, phase string) error {
 	if err := w.Begin(ctx); err != nil {
 		return err
 	}
-	w.journal.Note.Phase = phase
+	w.journal.Note.Phase, w.journal.Note.Filled = phase, ""
 	return w.journal.write(ctx)
 }
 
@@ -319,14 +314,19 @@ func (w *fill) begin(ctx context.Context, phase string) error {
 func (w *fill) end(ctx context.Context, cause error) error {
 	ctx, cancel := revert.Extend(ctx)
 	defer cancel()
-	err := ignoreNotFound(w.journal.stop(ctx))
+	isHalf := cause != nil && w.journal.Note.Phase != ""
+	var err error
+	if cause == nil { // an apply that waits for the end must not take it for an interruption
+		w.journal.Note.Phase, w.journal.Note.Filled = "", w.Content
+		err = w.journal.write(ctx)
+	}
+	err = errors.Join(err, ignoreNotFound(w.journal.stop(ctx)))
 	if err == nil {
 		err = w.journal.removeImages(ctx, w.creator, w.key)
 	}
-	isHalf := cause != nil && w.journal.Note.Phase != ""
 	if err == nil && !isHalf {
-		if err = w.host.Undefine(ctx, w.journal.UUID); err != nil { // it may be gone, and the answer lost
-			err = ignoreNotFound(w.host.Undefine(ctx, w.journal.UUID))
+		if err = w.journal.undefineFill(ctx); err != nil { // it may be gone, and the answer lost
+			err = w.journal.undefineFill(ctx)
 		}
 	}
 	if isHalf {
@@ -340,6 +340,15 @@ func (w *fill) end(ctx context.Context, cause error) error {
 			w.journal.Name, w.journal.Note.Volume, w.journal.Note.Pool, err)
 	}
 	return errors.Join(cause, err)
+}
+
+// undefineFill removes the journal's domain, unless another apply of the same owner has it by now.
+func (j *journal) undefineFill(ctx context.Context) error {
+	is := &journal{host: j.host, Journal: domainxml.Journal{Name: j.Name, UUID: j.UUID}}
+	if ok, err := is.read(ctx); err != nil || ok && is.Note.Generation != j.Note.Generation {
+		return ignoreNotFound(err)
+	}
+	return ignoreNotFound(j.host.Undefine(ctx, j.UUID))
 }
 
 // ForgetFill removes what an interrupted apply of the same owner has left of filling a volume, and reports whether the volume has only a part of its

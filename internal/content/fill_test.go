@@ -28,7 +28,7 @@ func nothing(context.Context) error { return nil }
 func filling(s content.Spec) content.Fill {
 	s.Pool = "ssd"
 	return content.Fill{
-		Target: target(), Source: s, Begin: nothing, End: nothing,
+		Target: target(), Source: s, Content: "content", Begin: nothing, End: nothing,
 		Acquire: func(context.Context, string, string) error { return nil },
 	}
 }
@@ -153,6 +153,42 @@ func TestFill_InterruptedWhileLookedAt(t *testing.T) {
 	}
 }
 
+// An apply that begins while another one of the same owner ends does not take that for an interruption, and the first one leaves the second one's
+// journal alone.
+func TestFill_TwoApplies(t *testing.T) {
+	h := newHost()
+	other := filling(content.Spec{})
+	other.Content = "other content"
+	f := filling(content.Spec{})
+	f.End = func(context.Context) error {
+		h.released = func() {
+			if err := fill(t, h, other); !errors.Is(err, content.ErrNotBlank) {
+				t.Errorf("the second one: %v", err)
+			}
+		}
+		return nil
+	}
+	if err := fill(t, h, f); err != nil || h.onto != "whole" || left(h) != "" {
+		t.Errorf("the first one: %v, the volume is %s, and left is %s", err, h.onto, left(h))
+	}
+
+	other.Overwrite = true
+	other.End = func(context.Context) error { return errBroken }
+	f.Overwrite = true
+	f.End = func(context.Context) error {
+		h.released = func() {
+			if err := fill(t, h, other); !errors.Is(err, content.ErrHalfFilled) {
+				t.Errorf("the second one: %v", err)
+			}
+		}
+		return nil
+	}
+	err := fill(t, h, f)
+	if is, _ := phase(t, h); is != "filling" {
+		t.Errorf("the first one: %v, and the second one's journal says %q", err, is)
+	}
+}
+
 // A volume that is not blank is left alone, also when the apply before it was killed while a pod was about to find that out.
 func TestFill_NotBlank(t *testing.T) {
 	h := newHost()
@@ -220,5 +256,33 @@ func TestFill_Refused(t *testing.T) {
 	}
 	if err := fill(t, h, f); !errors.Is(err, used) || errors.Is(err, content.ErrHalfFilled) || h.onto != "" || left(h) != "" {
 		t.Errorf("got %v, the volume is %q, and left is %s", err, h.onto, left(h))
+	}
+}
+
+// Storage of one name on several servers is several volumes, each with its own journal; a logical unit is one, however it is reached and spelled.
+func TestFillID(t *testing.T) {
+	on := func(protocol, name, server string) volume.Volume {
+		return volume.Volume{Images: []volume.Image{{Type: "network", Protocol: protocol, Name: name, Servers: []volume.Server{{Host: server}}}}}
+	}
+	file := func(name, host string) volume.Volume {
+		return volume.Volume{Images: []volume.Image{{Type: "block", Name: name, Hosts: []string{host}}}}
+	}
+	iqn := "iqn.2025-01.io.example:target"
+	for name, c := range map[string]struct {
+		a, b volume.Volume
+		same bool
+	}{
+		"NBD on two servers":    {on("nbd", "data", "a"), on("nbd", "data", "b"), false},
+		"NFS on two servers":    {on("nfs", "/vms/data.img", "a"), on("nfs", "/vms/data.img", "b"), false},
+		"RBD in two clusters":   {on("rbd", "pool/data", "a"), on("rbd", "pool/data", "b"), false},
+		"RBD in one":            {on("rbd", "pool/data", "a"), on("rbd", "pool/data", "A"), true},
+		"two portals":           {on("iscsi", iqn+"/1", "a"), on("iscsi", iqn+"/1", "b"), true},
+		"two spellings":         {on("iscsi", iqn+"/1", "a"), on("iscsi", strings.ToUpper(iqn)+"/01", "a"), true},
+		"two units":             {on("iscsi", iqn+"/1", "a"), on("iscsi", iqn+"/2", "a"), false},
+		"a device of two hosts": {file("/dev/sdb", "a"), file("/dev/sdb", "b"), false},
+	} {
+		if same := content.FillID(c.a) == content.FillID(c.b); same != c.same {
+			t.Errorf("%s: %t", name, same)
+		}
 	}
 }

@@ -39,6 +39,8 @@ type Note struct {
 	Base string `xml:"base,attr,omitempty"`
 	// Target is the <disk> element of the volume that the storage volume's content is written onto; empty when there is none.
 	Target string `xml:"target,omitempty"`
+	// Filled is what all of the target has; empty if that is not known, or not all is written.
+	Filled string `xml:"filled,attr,omitempty"`
 	// Beat is a counter that is incremented in the running domain while the volume is being created.
 	Beat int `xml:"beat,attr,omitempty"`
 }

@@ -85,6 +85,23 @@ func Overlap(a, b Image) bool {
 	return SameStorage(a, b)
 }
 
+// StorageKey is the same for the same storage where that has one name; so it is not for servers with several names, or for other hosts of
+// a file. SameStorage is the relation.
+func (i Image) StorageKey() string {
+	if u := iscsiUnit(i); u.name != "" {
+		return strings.Join([]string{"iscsi", u.name, u.part}, "\x00")
+	}
+	if i.Type != "network" {
+		return strings.Join(append([]string{"", path.Clean(i.Name)}, slices.Sorted(slices.Values(i.Hosts))...), "\x00")
+	}
+	servers := make([]string, 0, len(i.Servers))
+	for _, s := range i.Servers {
+		servers = append(servers, s.address(i.Protocol))
+	}
+	slices.Sort(servers)
+	return strings.Join(append([]string{i.Protocol, i.Name, i.Query}, servers...), "\x00")
+}
+
 // unit is an iSCSI target and logical unit, or a partition of it.
 type unit struct{ name, part string }
 
