@@ -15,7 +15,7 @@ func (c Claim) copyImage(ctx context.Context, from image.Container, log func(str
 		return f, err
 	}
 	log("the image is " + digest)
-	if state, is, err := c.inspect(); err == nil && state == IsFilled && is != nil && is.Digest == digest {
+	if state, is, err := c.inspect(); !c.Overwrite && err == nil && state == IsFilled && is != nil && is.Digest == digest {
 		return *is, nil
 	}
 	r, err := from.Open(ctx, digest)

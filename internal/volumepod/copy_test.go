@@ -75,6 +75,14 @@ func TestCopy_PullSecret(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(folder, diskImage)); code != 0 || err != nil || !bytes.Equal(got, disk(4)) {
 		t.Errorf("overwritten: exit code %d, %v: %s", code, err, out.text())
 	}
+	if err := os.WriteFile(filepath.Join(folder, diskImage), bytes.Repeat([]byte{1}, len(disk(4))), 0o600); err != nil { // as a guest might
+		t.Fatal(err)
+	}
+	out = output{}
+	code = Run(t.Context(), []string{"copy", "-arch", "amd64", "-overwrite", "-volume", folder, reference}, "", &out)
+	if got, err := os.ReadFile(filepath.Join(folder, diskImage)); code != 0 || err != nil || !bytes.Equal(got, disk(4)) {
+		t.Errorf("the same image again: exit code %d, %v: %s", code, err, out.text())
+	}
 }
 
 func newRegistry(t *testing.T) *httptest.Server {
