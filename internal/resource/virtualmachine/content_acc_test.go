@@ -60,7 +60,7 @@ func TestAccVolumeContent_GoldenImage(t *testing.T) {
 				machine{
 					name: name, host: host, log: consoles[n].Path(),
 					disks: []string{fmt.Sprintf("root = { volume = virtclaim_disk.%s.volume, boot_order = 1 }", name)},
-					more:  fmt.Sprintf("force_stop = true\nlifecycle { replace_triggered_by = [virtclaim_disk.%s] }", name),
+					more:  fmt.Sprintf("force_stop = true\nlifecycle { replace_triggered_by = [virtclaim_disk.%s.id] }", name),
 				}.hcl(l)
 		}
 		return text

@@ -118,10 +118,22 @@ func (m model) target(ctx context.Context, diags *diag.Diagnostics) (v volume.Vo
 	return v, known && len(v.Images) > 0
 }
 
-// generationOf identifies a content of a storage. It is random if the digest of the content is not known.
-func generationOf(v volume.Volume, digest string) string {
+// generationOf identifies a content of a storage: that of a digest and, in a container image, of a path. It is random if the digest is not known.
+func generationOf(v volume.Volume, digest, file string) string {
 	if digest == "" {
 		return uuid.NewString()
 	}
-	return uuid.NewSHA1(contents, []byte(strings.Join([]string{v.Images[0].Protocol, v.Images[0].Name, digest}, "\x00"))).String()
+	parts := []string{v.Images[0].Protocol, v.Images[0].Name, digest}
+	if file != "" {
+		parts = append(parts, file)
+	}
+	return uuid.NewSHA1(contents, []byte(strings.Join(parts, "\x00"))).String()
+}
+
+// file is the path in a container image; empty without one.
+func (s sourceModel) file() string {
+	if s.Container == nil {
+		return ""
+	}
+	return s.Container.Path.ValueString()
 }

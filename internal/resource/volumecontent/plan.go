@@ -17,7 +17,9 @@ import (
 // ModifyPlan plans what is known of the filled volume, and warns of what is lost.
 func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
-		warnOfErasing(ctx, req, &resp.Diagnostics)
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		warnOfErasing(ctx, state, &resp.Diagnostics)
 		return
 	}
 	var plan, state model
@@ -69,7 +71,7 @@ func (m *model) planContent(ctx context.Context, diags *diag.Diagnostics) {
 		m.Digest = m.source(ctx, diags).PlanDigest(ctx, sourcePath, diags)
 	}
 	if v, known := m.target(ctx, diags); known && m.Digest.ValueString() != "" {
-		m.Generation = types.StringValue(generationOf(v, m.Digest.ValueString()))
+		m.Generation = types.StringValue(generationOf(v, m.Digest.ValueString(), m.source(ctx, diags).file()))
 	}
 }
 
@@ -85,15 +87,24 @@ func (m *model) planVolume(ctx context.Context, capacity *int64) {
 // planChange plans whether other storage is filled, or the volume is written again.
 func (m *model) planChange(ctx context.Context, state model, v volume.Volume, known bool, resp *resource.ModifyPlanResponse) {
 	was, _ := state.target(ctx, &resp.Diagnostics)
-	if known && isOther(was, v) {
+	other, clear := isOther(was, v)
+	if known && other && clear {
 		resp.RequiresReplace = append(resp.RequiresReplace, targetPath)
+		warnOfErasing(ctx, state, &resp.Diagnostics)
 		m.ID = types.StringUnknown()
 		m.planNew(ctx, v, known, &resp.Diagnostics)
 		return
 	}
+	if known && !clear {
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The storage has another address", fmt.Sprintf("%s has no server in common with the storage that was "+
+			"filled. It is taken for the same volume, under another address, and is not written to. If it is another one, fill it by another resource, or replace this "+
+			"one (-replace).", v.Images[0].Name))
+	}
 	if !m.rewrites(ctx, state, &resp.Diagnostics) {
 		if m.Digest, m.Generation = state.Digest, state.Generation; !m.isSourceKnown(ctx) {
-			m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown() // it may be other content
+			m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
+			resp.Diagnostics.AddAttributeWarning(sourcePath, "The volume may be overwritten", fmt.Sprintf("The source is known in the apply. If that is other content, "+
+				"it is written onto %s: all that was written to it since it was filled is lost then.", was.Images[0].Name))
 		}
 		if is, ok, d := tfvalue.VolumeFrom(ctx, state.Volume); ok && v.Capacity == nil {
 			resp.Diagnostics.Append(d...)
@@ -108,15 +119,21 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 	m.planVolume(ctx, v.Capacity)
 }
 
-// isOther reports whether two volumes are known to be different storage.
-func isOther(was, is volume.Volume) bool {
+// isOther reports whether two volumes are different storage, and whether that is clear: storage may have got another address.
+func isOther(was, is volume.Volume) (other, clear bool) {
 	if len(was.Images) == 0 || len(is.Images) == 0 || is.Images[0].Name == "" {
-		return false
+		return false, true
 	}
 	a, b := was.Images[0], is.Images[0]
 	a.Generation, b.Generation = "", ""
-	same, _ := volume.SameMaster(a, b)
-	return !same
+	same, clear := volume.SameMaster(a, b)
+	if same && b.Protocol == "rbd" { // an image may be copied to another cluster, but is filled in one
+		clear = volume.SameStorage(a, b)
+	}
+	if !clear && a.Binding == b.Binding && volume.ParseBinding(a.Binding).Claim != "" {
+		return false, true // the claim is the volume
+	}
+	return !same, clear
 }
 
 // rewrites reports whether the configured content is known to be other content than was written, or what was written is not complete.
@@ -126,20 +143,22 @@ func (m model) rewrites(ctx context.Context, state model, diags *diag.Diagnostic
 		return true
 	case m.kind() == "" || state.kind() == "":
 		return false
-	case m.kind() != state.kind():
-		return true
 	}
-	is := m.source(ctx, diags)
-	if is.File != nil {
-		digest := is.PlanDigest(ctx, sourcePath, diags)
-		return !digest.IsUnknown() && !digest.Equal(state.Digest)
+	is, was := m.source(ctx, diags), state.source(ctx, diags)
+	if m.isSourceKnown(ctx) { // the same content may come from elsewhere
+		if digest := is.PlanDigest(ctx, sourcePath, diags).ValueString(); digest != "" && state.Digest.ValueString() != "" {
+			return digest != state.Digest.ValueString() || is.file() != was.file()
+		}
+	}
+	if m.kind() != state.kind() {
+		return true
 	}
 	if master, known := m.master(ctx, diags); known {
 		before, _ := state.master(ctx, diags)
 		same, clear := volume.SameMaster(before.Images[0], master.Images[0])
 		return clear && !same
 	}
-	return len(is.OtherContent(state.source(ctx, diags).Source, state.Digest, sourcePath)) > 0
+	return len(is.OtherContent(was.Source, state.Digest, sourcePath)) > 0
 }
 
 // checkTarget refuses what can't be filled. wholly is whether all of the volume is known.
@@ -190,9 +209,7 @@ func (r *volumeContent) checkVia(ctx context.Context, plan model, v volume.Volum
 }
 
 // warnOfErasing warns of the data that a destroy removes.
-func warnOfErasing(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) {
-	var state model
-	diags.Append(req.State.Get(ctx, &state)...)
+func warnOfErasing(ctx context.Context, state model, diags *diag.Diagnostics) {
 	if v, known := state.target(ctx, diags); known && state.Erase.ValueBool() {
 		diags.AddAttributeWarning(path.Root("erase"), "The volume is erased", fmt.Sprintf("Destroying the content of %s erases all that is on it.", v.Images[0].Name))
 	}

@@ -5,7 +5,12 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/imagesource"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -41,19 +46,76 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
+// Storage that may have another address is not replaced, and may not be the same, either.
 func TestIsOther(t *testing.T) {
+	const claim = "id/instance/vms/data"
+	on := func(protocol, server, binding string) func(*volume.Image) {
+		return func(i *volume.Image) {
+			i.Protocol, i.Binding, i.Servers = protocol, binding, []volume.Server{{Host: server}}
+		}
+	}
 	for name, c := range map[string]struct {
-		change func(*volume.Image)
-		want   bool
+		was, is      func(*volume.Image)
+		other, clear bool
 	}{
-		"the same":      {nil, false},
-		"other hosts":   {func(i *volume.Image) { i.Hosts = []string{"host-b"} }, false},
-		"other content": {func(i *volume.Image) { i.Generation = "b" }, false},
-		"another unit":  {func(i *volume.Image) { i.Name = "iqn.2020-01.org.example:a/2" }, true},
-		"not known":     {func(i *volume.Image) { i.Name = "" }, false},
+		"the same":           {nil, nil, false, true},
+		"other hosts":        {nil, func(i *volume.Image) { i.Hosts = []string{"host-b"} }, false, true},
+		"other content":      {nil, func(i *volume.Image) { i.Generation = "b" }, false, true},
+		"another unit":       {nil, func(i *volume.Image) { i.Name = "iqn.2020-01.org.example:a/2" }, true, true},
+		"not known":          {nil, func(i *volume.Image) { i.Name = "" }, false, true},
+		"another NFS server": {on("nfs", "a", "x"), on("nfs", "b", "y"), true, false},
+		"of the same claim":  {on("nfs", "a", claim), on("nfs", "b", claim), false, true},
+		"of one binding":     {on("nfs", "a", "x"), on("nfs", "b", "x"), true, false},
+		"the same monitor":   {on("rbd", "a", "x"), on("rbd", "a", "y"), false, true},
+		"other monitors":     {on("rbd", "a", "x"), on("rbd", "b", "y"), false, false},
 	} {
-		if got := isOther(unit(func(i *volume.Image) { i.Generation = "a" }), unit(c.change)); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		was := unit(c.was)
+		was.Images[0].Generation = "a"
+		if other, clear := isOther(was, unit(c.is)); other != c.other || clear != c.clear {
+			t.Errorf("%s: %t, %t", name, other, clear)
+		}
+	}
+}
+
+// sourced is a model with a source, and what was fetched from it.
+func sourced(t *testing.T, digest string, s imagesource.Source) model {
+	t.Helper()
+	var schema resource.SchemaResponse
+	New().Schema(t.Context(), resource.SchemaRequest{}, &schema)
+	attributes := schema.Schema.Attributes["source"].GetType().(basetypes.ObjectType).AttrTypes
+	o, diags := types.ObjectValueFrom(t.Context(), attributes, sourceModel{Source: s, Volume: types.ObjectNull(attributes["volume"].(basetypes.ObjectType).AttrTypes)})
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	return model{Source: o, Digest: tfvalue.OrNull(digest), Generation: types.StringValue("generation")}
+}
+
+// Content that is the same by its digest is not written again, wherever it comes from, and another file of an image is.
+func TestModel_Rewrites(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	url := func(address, checksum string) imagesource.Source {
+		return imagesource.Source{URL: &imagesource.URL{URL: types.StringValue(address), Checksum: tfvalue.OrNull(checksum)}}
+	}
+	container := func(reference, file string) imagesource.Source {
+		return imagesource.Source{Container: &imagesource.Container{Image: types.StringValue(reference), Path: tfvalue.OrNull(file)}}
+	}
+	file := imagesource.Source{File: &imagesource.File{Path: types.StringValue("/missing.img")}}
+	for name, c := range map[string]struct {
+		was, is imagesource.Source
+		want    bool
+	}{
+		"a file by URL":            {file, url("https://a.example/d.img", digest), false},
+		"another URL":              {url("https://a.example/d.img", digest), url("https://b.example/d.img", digest), false},
+		"another checksum":         {url("https://a.example/d.img", digest), url("https://a.example/d.img", "sha256:"+strings.Repeat("b", 64)), true},
+		"no checksum":              {file, url("https://a.example/d.img", ""), true},
+		"a tag that is now pinned": {container("a.example/i:1", ""), container("a.example/i@"+digest, ""), false},
+		"another registry":         {container("a.example/i@"+digest, ""), container("b.example/i@"+digest, ""), false},
+		"another tag":              {container("a.example/i:1", ""), container("a.example/i:2", ""), true},
+		"another path":             {container("a.example/i@"+digest, "/a"), container("a.example/i@"+digest, "/b"), true},
+	} {
+		var diags diag.Diagnostics
+		if got := sourced(t, "", c.is).rewrites(t.Context(), sourced(t, digest, c.was), &diags); got != c.want || diags.HasError() {
+			t.Errorf("%s: %t, %v", name, got, diags)
 		}
 	}
 }
@@ -63,12 +125,13 @@ func TestGenerationOf(t *testing.T) {
 	seen := map[string]int{}
 	for range 2 {
 		for _, generation := range []string{
-			generationOf(one, "sha256:a"), generationOf(one, "sha256:b"), generationOf(two, "sha256:a"), generationOf(one, ""),
+			generationOf(one, "sha256:a", ""), generationOf(one, "sha256:b", ""), generationOf(two, "sha256:a", ""), generationOf(one, "sha256:a", "/b"),
+			generationOf(one, "", ""),
 		} {
 			seen[generation]++
 		}
 	}
-	if len(seen) != 5 { // that of content without a digest is random
+	if len(seen) != 6 { // that of content without a digest is random
 		t.Errorf("the generations are %v", seen)
 	}
 }

@@ -93,22 +93,28 @@ func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if r.isFilling(ctx, v, &resp.Diagnostics) {
-		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume is not complete", fmt.Sprintf("Writing to %s goes on, or was interrupted. An apply writes all "+
-			"of it again.", v.Images[0].Name))
+	if why := r.isOtherwise(ctx, v, state.Generation.ValueString(), &resp.Diagnostics); why != "" {
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume has not what it was filled with", fmt.Sprintf("%s: %s. An apply writes all of it again.",
+			v.Images[0].Name, why))
 		state.Generation = types.StringNull()
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// isFilling reports whether a host or the claim says that the volume has only a part of its content. One that does not answer is a warning.
-func (r *volumeContent) isFilling(ctx context.Context, v volume.Volume, diags *diag.Diagnostics) bool {
+// isOtherwise is why the volume has other content than that generation: a host or the claim says that it has only a part of one, or the claim that
+// it was filled with another one, by an apply whose state was lost. One that does not answer is a warning.
+func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, generation string, diags *diag.Diagnostics) string {
+	const isFilling = "writing to it goes on, or was interrupted"
 	var failed []error
 	c, err := r.claimOf(v)
 	if err == nil {
 		var is reservation.Content
-		if is, err = c.read(ctx); is.Filling {
-			return true
+		is, err = c.read(ctx)
+		switch {
+		case is.Filling:
+			return isFilling
+		case is.Generation != "" && generation != "" && is.Generation != generation:
+			return "the claim's record says that it was filled with other content"
 		}
 	}
 	failed = append(failed, err)
@@ -119,14 +125,14 @@ func (r *volumeContent) isFilling(ctx context.Context, v volume.Volume, diags *d
 		}
 		is, err := content.IsFilling(ctx, h, v)
 		if is {
-			return true
+			return isFilling
 		}
 		failed = append(failed, err)
 	}
 	if err := errors.Join(failed...); err != nil {
 		diags.AddAttributeWarning(targetPath, "Whether the volume is complete is not known", fmt.Sprintf("%s: %s", v.Images[0].Name, err))
 	}
-	return false
+	return ""
 }
 
 // Update writes other content, or none if only attributes have changed.
@@ -143,7 +149,8 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	v, _ := plan.target(ctx, &resp.Diagnostics)
-	if was, _ := state.target(ctx, &resp.Diagnostics); len(v.Images) > 0 && isOther(was, v) {
+	was, _ := state.target(ctx, &resp.Diagnostics)
+	if other, clear := isOther(was, v); other && clear {
 		resp.Diagnostics.AddAttributeError(targetPath, "The storage changed during the apply", "What was unknown in the plan is other storage. Nothing was "+
 			"written. Plan and apply again: the resource is replaced then.")
 		return
@@ -161,8 +168,8 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 	plan.Digest, plan.Generation = state.Digest, state.Generation
-	was, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
-	plan.finish(ctx, was.Capacity)
+	filled, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	plan.finish(ctx, filled.Capacity)
 	resp.Diagnostics.Append(append(d, resp.State.Set(ctx, plan)...)...)
 }
 
@@ -174,12 +181,17 @@ func (r *volumeContent) write(ctx context.Context, plan *model, config model, ov
 		return false
 	}
 	id := content.FillID(v)
+	// After a success, a resource of the former name that is destroyed in the same apply must not remove what is there.
 	if !r.backend.ReserveName("content " + id) {
-		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too. Remove one of the "+
-			"two.", v.Images[0].Name))
+		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too, or is being destroyed. "+
+			"Remove one of the two. If the resource got another name, say so in a moved block.", v.Images[0].Name))
 		return false
 	}
-	defer r.backend.ReleaseName("content " + id)
+	defer func() {
+		if !ok {
+			r.backend.ReleaseName("content " + id)
+		}
+	}()
 	w := writer{volumeContent: r, plan: *plan, secrets: config.source(ctx, diags), target: v, overwrite: overwrite, diags: diags}
 	is, err := w.fill(ctx)
 	if err != nil {
@@ -229,6 +241,13 @@ func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	name := "content " + content.FillID(v)
+	if !r.backend.ReserveName(name) {
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
+			"or removed.", v.Images[0].Name))
+		return
+	}
+	defer r.backend.ReleaseName(name)
 	w := writer{volumeContent: r, plan: state, target: v, overwrite: true, diags: &resp.Diagnostics}
 	if err := w.end(ctx); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed", fmt.Sprintf("%s: %s", v.Images[0].Name, err))

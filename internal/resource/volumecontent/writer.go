@@ -49,7 +49,7 @@ func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 	if planned := w.plan.Digest; !planned.IsUnknown() && planned.ValueString() != is.Digest {
 		return is, fmt.Errorf("the content changed during the apply: its digest is %s, and was %s in the plan. Plan and apply again", is.Digest, planned.ValueString())
 	}
-	is.Generation = generationOf(w.target, is.Digest)
+	is.Generation = generationOf(w.target, is.Digest, w.secrets.file())
 	c, err := w.claimOf(w.target)
 	if err != nil {
 		return is, err
@@ -103,7 +103,9 @@ func (w *writer) forgetFills(ctx context.Context) (isHalf bool, err error) {
 	for _, key := range w.target.Images[0].Hosts {
 		h, err := w.backend.Hosts.Host(key)
 		if err != nil {
-			continue // it was taken out of the provider
+			w.diags.AddAttributeWarning(targetPath, "What is left on a host is not known", fmt.Sprintf("%s. If an apply was interrupted there, the domain virtclaim-%s "+
+				"may be left: virsh undefine it.", err, content.FillID(w.target)))
+			continue
 		}
 		half, err := w.backend.Content.ForgetFill(ctx, key, h, w.target)
 		if err != nil {
@@ -234,6 +236,9 @@ func (w *writer) write(ctx context.Context, h *host.Host, spec content.Spec, c c
 			}
 			return c.record(ctx, is)
 		},
+	}
+	if is.Digest != "" {
+		f.Content = is.Generation
 	}
 	report := w.progress(ctx, h.Key)
 	if w.byPod(ctx) {
