@@ -62,5 +62,5 @@ resource "virtclaim_virtual_machine" "machine" {
   serial  = { log_file = "${var.log_dir}/${each.key}.log" }
 
   # Another image replaces all disks, and a running machine's boot disk is not unplugged.
-  lifecycle { replace_triggered_by = [virtclaim_disk.root[each.key]] }
+  lifecycle { replace_triggered_by = [virtclaim_disk.root[each.key].id] }
 }
