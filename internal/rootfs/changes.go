@@ -180,14 +180,12 @@ func (f *FileSystem) restore(c change) (*node, error) {
 		target: string(c.Target), attributes: c.Attributes, extents: c.Extents, leaf: c.Leaf, attributeBlock: c.AttributeBlock,
 	}
 	isDirectory := n.is(typeDirectory)
+	if c.Number == 0 || c.Number >= f.inodes.next || len(c.Names) != len(c.Numbers) || !isDirectory && len(c.Names) > 0 || len(c.Target) > maxPath {
+		return nil, errImage
+	}
 	if isDirectory {
 		n.entries, n.links = map[string]*entry{}, 2
-		if c.Number < groups*groupInodes {
-			f.inodes.directories[(c.Number-1)/groupInodes]++
-		}
-	}
-	if c.Number == 0 || c.Number >= f.inodes.next || len(c.Names) != len(c.Numbers) || !isDirectory && len(c.Names) > 0 {
-		return nil, errImage
+		f.inodes.directories[(c.Number-1)/groupInodes]++
 	}
 	f.inodes.mark(c.Number, true)
 	single := []extent{{Start: n.leaf, Count: min(n.leaf, 1)}, {Start: n.attributeBlock, Count: min(n.attributeBlock, 1)}}
