@@ -101,7 +101,11 @@ func (r *registry) manifest(ctx context.Context, digest v1.Hash, size int64) (ma
 // read reads a manifest or a configuration.
 func (r *registry) read(ctx context.Context, kind, identifier string, want checksum, size int64) ([]byte, error) {
 	address := r.address(kind, identifier)
-	body, err := (&rangeReader{ctx: ctx, client: r.client, address: address, accept: strings.Join(manifestTypes, ",")}).open()
+	from := &rangeReader{ctx: ctx, client: r.client, address: address}
+	if kind == "manifests" {
+		from.accept = strings.Join(manifestTypes, ",")
+	}
+	body, err := from.open()
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -106,13 +107,23 @@ func (c Container) opener(r *registry, d v1.Descriptor, diff v1.Hash) func(conte
 		}
 		return rootLayer{verify(layer, want, -1, func(got checksum) error {
 			return fmt.Errorf("%w: unpacked, a layer has the digest %s, and the configuration says %s", ErrUntrusted, got, want)
-		}), layer}, nil
+		}), layer, func(err error) error { return c.explain(redact(err, r.secrets...)) }}, nil
 	}
 }
 
+// rootLayer explains the errors of a layer.
 type rootLayer struct {
 	io.Reader
 	io.Closer
+	explain func(error) error
+}
+
+func (l rootLayer) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = l.explain(err)
+	}
+	return n, err
 }
 
 // config reads an image's configuration.

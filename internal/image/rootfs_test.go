@@ -132,6 +132,40 @@ func TestContainer_RootFSRefuses(t *testing.T) {
 	}
 }
 
+// A layer may be elsewhere, at an address that is signed.
+func TestContainer_RootFSHidesSignatures(t *testing.T) {
+	image.WithoutPauses(t)
+	layer := tarred(t, plain("a", disk(100_000)))
+	raw, err := json.Marshal(v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{hashOf(t, layer)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, elsewhere := range map[string]http.HandlerFunc{
+		"forbidden": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		"cut short": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(layer)))
+			_, _ = w.Write(layer[:50_000])
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		signed := serve(t, elsewhere).URL + "/?sig=s3cr3t"
+		f := &fake{blobs: map[string]http.Handler{}}
+		digest := f.push(func(m *v1.Manifest) {
+			m.Config = v1.Descriptor{MediaType: types.OCIConfigJSON, Digest: hashOf(t, raw), Size: int64(len(raw))}
+			f.blobs[m.Config.Digest.String()] = &server{content: raw, ranges: "Last-Modified"}
+			f.blobs[m.Layers[0].Digest.String()] = http.RedirectHandler(signed, http.StatusFound)
+		}, layer)
+		is, err := image.Container{Reference: at(t, f) + "@" + digest}.RootFS(t.Context(), digest)
+		if err == nil {
+			_, err = readAll(is.Layers[0].Open(t.Context()))
+		}
+		if err == nil || !strings.Contains(err.Error(), "/image@sha256:") {
+			t.Errorf("%s: %v", name, err)
+		}
+		hidesSecrets(t, err)
+	}
+}
+
 func hashOf(t *testing.T, content []byte) v1.Hash {
 	t.Helper()
 	hash, err := v1.NewHash(sha(content))
