@@ -264,22 +264,22 @@ func TestFillID(t *testing.T) {
 	on := func(protocol, name, server string) volume.Volume {
 		return volume.Volume{Images: []volume.Image{{Type: "network", Protocol: protocol, Name: name, Servers: []volume.Server{{Host: server}}}}}
 	}
-	file := func(name, host string) volume.Volume {
-		return volume.Volume{Images: []volume.Image{{Type: "block", Name: name, Hosts: []string{host}}}}
+	device := func(hosts ...string) volume.Volume {
+		return volume.Volume{Images: []volume.Image{{Type: "block", Name: "/dev/sdb", Hosts: hosts}}}
 	}
 	iqn := "iqn.2025-01.io.example:target"
 	for name, c := range map[string]struct {
 		a, b volume.Volume
 		same bool
 	}{
-		"NBD on two servers":    {on("nbd", "data", "a"), on("nbd", "data", "b"), false},
-		"NFS on two servers":    {on("nfs", "/vms/data.img", "a"), on("nfs", "/vms/data.img", "b"), false},
-		"RBD in two clusters":   {on("rbd", "pool/data", "a"), on("rbd", "pool/data", "b"), false},
-		"RBD in one":            {on("rbd", "pool/data", "a"), on("rbd", "pool/data", "A"), true},
-		"two portals":           {on("iscsi", iqn+"/1", "a"), on("iscsi", iqn+"/1", "b"), true},
-		"two spellings":         {on("iscsi", iqn+"/1", "a"), on("iscsi", strings.ToUpper(iqn)+"/01", "a"), true},
-		"two units":             {on("iscsi", iqn+"/1", "a"), on("iscsi", iqn+"/2", "a"), false},
-		"a device of two hosts": {file("/dev/sdb", "a"), file("/dev/sdb", "b"), false},
+		"NBD on two servers":  {on("nbd", "data", "a"), on("nbd", "data", "b"), false},
+		"NFS on two servers":  {on("nfs", "/vms/data.img", "a"), on("nfs", "/vms/data.img", "b"), false},
+		"RBD in two clusters": {on("rbd", "pool/data", "a"), on("rbd", "pool/data", "b"), false},
+		"RBD in one":          {on("rbd", "pool/data", "a"), on("rbd", "pool/data", "A"), true},
+		"two portals":         {on("iscsi", iqn+"/1", "a"), on("iscsi", iqn+"/1", "b"), true},
+		"two spellings":       {on("iscsi", iqn+"/1", "a"), on("iscsi", strings.ToUpper(iqn)+"/01", "a"), true},
+		"two units":           {on("iscsi", iqn+"/1", "a"), on("iscsi", iqn+"/2", "a"), false},
+		"a host more":         {device("a"), device("a", "b"), true},
 	} {
 		if same := content.FillID(c.a) == content.FillID(c.b); same != c.same {
 			t.Errorf("%s: %t", name, same)

@@ -85,14 +85,14 @@ func Overlap(a, b Image) bool {
 	return SameStorage(a, b)
 }
 
-// StorageKey is the same for the same storage where that has one name; so it is not for servers with several names, or for other hosts of
-// a file. SameStorage is the relation.
+// StorageKey is the same for the same storage as a host sees it: a file of that path may be another one on another host. Servers with several
+// names have several keys; SameStorage is the relation.
 func (i Image) StorageKey() string {
 	if u := iscsiUnit(i); u.name != "" {
 		return strings.Join([]string{"iscsi", u.name, u.part}, "\x00")
 	}
 	if i.Type != "network" {
-		return strings.Join(append([]string{"", path.Clean(i.Name)}, slices.Sorted(slices.Values(i.Hosts))...), "\x00")
+		return path.Clean(i.Name)
 	}
 	servers := make([]string, 0, len(i.Servers))
 	for _, s := range i.Servers {

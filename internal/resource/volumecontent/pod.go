@@ -2,6 +2,8 @@ package volumecontent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +44,7 @@ func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, dia
 // pod is the pod that fills the volume.
 func (w *writer) pod(ctx context.Context) (p populator.Pod, err error) {
 	ref := volume.ParseBinding(w.target.Images[0].Binding)
-	p = populator.Pod{Namespace: ref.Namespace, Claim: ref.Claim, Image: w.backend.VolumeImage, ID: content.FillID(w.target), Overwrite: w.overwrite}
+	p = populator.Pod{Namespace: ref.Namespace, Claim: ref.Claim, Image: w.backend.VolumeImage, ID: podID(ref), Overwrite: w.overwrite}
 	client, err := w.backend.Cluster()
 	if err != nil {
 		return p, err
@@ -57,6 +59,12 @@ func (w *writer) pod(ctx context.Context) (p populator.Pod, err error) {
 		w.diags.Append(selector.NodeSelector.ElementsAs(ctx, &p.NodeSelector, false)...)
 	}
 	return p, nil
+}
+
+// podID distinguishes the pods of claims: local volumes of one path, on several nodes, have one FillID.
+func podID(ref volume.BindingRef) string {
+	sum := sha256.Sum256([]byte("pod\x00" + ref.Namespace + "\x00" + ref.Claim))
+	return hex.EncodeToString(sum[:8])
 }
 
 // fillByPod returns what fills the volume by a pod. begin is called before the pod may write.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -182,14 +184,14 @@ func (r *volumeContent) write(ctx context.Context, plan *model, config model, ov
 	}
 	id := content.FillID(v)
 	// After a success, a resource of the former name that is destroyed in the same apply must not remove what is there.
-	if !r.backend.ReserveName("content " + id) {
+	if !r.backend.ReserveName(reservedName(v)) {
 		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too, or is being destroyed. "+
 			"Remove one of the two. If the resource got another name, say so in a moved block.", v.Images[0].Name))
 		return false
 	}
 	defer func() {
 		if !ok {
-			r.backend.ReleaseName("content " + id)
+			r.backend.ReleaseName(reservedName(v))
 		}
 	}()
 	w := writer{volumeContent: r, plan: *plan, secrets: config.source(ctx, diags), target: v, overwrite: overwrite, diags: diags}
@@ -209,6 +211,15 @@ func (r *volumeContent) write(ctx context.Context, plan *model, config model, ov
 	}
 	plan.finish(ctx, w.target.Capacity)
 	return true
+}
+
+// reservedName is the name by which a process fills storage once. A file of that path is another one on other hosts.
+func reservedName(v volume.Volume) string {
+	name := "content " + content.FillID(v)
+	if top := v.Images[0]; top.Type != "network" {
+		name += " of " + strings.Join(slices.Sorted(slices.Values(top.Hosts)), " ")
+	}
+	return name
 }
 
 // finish sets the filled volume.
@@ -241,7 +252,7 @@ func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	name := "content " + content.FillID(v)
+	name := reservedName(v)
 	if !r.backend.ReserveName(name) {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
 			"or removed.", v.Images[0].Name))
