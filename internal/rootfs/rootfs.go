@@ -12,8 +12,7 @@ import (
 	"io"
 )
 
-// Size is the size of each file system, in bytes: more than the content of the largest images in common use, and no more than a guest can grow online
-// from one block of group descriptors.
+// Size is the size of each file system, in bytes, whose group descriptors fill one block. Images with more content are refused.
 const Size = 16 << 30
 
 // HeadSize is the size of an image's head, in bytes.
