@@ -120,6 +120,45 @@ func TestModel_Rewrites(t *testing.T) {
 	}
 }
 
+// A plan warns of all data that its apply removes, or may remove.
+func TestModel_PlanChange(t *testing.T) {
+	web := func(address string) imagesource.Source {
+		return imagesource.Source{URL: &imagesource.URL{URL: types.StringValue(address)}}
+	}
+	unknown := imagesource.Source{URL: &imagesource.URL{URL: types.StringUnknown()}}
+	other := unit(func(i *volume.Image) { i.Name = "iqn.2020-01.org.example:a/2" })
+	for name, c := range map[string]struct {
+		is    imagesource.Source
+		on    volume.Volume
+		erase bool
+		want  string
+	}{
+		"nothing":         {web("https://a.example/a"), unit(nil), true, ""},
+		"other content":   {web("https://a.example/b"), unit(nil), false, "The volume is overwritten"},
+		"a source later":  {unknown, unit(nil), false, "The volume may be overwritten"},
+		"other storage":   {web("https://a.example/a"), other, true, "The volume is erased"},
+		"which is kept":   {web("https://a.example/a"), other, false, ""},
+		"another cluster": {web("https://a.example/a"), unit(func(i *volume.Image) { i.Protocol, i.Servers = "rbd", []volume.Server{{Host: "b"}} }), false, "The storage has another address"},
+	} {
+		state, plan := sourced(t, "", web("https://a.example/a")), sourced(t, "", c.is)
+		was := unit(nil)
+		if c.on.Images[0].Protocol == "rbd" {
+			was = unit(func(i *volume.Image) { i.Protocol, i.Servers = "rbd", []volume.Server{{Host: "a"}} })
+		}
+		state.Target, plan.Target = tfvalue.VolumeObject(was, tfvalue.Unknowns{}), tfvalue.VolumeObject(c.on, tfvalue.Unknowns{})
+		state.Volume, state.Erase = state.Target, types.BoolValue(c.erase)
+		var resp resource.ModifyPlanResponse
+		plan.planChange(t.Context(), state, c.on, true, &resp)
+		var got string
+		for _, d := range resp.Diagnostics {
+			got += d.Summary()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, and not %q", name, got, c.want)
+		}
+	}
+}
+
 func TestGenerationOf(t *testing.T) {
 	one, two := unit(nil), unit(func(i *volume.Image) { i.Name = "iqn.2020-01.org.example:a/2" })
 	seen := map[string]int{}
