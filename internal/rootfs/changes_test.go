@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -28,7 +29,7 @@ func forged(t *testing.T, edit func(*counters, *change)) io.ReaderAt {
 	try(err)
 	record := head[headerLength+8:]
 	at, length := binary.BigEndian.Uint64(record), binary.BigEndian.Uint64(record[8:])
-	image := append(head, b.Bytes()...)
+	image := slices.Concat(head, b.Bytes())
 	r, err := zstd.NewReader(bytes.NewReader(image[at:][:length]))
 	try(err)
 	defer r.Close()
@@ -67,12 +68,15 @@ func forged(t *testing.T, edit func(*counters, *change)) io.ReaderAt {
 // A record of files that Apply has not written is refused.
 func TestOpen_RefusesForged(t *testing.T) {
 	for name, edit := range map[string]func(*counters, *change){
-		"as it is":            func(*counters, *change) {},
-		"no number":           func(_ *counters, c *change) { c.Number = 0 },
-		"a number too high":   func(n *counters, c *change) { c.Number = n.NextNumber },
-		"a long target":       func(_ *counters, c *change) { c.Target = make([]byte, maxPath+1) },
-		"names of no files":   func(_ *counters, c *change) { c.Names, c.Numbers = [][]byte{[]byte("a")}, []uint32{4000} },
-		"names of a file":     func(_ *counters, c *change) { c.Mode = typeRegular; c.Names, c.Numbers = [][]byte{[]byte("a")}, []uint32{2} },
+		"as it is":          func(*counters, *change) {},
+		"no number":         func(_ *counters, c *change) { c.Number = 0 },
+		"a number too high": func(n *counters, c *change) { c.Number = n.NextNumber },
+		"a long target":     func(_ *counters, c *change) { c.Target = make([]byte, maxPath+1) },
+		"names of no files": func(_ *counters, c *change) { c.Names, c.Numbers = [][]byte{[]byte("a")}, []uint32{4000} },
+		"names of a file": func(_ *counters, c *change) {
+			c.Mode = typeRegular
+			c.Names, c.Numbers = [][]byte{[]byte("a")}, []uint32{2}
+		},
 		"no directory":        func(_ *counters, c *change) { c.Mode = typeRegular },
 		"blocks out of range": func(_ *counters, c *change) { c.Extents = []extent{{Start: blocks - 1, Count: 2}} },
 		"more blocks":         func(n *counters, _ *change) { n.NextBlock = blocks + 1 },
