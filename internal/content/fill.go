@@ -36,7 +36,8 @@ type Fill struct {
 	Acquire func(ctx context.Context, name, uuid string) error
 	// Begin is called before the first byte is written, and End when all of it is.
 	Begin, End func(context.Context) error
-	// Write writes instead of this host, and calls begin before the first byte; nil if this host writes.
+	// Write writes instead of this host, and calls begin before the first byte, and after it has found the target blank, or overwrite is set: what is there from then
+	// on is its own. nil if this host writes.
 	Write func(ctx context.Context, begin func() error, overwrite bool) error
 }
 
@@ -59,10 +60,8 @@ var ErrHalfFilled = errors.New("the volume has only a part of its new content, a
 var ErrFilled = errors.New("the volume has all of its new content, and no machine is started with it until another apply")
 
 const (
-	// filling is the phase of a journal whose target has been written to, and asked that of one whose target a pod was told to write to unless it has
-	// content.
+	// filling is the phase of a journal whose target has been written to.
 	filling    = "filling"
-	asked      = "asked"
 	fillPrefix = "virtclaim-fill-"
 	readSuffix = "-read"
 )
@@ -227,13 +226,10 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 		return err
 	}
 	if w.Write != nil {
-		overwrite, phase := w.Overwrite || w.journal.Note.Phase == filling, filling
-		if !overwrite {
-			phase = asked
-		}
-		err := w.Write(ctx, func() error { return w.begin(ctx, phase) }, overwrite)
+		was := w.journal.Note.Phase
+		err := w.Write(ctx, func() error { return w.begin(ctx, filling) }, w.Overwrite || was == filling)
 		if errors.Is(err, ErrNotBlank) {
-			w.journal.Note.Phase = "" // it has refused to write
+			w.journal.Note.Phase = was // it has refused to write
 		}
 		if err != nil {
 			return err

@@ -200,7 +200,10 @@ func TestFill_NotBlank(t *testing.T) {
 		f := filling(content.Spec{})
 		f.Source.Pool = ""
 		f.Write = func(_ context.Context, begin func() error, overwrite bool) error {
-			return errors.Join(begin(), write(overwrite))
+			if err := write(overwrite); err != nil {
+				return err
+			}
+			return errors.Join(begin(), errBroken)
 		}
 		return f
 	}
@@ -210,15 +213,24 @@ func TestFill_NotBlank(t *testing.T) {
 		}
 		return content.ErrNotBlank
 	}
-	err := fill(t, h, byPod(func(bool) error { h.killed = true; return errBroken }))
-	if is, _ := phase(t, h); !errors.Is(err, content.ErrHalfFilled) || is == "" {
-		t.Errorf("killed: %v, and the journal says %q", err, is)
+	if err := fill(t, h, byPod(func(bool) error { h.killed = true; return errBroken })); !errors.Is(err, errBroken) {
+		t.Errorf("killed: %v", err)
 	}
 	if err := fill(t, h.again(), filling(content.Spec{})); !errors.Is(err, content.ErrNotBlank) || h.onto != "other data" {
 		t.Errorf("by the host: %v, and it has %q", err, h.onto)
 	}
 	if err := fill(t, h, byPod(refuses)); !errors.Is(err, content.ErrNotBlank) || errors.Is(err, content.ErrHalfFilled) || left(h) != "" {
 		t.Errorf("by the pod: %v, and left is %s", err, left(h))
+	}
+	h.onto = "" // it is blank: what is there when the pod is killed later is its own
+	err := fill(t, h, byPod(func(bool) error { return nil }))
+	if is, _ := phase(t, h); !errors.Is(err, content.ErrHalfFilled) || is != "filling" {
+		t.Errorf("killed while it writes: %v, and the journal says %q", err, is)
+	}
+	overwrites := false
+	_ = fill(t, h.again(), byPod(func(overwrite bool) error { overwrites = overwrite; return errBroken }))
+	if !overwrites {
+		t.Error("the pod may not overwrite what it has written")
 	}
 }
 

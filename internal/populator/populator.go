@@ -64,12 +64,12 @@ func (p Pod) managed() managedpod.Pod {
 	}
 }
 
-// Upload fills the claim with an image, which open opens once the pod waits for it. report is called from another goroutine, with how many bytes
+// Upload fills the claim with an image, which open opens once the pod waits for it and has found the claim unused. report is called from another goroutine, with how many bytes
 // are sent. The result has a digest if the claim is filled, also when the pod could not be removed then.
 func (p Pod) Upload(ctx context.Context, open func(context.Context) (io.ReadCloser, error), report func(done int64)) (f Filled, err error) {
 	token := rand.Text()
 	err = p.run(ctx, "upload", []string{"-token-file=/token/token"}, token, func(m managedpod.Pod, pod *corev1.Pod) error {
-		if err := m.AwaitReady(ctx, pod); err != nil {
+		if err := p.awaitUnused(ctx, m, pod, token); err != nil {
 			return err
 		}
 		image, err := open(ctx)
@@ -82,6 +82,34 @@ func (p Pod) Upload(ctx context.Context, open func(context.Context) (io.ReadClos
 		return err
 	})
 	return f, err
+}
+
+// CheckUnused is ErrHasContent for a claim with content.
+func (p Pod) CheckUnused(ctx context.Context) error {
+	token := rand.Text()
+	return p.run(ctx, "upload", []string{"-token-file=/token/token"}, token, func(m managedpod.Pod, pod *corev1.Pod) error {
+		return p.awaitUnused(ctx, m, pod, token)
+	})
+}
+
+// awaitUnused waits until the pod has looked at the claim. Whatever is there afterwards is what the pod has written.
+func (p Pod) awaitUnused(ctx context.Context, m managedpod.Pod, pod *corev1.Pod, token string) error {
+	if err := m.AwaitReady(ctx, pod); err != nil || p.Overwrite {
+		return err
+	}
+	_, text, err := p.ask(ctx, m, token, http.MethodGet, http.NoBody)
+	var is struct{ State, Error string }
+	switch {
+	case err != nil:
+	case json.Unmarshal(text, &is) != nil || is.State == "":
+		err = fmt.Errorf("it does not say what the claim has: %.1024q. Use an image of this version of the provider", text)
+	case is.State == "filled":
+		err = fmt.Errorf("%w: %.1024q", ErrHasContent, is.Error)
+	}
+	if err != nil {
+		err = m.Explain(ctx, pod, fmt.Errorf("the %s has not filled the claim: %w", m, err))
+	}
+	return err
 }
 
 // Copy fills the claim with the disk at a path in a container image; with an empty path, the only file below /disk. A claim with a filesystem that
@@ -137,32 +165,37 @@ func (p Pod) run(ctx context.Context, command string, args []string, token strin
 
 // put sends the image.
 func (p Pod) put(ctx context.Context, m managedpod.Pod, token string, image *sent) (f Filled, err error) {
-	header := http.Header{managedpod.TokenHeader: {token}}
-	resp, err := p.Cluster.PodRequest(ctx, m.Namespace, m.Name, "https", port, http.MethodPut, "/volume", nil, header, image)
+	status, text, err := p.ask(ctx, m, token, http.MethodPut, image)
 	if failed := image.failed.Load(); failed != nil {
 		err = *failed // the others follow from it
 	}
+	if err == nil {
+		return parse(text)
+	}
+	if status == http.StatusConflict {
+		err = fmt.Errorf("%w: %w", ErrHasContent, err)
+	}
+	return f, err
+}
+
+// ask sends a request to the pod. An answer that is no success is an error.
+func (p Pod) ask(ctx context.Context, m managedpod.Pod, token, method string, body io.Reader) (status int, text []byte, err error) {
+	header := http.Header{managedpod.TokenHeader: {token}}
+	resp, err := p.Cluster.PodRequest(ctx, m.Namespace, m.Name, "https", port, method, "/volume", nil, header, body)
 	if err != nil {
-		return f, err
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	switch {
-	case err != nil:
-		return f, err
-	case resp.StatusCode == http.StatusCreated:
-		return parse(text)
+	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil || resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusCreated {
+		return resp.StatusCode, text, err
 	}
 	var said struct{ Error, Message string } // of the pod, and of the API server
 	if json.Unmarshal(text, &said) != nil || said.Error+said.Message == "" {
 		said.Error = string(text)
 	}
 	said.Error = strings.ReplaceAll(said.Error+said.Message, token, "***")
-	err = fmt.Errorf("the answer is %d %s: %.1024q", resp.StatusCode, http.StatusText(resp.StatusCode), said.Error)
-	if resp.StatusCode == http.StatusConflict {
-		err = fmt.Errorf("%w: %w", ErrHasContent, err)
-	}
-	return f, err
+	return resp.StatusCode, nil, fmt.Errorf("the answer is %d %s: %.1024q", resp.StatusCode, http.StatusText(resp.StatusCode), said.Error)
 }
 
 // maxAnswer bounds what is read of an answer, in bytes.

@@ -29,6 +29,8 @@ type fakeCluster struct {
 	// put answers a request.
 	put func(token string, body io.Reader) (*http.Response, error)
 	did []string
+	// state is that of the claim.
+	state string
 	// wrong fails what is done after the context was canceled.
 	wrong error
 }
@@ -77,6 +79,9 @@ func (f *fakeCluster) LastLines(context.Context, string, string, string, int64) 
 
 func (f *fakeCluster) PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, _ url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	f.do(ctx, fmt.Sprint(method, " ", scheme, " ", namespace, "/", pod, ":", port, path))
+	if method == http.MethodGet {
+		return answer(http.StatusOK, `{"state":"`+f.state+`","error":"it has a GPT partition table"}`), nil
+	}
 	return f.put(header.Get("Virtclaim-Token"), body)
 }
 
@@ -126,11 +131,11 @@ func open(r io.Reader) func(context.Context) (io.ReadCloser, error) {
 }
 
 // uploaded are the steps of an upload.
-var uploaded = []string{"create Secret", "create pod", "PUT https vms/virtclaim-id:8443/volume", "delete pod", "delete Secret"}
+var uploaded = []string{"create Secret", "create pod", "GET https vms/virtclaim-id:8443/volume", "PUT https vms/virtclaim-id:8443/volume", "delete pod", "delete Secret"}
 
 func TestPod_Upload(t *testing.T) {
 	var got []byte
-	f := &fakeCluster{becomes: ready}
+	f := &fakeCluster{becomes: ready, state: "empty"}
 	f.put = func(token string, body io.Reader) (*http.Response, error) {
 		if token == "" || token != string(f.secret.Data["token"]) {
 			t.Errorf("the token is %q", token)
@@ -145,6 +150,34 @@ func TestPod_Upload(t *testing.T) {
 	}
 	if diff := cmp.Diff(uploaded, f.did); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A claim with content is refused before the image is fetched, unless it may be overwritten.
+func TestPod_CheckUnused(t *testing.T) {
+	for state, want := range map[string]string{"empty": "", "incomplete": "", "filled": "it has a GPT partition table", "": "this version of the provider"} {
+		opened := false
+		use := func(p Pod) error {
+			_, err := p.Upload(t.Context(), func(context.Context) (io.ReadCloser, error) {
+				opened = true
+				return nil, io.EOF
+			}, nil)
+			return err
+		}
+		for name, check := range map[string]func(Pod) error{"upload": use, "alone": func(p Pod) error { return p.CheckUnused(t.Context()) }} {
+			f := &fakeCluster{becomes: ready, state: state}
+			err := check(testPod(f))
+			if isUsed := errors.Is(err, ErrHasContent); isUsed != (state == "filled") || want != "" && !strings.Contains(err.Error(), want) || f.pod != nil || f.secret != nil {
+				t.Errorf("%s of %q: %v", name, state, err)
+			}
+		}
+		if opened != (want == "") {
+			t.Errorf("%q: the image was opened: %t", state, opened)
+		}
+		p := testPod(&fakeCluster{becomes: ready, state: state})
+		if p.Overwrite = true; !errors.Is(use(p), io.EOF) || !opened {
+			t.Errorf("%q is not overwritten", state)
+		}
 	}
 }
 
@@ -180,7 +213,7 @@ func TestPod_UploadFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeCluster{becomes: tt.becomes, put: tt.put}
+			f := &fakeCluster{becomes: tt.becomes, put: tt.put, state: "empty"}
 			is, err := testPod(f).Upload(t.Context(), open(tt.image), nil)
 			for _, want := range append(tt.want, `its last event: "said \x1b[2J"`, `its last lines: "last\nlines of ***"`) {
 				if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 2000 {
@@ -260,7 +293,7 @@ func TestPod_Erase(t *testing.T) {
 
 // What an interrupted apply left is removed before, and what others made under the name is left alone.
 func TestPod_LeftOver(t *testing.T) {
-	f := &fakeCluster{becomes: ready, put: func(string, io.Reader) (*http.Response, error) { return answer(http.StatusCreated, filled), nil }}
+	f := &fakeCluster{becomes: ready, state: "empty", put: func(string, io.Reader) (*http.Response, error) { return answer(http.StatusCreated, filled), nil }}
 	meta := testPod(nil).managed().Meta()
 	f.pod, f.secret = &corev1.Pod{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}
 	if _, err := testPod(f).Upload(t.Context(), open(nil), nil); err != nil {

@@ -15,8 +15,8 @@ func (c Claim) copyImage(ctx context.Context, from image.Container, log func(str
 		return f, err
 	}
 	log("the image is " + digest)
-	if state, is, err := c.inspect(); !c.Overwrite && err == nil && state == IsFilled && is != nil && is.Digest == digest {
-		return *is, nil
+	if is, err := c.inspect(); !c.Overwrite && err == nil && is.State == IsFilled && is.Filled != nil && is.Digest == digest {
+		return *is.Filled, nil
 	}
 	r, err := from.Open(ctx, digest)
 	if err != nil {

@@ -243,7 +243,7 @@ func TestFill_OtherDigest(t *testing.T) {
 	folder := inMemory(t)
 	_, err := (Claim{Path: folder}).fill(t.Context(), bytes.NewReader(disk(3)), -1, nil, func() (string, error) { return "", image.ErrUntrusted })
 	_, isRecorded := readRecord(folder)
-	if state, _, lookErr := (Claim{Path: folder}).inspect(); !errors.Is(err, image.ErrUntrusted) || isRecorded || state != Incomplete || lookErr != nil {
-		t.Errorf("%v, recorded: %v, %s, %v", err, isRecorded, state, lookErr)
+	if is, lookErr := (Claim{Path: folder}).inspect(); !errors.Is(err, image.ErrUntrusted) || isRecorded || is.State != Incomplete || lookErr != nil {
+		t.Errorf("%v, recorded: %v, %s, %v", err, isRecorded, is.State, lookErr)
 	}
 }

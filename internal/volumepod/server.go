@@ -48,7 +48,7 @@ type state struct {
 	Bytes int64 `json:"bytes"`
 	// Received is how much of the image has come, as it is sent.
 	Received int64 `json:"received"`
-	// Error is why the last try failed.
+	// Error is why the last try failed, or the volume may not be filled.
 	Error string `json:"error,omitempty"`
 }
 
@@ -60,38 +60,42 @@ const (
 	IsFilled   = "filled"
 )
 
-// inspect returns the state of the claim, and what is in it, if that is recorded.
-func (c Claim) inspect() (state string, is *Filled, err error) {
+// inspect returns the state of the claim, with what is in it, if that is recorded.
+func (c Claim) inspect() (is state, err error) {
 	v, err := openVolume(c.Path)
 	if err != nil {
-		return "", nil, err
+		return is, err
 	}
 	defer func() { _ = v.Close() }()
 	begin := make([]byte, sector)
 	n, err := v.ReadAt(begin, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", nil, err
+		return is, err
 	}
 	if _, half := marked(begin[:n]); half {
-		return Incomplete, nil, nil
+		return state{State: Incomplete}, nil
 	}
-	if v.checkUnused() == nil {
-		return Empty, nil, nil
+	used := v.checkUnused()
+	if used == nil {
+		return state{State: Empty}, nil
+	}
+	is.State = IsFilled
+	if !c.Overwrite {
+		is.Error = used.Error()
 	}
 	if f, ok := readRecord(c.Path); ok {
-		is = &f
+		is.Filled = &f
 	}
-	return IsFilled, is, nil
+	return is, nil
 }
 
 // Inspect reads what is in the claim.
 func (s *Server) Inspect() error {
-	now, is, err := s.inspect()
-	if err != nil {
-		return err
+	now, err := s.inspect()
+	if err == nil {
+		s.state.Store(&now)
 	}
-	s.state.Store(&state{State: now, Filled: is})
-	return nil
+	return err
 }
 
 // ServeHTTP implements http.Handler.

@@ -58,7 +58,7 @@ func (s *stream) disk(ctx context.Context, from image.Container) (path string, e
 	if err := os.MkdirAll(c.Path, 0o770); err != nil { //nolint:gosec // for other users of the volume's group
 		return path, err
 	}
-	if state, is, err := c.inspect(); err == nil && state == IsFilled && is != nil {
+	if is, err := c.inspect(); err == nil && is.State == IsFilled && is.Filled != nil {
 		s.log(fmt.Sprintf("%s is there already, %s", from.Reference, is.Digest))
 		return path, nil
 	}

@@ -67,7 +67,7 @@ func podID(ref volume.BindingRef) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// fillByPod returns what fills the volume by a pod. begin is called before the pod may write.
+// fillByPod returns what fills the volume by a pod. begin is called before the pod may write, and once it has found the volume unused, or may overwrite it.
 func (w *writer) fillByPod(spec content.Spec, digest string, report func(host.Progress)) func(ctx context.Context, begin func() error, overwrite bool) error {
 	return func(ctx context.Context, begin func() error, overwrite bool) error {
 		p, err := w.pod(ctx)
@@ -88,7 +88,13 @@ func (w *writer) fillByPod(spec content.Spec, digest string, report func(host.Pr
 				return image, nil
 			}, func(done int64) { report(host.Progress{Done: done}) })
 		case spec.Base != nil:
-			if err = begin(); err == nil {
+			if !overwrite {
+				err = p.CheckUnused(ctx)
+			}
+			if err == nil {
+				err = begin()
+			}
+			if err == nil {
 				_, err = p.Copy(ctx, pinned(w.secrets.Container.Image.ValueString(), digest), w.secrets.Container.Path.ValueString())
 			}
 		default:
