@@ -68,6 +68,7 @@ func TestAccVolumeContent_KilledPod(t *testing.T) {
 	} {
 		for _, command := range fault.commands {
 			for nth, again := 1, true; again && !t.Failed(); nth++ {
+				again = false
 				t.Run(fmt.Sprintf("%s/%s-%d", name, command, nth), func(t *testing.T) {
 					cli := acctest.NewCLI(t)
 					cli.Write("main.tf", one)
