@@ -55,6 +55,7 @@ func serveHTTPS(ctx context.Context, listener net.Listener, handler http.Handler
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		BaseContext:  func(net.Listener) context.Context { return ctx },
 	}
+	server.SetKeepAlivesEnabled(false) // a proxy would send the image on the connection of another request, and not always notice its end
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
 	select {
