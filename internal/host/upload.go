@@ -28,6 +28,8 @@ type Upload struct {
 	// Pool and Name are those of the volume. It was created for this upload, raw and with a capacity of one byte.
 	Pool, Name string
 	Image      io.Reader
+	// Head returns the first bytes of an image, headSize of them, of which Image has only the rest; it is called after that. It is nil if Image has all.
+	Head func() []byte
 	// Size returns the size in bytes of the volume for a raw image of that length; nil keeps the length.
 	Size func(length int64) int64
 	// Check is called when all but the header is written, and can read all of the image; its error cancels the upload. It may be nil.
@@ -124,9 +126,12 @@ func (u *upload) tell(ctx context.Context) {
 
 // body writes all but the header, in whose place it writes the marker.
 func (u *upload) body() error {
-	u.head = make([]byte, headSize)
-	n, short, err := stream.ReadFull(u.Image, u.head)
-	u.head = u.head[:n]
+	n, short, err := headSize, false, error(nil)
+	if u.Head == nil {
+		u.head = make([]byte, headSize)
+		n, short, err = stream.ReadFull(u.Image, u.head)
+		u.head = u.head[:n]
+	}
 	u.done.Store(int64(n))
 	if err != nil {
 		return err
@@ -142,6 +147,9 @@ func (u *upload) body() error {
 		if _, err := stream.CopySparse(to, u.Image, func(done int64) { u.done.Store(int64(n) + done) }); err != nil {
 			return err
 		}
+	}
+	if u.Head != nil {
+		u.head = u.Head()
 	}
 	return to.Finish()
 }

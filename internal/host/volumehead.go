@@ -17,12 +17,17 @@ import (
 
 // VolumeHead reads the first n bytes of a volume's file, or all of a shorter one, whatever its format is.
 func (h *Host) VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error) {
-	var head bytes.Buffer
-	err := h.withHead(ctx, "read the head of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
-		head.Reset()
-		return c.Download(&head, v, 0, int64(n))
+	return h.VolumePart(ctx, pool, name, 0, int64(n))
+}
+
+// VolumePart reads n bytes of a volume's file, or those that it has behind an offset.
+func (h *Host) VolumePart(ctx context.Context, pool, name string, offset, n int64) ([]byte, error) {
+	var part bytes.Buffer
+	err := h.withHead(ctx, "read volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
+		part.Reset()
+		return c.Download(&part, v, offset, n)
 	})
-	return head.Bytes(), err
+	return part.Bytes(), err
 }
 
 // VolumeDigest is the digest of all of a volume's file, as sha256:hex.
