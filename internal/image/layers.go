@@ -131,11 +131,11 @@ func (f *finder) search(layer Layer) (err error) {
 	}
 	maps.Copy(f.hidden, hides.hidden)
 	maps.Copy(f.opaque, hides.opaque)
-	return drain(in)
+	return Drain(in)
 }
 
-// drain reads the rest of a layer after its archive, because its digest is verified at the end.
-func drain(r io.Reader) error {
+// Drain reads the rest of a layer after its archive, because its digest is verified at the end.
+func Drain(r io.Reader) error {
 	if _, err := io.CopyN(io.Discard, r, maxTail+1); err == nil {
 		return fmt.Errorf("%w: a layer goes on for more than %d bytes after the end of its tar archive", ErrUntrusted, maxTail)
 	} else if !errors.Is(err, io.EOF) {

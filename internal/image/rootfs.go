@@ -35,7 +35,7 @@ type RootLayer struct {
 	// ChainID is the same for layers with the same content over the same layers
 	// (https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid), like sha256:hex.
 	ChainID string
-	// Open returns the unpacked archive. It returns io.EOF only after the layer was verified, packed and unpacked.
+	// Open returns the unpacked archive. It returns io.EOF only after the layer was verified, packed and unpacked (see Drain).
 	Open func(context.Context) (io.ReadCloser, error)
 }
 
@@ -80,7 +80,7 @@ func parseConfig(raw []byte, layers int) (*v1.ConfigFile, error) {
 		return nil, fmt.Errorf("its configuration can't be read: %w", err)
 	}
 	ids := config.RootFS.DiffIDs
-	if config.RootFS.Type != "layers" || len(ids) != layers {
+	if config.RootFS.Type != "layers" || len(ids) != layers || layers == 0 {
 		return nil, fmt.Errorf("its configuration has %d layers, and its manifest %d. It may be no container image, but another artifact of a registry", len(ids), layers)
 	}
 	if platformOf(v1.Descriptor{Platform: config.Platform()}) == "" {
