@@ -20,35 +20,50 @@ const BasePrefix = volume.BasePrefix
 // IsBase reports whether the path is that of an image that disks share.
 func IsBase(path string) bool { return volume.IsBase(path) }
 
-// BaseOf returns the shared image below a disk. That image is complete, because overlays are created only over complete ones.
-func BaseOf(ctx context.Context, h Host, disk host.StorageVolume) (volume.Image, error) {
-	base, err := h.Volume(ctx, disk.Pool, filepath.Base(disk.Backing))
-	if errors.Is(err, host.ErrNotFound) {
+// BasesOf returns the shared images below a disk, the lowest one last. They are complete, because overlays are created only over complete ones.
+func BasesOf(ctx context.Context, h Host, disk host.StorageVolume) (bases []volume.Image, err error) {
+	for at := disk; IsBase(at.Backing) && len(bases) < maxLayers; {
+		if at, err = h.Volume(ctx, disk.Pool, filepath.Base(at.Backing)); errors.Is(err, host.ErrNotFound) {
+			err = errNoBase
+		}
+		if err != nil {
+			return nil, err
+		}
+		bases = append(bases, volume.Image{Name: at.Path, Format: asProbed(at).Format})
+	}
+	if len(bases) == 0 {
 		err = errNoBase
 	}
-	return volume.Image{Name: base.Path, Format: asProbed(base).Format}, err
+	return bases, err
 }
 
-// baseName is the name of a shared image on a host. Two hosts with one folder as their pool have an image each, because neither
-// sees the domains and journals of the other.
-func (i Image) baseName(ctx context.Context, h Host) (string, error) {
-	id, err := h.UUID(ctx)
-	sum := sha256.Sum256([]byte(id + " " + i.ID))
-	return BasePrefix + hex.EncodeToString(sum[:]), err
+// namesOfBases are the names of the shared images on a host, the lowest one first. Two hosts with one folder as their pool have an image each, because
+// neither sees the domains and journals of the other.
+func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err error) {
+	var ids []string
+	if s.Base != nil {
+		ids = append(ids, s.Base.ID)
+	}
+	for _, l := range s.Layers {
+		ids = append(ids, layerID(l))
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	host, err := h.UUID(ctx)
+	for _, id := range ids {
+		sum := sha256.Sum256([]byte(host + " " + id))
+		names = append(names, BasePrefix+hex.EncodeToString(sum[:]))
+	}
+	return names, err
 }
 
-// overBase creates an overlay of the shared image, and before it the image, if it does not exist.
+// overBase creates an overlay of the shared images, and before it those that do not exist.
 func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
 	for lives := false; ; lives = true {
-		// The base must not be deleted before the overlay that names it exists.
+		// No base must be deleted before the overlay that names it exists.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
-			base, err := finishedBase(ctx, j.host, s.Pool, s.baseName)
-			if err == nil {
-				err = refuseWritten(ctx, j.host, base)
-			}
-			if err == nil {
-				err = checkUnchanged(ctx, j.host, base)
-			}
+			base, err := finishedBases(ctx, j.host, s.Pool, s.baseNames)
 			if err == nil {
 				made, err = makeOverlay(ctx, j.host, s, base)
 			}
@@ -67,10 +82,32 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 			}
 			defer release()
 		}
-		if err := m.makeBase(ctx, key, j.host, Spec{Pool: s.Pool, Name: s.baseName, Content: s.Base}, report); err != nil {
+		if s.Base != nil {
+			err = m.makeBase(ctx, key, j.host, Spec{Pool: s.Pool, Name: s.baseNames[0], Content: s.Base}, report)
+		} else {
+			err = m.makeLayers(ctx, key, j.host, s, report)
+		}
+		if err != nil {
 			return made, fmt.Errorf("the image that disks of pool %s share: %w", s.Pool, err)
 		}
 	}
+}
+
+// finishedBases returns the highest one of shared images, all of which are complete and were not written to.
+func finishedBases(ctx context.Context, h Host, pool string, names []string) (top host.StorageVolume, err error) {
+	opened, err := openedOn(ctx, h)
+	for _, name := range names {
+		if err == nil {
+			top, err = finishedBase(ctx, h, pool, name)
+		}
+		if err == nil {
+			err = refuseWritten(opened, top)
+		}
+		if err == nil {
+			err = checkUnchanged(ctx, h, top)
+		}
+	}
+	return top, err
 }
 
 // errNoBase is the error of a base that is missing or unfinished. It is not host.ErrNotFound, because the disk over it exists.
@@ -102,21 +139,20 @@ func finishedBase(ctx context.Context, h Host, pool, name string) (v host.Storag
 
 // refuseWritten refuses an image that disks share and that a domain writes to, or would at its next start, as after virsh blockcommit without
 // --base: it is no longer what was downloaded.
-func refuseWritten(ctx context.Context, h Host, base host.StorageVolume) error {
-	opened, err := openedOn(ctx, h)
+func refuseWritten(opened Opened, base host.StorageVolume) error {
 	writer, format := "", ""
 	for i := range opened.of(base) {
 		if i.AccessMode != volume.ReadShared {
 			writer, format = i.domain.Name, i.Format
 		}
 	}
-	if err == nil && writer != "" {
-		err = fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
-			"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
-			"copy the image: %s), and remove all disks over it: the next one downloads it again",
-			writer, base.Name, base.Pool, image.ConvertCommand(format, "qcow2", base.Path))
+	if writer == "" {
+		return nil
 	}
-	return err
+	return fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
+		"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
+		"copy the image: %s), and remove all disks over it: the next one downloads it again",
+		writer, base.Name, base.Pool, image.ConvertCommand(format, "qcow2", base.Path))
 }
 
 func isUnfinished(ctx context.Context, h Host, v host.StorageVolume) (bool, error) {

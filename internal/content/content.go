@@ -18,6 +18,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -44,6 +45,7 @@ type Host interface {
 	Upload(ctx context.Context, u host.Upload) error
 	HasVolume(ctx context.Context, pool, name string) (bool, error)
 	VolumeNames(ctx context.Context, pool string) ([]string, error)
+	VolumePart(ctx context.Context, pool, name string, offset, n int64) ([]byte, error)
 	IsUnfinished(ctx context.Context, pool, name string) (bool, error)
 	UUID(ctx context.Context) (string, error)
 	Locator
@@ -66,6 +68,8 @@ type Spec struct {
 	Content *Image
 	// Base is the content of the shared image below the volume; Master is then set to that image.
 	Base *Image
+	// Layers are, instead of Base, those of a root file system, the lowest one first: each is a shared image over the one before.
+	Layers []image.RootLayer
 	// Master is the source of a copy, with its capacity; only the identity of its images is recorded.
 	Master volume.Volume
 	// Capacity is in bytes; 0 is that of the content or base.
@@ -81,8 +85,8 @@ type Spec struct {
 	// copy; for an overlay, when its header names the master. It may be nil.
 	Precheck func(context.Context) error
 
-	// baseName is the name of the shared image on the host.
-	baseName string
+	// baseNames are the names of the shared images on the host, the lowest one first.
+	baseNames []string
 	// generation is that of the volume; a new one if it is empty.
 	generation string
 }
@@ -100,6 +104,9 @@ type Image struct {
 	ID string
 	// Open returns the image's bytes. The reader ends with io.EOF only after all of them were verified.
 	Open func(context.Context) (io.ReadCloser, error)
+
+	// layer is, instead of Open, a layer.
+	layer *layer
 }
 
 // Created is a finished local image.
@@ -107,8 +114,8 @@ type Created struct {
 	host.StorageVolume
 	// Generation is random for each image, and is its identity on the host.
 	Generation string
-	// Base is the name of the shared image below it; empty without one.
-	Base volume.Image
+	// Bases are the shared images below it, the lowest one last; none without one.
+	Bases []volume.Image
 }
 
 // ErrForeign is the error of an existing volume that this configuration has not created.
@@ -158,14 +165,12 @@ func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report f
 		return Created{}, fmt.Errorf("another resource of this configuration makes the volume %s in the storage pool %s of host %s; "+
 			"give each its own name", s.Name, s.Pool, key)
 	}
-	if s.Base != nil {
-		s.baseName, err = s.Base.baseName(ctx, h)
-	}
+	s.baseNames, err = s.namesOfBases(ctx, h)
 	if err == nil {
 		made, err = m.make(ctx, key, h, s, report)
 	}
-	if err == nil && s.Base != nil {
-		made.Base, err = BaseOf(ctx, h, made.StorageVolume)
+	if err == nil && len(s.baseNames) > 0 {
+		made.Bases, err = BasesOf(ctx, h, made.StorageVolume)
 	}
 	if err != nil {
 		m.release(s.claimKey(key))

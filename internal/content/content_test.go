@@ -51,11 +51,8 @@ func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Created {
 // onlyHas fails the test if the host has anything but that volume.
 func onlyHas(t *testing.T, h *fakeHost, made content.Created) {
 	t.Helper()
-	v, others := h.volumes[made.Pool+"/"+made.Name], 1
-	if v != nil && content.IsBase(v.Backing) {
-		others = 2
-	}
-	if len(h.domains) != 0 || len(h.volumes) != others || v == nil || len(h.secrets) > 1 {
+	v, below := h.volumes[made.Pool+"/"+made.Name], len(chainOf(h, made.Name))
+	if len(h.domains) != 0 || len(h.volumes) != 1+below || v == nil || len(h.secrets) > max(1, below) {
 		t.Errorf("left on the host: %v, %v, %v", h.domains, h.volumes, h.secrets)
 	}
 }
@@ -69,6 +66,7 @@ func TestMake_FailureAtEachCall(t *testing.T) {
 		"blank":                  {Pool: "ssd", Name: "web", Format: "raw", Capacity: 1 << 20},
 		"raw image":              {Pool: "ssd", Name: "web", Content: bytesOf(make([]byte, 100<<10)), Capacity: 1 << 20},
 		"qcow2 image that grows": {Pool: "ssd", Name: "web", Content: bytesOf(qcow2(1 << 20)), Capacity: 1 << 21},
+		"over layers":            layered(t, "web", "base", "python"),
 		"over a shared image":    {Pool: "ssd", Name: "web", Base: bytesOf(qcow2(1 << 20)), Format: "qcow2"},
 	}
 	for name, spec := range specs {

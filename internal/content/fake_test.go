@@ -300,6 +300,9 @@ func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
 	}
 	h.uploads++
 	content, err := io.ReadAll(u.Image)
+	if u.Head != nil && err == nil {
+		content = append(u.Head(), content...)
+	}
 	if err == nil && u.Check != nil {
 		err = u.Check(int64(len(content)), bytes.NewReader(content))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"libvirt.org/go/libvirtxml"
@@ -95,8 +96,11 @@ func (h *fakeHost) Overlays(context.Context) (found []host.StorageVolume, err er
 
 func (h *fakeHost) Rescan(_ context.Context, pool string) error {
 	for _, v := range h.volumes {
-		if is, err := image.Probe(v.content); err == nil && v.content != nil && v.Pool == pool && is.Format == "qcow2" {
+		if is, err := image.ProbeOverlay(v.content); err == nil && v.content != nil && v.Pool == pool && is.Format == "qcow2" {
 			v.Format, v.Capacity = "qcow2", max(v.Capacity, is.Capacity)
+			if below, _ := image.Backing(v.content); below != "" {
+				v.Backing = path.Join(path.Dir(v.Path), below)
+			}
 		}
 		if mark := 32769; v.Pool == pool && len(v.content) > mark && bytes.HasPrefix(v.content[mark:], []byte("CD001")) {
 			v.Format = "iso"
@@ -135,6 +139,15 @@ func (h *fakeHost) VolumeHead(_ context.Context, pool, name string, n uint64) ([
 		head = qcow2(uint64(v.Capacity))
 	}
 	return slices.Clone(head[:min(uint64(len(head)), n)]), nil
+}
+
+func (h *fakeHost) VolumePart(_ context.Context, pool, name string, offset, n int64) ([]byte, error) {
+	v := h.volumes[pool+"/"+name]
+	if v == nil {
+		return nil, host.ErrNotFound
+	}
+	at := min(offset, int64(len(v.content)))
+	return v.content[at:min(at+n, int64(len(v.content)))], nil
 }
 
 // HasLength also knows the length of volumes that can't be described.

@@ -116,8 +116,8 @@ func (w *fill) start(ctx context.Context) error {
 		// Another host may have the pool's folder, too.
 		Owner: w.creator.Owner, Pool: w.Source.Pool, Volume: fillPrefix + id + "-" + generation[:8], Generation: generation, Target: xml,
 	}}}
-	if w.Source.Base != nil && w.Write == nil {
-		if j.Note.Base, err = w.Source.Base.baseName(ctx, w.host); err != nil {
+	if w.Write == nil {
+		if j.Note.Bases, err = w.Source.namesOfBases(ctx, w.host); err != nil {
 			return err
 		}
 	}
@@ -211,10 +211,10 @@ func (j *journal) removeImages(ctx context.Context, m *Creator, key string) erro
 	if err := dropRecord(ctx, j.host, masterUsage(j.Note.Generation)); err != nil {
 		return err
 	}
-	if err := dropEntry(ctx, j.host, pool, name); err != nil || j.Note.Base == "" {
+	if err := dropEntry(ctx, j.host, pool, name); err != nil || len(j.Note.Bases) == 0 {
 		return err
 	}
-	return m.CollectGarbage(ctx, key, j.host, pool, j.Note.Base)
+	return m.CollectGarbage(ctx, key, j.host, pool, j.Note.Bases...)
 }
 
 // run creates the image, and copies it onto the volume.
@@ -263,9 +263,7 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 func (w *fill) copy(ctx context.Context, s Spec, made Created, report func(host.Progress)) error {
 	top := volume.Image{Type: "file", Name: made.Path, Format: made.Format, AccessMode: volume.WriteExclusive}
 	chain := volume.Over(top, w.Target.Capacity, s.Mode, s.Master)
-	if s.Base != nil {
-		chain.Images = append(chain.Images, made.Base)
-	}
+	chain.Images = append(chain.Images, made.Bases...)
 	from, err := domainxml.DiskXML(chain)
 	if err != nil {
 		return err

@@ -6,62 +6,124 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// CollectGarbage deletes the shared image of that name when it has no overlays any more, or what an interrupted creation has left of it, and other
-// shared images of the pool whose last disk an interrupted destroy has deleted. References are not counted, because a counter would be wrong after the first crash: the headers of all volumes and all
-// domains are searched instead.
-func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool, name string) error {
-	err := m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, name) })
-	if err != nil {
-		return fmt.Errorf("the shared image %s in storage pool %s: %w", name, pool, err)
+// CollectGarbage deletes the shared images of those names, the lowest one first, and those below, as far as they have no overlays any more, or what
+// an interrupted creation has left of them, and other shared images of the pool whose last disk an interrupted destroy has deleted. References are not
+// counted, because a counter would be wrong after the first crash: the headers of all volumes and all domains are searched instead.
+func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool string, names ...string) error {
+	if err := m.collect(ctx, key, h, pool, names); err != nil {
+		return fmt.Errorf("the shared images %s in storage pool %s: %w", strings.Join(names, ", "), pool, err)
 	}
-	names, err := h.VolumeNames(ctx, pool)
-	for _, other := range names {
-		if other == name || !IsBase(other) {
+	all, err := h.VolumeNames(ctx, pool)
+	for _, other := range all {
+		if slices.Contains(names, other) || !IsBase(other) {
 			continue
 		}
 		// One without a record has no disk of this host yet, or is another host's.
 		if _, id, failed := recordOf(ctx, h, baseUsage(pool, other)); failed == nil && id != "" {
-			_ = m.locked(ctx, key, h, func(ctx context.Context) error { return m.collect(ctx, key, h, pool, other) }) // the next destroy tries again
+			_ = m.collect(ctx, key, h, pool, []string{other}) // the next destroy tries again
 		}
 	}
 	return err
 }
 
-func (m *Creator) collect(ctx context.Context, key string, h Host, pool, name string) error {
-	left, err := open(ctx, h, pool, name)
+// collect deletes shared images, and those below.
+func (m *Creator) collect(ctx context.Context, key string, h Host, pool string, names []string) error {
+	return m.locked(ctx, key, h, func(ctx context.Context) error {
+		g := garbage{creator: m, key: key, host: h}
+		for _, name := range slices.Backward(names) {
+			for name != "" {
+				var err error
+				if name, err = g.collect(ctx, pool, name); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// garbage is what a host has while its mutex is held.
+type garbage struct {
+	creator *Creator
+	key     string
+	host    Host
+	// isRead is whether the others were.
+	isRead  bool
+	domains []host.Domain
+	opened  Opened
+	volumes []host.StorageVolume
+}
+
+// collect deletes a shared image without overlays, and returns the name of the one below if it did.
+func (g *garbage) collect(ctx context.Context, pool, name string) (below string, err error) {
+	left, err := open(ctx, g.host, pool, name)
 	if err == nil {
-		return left.removeAbandoned(ctx)
+		return "", left.removeAbandoned(ctx)
 	}
 	if !errors.Is(err, host.ErrNotFound) {
-		return err
+		return "", err
 	}
-	v, err := h.Volume(ctx, pool, name)
+	v, err := g.host.Volume(ctx, pool, name)
 	if err != nil {
-		return ignoreNotFound(err)
+		return "", ignoreNotFound(err)
 	}
-	opened, err := openedOn(ctx, h)
-	if err != nil || opened.hasFile(name) {
-		return err
+	if err := g.read(ctx); err != nil {
+		return "", err
 	}
-	volumes, err := h.Overlays(ctx)
-	if err != nil {
-		return err
+	isAwaited, err := g.isAwaited(v.Name)
+	if err != nil || isAwaited || g.opened.hasFile(v.Name) {
+		return "", err
 	}
-	above, err := (&master{host: h, path: v.Path}).overlays(ctx, h, volumes, opened, openedImage.isNoted)
+	above, err := (&master{host: g.host, path: v.Path}).overlays(ctx, g.host, g.volumes, g.opened, openedImage.isNoted)
 	if err != nil || len(above) > 0 {
-		return err
+		return "", err
 	}
-	if err := m.checkHeld(ctx, key, h); err != nil { // reading all headers may have taken longer than the lock's lease
-		return err
+	if err := g.creator.checkHeld(ctx, g.key, g.host); err != nil { // reading all headers may have taken longer than the lock's lease
+		return "", err
 	}
-	if err := forgetBase(ctx, h, pool, name); err != nil {
-		return err
+	if err := forgetBase(ctx, g.host, pool, name); err != nil {
+		return "", err
 	}
-	return ignoreNotFound(h.DeleteVolume(ctx, pool, name))
+	g.volumes = slices.DeleteFunc(g.volumes, func(other host.StorageVolume) bool { return other.Path == v.Path })
+	if IsBase(v.Backing) {
+		below = path.Base(v.Backing)
+	}
+	return below, ignoreNotFound(g.host.DeleteVolume(ctx, pool, name))
+}
+
+// read reads all domains, and the heads of all volumes, once.
+func (g *garbage) read(ctx context.Context) (err error) {
+	if g.isRead {
+		return nil
+	}
+	if g.domains, err = g.host.Domains(ctx); err == nil {
+		g.opened, err = openedIn(g.domains)
+	}
+	if err == nil {
+		g.volumes, err = g.host.Overlays(ctx)
+	}
+	g.isRead = err == nil
+	return err
+}
+
+// isAwaited reports whether a disk over the shared image, or over one above, is being created.
+func (g *garbage) isAwaited(name string) (bool, error) {
+	for _, d := range g.domains {
+		if !isJournal(d.Name) || d.Live == "" {
+			continue
+		}
+		note, _, err := domainxml.ParseJournal(d.Live)
+		if err != nil || note.Target == "" && slices.Contains(note.Bases, name) {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // removeAbandoned removes what an interrupted creation of a base has left, unless its domain is active: then its creator is alive, or the

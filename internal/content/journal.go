@@ -67,7 +67,7 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 	j := &journal{host: h, Journal: domainxml.Journal{
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
-			Owner: owner, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix, Generation: cmp.Or(s.generation, newGeneration()), Base: s.baseName,
+			Owner: owner, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix, Generation: cmp.Or(s.generation, newGeneration()), Bases: s.baseNames,
 		},
 	}}
 	if s.Content != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -65,8 +67,9 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 // clear removes what an interrupted creation has left, and the shared image created for it, unless the new volume uses the same one.
 func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) error {
 	err := m.removeStale(ctx, key, left)
-	if base := left.Note.Base; err == nil && base != "" && base != s.baseName {
-		err = m.CollectGarbage(ctx, key, left.host, s.Pool, base)
+	unused := slices.DeleteFunc(left.Note.Bases, func(base string) bool { return slices.Contains(s.baseNames, base) })
+	if err == nil && len(unused) > 0 {
+		err = m.CollectGarbage(ctx, key, left.host, s.Pool, unused...)
 	}
 	return err
 }
@@ -120,7 +123,7 @@ func (m *Creator) fill(ctx context.Context, key string, j *journal, s Spec, repo
 	switch {
 	case s.Content != nil:
 		return j.upload(ctx, s, report, j.finish)
-	case s.Base != nil:
+	case len(s.baseNames) > 0:
 		return m.overBase(ctx, key, j, s, report)
 	}
 	if v, err = j.fill(ctx, s, report); err == nil {
@@ -210,13 +213,14 @@ func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, caus
 	} else {
 		cause = undo(ctx, j, cause)
 	}
-	if s.Base == nil {
+	if len(s.baseNames) == 0 {
 		return cause
 	}
 	ctx, cancel := revert.Context(ctx)
 	defer cancel()
-	if err := m.CollectGarbage(ctx, key, j.host, s.Pool, s.baseName); err != nil {
-		return fmt.Errorf("%w\n\nLeft behind, perhaps: the image %s that disks of storage pool %s share, because: %w", cause, s.baseName, s.Pool, err)
+	if err := m.CollectGarbage(ctx, key, j.host, s.Pool, s.baseNames...); err != nil {
+		return fmt.Errorf("%w\n\nLeft behind, perhaps: the images %s that disks of storage pool %s share, because: %w", cause,
+			strings.Join(s.baseNames, ", "), s.Pool, err)
 	}
 	return cause
 }

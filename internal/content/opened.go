@@ -45,6 +45,10 @@ func openedOn(ctx context.Context, h interface {
 	if err != nil {
 		return nil, err
 	}
+	return openedIn(listed)
+}
+
+func openedIn(listed []host.Domain) (Opened, error) {
 	var domains []domainxml.Definitions
 	for _, d := range listed {
 		if d.IsProbe() {

@@ -35,6 +35,9 @@ func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress)
 }
 
 func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+	if s.Content.layer != nil {
+		return j.writeLayer(ctx, s, report)
+	}
 	content, err := s.Content.Open(ctx)
 	if err != nil {
 		return v, err
@@ -113,9 +116,13 @@ func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.St
 	if v, err = j.host.Volume(ctx, s.Pool, s.Name); err != nil {
 		return v, err
 	}
-	if v = asProbed(v); v.Format != is.Format || v.Backing != "" || is.Capacity != 0 && v.Capacity != is.Capacity {
-		return v, fmt.Errorf("%w: the host takes the image for %s of %d bytes over %q, but its head says %s of %d bytes", image.ErrUntrusted,
-			v.Format, v.Capacity, v.Backing, is.Format, is.Capacity)
+	below := ""
+	if s.Content.layer != nil {
+		below = s.Content.layer.below
+	}
+	if v = asProbed(v); v.Format != is.Format || nameOf(v.Backing) != below || is.Capacity != 0 && v.Capacity != is.Capacity {
+		return v, fmt.Errorf("%w: the host takes the image for %s of %d bytes over %q, but its head says %s of %d bytes over %q", image.ErrUntrusted,
+			v.Format, v.Capacity, v.Backing, is.Format, is.Capacity, below)
 	}
 	if s.Capacity > v.Capacity {
 		err = j.host.ResizeVolume(ctx, s.Pool, s.Name, s.Capacity)

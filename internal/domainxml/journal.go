@@ -35,8 +35,8 @@ type Note struct {
 	Prefix string `xml:"prefix,attr,omitempty"`
 	// Generation is the generation of the image.
 	Generation string `xml:"generation,attr"`
-	// Base is the name of the shared image below the volume; empty when there is none.
-	Base string `xml:"base,attr,omitempty"`
+	// Bases are the names of the shared images below the volume, the lowest one first.
+	Bases []string `xml:"base"`
 	// Target is the <disk> element of the volume that the storage volume's content is written onto; empty when there is none.
 	Target string `xml:"target,omitempty"`
 	// Filled is what all of the target has; empty if that is not known, or not all is written.

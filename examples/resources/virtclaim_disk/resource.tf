@@ -46,6 +46,14 @@ resource "virtclaim_disk" "fedora" {
   source     = { container_image = { image = "quay.io/containerdisks/fedora:41" } }
 }
 
+# The files of a container image, whose layers are shared with other disks of the pool. A machine needs a kernel beside it.
+resource "virtclaim_disk" "nginx" {
+  host       = "node-a"
+  name       = "nginx"
+  usage_type = "fast"
+  source     = { root_filesystem = { image = "docker.io/library/nginx:1.29" } }
+}
+
 # A cloud image, verified and unpacked on its way to the host.
 resource "virtclaim_disk" "debian" {
   host       = "node-a"

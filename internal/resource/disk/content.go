@@ -12,9 +12,14 @@ import (
 )
 
 // prepareContent sets the content of a disk with a source outside of the host, and returns the content's digest.
-func (r *disk) prepareContent(ctx context.Context, h *host.Host, plan model, s sourceModel, spec *content.Spec) (digest string, err error) {
+func (r *disk) prepareContent(ctx context.Context, h *host.Host, plan *model, s sourceModel, spec *content.Spec) (digest string, err error) {
 	if s.CloudInit != nil {
-		return r.prepareSeed(ctx, plan, *s.CloudInit, spec)
+		return r.prepareSeed(ctx, *plan, *s.CloudInit, spec)
+	}
+	if s.Root != nil {
+		is, digest, err := s.Root.PrepareRootFS(ctx, &r.backend.Tags, h.Architecture, spec)
+		plan.ImageConfiguration = configurationOf(is)
+		return digest, err
 	}
 	return s.Prepare(ctx, &r.backend.Tags, h.Architecture, spec)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -72,12 +73,12 @@ func (r *disk) delete(
 	default:
 		err = r.backend.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
 	}
-	base := sharedBase(own)
-	if is != nil && content.IsBase(is.Backing) { // the header of a raw disk may have kept a shared image
-		base = cmp.Or(base, filepath.Base(is.Backing))
+	bases := sharedBases(own)
+	if is != nil && content.IsBase(is.Backing) && len(bases) == 0 { // the header of a raw disk may have kept a shared image
+		bases = []string{filepath.Base(is.Backing)}
 	}
-	if err == nil && base != "" {
-		err = r.backend.Content.CollectGarbage(ctx, h.Key, h, pool, base) // an error keeps the disk in the state, so that the next destroy tries again
+	if err == nil && len(bases) > 0 {
+		err = r.backend.Content.CollectGarbage(ctx, h.Key, h, pool, bases...) // an error keeps the disk in the state, so that the next destroy tries again
 	}
 	if err == nil {
 		err = content.ForgetMasterRecord(ctx, h, own.Images)
@@ -142,10 +143,12 @@ func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Def
 	return err
 }
 
-// sharedBase is the name of the disk's shared image; empty if it has none.
-func sharedBase(own volume.Volume) string {
-	if len(own.Images) < 2 || !content.IsBase(own.Images[1].Name) {
-		return ""
+// sharedBases are the names of the disk's shared images, the lowest one first.
+func sharedBases(own volume.Volume) (names []string) {
+	for _, i := range slices.Backward(own.Images) {
+		if content.IsBase(i.Name) {
+			names = append(names, filepath.Base(i.Name))
+		}
 	}
-	return filepath.Base(own.Images[1].Name)
+	return names
 }

@@ -21,6 +21,9 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 	if s.CloudInit != nil {
 		return r.planSeedDigest(ctx, *s.CloudInit, diags)
 	}
+	if s.Root != nil {
+		return s.Root.PlanDigest()
+	}
 	return s.PlanDigest(ctx, path.Root("source"), diags)
 }
 
@@ -98,6 +101,9 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 	was, is := state.source(ctx, diags), m.source(ctx, diags)
 	if (is.File != nil || is.CloudInit != nil) && !m.Digest.IsUnknown() && !m.Digest.Equal(state.Digest) {
 		return path.Paths{path.Root("digest")}
+	}
+	if is.Root != nil && was.Root != nil && is.Root.IsOther(*was.Root) {
+		return path.Paths{childPath(fromRoot).AtName("image")}
 	}
 	return is.OtherContent(was.Source, state.Digest, path.Root("source"))
 }

@@ -19,7 +19,7 @@ import (
 // network storage, but the running chain and the metadata of machines do. If none of them knows it, a warning says so.
 func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, v host.StorageVolume, diags *diag.Diagnostics) {
 	own, known := state.made(ctx, diags)
-	if !known || plan.kind() == fromContainer {
+	if !known || plan.isOverShared() {
 		return // the header always names shared images
 	}
 	var master []volume.Image

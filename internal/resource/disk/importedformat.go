@@ -49,8 +49,8 @@ func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume,
 	if v.Format = format; !content.IsBase(v.Backing) {
 		return v, nil, nil
 	}
-	base, err := content.BaseOf(ctx, h, v)
-	return v, []volume.Image{m.shared(base)}, err
+	bases, err := content.BasesOf(ctx, h, v)
+	return v, m.shared(bases...), err
 }
 
 // adoptFormat sets the format of an imported disk from the configuration, once, as far as the host allows it: raw always, qcow2 only if the

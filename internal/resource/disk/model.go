@@ -28,8 +28,10 @@ type model struct {
 	Source        types.Object     `tfsdk:"source"`
 	Digest        types.String     `tfsdk:"digest"`
 	Pool          types.String     `tfsdk:"pool"`
-	Volume        types.Object     `tfsdk:"volume"`
-	Timeouts      timeouts.Value   `tfsdk:"timeouts"`
+	// ImageConfiguration is null but for a disk with a root file system.
+	ImageConfiguration types.Object   `tfsdk:"image_configuration"`
+	Volume             types.Object   `tfsdk:"volume"`
+	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 }
 
 func (m model) mode() volume.CopyMode { return volume.CopyMode(m.CopyMode.ValueString()) }
@@ -38,6 +40,9 @@ func (m model) mode() volume.CopyMode { return volume.CopyMode(m.CopyMode.ValueS
 func (m model) isOver() bool {
 	return m.mode() == volume.CopyOnWrite || m.mode() == volume.CopyOnRead
 }
+
+// isOverShared reports whether the disk is an overlay of images that disks share.
+func (m model) isOverShared() bool { return m.kind() == fromContainer || m.kind() == fromRoot }
 
 // sourceVolume is the value of the master: null for a blank disk, unknown if not known yet.
 func (m model) sourceVolume() types.Object {
@@ -86,10 +91,12 @@ func (m model) asConfigured(v volume.Volume) volume.Volume {
 	return v
 }
 
-// shared is a shared image of this host. Its name identifies its content, so that it needs no other identity.
-func (m model) shared(i volume.Image) volume.Image {
-	i.Type, i.AccessMode, i.Hosts = "file", volume.ReadShared, []string{m.Host.ValueString()}
-	return i
+// shared are shared images of this host. Their names identify their content, so that they need no other identity.
+func (m model) shared(images ...volume.Image) []volume.Image {
+	for n := range images {
+		images[n].Type, images[n].AccessMode, images[n].Hosts = "file", volume.ReadShared, []string{m.Host.ValueString()}
+	}
+	return images
 }
 
 // spec is the specification of a wholly known plan.

@@ -144,6 +144,10 @@ func (m *model) planFormat() {
 
 // planNew plans the volume of a new disk.
 func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
+	m.ImageConfiguration = types.ObjectNull(configurationTypes)
+	if m.isUndecided() || m.kind() == fromRoot {
+		m.ImageConfiguration = types.ObjectUnknown(configurationTypes)
+	}
 	master, known := m.master(ctx, diags)
 	if m.isUndecided() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
 		m.Volume = tfvalue.UnknownVolume()
@@ -164,8 +168,10 @@ func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
 	case m.isOver():
 		v.Images = v.Images[:1]
 		return tfvalue.ReadBelow(tfvalue.Over(v, u, m.sourceVolume()))
+	case m.kind() == fromRoot && len(v.Images) == 1: // how many layers there are is not known, either
+		return tfvalue.Over(v, u, tfvalue.UnknownVolume())
 	case m.kind() == fromContainer && len(v.Images) == 1:
-		shared := volume.Volume{Images: []volume.Image{m.shared(volume.Image{})}}
+		shared := volume.Volume{Images: m.shared(volume.Image{})}
 		return tfvalue.Over(v, u, tfvalue.VolumeObject(shared, tfvalue.Unknowns{Local: true, Format: true}))
 	}
 	return tfvalue.VolumeObject(v, u)
@@ -182,7 +188,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if r.adoptFormat(ctx, asked, &state, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Digest = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics)
+	plan.Digest, plan.ImageConfiguration = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics), state.ImageConfiguration
 	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
 		return
 	}

@@ -66,7 +66,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	made, below, digest, err := r.make(ctx, h, plan, plan.withSecrets(ctx, req.Config, &resp.Diagnostics), &resp.Diagnostics)
+	made, below, digest, err := r.make(ctx, h, &plan, plan.withSecrets(ctx, req.Config, &resp.Diagnostics), &resp.Diagnostics)
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The disk could not be made", err)
 	}
@@ -82,6 +82,9 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	if plan.Format.IsUnknown() {
 		plan.Format = types.StringValue(made.Format)
 	}
+	if plan.ImageConfiguration.IsUnknown() { // of a source that was unknown in the plan
+		plan.ImageConfiguration = types.ObjectNull(configurationTypes)
+	}
 	if plan.Digest.IsUnknown() {
 		plan.Digest = tfvalue.OrNull(digest)
 	}
@@ -92,7 +95,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 }
 
 // make creates the volume in the pool of its usage type, and returns the images below it and the digest of its content.
-func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
+func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
 	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
 		return made, nil, "", err
@@ -111,14 +114,14 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan model, s sourceModel
 		return made, nil, "", err
 	}
 	r.backend.RetryTaken(ctx, func() bool {
-		made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, plan))
+		made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, *plan))
 		return errors.Is(err, content.ErrTaken)
 	})
 	switch {
 	case plan.isOver():
 		below = spec.Master.Images
-	case spec.Base != nil:
-		below = []volume.Image{plan.shared(made.Base)}
+	default:
+		below = plan.shared(made.Bases...)
 	}
 	return made, below, digest, err
 }

@@ -106,6 +106,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 				Computed: true, MarkdownDescription: "The libvirt storage pool of the disk.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
+			"image_configuration": configurationAttribute(),
 			"volume": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
 				MarkdownDescription: "The disk with its backing images, for the `volume` of a machine's disk or of another disk's source.",

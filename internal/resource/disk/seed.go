@@ -123,6 +123,9 @@ func (m model) withSecrets(ctx context.Context, config tfsdk.Config, diags *diag
 	if s.Container != nil {
 		get(&s.Container.PasswordWO, childPath(fromContainer).AtName("password_wo"))
 	}
+	if s.Root != nil {
+		get(&s.Root.PasswordWO, childPath(fromRoot).AtName("password_wo"))
+	}
 	if s.CloudInit != nil {
 		at := childPath(fromCloudInit)
 		get(&s.CloudInit.UserDataWO, at.AtName("user_data_wo"))

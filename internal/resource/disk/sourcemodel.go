@@ -15,8 +15,9 @@ import (
 
 type sourceModel struct {
 	imagesource.Source
-	Volume    types.Object    `tfsdk:"volume"`
-	CloudInit *cloudInitModel `tfsdk:"cloud_init"`
+	Volume    types.Object           `tfsdk:"volume"`
+	Root      *imagesource.Reference `tfsdk:"root_filesystem"`
+	CloudInit *cloudInitModel        `tfsdk:"cloud_init"`
 }
 
 type cloudInitModel struct {
@@ -76,6 +77,9 @@ func childPath(child string) path.Path { return path.Root("source").AtName(child
 func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 	s := m.source(ctx, diags)
 	s.Check(path.Root("source"), diags)
+	if s.Root != nil {
+		s.Root.Check(childPath(fromRoot), diags)
+	}
 	if c := s.CloudInit; c != nil {
 		for name, data := range map[string]types.String{"user_data": c.UserData, "user_data_wo": c.UserDataWO} {
 			if err := image.CheckUserData([]byte(data.ValueString())); err != nil {

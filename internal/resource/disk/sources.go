@@ -19,6 +19,7 @@ import (
 const (
 	fromVolume    = "volume"
 	fromContainer = "container_image"
+	fromRoot      = "root_filesystem"
 	fromURL       = "url"
 	fromFile      = "file"
 	fromCloudInit = "cloud_init"
@@ -38,6 +39,11 @@ func sourceAttribute() schema.Attribute {
 			"When the registry is contacted. `IfNotPresent` (default): not for a digest that the host has; a "+
 				"tag is resolved once for all disks of an apply. `Always`: for each disk, also by digest. `Never`: the image must be "+
 				"given by digest and be on the host. In no case is an image downloaded again that the host has."),
+		fromRoot: imagesource.RootFilesystemAttribute("The root file system of a container image, such as an application's, and not a disk image in one. " +
+			"Each layer of the container image becomes an image with what it changes of an ext4 file system, over that of the layer below, and the disk is an " +
+			"overlay over the highest one. Disks share the layers that their images have in common, from the lowest one on; a layer is downloaded once for a pool, is never " +
+			"written to, and is deleted with the last disk over it. The disk has no partition table and no boot loader: a machine needs a kernel beside it. It has `16Gi`, or `size`; a guest " +
+			"grows the file system. Moving a tag has no effect on existing disks; changing `image` forces a new resource."),
 		fromURL: imagesource.URLAttribute("An image on a web server: raw or qcow2, uncompressed or compressed with gzip, xz or zstd. Interrupted "+
 			"downloads are resumed. New content under the same URL has no effect on existing disks; changing `checksum` forces a new resource.",
 			"With it, changing `url` does not force a new resource."),

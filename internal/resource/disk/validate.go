@@ -50,7 +50,7 @@ func (m model) checkCopy(diags *diag.Diagnostics) {
 	if kind != fromVolume && kind != "" && !m.CopyMode.IsNull() {
 		refuse("copy_mode", "A copy mode without a master", "copy_mode says what becomes of source.volume. Leave it out here.")
 	}
-	if (kind == fromVolume || kind == fromContainer) && m.Format.ValueString() == "raw" {
+	if (kind == fromVolume || kind == fromContainer || kind == fromRoot) && m.Format.ValueString() == "raw" {
 		refuse("format", "A copy is qcow2", "Overlays and clones are qcow2 images; raw is for blank disks and images. Leave format out.")
 	}
 	if (kind == fromURL || kind == fromFile || kind == fromCloudInit) && !m.ClusterSize.IsNull() {

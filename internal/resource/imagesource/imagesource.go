@@ -40,8 +40,13 @@ type Source struct {
 
 // Container is the value of a ContainerAttribute.
 type Container struct {
+	Reference
+	Path types.String `tfsdk:"path"`
+}
+
+// Reference is the value of a RootFilesystemAttribute.
+type Reference struct {
 	Image      types.String `tfsdk:"image"`
-	Path       types.String `tfsdk:"path"`
 	PullPolicy types.String `tfsdk:"pull_policy"`
 	Username   types.String `tfsdk:"username"`
 	PasswordWO types.String `tfsdk:"password_wo"`
@@ -60,16 +65,8 @@ type File struct {
 
 // Check refuses what is invalid by itself, without access to files, hosts or registry.
 func (s Source) Check(at path.Path, diags *diag.Diagnostics) {
-	if c := s.Container; c != nil && !c.Image.IsUnknown() {
-		given := image.Container{Reference: c.Image.ValueString()}
-		_, pinned := given.IsPinned()
-		if err := given.Check(); err != nil {
-			diags.AddAttributeError(at.AtName("container_image").AtName("image"), "Not a container image", err.Error())
-		} else if c.PullPolicy.ValueString() == pullNever && !pinned {
-			diags.AddAttributeError(at.AtName("container_image").AtName("pull_policy"), "A tag needs the registry",
-				"Only the registry knows what a tag stands for, and with pull_policy = \"Never\" it is not asked. Name the image by its digest: "+
-					"repository@sha256:<hex>.")
-		}
+	if s.Container != nil {
+		s.Container.Check(at.AtName("container_image"), diags)
 	}
 	if u := s.URL; u != nil && !u.URL.IsUnknown() {
 		given := image.URL{URL: u.URL.ValueString()}
@@ -106,10 +103,7 @@ func refuseUnreadable(err error, at path.Path, diags *diag.Diagnostics) {
 func (s Source) PlanDigest(ctx context.Context, at path.Path, diags *diag.Diagnostics) types.String {
 	switch {
 	case s.Container != nil:
-		if digest, ok := (image.Container{Reference: s.Container.Image.ValueString()}).IsPinned(); ok {
-			return types.StringValue(digest)
-		}
-		return types.StringUnknown()
+		return s.Container.PlanDigest()
 	case s.URL != nil:
 		return s.URL.checksum()
 	case s.File != nil:
@@ -189,36 +183,30 @@ func (s Source) Prepare(ctx context.Context, tags *image.Tags, hostArchitecture 
 }
 
 func (c Container) prepare(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error), spec *content.Spec) (digest string, err error) {
-	from := image.Container{
-		Reference: c.Image.ValueString(), Path: c.Path.ValueString(), Limit: limit(spec.Capacity),
-		Username: c.Username.ValueString(), Password: c.PasswordWO.ValueString(),
-	}
-	policy := c.PullPolicy.ValueString()
-	digest, pinned := from.IsPinned()
-	switch {
-	case policy == pullAlways:
-		digest, err = from.Resolve(ctx)
-	case !pinned:
-		digest, err = tags.Resolve(ctx, from)
-	}
+	from, digest, err := c.resolve(ctx, tags)
 	if err != nil {
 		return "", err
 	}
+	from.Path, from.Limit = c.Path.ValueString(), limit(spec.Capacity)
+	policy := c.PullPolicy.ValueString()
 	spec.Base = &content.Image{
 		ID: digest + " /" + from.Path,
 		Open: func(ctx context.Context) (io.ReadCloser, error) {
 			if policy == pullNever {
 				return nil, errors.New("it is not on the host, and with pull_policy = \"Never\" the registry is not asked")
 			}
-			arch, err := hostArchitecture(ctx)
-			if err != nil {
+			if from.Arch, err = architectureOf(ctx, hostArchitecture); err != nil {
 				return nil, err
 			}
-			from.Arch = cmp.Or(architectures[arch], arch)
 			return from.Open(ctx, digest)
 		},
 	}
 	return digest, nil
+}
+
+func architectureOf(ctx context.Context, host func(context.Context) (string, error)) (string, error) {
+	arch, err := host(ctx)
+	return cmp.Or(architectures[arch], arch), err
 }
 
 // limit is the maximal size in bytes of an unpacked image for a volume of that size. An image file with a format has more bytes than its

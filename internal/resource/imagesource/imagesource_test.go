@@ -49,7 +49,7 @@ func refused(t *testing.T, name string, diags diag.Diagnostics, at path.Path, wa
 }
 
 func container(reference, policy types.String) Source {
-	return Source{Container: &Container{Image: reference, PullPolicy: policy}}
+	return Source{Container: &Container{Reference: Reference{Image: reference, PullPolicy: policy}}}
 }
 
 func url(url, checksum types.String) Source { return Source{URL: &URL{URL: url, Checksum: checksum}} }
@@ -61,8 +61,8 @@ func TestSource_PartlyKnownImage(t *testing.T) {
 		"no source":         {},
 		"unknown image":     container(unknown, never),
 		"unknown policy":    container(tagged, unknown),
-		"unknown user":      {Container: &Container{Image: tagged, Username: unknown}},
-		"all of it unknown": {Container: &Container{Image: unknown, Path: unknown, PullPolicy: unknown, Username: unknown}},
+		"unknown user":      {Container: &Container{Reference: Reference{Image: tagged, Username: unknown}}},
+		"all of it unknown": {Container: &Container{Reference: Reference{Image: unknown, PullPolicy: unknown, Username: unknown}, Path: unknown}},
 		"unknown URL":       url(unknown, types.StringValue(one)),
 		"unknown checksum":  url(server, unknown),
 	} {

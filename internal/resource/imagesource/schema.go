@@ -9,13 +9,24 @@ import (
 
 // ContainerAttribute is an optional container_image; pullPolicy describes its pull_policy.
 func ContainerAttribute(description, pullPolicy string) schema.Attribute {
-	return object(description, map[string]schema.Attribute{
+	attributes := referenceAttributes(pullPolicy, pullIfNotPresent, pullAlways, pullNever)
+	attributes["path"] = text(false, "Path of the file in the image, if there is more than one below `/disk`.")
+	return object(description, attributes)
+}
+
+// RootFilesystemAttribute is an optional root_filesystem.
+func RootFilesystemAttribute(description string) schema.Attribute {
+	return object(description, referenceAttributes("When the registry is asked what a tag stands for. `IfNotPresent` (default): once for all disks of an apply. "+
+		"`Always`: for each disk. In either case it is asked which layers the image has, and no layer is downloaded again that the host has.", pullIfNotPresent, pullAlways))
+}
+
+func referenceAttributes(pullPolicy string, policies ...string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
 		"image": text(true, "Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must "+
 			"have TLS, unless it is on the computer that runs Terraform, or the image is named by digest: see the guide on [images](../guides/images.md#registries)."),
-		"path": text(false, "Path of the file in the image, if there is more than one below `/disk`."),
 		"pull_policy": schema.StringAttribute{
 			Optional: true, MarkdownDescription: pullPolicy,
-			Validators: []validator.String{stringvalidator.OneOf(pullIfNotPresent, pullAlways, pullNever)},
+			Validators: []validator.String{stringvalidator.OneOf(policies...)},
 		},
 		"username": schema.StringAttribute{
 			Optional: true, MarkdownDescription: "User at the registry. Requires `password_wo`. Defaults to the credentials of " +
@@ -28,7 +39,7 @@ func ContainerAttribute(description, pullPolicy string) schema.Attribute {
 				"It is used at creation only and not stored, so it has no version.",
 			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("username"))},
 		},
-	})
+	}
 }
 
 // URLAttribute is an optional url; otherURL says what becomes of another URL with the same checksum.

@@ -97,7 +97,7 @@ func TestModel_Rewrites(t *testing.T) {
 		return imagesource.Source{URL: &imagesource.URL{URL: types.StringValue(address), Checksum: tfvalue.OrNull(checksum)}}
 	}
 	container := func(reference, file string) imagesource.Source {
-		return imagesource.Source{Container: &imagesource.Container{Image: types.StringValue(reference), Path: tfvalue.OrNull(file)}}
+		return imagesource.Source{Container: &imagesource.Container{Reference: imagesource.Reference{Image: types.StringValue(reference)}, Path: tfvalue.OrNull(file)}}
 	}
 	file := imagesource.Source{File: &imagesource.File{Path: types.StringValue("/missing.img")}}
 	for name, c := range map[string]struct {

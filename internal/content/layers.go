@@ -1,0 +1,157 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/google/uuid"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/rootfs"
+)
+
+// A root file system is a stack of images that disks share, one for each layer of a container image, over that of the layer below.
+
+// maxLayers is the maximal number of layers, as of Docker. libvirt follows a chain of 200 images.
+const maxLayers = 127
+
+// layer is the content of the image of a layer.
+type layer struct {
+	// below is the name of the image of the layer below; empty for the lowest one.
+	below string
+	// write writes all that follows the image's head, and returns the head.
+	write func(ctx context.Context, out io.Writer) (head []byte, err error)
+}
+
+// layerID is the identity of a layer's image. Its number is that of rootfs's format: what that writes of a layer must not change with it.
+func layerID(l image.RootLayer) string { return "root file system 1 " + l.ChainID }
+
+// makeLayers creates the images of the layers that are not there, the lowest one first.
+func (m *Creator) makeLayers(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
+	if len(s.Layers) > maxLayers {
+		return fmt.Errorf("the container image has %d layers, and a disk at most %d. Build it with fewer ones", len(s.Layers), maxLayers)
+	}
+	stack := stack{host: h, spec: s}
+	for n := 0; n < len(s.Layers); {
+		_, err := finishedBase(ctx, h, s.Pool, s.baseNames[n])
+		switch {
+		case err == nil:
+			n++
+			continue
+		case errors.Is(err, errNoBase): // also after another process has failed to make it
+			err = m.makeBase(ctx, key, h, Spec{Pool: s.Pool, Name: s.baseNames[n], Content: stack.content(n)}, report)
+		}
+		if err != nil {
+			return fmt.Errorf("layer %d of %d: %w", n+1, len(s.Layers), err)
+		}
+	}
+	return nil
+}
+
+// stack is the file system of the layers that were applied.
+type stack struct {
+	host    Host
+	spec    Spec
+	files   *rootfs.FileSystem
+	applied int
+}
+
+// content is the content of the image of a layer.
+func (s *stack) content(n int) *Image {
+	l := &layer{write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) }}
+	if n > 0 {
+		l.below = s.spec.baseNames[n-1]
+	}
+	return &Image{ID: layerID(s.spec.Layers[n]), layer: l}
+}
+
+// apply applies a layer. Layers that were there, or that another process has made, are read from the host.
+func (s *stack) apply(ctx context.Context, n int, out io.Writer) (head []byte, err error) {
+	if s.files == nil || s.applied != n {
+		if s.files, err = s.open(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	s.applied = -1 // until it is complete
+	from, err := s.spec.Layers[n].Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.Close() }()
+	below := ""
+	if n > 0 {
+		below = s.spec.baseNames[n-1]
+	}
+	if head, err = s.files.Apply(from, out, below); err == nil {
+		err = image.Drain(from)
+	}
+	if err == nil {
+		s.applied = n + 1
+	}
+	return head, err
+}
+
+// open reads the file system of the lowest layers. Its UUID is that of all images with the same lowest layer.
+func (s *stack) open(ctx context.Context, layers int) (*rootfs.FileSystem, error) {
+	var images []io.ReaderAt
+	for _, name := range s.spec.baseNames[:layers] {
+		images = append(images, hostedImage{ctx, s.host, s.spec.Pool, name})
+	}
+	return rootfs.Open(uuid.NewSHA1(uuid.NameSpaceOID, []byte(layerID(s.spec.Layers[0]))), images)
+}
+
+// hostedImage reads an image on the host.
+type hostedImage struct {
+	ctx        context.Context //nolint:containedctx // io.ReaderAt has none
+	host       Host
+	pool, name string
+}
+
+func (i hostedImage) ReadAt(p []byte, offset int64) (int, error) {
+	part, err := i.host.VolumePart(i.ctx, i.pool, i.name, offset, int64(len(p)))
+	n := copy(p, part)
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// writeLayer creates the volume with the image of a layer.
+func (j *journal) writeLayer(ctx context.Context, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+	if err := j.makeEmpty(ctx, s); err != nil {
+		return v, err
+	}
+	writing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	from, to := io.Pipe()
+	var head []byte
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		var err error
+		head, err = s.Content.layer.write(writing, to)
+		_ = to.CloseWithError(err)
+	}()
+	err = j.host.Upload(ctx, host.Upload{
+		Pool: s.Pool, Name: s.Name, Image: from, Head: func() []byte { return head }, BeforeCommit: j.checkMine, Report: report,
+	})
+	cancel()
+	_ = from.CloseWithError(errors.Join(err, context.Canceled))
+	<-written // the next layer goes on where this one has ended
+	if err != nil {
+		return v, err
+	}
+	return j.check(ctx, s, image.Header{Format: "qcow2", Capacity: rootfs.Size})
+}
+
+// nameOf is the name of the file of a path; empty for no path.
+func nameOf(file string) string {
+	if file == "" {
+		return ""
+	}
+	return path.Base(file)
+}

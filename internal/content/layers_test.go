@@ -1,0 +1,163 @@
+package content_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/rootfs"
+)
+
+// layered is a disk over layers, each with a file of that name.
+func layered(t *testing.T, disk string, files ...string) content.Spec {
+	t.Helper()
+	s, chain := content.Spec{Pool: "ssd", Name: disk, Format: "qcow2"}, ""
+	for _, file := range files {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: file, Typeflag: tar.TypeReg, Mode: 0o644}), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		chain += "/" + file
+		s.Layers = append(s.Layers, image.RootLayer{ChainID: chain, Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(b.Bytes())), nil
+		}})
+	}
+	return s
+}
+
+// chainOf are the names of the files below a disk.
+func chainOf(h *fakeHost, name string) (names []string) {
+	for v := h.volumes["ssd/"+name]; v != nil && v.Backing != ""; {
+		names = append(names, path.Base(v.Backing))
+		v = h.volumes["ssd/"+path.Base(v.Backing)]
+	}
+	return names
+}
+
+// Each layer is uploaded once, images have the layers in common that they have at the bottom, and the last disk takes with it what no other one has.
+func TestMake_Layers(t *testing.T) {
+	h, maker := newHost(), &content.Creator{Owner: "prod"}
+	made := map[string]content.Created{}
+	for _, c := range []struct {
+		spec            content.Spec
+		uploads, volume int
+	}{
+		{layered(t, "a", "base", "python", "app"), 3, 4},
+		{layered(t, "b", "base", "python", "app"), 3, 5},
+		{layered(t, "c", "base", "python", "other", "more"), 5, 8},
+		{layered(t, "d", "base"), 5, 9},
+		{layered(t, "e", "other", "python"), 7, 12},
+	} {
+		disk, err := maker.Make(t.Context(), "a", h, c.spec, quiet)
+		if err != nil || h.uploads != c.uploads || len(h.volumes) != c.volume || disk.Capacity != rootfs.Size {
+			t.Fatalf("%s: %v, %d bytes, after %d uploads the host has %d volumes", c.spec.Name, err, disk.Capacity, h.uploads, len(h.volumes))
+		}
+		names := chainOf(h, disk.Name)
+		if len(names) != len(c.spec.Layers) || len(disk.Bases) != len(names) {
+			t.Fatalf("%s is over %v, and says %v", disk.Name, names, disk.Bases)
+		}
+		for n, i := range disk.Bases {
+			if path.Base(i.Name) != names[n] || i.Format != "qcow2" {
+				t.Errorf("image %d below %s is %+v", n, disk.Name, i)
+			}
+		}
+		made[disk.Name] = disk
+	}
+	for _, c := range []struct {
+		disk string
+		left int
+	}{{"a", 11}, {"c", 8}, {"b", 5}, {"e", 2}, {"d", 0}} {
+		var bases []string
+		for _, i := range made[c.disk].Bases {
+			bases = append([]string{path.Base(i.Name)}, bases...)
+		}
+		err := maker.Remove(t.Context(), "a", h, "ssd", c.disk, made[c.disk].Generation)
+		if err == nil {
+			err = maker.CollectGarbage(t.Context(), "a", h, "ssd", bases...)
+		}
+		if err != nil || len(h.volumes) != c.left {
+			t.Errorf("without %s: %v, and the host has %d volumes", c.disk, err, len(h.volumes))
+		}
+	}
+	if len(h.domains)+len(h.secrets) > 0 {
+		t.Errorf("left are %v, %v", h.domains, h.secrets)
+	}
+}
+
+// A layer that is lost is made again over those that are there, and those above stay.
+func TestMake_LayerIsLost(t *testing.T) {
+	h := newHost()
+	mustMake(t, h, layered(t, "a", "base", "python", "app"))
+	names := chainOf(h, "a")
+	before := bytes.Clone(h.volumes["ssd/"+names[1]].content)
+	delete(h.volumes, "ssd/"+names[1])
+	mustMake(t, h, layered(t, "b", "base", "python", "app", "more"))
+	if got := h.volumes["ssd/"+names[1]]; h.uploads != 5 || !bytes.Equal(got.content, before) {
+		t.Errorf("after %d uploads the layer is another one", h.uploads)
+	}
+}
+
+// A layer is not deleted while a disk over it is being made.
+func TestCollectGarbage_KeepsWhatIsAwaited(t *testing.T) {
+	h, maker := newHost(), &content.Creator{Owner: "prod"}
+	spec := layered(t, "a", "base", "python")
+	open := spec.Layers[1].Open
+	collected := 0
+	spec.Layers[1].Open = func(ctx context.Context) (io.ReadCloser, error) {
+		for key := range h.volumes {
+			if name := path.Base(key); content.IsBase(name) && h.volumes[key].content != nil {
+				if err := (&content.Creator{}).CollectGarbage(ctx, "a", h, "ssd", name); err != nil {
+					t.Error(err)
+				}
+				collected++
+			}
+		}
+		return open(ctx)
+	}
+	if _, err := maker.Make(t.Context(), "a", h, spec, quiet); err != nil || collected != 1 || h.uploads != 2 {
+		t.Errorf("%v after %d uploads, collected %d times", err, h.uploads, collected)
+	}
+}
+
+func TestMake_LayersFail(t *testing.T) {
+	bad := errors.New("its digest is another")
+	for name, c := range map[string]struct {
+		layer func() (io.Reader, error)
+		want  string
+	}{
+		"open":    {func() (io.Reader, error) { return nil, bad }, bad.Error()},
+		"read":    {func() (io.Reader, error) { return failing{bad}, nil }, bad.Error()},
+		"hostile": {func() (io.Reader, error) { return strings.NewReader(strings.Repeat("x", 2048)), nil }, "layer 2 of 2"},
+		"a tail": {func() (io.Reader, error) {
+			return io.MultiReader(bytes.NewReader(make([]byte, 1024)), bytes.NewReader(make([]byte, 2<<20))), nil
+		}, "goes on for more"},
+	} {
+		h := newHost()
+		spec := layered(t, "a", "base", "python")
+		spec.Layers[1].Open = func(context.Context) (io.ReadCloser, error) {
+			r, err := c.layer()
+			return io.NopCloser(r), err
+		}
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(h.volumes)+len(h.domains) != 0 {
+			t.Errorf("%s: %v, and the host has %v, %v", name, err, h.volumes, h.domains)
+		}
+	}
+	many := make([]string, 128)
+	for n := range many {
+		many[n] = fmt.Sprint(n)
+	}
+	h := newHost()
+	if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, layered(t, "a", many...), quiet); err == nil || !strings.Contains(err.Error(), "128 layers, and a disk at most 127") {
+		t.Error(err)
+	}
+}
