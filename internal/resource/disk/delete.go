@@ -143,12 +143,13 @@ func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Def
 	return err
 }
 
-// sharedBases are the names of the disk's shared images, the lowest one first.
+// sharedBases are the names of the disk's shared images, the lowest one first. Those below another disk are that one's.
 func sharedBases(own volume.Volume) (names []string) {
-	for _, i := range slices.Backward(own.Images) {
-		if content.IsBase(i.Name) {
-			names = append(names, filepath.Base(i.Name))
+	for _, i := range own.Images[1:] {
+		if !content.IsBase(i.Name) {
+			break
 		}
+		names = slices.Insert(names, 0, filepath.Base(i.Name))
 	}
 	return names
 }

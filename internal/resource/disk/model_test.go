@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -11,6 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // A guest may write any header to its raw disk, which libvirt then reports.
@@ -66,5 +68,25 @@ func TestDisk_RenamedUsageType(t *testing.T) {
 			t.Errorf("%s: an unknown provider replaces it by %s", name, got)
 		}
 		ok(t, diags)
+	}
+}
+
+func TestSharedBases(t *testing.T) {
+	low, high := "virtclaim-base-"+strings.Repeat("0", 64), "virtclaim-base-"+strings.Repeat("1", 64)
+	for name, c := range map[string]struct {
+		below []string
+		want  string
+	}{
+		"blank":                  {nil, "[]"},
+		"layers":                 {[]string{"/ssd/" + high, "/ssd/" + low}, fmt.Sprint([]string{low, high})},
+		"over a disk with these": {[]string{"/ssd/golden", "/ssd/" + high, "/ssd/" + low}, "[]"},
+	} {
+		own := volume.Volume{Images: []volume.Image{{Name: "/ssd/root"}}}
+		for _, path := range c.below {
+			own.Images = append(own.Images, volume.Image{Name: path})
+		}
+		if got := fmt.Sprint(sharedBases(own)); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
