@@ -97,7 +97,7 @@ func (p Pod) awaitUnused(ctx context.Context, m managedpod.Pod, pod *corev1.Pod,
 	if err := m.AwaitReady(ctx, pod); err != nil || p.Overwrite {
 		return err
 	}
-	_, text, err := p.ask(ctx, m, token, http.MethodGet, http.NoBody)
+	_, text, err := p.request(ctx, m, token, http.MethodGet, http.NoBody)
 	var is struct{ State, Error string }
 	switch {
 	case err != nil:
@@ -165,7 +165,7 @@ func (p Pod) run(ctx context.Context, command string, args []string, token strin
 
 // put sends the image.
 func (p Pod) put(ctx context.Context, m managedpod.Pod, token string, image *sent) (f Filled, err error) {
-	status, text, err := p.ask(ctx, m, token, http.MethodPut, image)
+	status, text, err := p.request(ctx, m, token, http.MethodPut, image)
 	if failed := image.failed.Load(); failed != nil {
 		err = *failed // the others follow from it
 	}
@@ -178,8 +178,8 @@ func (p Pod) put(ctx context.Context, m managedpod.Pod, token string, image *sen
 	return f, err
 }
 
-// ask sends a request to the pod. An answer that is no success is an error.
-func (p Pod) ask(ctx context.Context, m managedpod.Pod, token, method string, body io.Reader) (status int, text []byte, err error) {
+// request sends a request to the pod. An answer that is no success is an error.
+func (p Pod) request(ctx context.Context, m managedpod.Pod, token, method string, body io.Reader) (status int, text []byte, err error) {
 	header := http.Header{managedpod.TokenHeader: {token}}
 	resp, err := p.Cluster.PodRequest(ctx, m.Namespace, m.Name, "https", port, method, "/volume", nil, header, body)
 	if err != nil {
