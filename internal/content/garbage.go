@@ -16,43 +16,28 @@ import (
 // an interrupted creation has left of them, and other shared images of the pool whose last disk an interrupted destroy has deleted. References are not
 // counted, because a counter would be wrong after the first crash: the headers of all volumes and all domains are searched instead.
 func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool string, names ...string) error {
-	if err := m.collect(ctx, key, h, pool, names); err != nil {
-		return fmt.Errorf("the shared images %s in storage pool %s: %w", strings.Join(names, ", "), pool, err)
-	}
-	all, err := h.VolumeNames(ctx, pool)
-	for _, other := range all {
-		if slices.Contains(names, other) || !IsBase(other) {
-			continue
-		}
-		// One without a record has no disk of this host yet, or is another host's.
-		if _, id, failed := recordOf(ctx, h, baseUsage(pool, other)); failed == nil && id != "" {
-			_ = m.collect(ctx, key, h, pool, []string{other}) // the next destroy tries again
-		}
-	}
-	return err
-}
-
-// collect deletes shared images, and those below.
-func (m *Creator) collect(ctx context.Context, key string, h Host, pool string, names []string) error {
-	return m.locked(ctx, key, h, func(ctx context.Context) error {
-		g := garbage{creator: m, key: key, host: h}
+	err := m.locked(ctx, key, h, func(ctx context.Context) error {
+		g := garbage{creator: m, key: key, host: h, pool: pool}
 		for _, name := range slices.Backward(names) {
-			for name != "" {
-				var err error
-				if name, err = g.collect(ctx, pool, name); err != nil {
-					return err
-				}
+			if err := g.collectFrom(ctx, name); err != nil {
+				return err
 			}
 		}
+		g.collectOthers(ctx, names)
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("the shared images %s in storage pool %s: %w", strings.Join(names, ", "), pool, err)
+	}
+	return nil
 }
 
-// garbage is what a host has while its mutex is held.
+// garbage is what a host has while its mutex is held. A pool may have a hundred images for one disk, and a host is asked for all of them at once.
 type garbage struct {
 	creator *Creator
 	key     string
 	host    Host
+	pool    string
 	// isRead is whether the others were.
 	isRead  bool
 	domains []host.Domain
@@ -60,16 +45,46 @@ type garbage struct {
 	volumes []host.StorageVolume
 }
 
+// collectOthers deletes the other shared images of the pool that have been in use, and are not any more. Those that fail are tried again by the next destroy.
+func (g *garbage) collectOthers(ctx context.Context, names []string) {
+	all, err := g.host.VolumeNames(ctx, g.pool)
+	others := slices.DeleteFunc(all, func(name string) bool { return !IsBase(name) || slices.Contains(names, name) })
+	if err != nil || len(others) == 0 || g.read(ctx) != nil {
+		return
+	}
+	for _, other := range slices.DeleteFunc(others, g.isBelowShared) { // those go with the one above
+		// One without a record has no disk of this host yet, or is another host's.
+		if _, id, failed := recordOf(ctx, g.host, baseUsage(g.pool, other)); failed == nil && id != "" {
+			_ = g.collectFrom(ctx, other)
+		}
+	}
+}
+
+// isBelowShared reports whether a shared image is over another one. Unlike that of a disk, its head was written by no guest.
+func (g *garbage) isBelowShared(name string) bool {
+	return slices.ContainsFunc(g.volumes, func(v host.StorageVolume) bool {
+		return v.Pool == g.pool && IsBase(v.Name) && nameOf(v.Backing) == name
+	})
+}
+
+// collectFrom deletes a shared image, and those below.
+func (g *garbage) collectFrom(ctx context.Context, name string) (err error) {
+	for name != "" && err == nil {
+		name, err = g.collect(ctx, name)
+	}
+	return err
+}
+
 // collect deletes a shared image without overlays, and returns the name of the one below if it did.
-func (g *garbage) collect(ctx context.Context, pool, name string) (below string, err error) {
-	left, err := open(ctx, g.host, pool, name)
+func (g *garbage) collect(ctx context.Context, name string) (below string, err error) {
+	left, err := open(ctx, g.host, g.pool, name)
 	if err == nil {
 		return "", left.removeAbandoned(ctx)
 	}
 	if !errors.Is(err, host.ErrNotFound) {
 		return "", err
 	}
-	v, err := g.host.Volume(ctx, pool, name)
+	v, err := g.host.Volume(ctx, g.pool, name)
 	if err != nil {
 		return "", ignoreNotFound(err)
 	}
@@ -87,14 +102,14 @@ func (g *garbage) collect(ctx context.Context, pool, name string) (below string,
 	if err := g.creator.checkHeld(ctx, g.key, g.host); err != nil { // reading all headers may have taken longer than the lock's lease
 		return "", err
 	}
-	if err := forgetBase(ctx, g.host, pool, name); err != nil {
+	if err := forgetBase(ctx, g.host, g.pool, name); err != nil {
 		return "", err
 	}
 	g.volumes = slices.DeleteFunc(g.volumes, func(other host.StorageVolume) bool { return other.Path == v.Path })
 	if IsBase(v.Backing) {
 		below = path.Base(v.Backing)
 	}
-	return below, ignoreNotFound(g.host.DeleteVolume(ctx, pool, name))
+	return below, ignoreNotFound(g.host.DeleteVolume(ctx, g.pool, name))
 }
 
 // read reads all domains, and the heads of all volumes, once.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/rootfs"
 )
@@ -125,6 +126,88 @@ func TestCollectGarbage_KeepsWhatIsAwaited(t *testing.T) {
 	}
 	if _, err := maker.Make(t.Context(), "a", h, spec, quiet); err != nil || collected != 1 || h.uploads != 2 {
 		t.Errorf("%v after %d uploads, collected %d times", err, h.uploads, collected)
+	}
+}
+
+// counting counts the calls for which a host has to look something up.
+type counting struct {
+	*fakeHost
+	calls int
+}
+
+func (h *counting) Hold(ctx context.Context, xml string) (func(context.Context) error, error) {
+	h.calls++
+	return h.fakeHost.Hold(ctx, xml)
+}
+
+func (h *counting) LookupByName(ctx context.Context, name string) (string, error) {
+	h.calls++
+	return h.fakeHost.LookupByName(ctx, name)
+}
+
+func (h *counting) Domains(ctx context.Context) ([]host.Domain, error) {
+	h.calls++
+	return h.fakeHost.Domains(ctx)
+}
+
+func (h *counting) Overlays(ctx context.Context) ([]host.StorageVolume, error) {
+	h.calls++
+	return h.fakeHost.Overlays(ctx)
+}
+
+func (h *counting) Volume(ctx context.Context, pool, name string) (host.StorageVolume, error) {
+	h.calls++
+	return h.fakeHost.Volume(ctx, pool, name)
+}
+
+func (h *counting) SecretOfVolume(ctx context.Context, usage string) (string, error) {
+	h.calls++
+	return h.fakeHost.SecretOfVolume(ctx, usage)
+}
+
+// What the end of a disk costs does not depend on how many layers other disks have.
+func TestCollectGarbage_BesideAStack(t *testing.T) {
+	costs := map[int]int{}
+	for _, layers := range []int{1, 2, 20} {
+		h, maker := &counting{fakeHost: newHost()}, &content.Creator{Owner: "prod"}
+		files := make([]string, layers)
+		for n := range files {
+			files[n] = fmt.Sprint(n)
+		}
+		mustMake(t, h.fakeHost, layered(t, "stack", files...))
+		made := mustMake(t, h.fakeHost, over("web", bytesOf(qcow2(1<<20))))
+		err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Generation)
+		h.calls = 0
+		if err == nil {
+			err = maker.CollectGarbage(t.Context(), "a", h, "ssd", path.Base(made.Bases[0].Name))
+		}
+		if err != nil || len(h.volumes) != layers+1 {
+			t.Fatalf("beside %d layers: %v, and the host has %d volumes", layers, err, len(h.volumes))
+		}
+		costs[layers] = h.calls
+	}
+	if costs[20] != costs[1] || costs[2] != costs[1] {
+		t.Errorf("the calls beside that many layers are %v", costs)
+	}
+}
+
+// A stack that an interrupted destroy has left goes with another disk, also where another one still has its lower layers.
+func TestCollectGarbage_LeftStack(t *testing.T) {
+	h, maker := newHost(), &content.Creator{Owner: "prod"}
+	mustMake(t, h, layered(t, "kept", "base", "python"))
+	for _, name := range []string{"app", "other"} {
+		left := mustMake(t, h, layered(t, name, "base", "python", name, "more"))
+		if err := maker.Remove(t.Context(), "a", h, "ssd", left.Name, left.Generation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := mustMake(t, h, over("web", bytesOf(qcow2(1<<20))))
+	err := maker.Remove(t.Context(), "a", h, "ssd", made.Name, made.Generation)
+	if err == nil {
+		err = maker.CollectGarbage(t.Context(), "a", h, "ssd", path.Base(made.Bases[0].Name))
+	}
+	if err != nil || len(h.volumes) != 3 || len(chainOf(h, "kept")) != 2 {
+		t.Errorf("%v, and the host has %d volumes", err, len(h.volumes))
 	}
 }
 
