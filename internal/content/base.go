@@ -60,12 +60,24 @@ func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err err
 
 // overBase creates an overlay of the shared images, and before it those that do not exist.
 func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
-	for lives := false; ; lives = true {
+	var release func()
+	defer func() {
+		if release != nil {
+			release()
+		}
+	}()
+	for {
 		// No base must be deleted before the overlay that names it exists.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
 			base, err := finishedBases(ctx, j.host, s.Pool, s.baseNames)
 			if err == nil {
 				made, err = makeOverlay(ctx, j.host, s, base)
+			}
+			if errors.Is(err, errNoBase) && release == nil { // creating a base can take minutes
+				// Who deletes bases reads the domains under the mutex: later, it could delete those below after it has read them.
+				if release, err = j.live(ctx); err == nil {
+					err = errNoBase
+				}
 			}
 			return err
 		})
@@ -74,13 +86,6 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 		}
 		if !errors.Is(err, errNoBase) {
 			return made, err
-		}
-		if !lives { // creating a base can take minutes
-			release, err := j.live(ctx)
-			if err != nil {
-				return made, err
-			}
-			defer release()
 		}
 		if s.Base != nil {
 			err = m.makeBase(ctx, key, j.host, Spec{Pool: s.Pool, Name: s.baseNames[0], Content: s.Base}, report)

@@ -127,7 +127,7 @@ func (g *garbage) read(ctx context.Context) (err error) {
 	return err
 }
 
-// isAwaited reports whether a disk over the shared image, or over one above, is being created.
+// isAwaited reports whether a disk over the shared image, or over one above, is being created. Its creator shows that while it has the mutex (overBase).
 func (g *garbage) isAwaited(name string) (bool, error) {
 	for _, d := range g.domains {
 		if !isJournal(d.Name) || d.Live == "" {

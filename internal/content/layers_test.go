@@ -211,6 +211,23 @@ func TestCollectGarbage_LeftStack(t *testing.T) {
 	}
 }
 
+// What deletes images while a disk begins finds no layer that the disk goes on from: between the two there is always the mutex.
+func TestMake_LayersStayFromTheBeginningOn(t *testing.T) {
+	h, maker := newHost(), &content.Creator{Owner: "prod"}
+	former := mustMake(t, h, layered(t, "a", "base", "python"))
+	if err := maker.Remove(t.Context(), "a", h, "ssd", former.Name, former.Generation); err != nil {
+		t.Fatal(err)
+	}
+	collected := errors.New("it was not called")
+	h.released = func() {
+		collected = (&content.Creator{}).CollectGarbage(t.Context(), "a", h, "ssd", path.Base(former.Bases[0].Name))
+	}
+	mustMake(t, h, layered(t, "b", "base", "python", "app"))
+	if collected != nil || h.uploads != 3 {
+		t.Errorf("%v, and there were %d uploads", collected, h.uploads)
+	}
+}
+
 func TestMake_LayersFail(t *testing.T) {
 	bad := errors.New("its digest is another")
 	for name, c := range map[string]struct {
