@@ -69,7 +69,7 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 	for {
 		// No base must be deleted before the overlay that names it exists.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
-			base, err := finishedBases(ctx, j.host, s.Pool, s.baseNames)
+			base, err := finishedBases(ctx, j.host, s)
 			if err == nil {
 				made, err = makeOverlay(ctx, j.host, s, base)
 			}
@@ -99,14 +99,17 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, 
 }
 
 // finishedBases returns the highest one of shared images, all of which are complete and were not written to.
-func finishedBases(ctx context.Context, h Host, pool string, names []string) (top host.StorageVolume, err error) {
+func finishedBases(ctx context.Context, h Host, s Spec) (top host.StorageVolume, err error) {
 	opened, err := openedOn(ctx, h)
-	for _, name := range names {
+	for n, name := range s.baseNames {
 		if err == nil {
-			top, err = finishedBase(ctx, h, pool, name)
+			top, err = finishedBase(ctx, h, s.Pool, name)
 		}
 		if err == nil {
 			err = refuseWritten(opened, top)
+		}
+		if err == nil {
+			err = s.refuseOther(n, top)
 		}
 		if err == nil {
 			err = checkUnchanged(ctx, h, top)

@@ -37,7 +37,10 @@ func (m *Creator) makeLayers(ctx context.Context, key string, h Host, s Spec, re
 	}
 	stack := stack{host: h, spec: s}
 	for n := 0; n < len(s.Layers); {
-		_, err := finishedBase(ctx, h, s.Pool, s.baseNames[n])
+		v, err := finishedBase(ctx, h, s.Pool, s.baseNames[n])
+		if err == nil {
+			err = s.refuseOther(n, v)
+		}
 		switch {
 		case err == nil:
 			n++
@@ -52,6 +55,29 @@ func (m *Creator) makeLayers(ctx context.Context, key string, h Host, s Spec, re
 	return nil
 }
 
+// below is the name of the image below a layer; empty for the lowest one.
+func (s Spec) below(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return s.baseNames[n-1]
+}
+
+// refuseOther refuses a volume that has the name of a layer's image, and is not that image: whoever can write to the pool may have put it there, and over
+// another file its guests would read that.
+func (s Spec) refuseOther(n int, v host.StorageVolume) error {
+	if len(s.Layers) == 0 || v.Format == "qcow2" && v.Capacity == rootfs.Size && nameOf(v.Backing) == s.below(n) {
+		return nil
+	}
+	below := s.below(n)
+	if below == "" {
+		below = Shown(below)
+	}
+	return fmt.Errorf("the volume %s in storage pool %s is %s of %d bytes over %.200q, and not the image of its layer, which is qcow2 of %d bytes over %q: "+
+		"something else has changed or replaced it. Remove the disks over it and, if it is there after that, delete it: virsh vol-delete %s --pool %s. "+
+		"The next disk makes it again", v.Name, v.Pool, v.Format, v.Capacity, Shown(v.Backing), int64(rootfs.Size), below, v.Name, v.Pool)
+}
+
 // stack is the file system of the layers that were applied.
 type stack struct {
 	host    Host
@@ -62,11 +88,9 @@ type stack struct {
 
 // content is the content of the image of a layer.
 func (s *stack) content(n int) *Image {
-	l := &layer{write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) }}
-	if n > 0 {
-		l.below = s.spec.baseNames[n-1]
-	}
-	return &Image{ID: layerID(s.spec.Layers[n]), layer: l}
+	return &Image{ID: layerID(s.spec.Layers[n]), layer: &layer{
+		below: s.spec.below(n), write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) },
+	}}
 }
 
 // apply applies a layer. Layers that were there, or that another process has made, are read from the host.
@@ -82,11 +106,7 @@ func (s *stack) apply(ctx context.Context, n int, out io.Writer) (head []byte, e
 		return nil, err
 	}
 	defer func() { _ = from.Close() }()
-	below := ""
-	if n > 0 {
-		below = s.spec.baseNames[n-1]
-	}
-	if head, err = s.files.Apply(from, out, below); err == nil {
+	if head, err = s.files.Apply(from, out, s.spec.below(n)); err == nil {
 		err = image.Drain(from)
 	}
 	if err == nil {

@@ -107,6 +107,41 @@ func TestMake_LayerIsLost(t *testing.T) {
 	}
 }
 
+// A volume with the name of a layer's image that is not this image is refused, and stays, wherever it is in the stack.
+func TestMake_LayerIsAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		layer  int  // from the top
+		isLost bool // the lowest one is, so that all are looked at once more
+		change func(*fakeVolume)
+	}{
+		"over a foreign file":                 {0, false, func(v *fakeVolume) { v.Backing = "/etc/shadow" }},
+		"over a foreign file, over one to do": {0, true, func(v *fakeVolume) { v.Backing = "/etc/shadow" }},
+		"over another layer":                  {1, false, func(v *fakeVolume) { v.Backing = "/ssd/" + content.BasePrefix + strings.Repeat("0", 64) }},
+		"over nothing":                        {1, true, func(v *fakeVolume) { v.Backing = "" }},
+		"the lowest one, over a file":         {2, false, func(v *fakeVolume) { v.Backing = "/etc/shadow" }},
+		"of another size":                     {1, false, func(v *fakeVolume) { v.Capacity *= 2 }},
+		"raw":                                 {2, false, func(v *fakeVolume) { v.Format = "raw" }},
+	} {
+		h := newHost()
+		mustMake(t, h, layered(t, "a", "base", "python", "app"))
+		names := chainOf(h, "a")
+		v := h.volumes["ssd/"+names[c.layer]]
+		c.change(v)
+		v.content = []byte("something else")
+		if c.isLost {
+			delete(h.volumes, "ssd/"+names[2])
+		}
+		_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, layered(t, "b", "base", "python", "app"), quiet)
+		if err == nil || !strings.Contains(err.Error(), "volume "+v.Name+" in storage pool ssd is ") ||
+			!strings.Contains(err.Error(), "virsh vol-delete "+v.Name+" --pool ssd") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if h.volumes["ssd/b"] != nil || h.volumes["ssd/"+v.Name] == nil {
+			t.Errorf("%s: the host has %v", name, h.volumes)
+		}
+	}
+}
+
 // A layer is not deleted while a disk over it is being made.
 func TestCollectGarbage_KeepsWhatIsAwaited(t *testing.T) {
 	h, maker := newHost(), &content.Creator{Owner: "prod"}
