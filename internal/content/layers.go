@@ -32,9 +32,6 @@ func layerID(l image.RootLayer) string { return "root file system 1 " + l.ChainI
 
 // makeLayers creates the images of the layers that are not there, the lowest one first.
 func (m *Creator) makeLayers(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
-	if len(s.Layers) > maxLayers {
-		return fmt.Errorf("the container image has %d layers, and a disk at most %d. Build it with fewer ones", len(s.Layers), maxLayers)
-	}
 	stack := stack{host: h, spec: s}
 	for n := 0; n < len(s.Layers); {
 		v, err := finishedBase(ctx, h, s.Pool, s.baseNames[n])
@@ -51,6 +48,18 @@ func (m *Creator) makeLayers(ctx context.Context, key string, h Host, s Spec, re
 		if err != nil {
 			return fmt.Errorf("layer %d of %d: %w", n+1, len(s.Layers), err)
 		}
+	}
+	return nil
+}
+
+// checkLayers refuses what can't become a disk over layers, before anything is downloaded for it.
+func (s Spec) checkLayers() error {
+	switch {
+	case len(s.Layers) > maxLayers:
+		return fmt.Errorf("the container image has %d layers, and a disk at most %d. Build it with fewer ones", len(s.Layers), maxLayers)
+	case len(s.Layers) > 0 && s.Capacity != 0 && s.Capacity < rootfs.Size:
+		return fmt.Errorf("the file system of the container image has %d bytes, and the disk is to have %d. Set a size that is at least as large, or leave it out",
+			int64(rootfs.Size), s.Capacity)
 	}
 	return nil
 }

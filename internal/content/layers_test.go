@@ -287,12 +287,23 @@ func TestMake_LayersFail(t *testing.T) {
 			t.Errorf("%s: %v, and the host has %v, %v", name, err, h.volumes, h.domains)
 		}
 	}
+}
+
+// What can't become a disk changes nothing on the host.
+func TestMake_LayersAreCheckedBefore(t *testing.T) {
 	many := make([]string, 128)
 	for n := range many {
 		many[n] = fmt.Sprint(n)
 	}
-	h := newHost()
-	if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, layered(t, "a", many...), quiet); err == nil || !strings.Contains(err.Error(), "128 layers, and a disk at most 127") {
-		t.Error(err)
+	small := layered(t, "a", "base")
+	small.Capacity = rootfs.Size - 1024
+	for want, spec := range map[string]content.Spec{
+		"128 layers, and a disk at most 127":                         layered(t, "a", many...),
+		"has 17179869184 bytes, and the disk is to have 17179868160": small,
+	} {
+		h := newHost()
+		if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); err == nil || !strings.Contains(err.Error(), want) || h.changes > 0 {
+			t.Errorf("%v after %d changes", err, h.changes)
+		}
 	}
 }

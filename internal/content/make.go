@@ -16,6 +16,9 @@ import (
 )
 
 func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (Created, error) {
+	if err := s.checkLayers(); err != nil {
+		return Created{}, err
+	}
 	left, err := open(ctx, h, s.Pool, s.Name)
 	if err == nil {
 		err = m.takeOver(ctx, key, left, s)

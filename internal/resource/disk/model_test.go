@@ -71,6 +71,34 @@ func TestDisk_RenamedUsageType(t *testing.T) {
 	}
 }
 
+// A root file system has one size, which is known before anything is downloaded.
+func TestModel_CheckSizeOfRootFilesystem(t *testing.T) {
+	root := map[string]any{fromRoot: map[string]any{"image": "a.example/b:1"}}
+	for name, c := range map[string]struct {
+		source any
+		size   tfvalue.Quantity
+		bad    bool
+	}{
+		"less":          {root, tfvalue.QuantityOfBytes(16<<30 - 1024), true},
+		"as much":       {root, tfvalue.QuantityOfBytes(16 << 30), false},
+		"more":          {root, tfvalue.QuantityOfBytes(20 << 30), false},
+		"none":          {root, tfvalue.Quantity{}, false},
+		"another image": {map[string]any{fromContainer: root[fromRoot]}, tfvalue.QuantityOfBytes(1 << 30), false},
+	} {
+		var diags diag.Diagnostics
+		m := made(t, c.source)
+		m.Size = c.size
+		if m.checkSize(t.Context(), &diags); diags.HasError() != c.bad {
+			t.Errorf("%s: %v", name, diags)
+		}
+		for _, d := range diags {
+			if at, ok := d.(diag.DiagnosticWithPath); !ok || at.Path().String() != "size" || !strings.Contains(d.Detail(), "has 16Gi") {
+				t.Errorf("%s: %v", name, d)
+			}
+		}
+	}
+}
+
 func TestSharedBases(t *testing.T) {
 	low, high := "virtclaim-base-"+strings.Repeat("0", 64), "virtclaim-base-"+strings.Repeat("1", 64)
 	for name, c := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/rootfs"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -118,10 +119,16 @@ func (m model) hasNoVolume() bool {
 	return v.IsNull() || !ok || !images.IsUnknown() && len(images.Elements()) == 0
 }
 
-// checkSize refuses a new disk that is smaller than its master.
+// checkSize refuses a new disk that is smaller than its master, or than its file system.
 func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
+	size := m.size()
+	if m.kind() == fromRoot && size != 0 && size < rootfs.Size {
+		diags.AddAttributeError(path.Root("size"), "Smaller than the file system", fmt.Sprintf(
+			"The disk is to have %d bytes, but the file system of source.root_filesystem has %s, whatever is in it. Leave size out to have as many, or ask for more.",
+			size, tfvalue.QuantityOfBytes(rootfs.Size).ValueString()))
+	}
 	v, known := m.master(ctx, diags)
-	if size := m.size(); known && size != 0 && v.Capacity != nil && size < *v.Capacity {
+	if known && size != 0 && v.Capacity != nil && size < *v.Capacity {
 		diags.AddAttributeError(path.Root("size"), "Smaller than the master",
 			fmt.Sprintf("The disk is to have %d bytes, but its master has %d. Leave size out to have as many, or ask for more.", size, *v.Capacity))
 	}

@@ -161,7 +161,7 @@ func TestAccDisk_RootFilesystemRefused(t *testing.T) {
 	_, image := pushedLayers(t, l, "small", "base")
 	for name, c := range map[string]struct{ disk, want string }{
 		"hostile":   {disk("root", rootFilesystem(hostile.Reference)), "no such whiteouts"},
-		"too small": {disk("root", "size = \"8Gi\"\n"+rootFilesystem(image.Reference)), "the image has 17179869184 bytes"},
+		"too small": {disk("root", "size = \"8Gi\"\n"+rootFilesystem(image.Reference)), "source.root_filesystem has 16Gi"},
 		"raw":       {disk("root", "format = \"raw\"\n"+rootFilesystem(image.Reference)), "Overlays and clones are qcow2 images"},
 		"unpulled":  {disk("root", `source = { root_filesystem = { image = "a.example/b:1", pull_policy = "Never" } }`), `value must be one of`},
 	} {
