@@ -32,7 +32,7 @@ type manifest struct {
 func parseManifest(raw []byte, most int64) (manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return m, fmt.Errorf("%w: its manifest can't be read: %w", ErrUntrusted, err)
+		return m, fmt.Errorf("%w: its manifest can't be read: %s", ErrUntrusted, shortened(err))
 	}
 	switch {
 	case len(m.Manifests) > 0 && len(m.Layers) > 0:

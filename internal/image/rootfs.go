@@ -1,7 +1,6 @@
 package image
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -76,18 +75,21 @@ func (c Container) RootFS(ctx context.Context, digest string) (RootFS, error) {
 // parseConfig parses an image's configuration, which must name that many layers.
 func parseConfig(raw []byte, layers int) (*v1.ConfigFile, error) {
 	var config v1.ConfigFile
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&config); err != nil {
-		return nil, fmt.Errorf("its configuration can't be read: %w", err)
+	if err := json.Unmarshal(raw, &config); err != nil {
+		return nil, fmt.Errorf("its configuration can't be read: %s", shortened(err))
 	}
 	ids := config.RootFS.DiffIDs
 	if config.RootFS.Type != "layers" || len(ids) != layers || layers == 0 {
 		return nil, fmt.Errorf("its configuration has %d layers, and its manifest %d. It may be no container image, but another artifact of a registry", len(ids), layers)
 	}
 	if platformOf(v1.Descriptor{Platform: config.Platform()}) == "" {
-		return nil, fmt.Errorf("it is for %q on %q, and not for Linux", config.OS, config.Architecture)
+		return nil, fmt.Errorf("it is for %.100q on %.100q, and not for Linux", config.OS, config.Architecture)
 	}
 	return &config, nil
 }
+
+// shortened is the text of an error that may repeat a whole value of what could not be parsed, such as a digest or a time of megabytes.
+func shortened(err error) string { return fmt.Sprintf("%.300s", err.Error()) }
 
 func chainID(below string, diff v1.Hash) string {
 	if below == "" {
@@ -130,7 +132,7 @@ func (l rootLayer) Read(p []byte) (int, error) {
 func (r *registry) config(ctx context.Context, descriptor json.RawMessage) ([]byte, error) {
 	var d v1.Descriptor
 	if err := json.Unmarshal(descriptor, &d); err != nil {
-		return nil, fmt.Errorf("%w: its manifest names no configuration: %w", ErrUntrusted, err)
+		return nil, fmt.Errorf("%w: its manifest names no configuration: %s", ErrUntrusted, shortened(err))
 	}
 	if d.Size <= 0 || d.Size > maxConfig || hashes[d.Digest.Algorithm] == nil {
 		return nil, fmt.Errorf("%w: its manifest has a configuration of %d bytes with a digest of %q", ErrUntrusted, d.Size, d.Digest.Algorithm)

@@ -132,6 +132,50 @@ func TestContainer_RootFSRefuses(t *testing.T) {
 	}
 }
 
+// What a registry has is not repeated without an end, and not read in part.
+func TestContainer_RootFSOfHostileConfiguration(t *testing.T) {
+	long := strings.Repeat("x", 3<<20)
+	for name, c := range map[string]struct{ old, new, want string }{
+		"a long system":   {`"linux"`, `"` + long + `"`, "not for Linux"},
+		"a long time":     {`"0001-01-01T00:00:00Z"`, `"` + long + `"`, "can't be read"},
+		"a long digest":   {`"sha256:`, `"` + long, "can't be read"},
+		"another object":  {`"linux"`, `"linux"`, "can't be read"},
+		"a long variable": {`"os":"linux"`, `"os":{"` + long + `":1}`, "can't be read"},
+	} {
+		layer := tarred(t, plain("a", disk(10)))
+		reference, digest := configured(t, layer, v1.ConfigFile{OS: "linux", Architecture: "amd64"}, func(raw []byte) []byte {
+			changed := bytes.Replace(raw, []byte(c.old), []byte(c.new), 1)
+			if name == "another object" {
+				changed = append(changed, "{}"...)
+			}
+			return changed
+		})
+		_, err := image.Container{Reference: reference}.RootFS(t.Context(), digest)
+		if !errors.Is(err, image.ErrUntrusted) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
+			t.Errorf("%s: %.1200v", name, err)
+		}
+	}
+}
+
+// configured is an image of one layer with that configuration, in a registry, and its digest.
+func configured(t *testing.T, layer []byte, config v1.ConfigFile, change ...func([]byte) []byte) (reference, digest string) {
+	t.Helper()
+	config.RootFS = v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{hashOf(t, layer)}}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range change {
+		raw = f(raw)
+	}
+	f := &fake{blobs: map[string]http.Handler{}}
+	digest = f.push(func(m *v1.Manifest) {
+		m.Config = v1.Descriptor{MediaType: types.OCIConfigJSON, Digest: hashOf(t, raw), Size: int64(len(raw))}
+		f.blobs[m.Config.Digest.String()] = &server{content: raw, ranges: "Last-Modified"}
+	}, layer)
+	return at(t, f) + "@" + digest, digest
+}
+
 // A layer may be elsewhere, at an address that is signed.
 func TestContainer_RootFSHidesSignatures(t *testing.T) {
 	image.WithoutPauses(t)
