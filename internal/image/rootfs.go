@@ -21,6 +21,8 @@ type RootFS struct {
 	Layers []RootLayer
 	// Architecture is in OCI's notation, with a variant where there is one: amd64, arm64, arm/v7.
 	Architecture string
+	// Wanted is the architecture that the image should have been for, if it is for another one; empty otherwise.
+	Wanted string
 	// Entrypoint and Command together are the program and its arguments; either may be empty.
 	Entrypoint, Command []string
 	// Environment is of NAME=value.
@@ -63,6 +65,9 @@ func (c Container) RootFS(ctx context.Context, digest string) (RootFS, error) {
 	is := RootFS{
 		Architecture: platformOf(v1.Descriptor{Platform: config.Platform()}), Entrypoint: config.Config.Entrypoint, Command: config.Config.Cmd,
 		Environment: config.Config.Env, User: config.Config.User, WorkingDirectory: config.Config.WorkingDir, StopSignal: config.Config.StopSignal,
+	}
+	if !suits(is.Architecture, c.Arch) && !suits(c.Arch, is.Architecture) { // many images for arm have no variant
+		is.Wanted = c.Arch
 	}
 	chain := ""
 	for n, diff := range config.RootFS.DiffIDs {

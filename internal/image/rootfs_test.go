@@ -132,6 +132,27 @@ func TestContainer_RootFSRefuses(t *testing.T) {
 	}
 }
 
+// An image that is in no index may be for another architecture than the one that is wanted.
+func TestContainer_RootFSOfAnotherArchitecture(t *testing.T) {
+	layer := tarred(t, plain("a", disk(10)))
+	for _, c := range []struct {
+		architecture, variant, wanted, want string
+	}{
+		{"arm64", "", "amd64", "amd64"},
+		{"amd64", "", "amd64", ""},
+		{"amd64", "", "", ""},
+		{"arm64", "v8", "arm64", ""},
+		{"arm", "", "arm/v7", ""},
+		{"arm", "v6", "arm/v7", "arm/v7"},
+	} {
+		reference, digest := configured(t, layer, v1.ConfigFile{OS: "linux", Architecture: c.architecture, Variant: c.variant})
+		is, err := image.Container{Reference: reference, Arch: c.wanted}.RootFS(t.Context(), digest)
+		if err != nil || is.Wanted != c.want {
+			t.Errorf("%+v: %q, %v", c, is.Wanted, err)
+		}
+	}
+}
+
 // What a registry has is not repeated without an end, and not read in part.
 func TestContainer_RootFSOfHostileConfiguration(t *testing.T) {
 	long := strings.Repeat("x", 3<<20)

@@ -7,18 +7,23 @@ import (
 	"encoding/hex"
 	"io"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // prepareContent sets the content of a disk with a source outside of the host, and returns the content's digest.
-func (r *disk) prepareContent(ctx context.Context, h *host.Host, plan *model, s sourceModel, spec *content.Spec) (digest string, err error) {
+func (r *disk) prepareContent(
+	ctx context.Context, h *host.Host, plan *model, s sourceModel, spec *content.Spec, diags *diag.Diagnostics,
+) (digest string, err error) {
 	if s.CloudInit != nil {
 		return r.prepareSeed(ctx, *plan, *s.CloudInit, spec)
 	}
 	if s.Root != nil {
 		is, digest, err := s.Root.PrepareRootFS(ctx, &r.backend.Tags, h.Architecture, spec)
 		plan.ImageConfiguration = configurationOf(is)
+		plan.warnOfArchitecture(is, diags)
 		return digest, err
 	}
 	return s.Prepare(ctx, &r.backend.Tags, h.Architecture, spec)

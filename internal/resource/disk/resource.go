@@ -108,7 +108,7 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 	if plan.kind() == fromVolume {
 		err = r.prepareMaster(ctx, h, on, &spec, diags)
 	} else {
-		digest, err = r.prepareContent(ctx, h, plan, s, &spec)
+		digest, err = r.prepareContent(ctx, h, plan, s, &spec, diags)
 	}
 	if err != nil {
 		return made, nil, "", err
@@ -221,9 +221,13 @@ func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {
-	name := m.Name.ValueString()
-	if name == "" {
-		name = m.NamePrefix.ValueString() + "*"
+	diags.AddError(summary, fmt.Sprintf("Disk %s on host %s: %s", m.label(), m.Host.ValueString(), err))
+}
+
+// label is the name, or the beginning of one that is not known.
+func (m model) label() string {
+	if name := m.Name.ValueString(); name != "" {
+		return name
 	}
-	diags.AddError(summary, fmt.Sprintf("Disk %s on host %s: %s", name, m.Host.ValueString(), err))
+	return m.NamePrefix.ValueString() + "*"
 }
