@@ -24,6 +24,7 @@ func (r *disk) prepareContent(
 		is, digest, err := s.Root.PrepareRootFS(ctx, &r.backend.Tags, h.Architecture, spec)
 		plan.ImageConfiguration = configurationOf(is)
 		plan.warnOfArchitecture(is, diags)
+		plan.logLayers(spec.Layers)
 		return digest, err
 	}
 	return s.Prepare(ctx, &r.backend.Tags, h.Architecture, spec)

@@ -1,10 +1,14 @@
 package disk
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflogtest"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
@@ -23,5 +27,29 @@ func TestModel_WarnOfArchitecture(t *testing.T) {
 		if diags.HasError() || (diags.WarningsCount() > 0) != (c.want != "") || c.want != "" && !strings.Contains(diags[0].Detail(), c.want) {
 			t.Errorf("%.100s: %v", c.is.Architecture, diags)
 		}
+	}
+}
+
+func TestModel_LogLayers(t *testing.T) {
+	var log bytes.Buffer
+	ctx := tflogtest.RootLogger(t.Context(), &log)
+	layers := make([]image.RootLayer, 3)
+	opened := 0
+	for n := range layers {
+		layers[n].Open = func(context.Context) (io.ReadCloser, error) {
+			opened += n
+			return io.NopCloser(strings.NewReader("")), nil
+		}
+	}
+	made(t, nil).logLayers(layers)
+	for _, l := range layers[1:] { // the lowest one is there
+		if _, err := l.Open(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	lines, err := tflogtest.MultilineJSONDecode(&log)
+	if err != nil || opened != 3 || len(lines) != 2 || lines[0]["layer"] != 2.0 || lines[1]["layer"] != 3.0 || lines[1]["of_layers"] != 3.0 ||
+		lines[1]["disk"] != "root" || lines[1]["@level"] != "info" {
+		t.Errorf("%v, and the log has %v", err, lines)
 	}
 }
