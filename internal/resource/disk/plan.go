@@ -195,7 +195,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if r.adoptFormat(ctx, asked, &state, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Digest, plan.ImageConfiguration = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics), state.ImageConfiguration
+	plan.Digest, plan.ImageConfiguration = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics), plan.planConfiguration(state)
 	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
 		return
 	}

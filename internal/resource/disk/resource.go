@@ -203,6 +203,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 		addError(&resp.Diagnostics, plan, "The disk could not be grown", err)
 		return
 	}
+	r.adoptConfiguration(ctx, h, &plan, plan.withSecrets(ctx, req.Config, &resp.Diagnostics), &resp.Diagnostics)
 	own, _ := state.made(ctx, &resp.Diagnostics)
 	if size := plan.size(); size != 0 {
 		own.Capacity = &size

@@ -6,8 +6,12 @@ import (
 	"io"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
@@ -32,4 +36,33 @@ func (m model) logLayers(layers []image.RootLayer) {
 			return layer.Open(ctx)
 		}
 	}
+}
+
+// planConfiguration is the planned configuration of an existing disk's image. That of an imported disk is read when its first configuration is applied:
+// nothing on the host has it.
+func (m model) planConfiguration(state model) types.Object {
+	if state.isImported() && state.ImageConfiguration.IsNull() && (m.isUndecided() || m.kind() == fromRoot) {
+		return types.ObjectUnknown(configurationTypes)
+	}
+	return state.ImageConfiguration
+}
+
+// adoptConfiguration reads a configuration that was unknown in the plan from the registry. The disk needs none, so that a registry which does not answer is
+// no reason to leave it unmanaged.
+func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model, s sourceModel, diags *diag.Diagnostics) {
+	if !plan.ImageConfiguration.IsUnknown() {
+		return
+	}
+	plan.ImageConfiguration = types.ObjectNull(configurationTypes)
+	if s.Root == nil {
+		return // of a source that was unknown in the plan
+	}
+	is, _, err := s.Root.PrepareRootFS(ctx, &r.backend.Tags, h.Architecture, &content.Spec{})
+	if err != nil {
+		diags.AddAttributeWarning(path.Root("image_configuration"), "The configuration of the image of disk "+plan.label()+" is not known", fmt.Sprintf(
+			"The imported disk %s was adopted, and its image_configuration is null, because the container image could not be asked for it: %s. To try again, "+
+				"remove the disk from the state (terraform state rm <address of this resource>), import it, and apply.", plan.ID.ValueString(), err))
+		return
+	}
+	plan.ImageConfiguration = configurationOf(is)
 }

@@ -132,23 +132,38 @@ func TestAccDisk_RootFilesystem(t *testing.T) {
 	})
 }
 
-// An imported disk finds the layers below it in its header.
+// An imported disk finds the layers below it in its header, and the configuration of its image in the registry when it is adopted.
 func TestAccDisk_RootFilesystemImported(t *testing.T) {
 	l := acctest.Lab(t)
 	_, image := pushedLayers(t, l, "imported", "base", "app")
 	config := acctest.Provider(l, "disks") + disk("root", rootFilesystem(image.Reference))
+	const id = "host-a/ssd/root"
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
 			{Config: config},
 			{
-				Config: config, ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root", ImportStateVerify: true,
+				Config: config, ResourceName: theDisk, ImportState: true, ImportStateId: id, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{
 					"source", "digest", "image_configuration", "usage_type", "timeouts", "name_prefix",
 				},
 			},
 		},
 	})
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Must("state", "rm", theDisk)
+	cli.Must("import", "-no-color", theDisk, id)
+	cli.Write("program.tf", "output \"program\" {\n  value = virtclaim_disk.root.image_configuration.entrypoint[0]\n}\n")
+	out := cli.Must("apply", "-auto-approve", "-no-color")
+	if !strings.Contains(out, "0 added, 1 changed, 0 destroyed") || !strings.Contains(out, `program = "/bin/imported"`) {
+		t.Errorf("the disk was not just adopted:\n%s", out)
+	}
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 // What can't be a root file system is refused, and leaves nothing.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflogtest"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
@@ -51,5 +52,35 @@ func TestModel_LogLayers(t *testing.T) {
 	if err != nil || opened != 3 || len(lines) != 2 || lines[0]["layer"] != 2.0 || lines[1]["layer"] != 3.0 || lines[1]["of_layers"] != 3.0 ||
 		lines[1]["disk"] != "root" || lines[1]["@level"] != "info" {
 		t.Errorf("%v, and the log has %v", err, lines)
+	}
+}
+
+// The configuration of an image is read once, when an imported disk is adopted.
+func TestModel_PlanConfiguration(t *testing.T) {
+	root := map[string]any{fromRoot: map[string]any{"image": "a.example/b:1"}}
+	has := configurationOf(image.RootFS{Architecture: "amd64"})
+	null, unknown := types.ObjectNull(configurationTypes), types.ObjectUnknown(configurationTypes)
+	undecided := made(t, nil)
+	undecided.Source = types.ObjectUnknown(undecided.Source.AttributeTypes(t.Context()))
+	for name, c := range map[string]struct {
+		plan       model
+		isImported bool
+		was, want  types.Object
+	}{
+		"imported":                {made(t, root), true, null, unknown},
+		"imported, and undecided": {undecided, true, null, unknown},
+		"imported, but blank":     {made(t, nil), true, null, null},
+		"imported, and known":     {made(t, root), true, has, has},
+		"created":                 {made(t, root), false, has, has},
+		"adopted without it":      {made(t, root), false, null, null},
+	} {
+		state := made(t, root)
+		state.ImageConfiguration = c.was
+		if c.isImported {
+			state.UsageType = types.StringNull()
+		}
+		if got := c.plan.planConfiguration(state); !got.Equal(c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
