@@ -1,0 +1,235 @@
+// Package guestinit is the first program of a machine that runs a container image: what it is told, what it answers, and the program itself.
+package guestinit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path"
+	"strings"
+	"time"
+)
+
+// ConfigEntry is the name of the entry of QEMU's fw_cfg device that has the configuration, as JSON.
+const ConfigEntry = "opt/io.github.virtclaim/run"
+
+// Version of the configuration. A provider and an init of other versions don't understand each other.
+const Version = 1
+
+const defaultStopTimeout = 10 * time.Second
+
+// Config says what a machine runs, and on what. The provider writes it, init reads it.
+type Config struct {
+	Version          int               `json:"version"`
+	Root             string            `json:"root"`      // serial number of the disk with the root file system
+	Arguments        []string          `json:"arguments"` // the program and its arguments
+	Environment      map[string]string `json:"environment,omitempty"`
+	User             string            `json:"user,omitempty"` // as in images: name or number, and :group; empty is root
+	WorkingDirectory string            `json:"working_directory,omitempty"`
+	StopSignal       string            `json:"stop_signal,omitempty"`  // SIGTERM, TERM or a number; empty is SIGTERM
+	StopTimeout      int               `json:"stop_timeout,omitempty"` // seconds until SIGKILL; 0 is 10
+	Hostname         string            `json:"hostname,omitempty"`
+	Mounts           []Mount           `json:"mounts,omitempty"`
+	Interfaces       []Interface       `json:"interfaces,omitempty"` // those that are not listed use DHCP
+	Restart          string            `json:"restart,omitempty"`    // RestartNever if empty
+}
+
+// Mount is a disk whose file system the program sees.
+type Mount struct {
+	Disk     string `json:"disk"` // serial number
+	Path     string `json:"path"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Interface is a network interface. Without addresses it uses DHCP.
+type Interface struct {
+	MAC         string   `json:"mac"`
+	Addresses   []string `json:"addresses,omitempty"` // with the length of the network's prefix: 10.0.0.5/24
+	Gateway     string   `json:"gateway,omitempty"`
+	Nameservers []string `json:"nameservers,omitempty"`
+}
+
+// When a program that ended is started again. One that was stopped is not.
+const (
+	RestartNever     = "never"
+	RestartOnFailure = "on-failure"
+	RestartAlways    = "always"
+)
+
+// ErrVersion is a configuration of another version than this program's.
+var ErrVersion = errors.New("the configuration has another version")
+
+// Encode checks the configuration and sets its version.
+func (c Config) Encode() ([]byte, error) {
+	c.Version = Version
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(c)
+}
+
+// Decode reads and checks a configuration.
+func Decode(text []byte) (Config, error) {
+	// The version comes first: what else another version has may not even decode.
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := checkVersion(head.Version); err != nil {
+		return Config{}, err
+	}
+	var c Config
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Config{}, errors.New("read the configuration: something follows it")
+	}
+	return c, c.Check()
+}
+
+func checkVersion(version int) error {
+	if version > Version {
+		return fmt.Errorf("%w: the provider is newer (version %d) than the initial RAM disk (%d): replace the initial RAM disk",
+			ErrVersion, version, Version)
+	}
+	if version != Version {
+		return fmt.Errorf("%w: the initial RAM disk is newer (version %d) than the provider (%d): replace the initial RAM disk",
+			ErrVersion, Version, version)
+	}
+	return nil
+}
+
+// Check says what is wrong with a configuration.
+func (c Config) Check() error {
+	if err := checkVersion(c.Version); err != nil {
+		return err
+	}
+	if c.Root == "" {
+		return errors.New("root: name the serial number of the root disk")
+	}
+	if err := c.checkProgram(); err != nil {
+		return err
+	}
+	if err := checkHostname(c.Hostname); err != nil {
+		return err
+	}
+	if err := c.checkMounts(); err != nil {
+		return err
+	}
+	return c.checkInterfaces()
+}
+
+func (c Config) checkProgram() error {
+	if len(c.Arguments) == 0 || c.Arguments[0] == "" {
+		return errors.New("arguments: name a program: the image has no entrypoint")
+	}
+	for _, argument := range append([]string{c.User, c.WorkingDirectory}, c.Arguments...) {
+		if strings.ContainsRune(argument, 0) {
+			return fmt.Errorf("%q: remove the NUL character", argument)
+		}
+	}
+	for name, value := range c.Environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return fmt.Errorf("environment: %q can't be a variable: its name may have no = , and neither part a NUL character", name)
+		}
+	}
+	if c.WorkingDirectory != "" && !path.IsAbs(c.WorkingDirectory) {
+		return fmt.Errorf("working_directory: %q must begin with /", c.WorkingDirectory)
+	}
+	if _, err := ParseSignal(c.StopSignal); err != nil {
+		return fmt.Errorf("stop_signal: %w", err)
+	}
+	if c.StopTimeout < 0 {
+		return fmt.Errorf("stop_timeout: %d seconds: must not be negative", c.StopTimeout)
+	}
+	switch c.Restart {
+	case "", RestartNever, RestartOnFailure, RestartAlways:
+		return nil
+	}
+	return fmt.Errorf("restart: %q must be %s, %s or %s", c.Restart, RestartNever, RestartOnFailure, RestartAlways)
+}
+
+// StopPatience is how long a program may take to end after its stop signal.
+func (c Config) StopPatience() time.Duration {
+	if c.StopTimeout == 0 {
+		return defaultStopTimeout
+	}
+	return time.Duration(c.StopTimeout) * time.Second
+}
+
+func checkHostname(name string) error {
+	const longest = 64 // of Linux
+	valid := func(r rune) bool {
+		return r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	if len(name) > longest || strings.ContainsFunc(name, func(r rune) bool { return !valid(r) }) {
+		return fmt.Errorf("hostname: %q must have at most %d letters, digits, hyphens and dots", name, longest)
+	}
+	return nil
+}
+
+func (c Config) checkMounts() error {
+	seen := map[string]bool{}
+	for _, mount := range c.Mounts {
+		if mount.Disk == "" {
+			return fmt.Errorf("mounts: %s: name the serial number of the disk", mount.Path)
+		}
+		if !path.IsAbs(mount.Path) || path.Clean(mount.Path) != mount.Path || mount.Path == "/" || strings.ContainsRune(mount.Path, 0) {
+			return fmt.Errorf("mounts: path %q must begin with /, name a folder below it, and have no superfluous parts", mount.Path)
+		}
+		if seen[mount.Path] {
+			return fmt.Errorf("mounts: path %q is there twice", mount.Path)
+		}
+		seen[mount.Path] = true
+	}
+	return nil
+}
+
+func (c Config) checkInterfaces() error {
+	seen := map[string]bool{}
+	for _, i := range c.Interfaces {
+		mac, err := net.ParseMAC(i.MAC)
+		if err != nil {
+			return fmt.Errorf("interfaces: mac: %w", err)
+		}
+		if seen[mac.String()] {
+			return fmt.Errorf("interfaces: mac %s is there twice", mac)
+		}
+		seen[mac.String()] = true
+		if err := i.checkAddresses(); err != nil {
+			return fmt.Errorf("interfaces: %s: %w", mac, err)
+		}
+	}
+	return nil
+}
+
+func (i Interface) checkAddresses() error {
+	for _, address := range i.Addresses {
+		if _, err := netip.ParsePrefix(address); err != nil {
+			return fmt.Errorf("addresses: write an address and the length of its prefix, such as 10.0.0.5/24: %w", err)
+		}
+	}
+	if i.Gateway != "" {
+		if len(i.Addresses) == 0 {
+			return errors.New("gateway: needs addresses, too: without them the interface uses DHCP")
+		}
+		if _, err := netip.ParseAddr(i.Gateway); err != nil {
+			return fmt.Errorf("gateway: %w", err)
+		}
+	}
+	for _, server := range i.Nameservers {
+		if _, err := netip.ParseAddr(server); err != nil {
+			return fmt.Errorf("nameservers: %w", err)
+		}
+	}
+	return nil
+}
