@@ -1,0 +1,112 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
+)
+
+const (
+	// ChildName is the name by which init starts itself, to become the program.
+	childName = "virtclaim-program"
+	// FailureFile is where the child writes why it could not become the program. It closes when it has.
+	failureFile = 3
+)
+
+// BecomeProgram replaces this process, which has a mount namespace of its own, by the program.
+func becomeProgram() {
+	unix.CloseOnExec(failureFile)
+	err := enterAndExecute()
+	failure := os.NewFile(failureFile, "failure")
+	_, _ = io.WriteString(failure, err.Error())
+	os.Exit(1)
+}
+
+func enterAndExecute() error {
+	config, err := readConfig()
+	if err != nil {
+		return err
+	}
+	if err := enterRoot(); err != nil {
+		return fmt.Errorf("enter the root file system: %w", err)
+	}
+	user, err := findAccount(config.User, readOptional("/etc/passwd"), readOptional("/etc/group"))
+	if err != nil {
+		return err
+	}
+	folder := config.WorkingDirectory
+	if folder == "" {
+		folder = "/"
+	}
+	if err := enterFolder(folder, user); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	path, err := lookUp(config.Arguments[0], pathOf(config.Environment), folder)
+	if err != nil {
+		return fmt.Errorf("entrypoint %q: %w", config.Arguments[0], err)
+	}
+	say("starting %q as %d:%d", config.Arguments[0], user.uid, user.gid)
+	return execute(path, config, user)
+}
+
+// EnterRoot makes the root file system this process's root, with all that is mounted in it.
+func enterRoot() error {
+	if err := unix.Chdir(sysroot); err != nil {
+		return err
+	}
+	if err := unix.Mount(".", "/", "", unix.MS_MOVE, ""); err != nil {
+		return err
+	}
+	if err := unix.Chroot("."); err != nil {
+		return err
+	}
+	return unix.Chdir("/")
+}
+
+// EnterFolder makes what is missing of the working directory the user's.
+func enterFolder(folder string, user account) error {
+	_, missing := os.Stat(folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // as container runtimes make it
+		return err
+	}
+	if missing != nil {
+		if err := os.Chown(folder, user.uid, user.gid); err != nil {
+			return err
+		}
+	}
+	return os.Chdir(folder)
+}
+
+func execute(path string, config guestinit.Config, user account) error {
+	// As systemd has it: select() breaks with more, and a server raises its limit itself.
+	const openFiles, mostOpenFiles = 1024, 524288
+	if err := syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: openFiles, Max: mostOpenFiles}); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	// A program opens /dev/stdout again, which only the console's owner may.
+	_ = unix.Fchown(0, user.uid, user.gid)
+	if err := syscall.Setgroups(user.groups); err != nil {
+		return fmt.Errorf("set the groups %v: %w", user.groups, err)
+	}
+	if err := syscall.Setgid(user.gid); err != nil {
+		return fmt.Errorf("set the group %d: %w", user.gid, err)
+	}
+	if err := syscall.Setuid(user.uid); err != nil {
+		return fmt.Errorf("set the user %d: %w", user.uid, err)
+	}
+	err := syscall.Exec(path, config.Arguments, environment(config.Environment, user.home, config.Hostname))
+	return fmt.Errorf("entrypoint %q: %w", config.Arguments[0], explainRefusal(path, err))
+}
+
+// ReadOptional reads a file that an image need not have.
+func readOptional(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}
