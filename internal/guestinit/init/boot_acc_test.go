@@ -1,0 +1,325 @@
+//go:build acc
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
+)
+
+// What the probe of testdata says.
+type report struct {
+	UID, GID  int
+	Groups    []int
+	Variables []string
+	Folder    string
+	Hostname  string
+	Files     map[string]string
+	Addresses []string
+	RootMiB   uint64
+	Failures  []string
+}
+
+// A guest is a machine for one boot, without libvirt and KVM.
+type guest struct {
+	config    guestinit.Config
+	files     map[string]string // of the root file system, beside the probe
+	links     map[string]string
+	grownTo   int64    // size of the root disk, if it is larger than its file system
+	devices   []string // more arguments of QEMU
+	powerDown bool     // when the probe is ready
+}
+
+type outcome struct {
+	console string
+	status  guestinit.Status
+	report  report
+	root    string
+}
+
+const (
+	bootPatience = 90 * time.Second
+	// What makes a boot without acceleration faster is in the second half.
+	parameters = "console=ttyS0 quiet panic=-1 no_timer_check cryptomgr.notests rodata=off"
+)
+
+// Boot runs the guest until it is off.
+func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
+	t.Helper()
+	folder := t.TempDir()
+	root := filepath.Join(folder, "root.img")
+	g.makeRoot(t, artefacts, folder, root)
+	g.config.Root = "root"
+	text, err := g.config.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	configFile := filepath.Join(folder, "config.json")
+	if err := os.WriteFile(configFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	monitor := filepath.Join(folder, "monitor")
+	arguments := append([]string{
+		"-M", "pc,accel=tcg", "-m", "96", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", artefacts.kernel, "-initrd", artefacts.initrd,
+		"-append", parameters, "-fw_cfg", "name=" + guestinit.ConfigEntry + ",file=" + configFile,
+		"-serial", "stdio", "-monitor", "unix:" + monitor + ",server=on,wait=off", "-device", "virtio-rng-pci",
+		"-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,mac=52:54:00:00:00:01",
+		"-drive", "file=" + root + ",format=raw,if=none,id=r,cache=unsafe", "-device", "virtio-blk-pci,drive=r,serial=root",
+	}, g.devices...)
+	ctx, cancel := context.WithTimeout(t.Context(), bootPatience)
+	defer cancel()
+	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", arguments...)
+	output, err := qemu.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	qemu.Stderr = os.Stderr
+	if err := qemu.Start(); err != nil {
+		t.Fatal(err)
+	}
+	console := g.follow(t, output, monitor)
+	if err := qemu.Wait(); err != nil {
+		t.Fatalf("%v; the console:\n%s", err, console)
+	}
+	return observe(t, root, console)
+}
+
+// Follow reads the console to its end.
+func (g guest) follow(t *testing.T, output io.Reader, monitor string) string {
+	t.Helper()
+	var console strings.Builder
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		console.WriteString(strings.TrimRight(lines.Text(), "\r") + "\n")
+		if g.powerDown && strings.Contains(lines.Text(), "probe is ready") {
+			pressPowerButton(t, monitor)
+		}
+	}
+	return console.String()
+}
+
+func pressPowerButton(t *testing.T, monitor string) {
+	t.Helper()
+	connection, err := new(net.Dialer).DialContext(t.Context(), "unix", monitor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	if _, err := io.WriteString(connection, "system_powerdown\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func observe(t *testing.T, root, console string) outcome {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the console:\n%s", console)
+		}
+	})
+	disk, err := os.ReadFile(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, found := guestinit.ParseStatus(disk)
+	if !found {
+		t.Fatalf("the root disk has no status: %q", disk[:64])
+	}
+	if strings.Contains(console, "Kernel panic") {
+		t.Error("the kernel has panicked")
+	}
+	checked, err := exec.CommandContext(t.Context(), "e2fsck", "-fn", root).CombinedOutput()
+	if err != nil || bytes.Contains(checked, []byte("recovering journal")) {
+		t.Errorf("the root file system was not left clean: %v: %s", err, checked)
+	}
+	o := outcome{console: console, status: status, root: root}
+	for line := range strings.Lines(console) {
+		if text, found := strings.CutPrefix(line, "REPORT"); found {
+			if err := json.Unmarshal([]byte(text), &o.report); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return o
+}
+
+func (o outcome) mustExit(t *testing.T, code int) {
+	t.Helper()
+	if want := (guestinit.Status{State: guestinit.Exited, ExitCode: code}); o.status != want {
+		t.Errorf("the status is %+v, and should be %+v", o.status, want)
+	}
+}
+
+func (o outcome) mustSay(t *testing.T, text string) {
+	t.Helper()
+	if !strings.Contains(o.console, text) {
+		t.Errorf("the console does not say %q", text)
+	}
+}
+
+// A scratch image has one program and nothing else; what there is of files is seen by it, and its exit code by the provider.
+func TestAccBoot_ScratchImage(t *testing.T) {
+	a := makeArtefacts(t)
+	o := guest{
+		config: guestinit.Config{
+			Arguments: []string{"/probe", "report", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}, User: "1234", Hostname: "web.example.org",
+			Environment: map[string]string{"COLOUR": "light blue"}, WorkingDirectory: "/work/here",
+		},
+		grownTo: 200 << 20,
+	}.boot(t, a)
+	o.mustExit(t, 0)
+	o.mustSay(t, `virtclaim: starting "/probe" as 1234:0`)
+	r := o.report
+	if r.UID != 1234 || r.GID != 0 || r.Folder != "/work/here" || r.Hostname != "web.example.org" || len(r.Failures) > 0 {
+		t.Errorf("the program saw %+v", r)
+	}
+	for _, want := range []string{"COLOUR=light blue", "HOME=/", "PATH=" + defaultPath, "HOSTNAME=web.example.org"} {
+		if !slices.Contains(r.Variables, want) {
+			t.Errorf("%s is missing in %q", want, r.Variables)
+		}
+	}
+	if len(r.Variables) != 4 {
+		t.Errorf("there is more in the environment: %q", r.Variables)
+	}
+	if r.Files["/etc/hostname"] != "web.example.org\n" || !strings.Contains(r.Files["/etc/hosts"], "127.0.1.1\tweb.example.org web\n") {
+		t.Errorf("the files are %q", r.Files)
+	}
+	// QEMU's own network.
+	if !slices.Contains(r.Addresses, "10.0.2.15/24") || !strings.Contains(r.Files["/etc/resolv.conf"], "nameserver 10.0.2.3\n") {
+		t.Errorf("the addresses are %q, and the files %q", r.Addresses, r.Files)
+	}
+	if r.RootMiB < 150 {
+		t.Errorf("the root file system has %d MiB", r.RootMiB)
+	}
+}
+
+// Names of users and groups, a fixed address, a dangling resolv.conf, another disk.
+func TestAccBoot_Image(t *testing.T) {
+	a := makeArtefacts(t)
+	data := makeFileSystem(t, map[string]string{"greeting": "hello"})
+	o := guest{
+		config: guestinit.Config{
+			Arguments: []string{"probe", "report", "/etc/resolv.conf", "/var/lib/data/greeting"}, User: "web",
+			Environment: map[string]string{"PATH": "/nowhere:/opt"},
+			Mounts:      []guestinit.Mount{{Disk: "data", Path: "/var/lib/data", ReadOnly: true}},
+			Interfaces: []guestinit.Interface{{
+				MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.2.77/24", "fd00::77/64"}, Gateway: "10.0.2.2", Nameservers: []string{"10.0.2.3"},
+			}},
+		},
+		files: map[string]string{
+			"etc/passwd": "root:x:0:0::/root:/bin/sh\nweb:x:101:102:Web:/home/web:/bin/false\n",
+			"etc/group":  "web:x:102:\nlogs:x:4:adm,web\n",
+		},
+		links:   map[string]string{"etc/resolv.conf": "/run/systemd/resolve/stub-resolv.conf", "opt/probe": "/probe", "var": "/other"},
+		devices: []string{"-drive", "file=" + data + ",format=raw,if=none,id=d", "-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=d,serial=data"},
+	}.boot(t, a)
+	o.mustExit(t, 0)
+	o.mustSay(t, `as 101:102`)
+	r := o.report
+	if r.UID != 101 || r.GID != 102 || !slices.Equal(r.Groups, []int{4}) || !slices.Contains(r.Variables, "HOME=/home/web") || len(r.Failures) > 0 {
+		t.Errorf("the program saw %+v", r)
+	}
+	if r.Files["/etc/resolv.conf"] != "nameserver 10.0.2.3\n" || r.Files["/var/lib/data/greeting"] != "hello" {
+		t.Errorf("the files are %q", r.Files)
+	}
+	if !slices.Contains(r.Addresses, "10.0.2.77/24") || !slices.Contains(r.Addresses, "fd00::77/64") {
+		t.Errorf("the addresses are %q", r.Addresses)
+	}
+}
+
+func TestAccBoot_ExitCode(t *testing.T) {
+	a := makeArtefacts(t)
+	for _, try := range []struct {
+		name      string
+		arguments []string
+		code      int
+	}{
+		{"code", []string{"/probe", "exit", "3"}, 3},
+		{"signal", []string{"/probe", "kill"}, 137},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			guest{config: guestinit.Config{Arguments: try.arguments}}.boot(t, a).mustExit(t, try.code)
+		})
+	}
+}
+
+// What can't be started is a status that says why, and a machine that is off.
+func TestAccBoot_Failed(t *testing.T) {
+	a := makeArtefacts(t)
+	blank := filepath.Join(t.TempDir(), "blank")
+	if err := os.WriteFile(blank, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []struct {
+		name   string
+		config guestinit.Config
+		files  map[string]string
+		want   string
+	}{
+		{"entrypoint", guestinit.Config{Arguments: []string{"nginx"}}, nil, `entrypoint "nginx": file does not exist`},
+		{"script", guestinit.Config{Arguments: []string{"/start"}}, map[string]string{"start": "#!/bin/sh\n"}, "/start needs /bin/sh"},
+		{"disk", guestinit.Config{Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "root2", Path: "/data"}}}, nil, `serial number "root2"`},
+		{"blank", guestinit.Config{Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "blank", Path: "/data"}}}, nil, "has no file system"},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			o := guest{config: try.config, files: try.files, devices: []string{
+				"-drive", "file=" + blank + ",format=raw,if=none,id=b", "-device", "virtio-blk-pci,drive=b,serial=blank",
+			}}.boot(t, a)
+			if o.status.State != guestinit.Failed || !strings.Contains(o.status.Message, try.want) {
+				t.Errorf("the status is %+v, and should say %q", o.status, try.want)
+			}
+			o.mustSay(t, "virtclaim: "+o.status.Message)
+		})
+	}
+}
+
+// A shutdown by the host is the program's stop signal.
+func TestAccBoot_PowerButton(t *testing.T) {
+	a := makeArtefacts(t)
+	o := guest{config: guestinit.Config{
+		Arguments: []string{"/probe", "await"}, StopSignal: "SIGUSR1", Restart: guestinit.RestartAlways,
+	}, powerDown: true}.boot(t, a)
+	o.mustExit(t, 7)
+}
+
+func TestAccBoot_StopTimeout(t *testing.T) {
+	a := makeArtefacts(t)
+	o := guest{config: guestinit.Config{Arguments: []string{"/probe", "ignore"}, StopTimeout: 1}, powerDown: true}.boot(t, a)
+	o.mustExit(t, 137)
+	o.mustSay(t, "has not ended within 1s")
+}
+
+func TestAccBoot_RestartOnFailure(t *testing.T) {
+	a := makeArtefacts(t)
+	o := guest{config: guestinit.Config{Arguments: []string{"/probe", "flaky"}, Restart: guestinit.RestartOnFailure}}.boot(t, a)
+	o.mustExit(t, 0)
+	if runs := strings.Count(o.console, "starting"); runs != 3 {
+		t.Errorf("the program ran %d times", runs)
+	}
+}
+
+// A network without a server is printed, and keeps neither the program nor other interfaces.
+func TestAccBoot_NoDHCPServer(t *testing.T) {
+	a := makeArtefacts(t)
+	o := guest{
+		config:  guestinit.Config{Arguments: []string{"/probe", "report"}},
+		devices: []string{"-netdev", "hubport,id=h,hubid=1", "-device", "virtio-net-pci,netdev=h"},
+	}.boot(t, a)
+	o.mustExit(t, 0)
+	o.mustSay(t, "no DHCP server has answered")
+	if !slices.Contains(o.report.Addresses, "10.0.2.15/24") {
+		t.Errorf("the addresses are %q", o.report.Addresses)
+	}
+}
