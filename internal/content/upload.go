@@ -65,8 +65,8 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 		Report: func(p host.Progress) { report(estimate(p, content)) },
 	}
 	if is.Format == "raw" {
-		up.Image = &upTo{from: buffered, most: s.Capacity}
-		up.Size = func(length int64) int64 { return max(s.Capacity, (length+sector-1)/sector*sector) }
+		up.Image = &padded{from: &upTo{from: buffered, most: s.Capacity}}
+		up.Size = func(length int64) int64 { return max(s.Capacity, length) }
 	}
 	if err := j.host.Upload(ctx, up); err != nil {
 		return v, err
@@ -138,6 +138,29 @@ func asProbed(v host.StorageVolume) host.StorageVolume {
 		v.Format, v.Capacity = "raw", cmp.Or(v.Physical, v.Capacity)
 	}
 	return v
+}
+
+// padded ends with zeros up to a whole sector. libvirt does not grow a file to less than its file system has allocated for it.
+type padded struct {
+	from io.Reader
+	read int64
+}
+
+func (r *padded) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.read += int64(n)
+	if err == io.EOF && r.read%sector != 0 { // an error that wraps it is no end
+		r.from = io.LimitReader(zeros{}, sector-r.read%sector)
+		err = nil
+	}
+	return n, err
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // upTo is an error after limit bytes, unless limit is 0.
