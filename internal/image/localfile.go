@@ -53,7 +53,12 @@ func (f LocalFile) Hash(ctx context.Context) (digest string, err error) {
 
 // Open returns a reader of the unpacked image. It returns io.EOF only after the whole file was read and the digest verified; an error is
 // ErrUntrusted if the content is the cause. A blocked Read ends with ctx.
-func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
+func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) { return f.read(ctx, unpack) }
+
+// OpenFile is Open for a file that is no image: it is not unpacked.
+func (f LocalFile) OpenFile(ctx context.Context) (io.ReadCloser, error) { return f.read(ctx, asIs) }
+
+func (f LocalFile) read(ctx context.Context, write func(w io.Writer, file io.Reader, limit int64) error) (io.ReadCloser, error) {
 	want, err := parseChecksum(f.Digest)
 	if err != nil {
 		return nil, err
@@ -69,7 +74,7 @@ func (f LocalFile) Open(ctx context.Context) (io.ReadCloser, error) {
 	m := &meter{}
 	return stream(ctx, cancel, m, func(w io.Writer) error {
 		defer func() { _ = file.Close() }()
-		if err := unpack(w, verify(contextReader{ctx, m.of(file, info.Size())}, want, -1, changed), f.Limit); err != nil {
+		if err := write(w, verify(contextReader{ctx, m.of(file, info.Size())}, want, -1, changed), f.Limit); err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
 		return nil

@@ -49,6 +49,12 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 	return err
 }
 
+// asIs writes a file of at most limit bytes; 0 means MaxUnpacked.
+func asIs(w io.Writer, file io.Reader, limit int64) error {
+	_, err := io.Copy(w, &limited{r: file, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "it has more than %d bytes"})
+	return err
+}
+
 // source remembers the error of its reader, because a decoder may replace it.
 type source struct {
 	r   io.Reader
@@ -218,4 +224,21 @@ func checkContent(content *bufio.Reader, wasPacked bool) error {
 func isWebPage(head []byte) bool {
 	text := bytes.ToLower(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"))
 	return bytes.HasPrefix(text, []byte("<!doctype html")) || bytes.HasPrefix(text, []byte("<html"))
+}
+
+// Unpack returns a reader of what r has, unpacked if it is packed with gzip, xz or zstd. It may read more than the archive of r.
+func Unpack(r io.Reader) (io.ReadCloser, error) {
+	in := &source{r: r}
+	d, _, err := decode(bufio.NewReaderSize(in, 64<<10), in)
+	if err != nil {
+		return nil, err
+	}
+	return unpacked{d}, nil
+}
+
+type unpacked struct{ *decoder }
+
+func (u unpacked) Close() error {
+	u.decoder.Close()
+	return nil
 }

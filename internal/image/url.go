@@ -48,7 +48,12 @@ func checkAddress(address string) error {
 
 // Open requests the image and returns a reader of its unpacked bytes. It returns io.EOF only after the whole file was read and the checksum
 // verified; an error is ErrUntrusted if the content is the cause. A blocked Read ends with ctx.
-func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
+func (u URL) Open(ctx context.Context) (io.ReadCloser, error) { return u.open(ctx, unpack) }
+
+// OpenFile is Open for a file that is no image: it is not unpacked.
+func (u URL) OpenFile(ctx context.Context) (io.ReadCloser, error) { return u.open(ctx, asIs) }
+
+func (u URL) open(ctx context.Context, write func(w io.Writer, served io.Reader, limit int64) error) (io.ReadCloser, error) {
 	if err := u.Check(); err != nil {
 		return nil, err
 	}
@@ -68,7 +73,7 @@ func (u URL) Open(ctx context.Context) (io.ReadCloser, error) {
 	m := &meter{}
 	return stream(ctx, cancel, m, func(w io.Writer) error {
 		defer func() { _ = body.Close() }()
-		if err := unpack(w, verify(m.of(body, body.size), want, -1, differs), u.Limit); err != nil {
+		if err := write(w, verify(m.of(body, body.size), want, -1, differs), u.Limit); err != nil {
 			return redact(fmt.Errorf("%s: %w", u.URL, err), u.secrets()...)
 		}
 		return nil

@@ -1,0 +1,160 @@
+package initramfs
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// The limits of what is kept of an archive, in bytes.
+const (
+	maxFile = 256 << 20
+	maxKept = 512 << 20
+)
+
+// files are the kernels and modules that were found, by their paths without usr/, which distributions have or have not.
+type files struct {
+	content map[string][]byte
+	// hidden are paths that a layer removes from those below, a folder's content with a slash at its end.
+	hidden []string
+	kept   int
+}
+
+var (
+	kernelPath = regexp.MustCompile(`^(?:boot/|lib/modules/[^/]+/)?(?:vmlinu[xz]|Image|kernel)(?:-([^/]+))?$`)
+	modulePath = regexp.MustCompile(`^lib/modules/([^/]+)/(?:kernel/(.+)/)?([^/]+)\.ko(?:\.gz|\.xz|\.zst)?$`)
+)
+
+// moduleFolders have the modules of folders and, below, what those depend on.
+var moduleFolders = []string{
+	"lib", "crypto", "arch", "block", "net/core", "net/packet", "net/unix", "net/9p", "net/ipv6",
+	"fs", "fs/ext4", "fs/jbd2", "fs/xfs", "fs/fat", "fs/nls", "fs/9p", "fs/fuse",
+	"drivers/virtio", "drivers/firmware", "drivers/char/hw_random",
+}
+
+// isWanted reports whether a path may be a kernel, or one of its modules that a machine may need.
+func isWanted(name string) bool {
+	name = withoutUsr(name)
+	if kernelPath.MatchString(name) || path.Base(name) == builtinList {
+		return true
+	}
+	is := modulePath.FindStringSubmatch(name)
+	if is == nil {
+		return false
+	}
+	return slices.Contains(wanted(), moduleName(is[3])) || slices.ContainsFunc(moduleFolders, func(folder string) bool {
+		return is[2] == folder || strings.HasPrefix(is[2], folder+"/") && folder != "fs"
+	})
+}
+
+func withoutUsr(name string) string { return strings.TrimPrefix(path.Clean(name), "usr/") }
+
+func (f *files) keep(name string, r io.Reader) error {
+	content, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return fmt.Errorf("read %q: %w", name, err)
+	}
+	if f.kept += len(content); len(content) > maxFile || f.kept > maxKept {
+		return fmt.Errorf("%w: it has more than a kernel and its modules have: %q ends after %d bytes", image.ErrUntrusted, name, f.kept)
+	}
+	if f.content == nil {
+		f.content = map[string][]byte{}
+	}
+	f.content[withoutUsr(name)] = content
+	return nil
+}
+
+// isWhiteout reports whether an entry removes files of the layers below, and keeps their path
+// (https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts).
+func (f *files) isWhiteout(name string) bool {
+	folder, base := path.Split(withoutUsr(name))
+	removed, is := strings.CutPrefix(base, ".wh.")
+	if base == ".wh..wh..opq" {
+		removed = ""
+	}
+	if is {
+		f.hidden = append(f.hidden, folder+removed)
+		f.kept += len(folder + removed)
+	}
+	return is
+}
+
+// addLayer adds the files of the next layer.
+func (f *files) addLayer(above files) {
+	for _, hidden := range above.hidden {
+		maps.DeleteFunc(f.content, func(kept string, _ []byte) bool {
+			return hidden == "" || kept == hidden || strings.HasPrefix(kept, strings.TrimSuffix(hidden, "/")+"/")
+		})
+	}
+	if f.content == nil {
+		f.content = map[string][]byte{}
+	}
+	maps.Copy(f.content, above.content)
+}
+
+// kernel is the one kernel among the files, with its modules.
+func (f *files) kernel() (*Kernel, error) {
+	releases := map[string]bool{}
+	for name := range f.content {
+		if is := modulePath.FindStringSubmatch(name); is != nil {
+			releases[is[1]] = true
+		}
+	}
+	found, err := f.image(slices.Sorted(maps.Keys(releases)))
+	if err != nil {
+		return nil, err
+	}
+	k := &Kernel{Image: f.content[found.path], Release: found.release, modules: map[string][]byte{}, builtin: map[string]bool{}}
+	if k.Architecture, err = ArchitectureOf(k.Image); err != nil {
+		return nil, fmt.Errorf("%s: %w", found.path, err)
+	}
+	for name, content := range f.content {
+		if is := modulePath.FindStringSubmatch(name); is != nil && is[1] == k.Release {
+			k.modules[moduleName(is[3])] = content
+		}
+	}
+	for line := range strings.Lines(string(f.content["lib/modules/"+k.Release+"/"+builtinList])) {
+		k.builtin[moduleName(strings.TrimSuffix(path.Base(strings.TrimSpace(line)), ".ko"))] = true
+	}
+	return k, nil
+}
+
+// found is a kernel's path, and the release of its modules; empty without modules.
+type found struct{ path, release string }
+
+// image is the kernel to boot: the only one, or the only one with modules.
+func (f *files) image(releases []string) (found, error) {
+	var all []found
+	for _, name := range slices.Sorted(maps.Keys(f.content)) {
+		is := kernelPath.FindStringSubmatch(name)
+		if is == nil {
+			continue
+		}
+		release := is[1]
+		if folder, ok := strings.CutPrefix(path.Dir(name), "lib/modules/"); ok {
+			release = folder
+		}
+		if release == "" && len(releases) == 1 {
+			release = releases[0]
+		}
+		if !slices.ContainsFunc(all, func(other found) bool { return other.release == release }) { // some have it in boot and beside the modules
+			all = append(all, found{name, release})
+		}
+	}
+	if len(all) > 1 {
+		all = slices.DeleteFunc(all, func(k found) bool { return !slices.Contains(releases, k.release) })
+	}
+	switch {
+	case len(all) == 1:
+		return all[0], nil
+	case len(f.content) == 0, len(all) == 0:
+		return found{}, fmt.Errorf("%w: there is no kernel in it. It should have boot/vmlinuz-<release> and lib/modules/<release>", image.ErrUntrusted)
+	}
+	return found{}, fmt.Errorf("%w: it has the kernels %s and %s. Take one that has one", image.ErrUntrusted, all[0].path, all[1].path)
+}

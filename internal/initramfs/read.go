@@ -1,0 +1,130 @@
+package initramfs
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+)
+
+// headSize is how many bytes of a file are looked at to tell what it is.
+const headSize = 1 << 10
+
+// Read reads a kernel and its modules from a Debian package or a tar archive with the same files, or a kernel alone; a tar archive and a kernel may be
+// packed with gzip, xz or zstd. It reads to the end of r, whose error it returns.
+func Read(r io.Reader) (*Kernel, error) {
+	raw := bufio.NewReaderSize(r, headSize)
+	var found files
+	head, _ := raw.Peek(headSize) // who reads on gets the error
+	if bytes.HasPrefix(head, []byte(arMagic)) {
+		if err := found.addPackage(raw); err != nil {
+			return nil, err
+		}
+	} else if err := found.addPacked(raw); err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(io.Discard, raw); err != nil { // only at its end it is verified
+		return nil, err
+	}
+	return found.kernel()
+}
+
+// ReadLayers reads a kernel and its modules from the layers of a container image, the lowest one first. Each is read to its end.
+func ReadLayers(open []func() (io.ReadCloser, error)) (*Kernel, error) {
+	var found files
+	for _, next := range open {
+		layer, err := next()
+		if err != nil {
+			return nil, err
+		}
+		var own files
+		if err = own.addArchive(layer); err == nil {
+			err = image.Drain(layer)
+		}
+		if err = errors.Join(err, layer.Close()); err != nil {
+			return nil, err
+		}
+		found.addLayer(own)
+	}
+	return found.kernel()
+}
+
+// addPacked adds the files of an archive, or a kernel alone.
+func (f *files) addPacked(r io.Reader) error {
+	unpacked, err := image.Unpack(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unpacked.Close() }()
+	content := bufio.NewReaderSize(unpacked, headSize)
+	head, err := content.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if len(head) > 262 && string(head[257:262]) == "ustar" {
+		if err := f.addArchive(content); err != nil {
+			return err
+		}
+		return image.Drain(content)
+	}
+	if _, err := ArchitectureOf(head); err != nil {
+		return fmt.Errorf("%w. A Debian package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone are read", err)
+	}
+	return f.keep("vmlinuz", content)
+}
+
+// addArchive adds the files of a tar archive, which may be a layer of a container image.
+func (f *files) addArchive(r io.Reader) error {
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the kernel's archive: %w", err)
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(h.Name, "./"), "/")
+		if f.isWhiteout(name) || h.Typeflag != tar.TypeReg || !isWanted(name) {
+			continue
+		}
+		if err := f.keep(name, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// arMagic begins a Debian package, which is an archive of ar (https://manpages.debian.org/deb.5).
+const arMagic = "!<arch>\n"
+
+// addPackage adds the files of a Debian package: those of its member data.tar.
+func (f *files) addPackage(r io.Reader) error {
+	broken := func(why error) error {
+		return fmt.Errorf("%w: it is no whole Debian package: %w", image.ErrUntrusted, why)
+	}
+	if _, err := io.CopyN(io.Discard, r, int64(len(arMagic))); err != nil {
+		return broken(err)
+	}
+	for {
+		head := make([]byte, 60)
+		if _, err := io.ReadFull(r, head); err != nil {
+			return broken(err)
+		}
+		size, err := strconv.ParseInt(strings.TrimSpace(string(head[48:58])), 10, 64)
+		if err != nil || size < 0 {
+			return broken(errors.New("a member has no size"))
+		}
+		member := io.LimitReader(r, size+size%2)
+		if strings.HasPrefix(string(head), "data.tar") {
+			return f.addPacked(io.LimitReader(member, size))
+		}
+		if _, err := io.Copy(io.Discard, member); err != nil {
+			return broken(err)
+		}
+	}
+}
