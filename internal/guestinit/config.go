@@ -3,6 +3,7 @@ package guestinit
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 	"time"
 )
 
-// ConfigEntry is the name of the entry of QEMU's fw_cfg device that has the configuration, as JSON.
+// ConfigEntry is the name of the entry of QEMU's fw_cfg device that has the configuration: JSON in base64, because libvirt passes commas on to QEMU,
+// which takes them for the end of a value.
 const ConfigEntry = "opt/io.github.virtclaim/run"
 
 // Version of the configuration. A provider and an init of other versions don't understand each other.
@@ -69,11 +71,16 @@ func (c Config) Encode() ([]byte, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	return json.Marshal(c)
+	text, err := json.Marshal(c)
+	return base64.StdEncoding.AppendEncode(nil, text), err
 }
 
 // Decode reads and checks a configuration.
-func Decode(text []byte) (Config, error) {
+func Decode(encoded []byte) (Config, error) {
+	text, err := base64.StdEncoding.AppendDecode(nil, encoded)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
 	// The version comes first: what else another version has may not even decode.
 	var head struct {
 		Version int `json:"version"`
@@ -98,11 +105,11 @@ func Decode(text []byte) (Config, error) {
 
 func checkVersion(version int) error {
 	if version > Version {
-		return fmt.Errorf("%w: the provider is newer (version %d) than the initial RAM disk (%d): replace the initial RAM disk",
+		return fmt.Errorf("%w: the provider is newer (version %d) than the initial RAM disk (%d). Replace the virtclaim_kernel",
 			ErrVersion, version, Version)
 	}
 	if version != Version {
-		return fmt.Errorf("%w: the initial RAM disk is newer (version %d) than the provider (%d): replace the initial RAM disk",
+		return fmt.Errorf("%w: the initial RAM disk is newer (version %d) than the provider (%d). Replace the virtclaim_kernel",
 			ErrVersion, Version, version)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package guestinit
 
 import (
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
@@ -29,20 +30,25 @@ func TestConfig_EncodeDecode(t *testing.T) {
 	}
 }
 
+func decodeJSON(text string) (Config, error) { return Decode(base64.StdEncoding.AppendEncode(nil, []byte(text))) }
+
 // Another version says so, even if it has what this one does not know.
 func TestDecode_OtherVersion(t *testing.T) {
 	for _, text := range []string{`{"version": 2, "root": ["a", "b"], "new": true}`, `{}`} {
-		if _, err := Decode([]byte(text)); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "replace the initial RAM disk") {
+		if _, err := decodeJSON(text); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "Replace the virtclaim_kernel") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
 func TestDecode_Refuses(t *testing.T) {
+	if c, err := Decode([]byte("no base64")); err == nil {
+		t.Errorf("it is %+v", c)
+	}
 	for _, text := range []string{
 		``, `[]`, `{"version": 1, "root": "r", "arguments": ["a"], "unknown": 1}`, `{"version": 1, "root": "r", "arguments": ["a"]} {}`, `{"version": 1}`,
 	} {
-		if c, err := Decode([]byte(text)); err == nil {
+		if c, err := decodeJSON(text); err == nil {
 			t.Errorf("%s is %+v", text, c)
 		}
 	}

@@ -92,6 +92,9 @@ func Prepare(ctx context.Context, log func(format string, args ...any)) error {
 		return err
 	}
 	_, _, err = prepare(ctx, cacheFolder(root), log)
+	if err == nil {
+		_, err = Kernel(ctx, log)
+	}
 	return err
 }
 

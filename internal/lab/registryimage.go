@@ -35,6 +35,8 @@ type ImageSpec struct {
 	Compression string
 	// Entrypoint is what a container of it runs.
 	Entrypoint []string
+	// Configure, if it is set, changes the rest of its configuration.
+	Configure func(*v1.Config)
 }
 
 // ImageLayer is a layer of an image. It contains the folders of its files, too.
@@ -120,6 +122,9 @@ func (s ImageSpec) image(platform v1.Platform, layers []ImageLayer) (v1.Image, e
 	configuration := &v1.ConfigFile{
 		OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant, RootFS: v1.RootFS{Type: "layers"},
 		Config: v1.Config{Entrypoint: s.Entrypoint},
+	}
+	if s.Configure != nil {
+		s.Configure(&configuration.Config)
 	}
 	image, err := mutate.ConfigFile(image, configuration)
 	if err != nil {

@@ -75,7 +75,7 @@ func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	arguments := append([]string{
 		"-M", "pc,accel=tcg", "-m", "96", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", artefacts.kernel, "-initrd", artefacts.initrd,
 		"-append", parameters, "-fw_cfg", "name=" + guestinit.ConfigEntry + ",file=" + configFile,
-		"-serial", "stdio", "-monitor", "unix:" + monitor + ",server=on,wait=off", "-device", "virtio-rng-pci",
+		"-serial", "stdio", "-monitor", "unix:" + monitor + ",server=on,wait=off",
 		"-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,mac=52:54:00:00:00:01",
 		"-drive", "file=" + root + ",format=raw,if=none,id=r,cache=unsafe", "-device", "virtio-blk-pci,drive=r,serial=root",
 	}, g.devices...)

@@ -20,8 +20,6 @@ type machine struct {
 	config  guestinit.Config
 	root    string // device of the root disk; empty until it is found
 	mounted []string
-	// Modules of file systems are loaded when the first disk needs one.
-	loadedFileSystems bool
 
 	stop     <-chan os.Signal
 	children <-chan os.Signal
@@ -67,7 +65,8 @@ func (m *machine) bootAndRun(ctx context.Context) (int, error) {
 	}
 	openConsole()
 	m.listen()
-	loadModules(func(module string) bool { return !isForDataDisks(module) })
+	loadModules(moduleList)
+	awaitRandomness()
 	setClock()
 	config, err := readConfig()
 	if err != nil {

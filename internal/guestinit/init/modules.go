@@ -6,37 +6,31 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// FileSystemModules are those of data disks: they take memory, of which a small machine has little, and few machines need them.
-var fileSystemModules = []string{"xfs", "libcrc32c", "vfat", "fat", "nls_ascii", "nls_cp437", "nls_iso8859-1", "nls_utf8"}
+// ModuleList names the modules that every machine needs; with a dot and a file system appended, those of that file system: they take memory, of which a
+// small machine has little, and few machines need them.
+const moduleList = "/modules.list"
 
-func isForDataDisks(module string) bool {
-	name, _, _ := strings.Cut(module, ".")
-	return slices.Contains(fileSystemModules, name)
-}
-
-// LoadModules loads the wanted ones of /modules.list, in its order. What a missing module leads to is said later, by who needs it.
-func loadModules(wanted func(module string) bool) {
-	list, err := os.ReadFile("/modules.list")
+// LoadModules loads what a list names, in its order. What a missing module leads to is said later, by who needs it.
+func loadModules(list string) {
+	names, err := os.ReadFile(list)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		say("list of modules: %v", err)
 	}
-	for _, name := range strings.Fields(string(list)) {
-		if !wanted(name) {
-			continue
-		}
+	for _, name := range strings.Fields(string(names)) {
 		path := filepath.Join("/modules", name)
-		if err := loadModule(path); err != nil && !errors.Is(err, unix.EEXIST) {
+		err := loadModule(path)
+		if err != nil && !errors.Is(err, unix.EEXIST) {
 			say("load module %s: %v", name, err)
 		}
 		// The initial RAM disk is in memory, too.
 		_ = os.Remove(path) //nolint:gosec // as below
 	}
+	_ = os.Remove(list) // they are loaded once
 }
 
 func loadModule(path string) error {

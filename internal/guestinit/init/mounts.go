@@ -104,10 +104,7 @@ func (m *machine) mountDisk(ctx context.Context, mount guestinit.Mount) error {
 	if err != nil {
 		return err
 	}
-	if kind != "ext4" && !m.loadedFileSystems {
-		loadModules(isForDataDisks)
-		m.loadedFileSystems = true
-	}
+	loadModules(moduleList + "." + kind)
 	fs := fileSystem{kind: kind, folder: mount.Path}
 	if mount.ReadOnly {
 		fs.flags = unix.MS_RDONLY
