@@ -17,6 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/persistentvolumeclaim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/kernel"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumebinding"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumecontent"
@@ -39,7 +40,7 @@ func (p *virtclaim) Schema(_ context.Context, _ provider.SchemaRequest, resp *pr
 }
 
 func (p *virtclaim) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{volumebinding.New, volumecontent.New, disk.New, virtualmachine.New}
+	return []func() resource.Resource{volumebinding.New, volumecontent.New, disk.New, kernel.New, virtualmachine.New}
 }
 
 func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource {

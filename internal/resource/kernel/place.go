@@ -1,0 +1,215 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/initramfs"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// make puts the two files on the host, and sets what is known of them then.
+func (r *kernel) make(ctx context.Context, h *host.Host, plan *model, s sourceModel) (ids identities, err error) {
+	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
+	if err != nil {
+		return ids, err
+	}
+	k, digest, err := r.read(ctx, h, s)
+	if err != nil {
+		return ids, err
+	}
+	initrd, err := initrdOf(k)
+	if err != nil {
+		return ids, err
+	}
+	spec := content.Spec{Pool: pool, Name: plan.Name.ValueString(), Prefix: plan.NamePrefix.ValueString(), Format: "raw"}
+	if spec.Prefix != "" {
+		spec.Name = ""
+	}
+	kernelPath := s.HostPath.ValueString()
+	if s.kind() != fromHost {
+		made, err := r.put(ctx, h, spec, k.Image)
+		if err != nil {
+			return ids, err
+		}
+		spec.Name, ids.Kernel, kernelPath = made.Name, made.Generation, made.Path
+	}
+	made, err := r.put(ctx, h, content.Spec{Pool: pool, Name: initrdName(spec.Name), Format: "raw"}, initrd)
+	if err != nil {
+		return ids, r.undo(ctx, h, pool, spec.Name, ids.Kernel, err)
+	}
+	ids.Initrd = made.Generation
+	plan.Name, plan.Pool, plan.ID = types.StringValue(spec.Name), types.StringValue(pool), types.StringValue(plan.Host.ValueString()+"/"+pool+"/"+spec.Name)
+	plan.Release, plan.Architecture = tfvalue.OrNull(k.Release), types.StringValue(k.Architecture)
+	if plan.Digest.IsUnknown() {
+		plan.Digest = tfvalue.OrNull(digest)
+	}
+	plan.setBoot(kernelPath, made.Path)
+	return ids, nil
+}
+
+func initrdOf(k *initramfs.Kernel) ([]byte, error) {
+	init, err := guestinit.Binary(k.Architecture)
+	if err != nil {
+		return nil, err
+	}
+	var initrd bytes.Buffer
+	err = k.Write(&initrd, init)
+	return initrd.Bytes(), err
+}
+
+// put creates a volume with that content. One that an interrupted apply has finished is taken over.
+func (r *kernel) put(ctx context.Context, h *host.Host, spec content.Spec, file []byte) (made content.Created, err error) {
+	spec.Content = &content.Image{ID: spec.Name, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
+	r.backend.RetryTaken(ctx, func() bool {
+		made, err = r.backend.Content.Make(ctx, h.Key, h, spec, func(host.Progress) {})
+		return errors.Is(err, content.ErrTaken)
+	})
+	if !errors.Is(err, content.ErrTaken) {
+		return made, err
+	}
+	is, failed := h.VolumePart(ctx, spec.Pool, spec.Name, 0, int64(len(file))+sector)
+	if failed != nil || len(is) >= len(file)+sector || !bytes.Equal(bytes.TrimRight(is, "\x00"), bytes.TrimRight(file, "\x00")) {
+		return made, errors.Join(err, failed)
+	}
+	v, err := h.Volume(ctx, spec.Pool, spec.Name)
+	if err != nil {
+		return made, err
+	}
+	seen, err := content.See(ctx, h, v, spec.Format)
+	if err != nil {
+		return made, err
+	}
+	return content.Created{StorageVolume: v, Generation: seen.ID}, nil
+}
+
+// sector is what the length of a volume is rounded up to, in bytes.
+const sector = 512
+
+// undo deletes the kernel's volume after its initial RAM disk could not be made.
+func (r *kernel) undo(ctx context.Context, h *host.Host, pool, name, generation string, cause error) error {
+	if generation == "" {
+		return cause
+	}
+	ctx, cancel := revert.Context(ctx)
+	defer cancel()
+	if err := r.removeVolume(ctx, h, nil, pool, name, generation); err != nil {
+		return fmt.Errorf("%w\n\nLeft behind: the volume %s in storage pool %s, because it could not be deleted: %w", cause, name, pool, err)
+	}
+	return cause
+}
+
+// remove deletes both files. A domain that boots one of them would not start again.
+func (r *kernel) remove(ctx context.Context, h *host.Host, m model, ids identities) error {
+	kernelPath, initrd := m.paths()
+	domains, err := guard.List(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, d := range domains {
+		for _, is := range []*domainxml.Domain{d.Stored, d.Live, d.Saved} {
+			if k, i := is.BootFiles(); k != "" && k == kernelPath || i != "" && i == initrd {
+				return fmt.Errorf("domain %s boots it. Give that another kernel, or remove it, first", d.Name)
+			}
+			if is != nil && is == d.Stored {
+				break // what runs has read it; only a transient domain has no other definition
+			}
+		}
+	}
+	pool, name := m.Pool.ValueString(), m.Name.ValueString()
+	err = r.removeVolume(ctx, h, domains, pool, initrdName(name), ids.Initrd)
+	if err == nil && ids.Kernel != "" {
+		err = r.removeVolume(ctx, h, domains, pool, name, ids.Kernel)
+	}
+	return err
+}
+
+func (r *kernel) removeVolume(ctx context.Context, h *host.Host, domains []domainxml.Definitions, pool, name, generation string) error {
+	_, err := content.Removable(ctx, h, domains, pool, name, "raw", generation)
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		return r.backend.Content.Remove(ctx, h.Key, h, pool, name, generation)
+	}
+	return content.Disown(ctx, h, pool, name, generation)
+}
+
+// seen is what a host has of a kernel.
+type seen struct {
+	kernel, initrd string // paths
+	architecture   string
+	// missing is the name of a volume that is gone, if one is.
+	missing string
+}
+
+// look looks for the volumes of a kernel. Those of one that is being imported get their identities.
+func (r *kernel) look(ctx context.Context, h *host.Host, m model, ids *identities) (s seen, err error) {
+	pool, name := m.Pool.ValueString(), m.Name.ValueString()
+	isImported := m.Boot.IsNull() && *ids == identities{}
+	s.kernel, _ = m.paths()
+	for _, v := range []struct {
+		name string
+		id   *string
+		path *string
+	}{{name, &ids.Kernel, &s.kernel}, {initrdName(name), &ids.Initrd, &s.initrd}} {
+		if *v.id == "" && !isImported {
+			continue // the kernel is the user's
+		}
+		is, err := h.Volume(ctx, pool, v.name)
+		var as *content.Seen
+		if err = content.Described(err, "raw"); err == nil {
+			as, err = content.See(ctx, h, is, "raw")
+		}
+		if err == nil && isImported {
+			*v.id = as.ID
+		}
+		if err == nil {
+			err = content.Recognize(ctx, h, as, "raw", *v.id)
+		}
+		switch {
+		case errors.Is(err, host.ErrNotFound):
+			s.missing = v.name
+			continue
+		case err != nil:
+			return s, err
+		}
+		*v.path = is.Path
+	}
+	if m.Architecture.IsNull() && s.missing == "" {
+		head, err := h.VolumePart(ctx, pool, name, 0, 64<<10)
+		if err == nil {
+			s.architecture, err = initramfs.ArchitectureOf(head)
+		}
+		return s, err
+	}
+	return s, nil
+}
+
+// checkImport refuses what is no kernel with its initial RAM disk.
+func checkImport(ctx context.Context, h *host.Host, pool, name string) error {
+	for _, name := range []string{name, initrdName(name)} {
+		if _, err := h.Volume(ctx, pool, name); err != nil {
+			return err
+		}
+		if err := content.CheckImport(ctx, h, pool, name); err != nil {
+			return err
+		}
+	}
+	head, err := h.VolumePart(ctx, pool, name, 0, 64<<10)
+	if err == nil {
+		_, err = initramfs.ArchitectureOf(head)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package kernel
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// ValidateConfig refuses sources that are invalid by themselves.
+func (r *kernel) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config model
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+	s := config.source(ctx, &resp.Diagnostics)
+	s.files().Check(sourcePath, &resp.Diagnostics)
+	if s.Container != nil {
+		s.Container.Check(sourcePath.AtName(fromContainer), &resp.Diagnostics)
+	}
+}
+
+// ModifyPlan refuses an unknown host or usage type, and plans what another command line or source leads to.
+func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan model
+	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+		return
+	}
+	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
+	if r.backend.Ready() {
+		r.checkHost(ctx, plan, &resp.Diagnostics)
+	}
+	if req.State.Raw.IsNull() {
+		plan.source(ctx, &resp.Diagnostics).files().CheckFile(ctx, sourcePath, &resp.Diagnostics)
+		return
+	}
+	var state model
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	plan.Digest, plan.Release, plan.Boot = plan.planDigest(ctx, state, &resp.Diagnostics), state.Release, state.Boot
+	resp.RequiresReplace = plan.replacedBy(ctx, state, &resp.Diagnostics)
+	switch {
+	case state.Boot.IsNull(): // a file is missing
+		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("boot"))
+		plan.Boot = types.ObjectUnknown(bootTypes)
+	case plan.Cmdline.IsUnknown():
+		plan.Boot = types.ObjectUnknown(bootTypes)
+	default:
+		plan.setBoot(state.paths())
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planDigest is the digest in the plan of an existing kernel: only a file is read again, unless it was deleted since.
+func (m model) planDigest(ctx context.Context, state model, diags *diag.Diagnostics) types.String {
+	s := m.source(ctx, diags)
+	if s.File == nil || s.File.Path.IsUnknown() {
+		return state.Digest
+	}
+	if digest := s.files().PlanDigest(ctx, sourcePath, diags); !digest.IsUnknown() {
+		return digest
+	}
+	return state.Digest
+}
+
+// checkHost refuses a host that the provider is not configured with, and a usage type that the host does not have.
+func (r *kernel) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
+	if plan.Host.IsUnknown() {
+		return
+	}
+	key := plan.Host.ValueString()
+	if _, err := r.backend.Hosts.Host(key); err != nil {
+		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+		return
+	}
+	if plan.UsageType.IsUnknown() {
+		return
+	}
+	if err := r.backend.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
+		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
+	}
+}

@@ -1,0 +1,219 @@
+// Package kernel implements the resource virtclaim_kernel: a Linux kernel on one host, with an initial RAM disk that runs container images.
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// The default timeouts.
+const (
+	createTimeout = 20 * time.Minute
+	readTimeout   = 2 * time.Minute
+	deleteTimeout = 10 * time.Minute
+)
+
+type kernel struct{ backend *backend.Backend }
+
+var (
+	_ resource.ResourceWithConfigure      = &kernel{}
+	_ resource.ResourceWithModifyPlan     = &kernel{}
+	_ resource.ResourceWithValidateConfig = &kernel{}
+	_ resource.ResourceWithImportState    = &kernel{}
+)
+
+// New creates the resource.
+func New() resource.Resource { return &kernel{} }
+
+func (r *kernel) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_kernel"
+}
+
+func (r *kernel) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+}
+
+// Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the next one.
+func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.backend.Apply()
+	var plan, config model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	h := r.host(plan, &resp.Diagnostics)
+	source := config.source(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	made, err := r.make(ctx, h, &plan, source)
+	if err != nil {
+		addError(&resp.Diagnostics, plan, "The kernel could not be made", err)
+		return
+	}
+	resp.Diagnostics.Append(made.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Read looks for the two files. If one is gone, an apply replaces the kernel, and so removes what the host has recorded of it.
+func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if !r.backend.Ready() {
+		return
+	}
+	r.backend.Refreshes()
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	h := r.host(state, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ids := load(ctx, req.Private, &resp.Diagnostics)
+	seen, err := r.look(ctx, h, state, &ids)
+	switch {
+	case err != nil:
+		addError(&resp.Diagnostics, state, "The kernel could not be read", err)
+		return
+	case seen.missing != "":
+		resp.Diagnostics.AddWarning(fmt.Sprintf("Kernel %s is not complete", state.ID.ValueString()), fmt.Sprintf(
+			"The volume %s is not in storage pool %s of host %s any more. An apply makes both files again.", seen.missing, state.Pool.ValueString(), h.Key))
+		state.Boot = types.ObjectNull(bootTypes)
+	default:
+		if state.Architecture.IsNull() {
+			state.Architecture = tfvalue.OrNull(seen.architecture)
+		}
+		state.setBoot(seen.kernel, seen.initrd)
+	}
+	resp.Diagnostics.Append(ids.save(ctx, resp.Private)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update changes the command line, which is in the machines only, and adopts the configuration of an imported kernel.
+func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.backend.Apply()
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if plan.Digest.IsUnknown() {
+		plan.Digest = state.Digest
+	}
+	if changed := plan.replacedBy(ctx, state, &resp.Diagnostics); len(changed) > 0 {
+		addError(&resp.Diagnostics, plan, "The kernel changed during the apply",
+			fmt.Errorf("%s was unknown in the plan, and makes it another kernel. Nothing was changed. Plan and apply again", changed[0]))
+		return
+	}
+	plan.setBoot(state.paths())
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete deletes both files, unless a domain boots them.
+func (r *kernel) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	r.backend.Apply()
+	defer r.backend.Destroys()()
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	h := r.host(state, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := r.remove(ctx, h, state, load(ctx, req.Private, &resp.Diagnostics)); err != nil {
+		addError(&resp.Diagnostics, state, "The kernel could not be deleted", err)
+	}
+}
+
+// ImportState takes <host>/<pool>/<volume>, the volume being that of the kernel.
+func (r *kernel) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	parts, err := tfvalue.ImportID(req.ID, "<host>/<pool>/<volume>")
+	if err == nil && !r.backend.Ready() {
+		err = errors.New("the provider's configuration is not known yet")
+	}
+	var h *host.Host
+	if err == nil {
+		h, err = r.backend.Hosts.Host(parts[0])
+	}
+	if err == nil {
+		err = checkImport(ctx, h, parts[1], parts[2])
+	}
+	if err != nil {
+		resp.Diagnostics.AddError("The kernel could not be imported", err.Error())
+		return
+	}
+	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "pool": parts[1], "name": parts[2]} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// identities are those of the two volumes, by which they are told from others of their names (docs/decisions/0018).
+type identities struct {
+	Kernel string `json:"kernel"`
+	Initrd string `json:"initrd"`
+}
+
+const identitiesKey = "identities"
+
+func (i identities) save(ctx context.Context, private interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+},
+) diag.Diagnostics {
+	text, _ := json.Marshal(i) // strings can't fail
+	return private.SetKey(ctx, identitiesKey, text)
+}
+
+// load returns the identities; empty ones for a kernel that is being imported.
+func load(ctx context.Context, private interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}, diags *diag.Diagnostics,
+) (i identities) {
+	text, found := private.GetKey(ctx, identitiesKey)
+	diags.Append(found...)
+	if text != nil {
+		_ = json.Unmarshal(text, &i) // without them the volumes are not recognized, and not deleted
+	}
+	return i
+}
+
+func (r *kernel) host(m model, diags *diag.Diagnostics) *host.Host {
+	h, err := r.backend.Hosts.Host(m.Host.ValueString())
+	if err != nil {
+		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+	}
+	return h
+}
+
+func addError(diags *diag.Diagnostics, m model, summary string, err error) {
+	name := m.Name.ValueString()
+	if name == "" {
+		name = m.NamePrefix.ValueString() + "*"
+	}
+	diags.AddError(summary, fmt.Sprintf("Kernel %s on host %s: %s", name, m.Host.ValueString(), err))
+}
