@@ -90,6 +90,8 @@ func boots(d *libvirtxml.Domain, n int) bool {
 	switch {
 	case d.Devices.Disks[n].Boot != nil:
 		return true
+	case d.OS.Kernel != "" && runOf(d) != "":
+		return isRunRoot(d, n)
 	case d.OS.Kernel != "":
 		return n == rootDisk(d)
 	}

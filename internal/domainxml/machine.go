@@ -43,6 +43,12 @@ type Machine struct {
 	HotplugPorts *uint
 	// Boot is the kernel that is booted directly; nil boots from the disks.
 	Boot *Boot
+	// Run is what the init of virtclaim's initial RAM disk runs, as text for it; empty for other machines.
+	Run string
+	// ExitCode is that of what a machine ran that is off, and RunError why it could not be started; as far as its guest has written that. They are
+	// in no XML.
+	ExitCode *int
+	RunError string
 	// Disks are keyed by the name that the user gave them.
 	Disks map[string]Disk
 	// Interfaces are keyed by the name that the user gave them.
@@ -112,6 +118,8 @@ type Disk struct {
 	// ReadOnly configures a read-only device, also where the volume's access mode would allow writes.
 	ReadOnly bool
 	Tuning
+	// DefaultSerial is the serial number if none is configured: the disk's key, or none.
+	DefaultSerial string
 	// BootOrder counts from 1; 0 is none.
 	BootOrder uint
 	// Ephemeral discards what a guest wrote when it stops (libvirt's <transient/>; the top image must be a file).

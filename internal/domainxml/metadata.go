@@ -90,7 +90,7 @@ func newMachineMetadata(of Machine) machineMetadata {
 	for _, key := range slices.Sorted(maps.Keys(of.Disks)) {
 		v := of.Disks[key].Volume
 		d := diskMetadata{
-			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Configured: of.Disks[key].configured(),
+			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Configured: of.Disks[key].configured(key),
 			CopyOnRead: v.CopyOnRead && IsDrive(of.Disks[key].Device),
 		}
 		for _, i := range v.Images {

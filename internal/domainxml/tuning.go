@@ -30,10 +30,11 @@ const (
 	errorPolicy       = "error_policy"
 	physicalBlockSize = "physical_block_size"
 	readOnly          = "read_only"
+	serialNumber      = "serial"
 )
 
-// configured are the names of the configured options that a device may also have by default.
-func (is Disk) configured() string {
+// configured are the names of the configured options that the device of that key may also have by default.
+func (is Disk) configured(key string) string {
 	var names []string
 	for _, a := range []struct {
 		name string
@@ -44,6 +45,7 @@ func (is Disk) configured() string {
 		{errorPolicy, is.ErrorPolicy != ""},
 		{physicalBlockSize, is.PhysicalBlockSize != 0},
 		{readOnly, is.ReadOnly},
+		{serialNumber, is.Serial == key},
 	} {
 		if a.is {
 			names = append(names, a.name)
@@ -93,6 +95,7 @@ const libvirts = "default"
 // withDefaults returns the configured options, completed by the defaults; ours is true if virtclaim has defined the device.
 func (is Disk) withDefaults(ours bool) Tuning {
 	t, usual := is.Tuning, is.defaults(ours)
+	t.Serial = cmp.Or(t.Serial, is.DefaultSerial)
 	t.Cache = cmp.Or(t.Cache, usual.Cache)
 	if t.Cache == libvirts {
 		t.Cache = ""
@@ -148,6 +151,9 @@ func tuningOf(d libvirtxml.DomainDisk) Tuning {
 // parseTuning reports the configured options, and those that differ from the device's defaults.
 func parseTuning(d libvirtxml.DomainDisk, metadata diskMetadata, disk *Disk) {
 	disk.Tuning = tuningOf(d)
+	if key := diskKey(d); hasKey(d) && disk.Serial == key && !metadata.wasConfigured(serialNumber) {
+		disk.Serial, disk.DefaultSerial = "", key
+	}
 	usual := disk.defaults(hasKey(d))
 	for _, f := range []struct {
 		name   string

@@ -11,13 +11,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// configurationTypes are those of image_configuration.
-var configurationTypes = map[string]attr.Type{
-	"architecture": types.StringType, "user": types.StringType, "working_directory": types.StringType, "stop_signal": types.StringType,
-	"entrypoint": types.ListType{ElemType: types.StringType}, "command": types.ListType{ElemType: types.StringType},
-	"environment": types.MapType{ElemType: types.StringType},
-}
-
 func configurationAttribute() schema.Attribute {
 	texts := func(description string) schema.Attribute {
 		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
@@ -58,7 +51,7 @@ func configurationOf(is image.RootFS) types.Object {
 		name, value, _ := strings.Cut(variable, "=")
 		environment[name] = types.StringValue(value)
 	}
-	return types.ObjectValueMust(configurationTypes, map[string]attr.Value{
+	return types.ObjectValueMust(tfvalue.ImageConfigurationTypes, map[string]attr.Value{
 		"architecture": types.StringValue(is.Architecture), "entrypoint": texts(is.Entrypoint), "command": texts(is.Command),
 		"environment": types.MapValueMust(types.StringType, environment), "user": tfvalue.OrNull(is.User),
 		"working_directory": tfvalue.OrNull(is.WorkingDirectory), "stop_signal": tfvalue.OrNull(is.StopSignal),

@@ -151,9 +151,9 @@ func (m *model) planFormat() {
 
 // planNew plans the volume of a new disk.
 func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
-	m.ImageConfiguration = types.ObjectNull(configurationTypes)
+	m.ImageConfiguration = types.ObjectNull(tfvalue.ImageConfigurationTypes)
 	if m.isUndecided() || m.kind() == fromRoot {
-		m.ImageConfiguration = types.ObjectUnknown(configurationTypes)
+		m.ImageConfiguration = types.ObjectUnknown(tfvalue.ImageConfigurationTypes)
 	}
 	master, known := m.master(ctx, diags)
 	if m.isUndecided() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {

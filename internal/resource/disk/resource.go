@@ -83,7 +83,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 		plan.Format = types.StringValue(made.Format)
 	}
 	if plan.ImageConfiguration.IsUnknown() { // of a source that was unknown in the plan
-		plan.ImageConfiguration = types.ObjectNull(configurationTypes)
+		plan.ImageConfiguration = types.ObjectNull(tfvalue.ImageConfigurationTypes)
 	}
 	if plan.Digest.IsUnknown() {
 		plan.Digest = tfvalue.OrNull(digest)

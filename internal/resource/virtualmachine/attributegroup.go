@@ -24,7 +24,7 @@ type attributeGroup struct {
 }
 
 var groups = []attributeGroup{
-	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
+	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup,
 	pendingGroup, endpointsGroup,
 }

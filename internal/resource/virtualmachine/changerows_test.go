@@ -186,4 +186,28 @@ var changes = []change{
 	{attribute: "interfaces.*.virtual_port.type", change: live, removal: atStart, proof: []string{"TestInterface_MinimalChange", "TestInterface_NetworkDefaultsNeedRestart"}, more: "unplugged and plugged in; taken out of an interface that is not on a `network`: live"},
 	{attribute: "interfaces.*.virtual_port.interface_id", change: live, removal: ours, proof: []string{"TestInterface_MinimalChange"}, more: "unplugged and plugged in; taken out, it stays as it is"},
 	{attribute: "interfaces.*.virtual_port.profile_id", change: live, removal: live, proof: []string{"TestInterface_MinimalChange"}, more: "unplugged and plugged in"},
+	{
+		attribute: "run.command", first: `boot = { kernel = "KERNEL" }
+  disks = { root = { volume = spare } }
+  run = { entrypoint = ["/a"], command = ["one"] }`, second: `boot = { kernel = "KERNEL" }
+  disks = { root = { volume = spare } }
+  run = { entrypoint = ["/a"], command = ["two"] }`, without: `boot = { kernel = "KERNEL" }
+  disks = { root = { volume = spare } }
+  run = { entrypoint = ["/a"] }`, change: atStart, removal: atStart,
+	},
+	{attribute: "run.image", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.root", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.entrypoint", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.environment", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.user", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.working_directory", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.stop_signal", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.stop_timeout", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.hostname", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.mounts.*.path", change: atStart, removal: never, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.mounts.*.read_only", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.network.*.addresses", change: atStart, removal: never, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.network.*.gateway", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.network.*.nameservers", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.restart", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 }

@@ -26,6 +26,7 @@ type domains interface {
 	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
 	Start(ctx context.Context, uuid string) error
 	DeleteVolume(ctx context.Context, pool, name string) error
+	VolumePart(ctx context.Context, pool, name string, offset, n int64) ([]byte, error)
 	Stop(ctx context.Context, uuid string, force bool) error
 	Undefine(ctx context.Context, uuid string) error
 
@@ -340,6 +341,8 @@ func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainx
 			return is, err
 		}
 		m.reach(ctx, uuid, &is)
+	} else if is.Run != "" {
+		m.addProgram(ctx, &is)
 	}
 	m.completeExternal(ctx, uuid, is.External)
 	return is, nil

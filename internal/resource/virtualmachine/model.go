@@ -21,6 +21,8 @@ type model struct {
 	Memory       tfvalue.Quantity `tfsdk:"memory"`
 	Machine      types.Object     `tfsdk:"machine"`
 	Boot         types.Object     `tfsdk:"boot"`
+	Run          types.Object     `tfsdk:"run"`
+	ExitCode     types.Int64      `tfsdk:"exit_code"`
 	Disks        types.Map        `tfsdk:"disks"`
 	Interfaces   types.Map        `tfsdk:"interfaces"`
 	Addresses    types.Map        `tfsdk:"addresses"`

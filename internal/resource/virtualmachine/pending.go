@@ -49,6 +49,11 @@ func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("pending"), state.Pending)...)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), state.Endpoints)...)
+	exitCode := state.ExitCode
+	if !m.Running.Equal(state.Running) {
+		exitCode = types.Int64Unknown()
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("exit_code"), exitCode)...)
 	changes, restarts := !resp.Plan.Raw.Equal(req.State.Raw), m.AllowRestart.ValueBool()
 	waiting := state.pending(ctx, &resp.Diagnostics)
 	if !changes && len(waiting) > 0 && !restarts {

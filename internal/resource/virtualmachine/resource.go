@@ -216,6 +216,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
+	state.warnOfProgram(is, &resp.Diagnostics)
 	before := state
 	state.read(is, at.live != nil)
 	if err := state.examine(ctx, mgr, at, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
@@ -318,6 +319,9 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 	}
 	if m.Endpoints.IsUnknown() {
 		m.Endpoints = actual.Endpoints
+	}
+	if m.ExitCode.IsUnknown() {
+		m.ExitCode = actual.ExitCode
 	}
 }
 

@@ -2,7 +2,6 @@ package virtualmachine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -125,7 +124,7 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
 		now, at, err := l.observe(ctx, m.UUID.ValueString())
 		if err == nil && at.live == nil {
-			err = errors.New("it has gone off")
+			err = goneOff(now)
 		}
 		if err != nil {
 			return false, err

@@ -1,0 +1,261 @@
+package virtualmachine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var runGroup = attributeGroup{attributes: runAttributes, intent: runIntent, read: readRun, check: checkRun}
+
+var runPath = path.Root("run")
+
+const rootKey = "root"
+
+// root is the key of the disk with the root file system.
+func (run fields) root() string { return cmp.Or(run.text("root"), rootKey) }
+
+// diskKeys are the keys of the disks that the guest finds by their serial numbers.
+func (run fields) diskKeys() []string { return append([]string{run.root()}, keysOf(run["mounts"])...) }
+
+// elementsOf are those of a map, and keysOf their sorted keys.
+func elementsOf(v attr.Value) map[string]attr.Value {
+	m, _ := v.(types.Map)
+	return m.Elements()
+}
+
+func keysOf(v attr.Value) []string { return slices.Sorted(maps.Keys(elementsOf(v))) }
+
+// serialOf is the serial number of a disk: the configured one, or its key.
+func (m model) serialOf(key string) string {
+	return cmp.Or(fieldsOf(m.Disks.Elements()[key]).text("serial"), key)
+}
+
+// runIntent comes after disks and interfaces.
+func runIntent(_ context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+	if m.Run.IsNull() {
+		return
+	}
+	for _, key := range fieldsOf(m.Run).diskKeys() {
+		if d, ok := want.Disks[key]; ok {
+			d.DefaultSerial = key
+			want.Disks[key] = d
+		}
+	}
+	text, err := m.runConfig().Encode()
+	if err != nil {
+		addRunError(diags, err)
+	}
+	want.Run = string(text)
+}
+
+func addRunError(diags *diag.Diagnostics, err error) {
+	diags.AddAttributeError(runPath, "This can't be run", err.Error())
+}
+
+// runConfig is what the init is told.
+func (m model) runConfig() guestinit.Config {
+	run := fieldsOf(m.Run)
+	image := fieldsOf(run["image"])
+	text := func(name string) string { return cmp.Or(run.text(name), image.text(name)) }
+	c := guestinit.Config{
+		Version: guestinit.Version, Root: m.serialOf(run.root()), Environment: map[string]string{}, User: text("user"),
+		WorkingDirectory: text("working_directory"), StopSignal: text("stop_signal"), StopTimeout: int(run.number("stop_timeout")),
+		Hostname: cmp.Or(run.text("hostname"), hostnameOf(m.Name.ValueString())), Restart: run.text("restart"),
+	}
+	entrypoint, command := textsOf(image["entrypoint"]), textsOf(image["command"])
+	if isSet(run["entrypoint"]) {
+		entrypoint, command = textsOf(run["entrypoint"]), nil
+	}
+	if isSet(run["command"]) {
+		command = textsOf(run["command"])
+	}
+	c.Arguments = slices.Concat(entrypoint, command)
+	for _, variables := range []attr.Value{image["environment"], run["environment"]} {
+		for name, value := range elementsOf(variables) {
+			c.Environment[name] = value.(types.String).ValueString()
+		}
+	}
+	for key, of := range elementsOf(run["mounts"]) {
+		c.Mounts = append(c.Mounts, guestinit.Mount{Disk: m.serialOf(key), Path: fieldsOf(of).text("path"), ReadOnly: fieldsOf(of).is("read_only")})
+	}
+	slices.SortFunc(c.Mounts, func(a, b guestinit.Mount) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Disk, b.Disk))
+	}) // the outer ones first
+	for _, key := range keysOf(run["network"]) {
+		of := fieldsOf(elementsOf(run["network"])[key])
+		c.Interfaces = append(c.Interfaces, guestinit.Interface{
+			MAC:       strings.ToLower(fieldsOf(m.Interfaces.Elements()[key]).text("mac")),
+			Addresses: textsOf(of["addresses"]), Gateway: of.text("gateway"), Nameservers: textsOf(of["nameservers"]),
+		})
+	}
+	return c
+}
+
+var hostnames = regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
+
+// hostnameOf is a machine's name, if it can be a host name.
+func hostnameOf(name string) string {
+	if hostnames.MatchString(name) {
+		return name
+	}
+	return ""
+}
+
+func textsOf(v attr.Value) (all []string) {
+	list, _ := v.(types.List)
+	for _, element := range list.Elements() {
+		all = append(all, element.(types.String).ValueString())
+	}
+	return all
+}
+
+// checkRun refuses what can't be run, as far as it is known.
+func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
+	if !isSet(m.Run) {
+		return
+	}
+	run := fieldsOf(m.Run)
+	if m.Boot.IsNull() {
+		diags.AddAttributeError(runPath, "No kernel", "What runs needs a kernel, and an init that starts it. Set boot to that of a virtclaim_kernel.")
+	}
+	if !m.Disks.IsUnknown() && !run["root"].IsUnknown() {
+		m.checkRunDisks(run, diags)
+	}
+	if !m.Interfaces.IsUnknown() {
+		m.checkRunNetwork(run, diags)
+	}
+	image, machine := fieldsOf(run["image"]).text("architecture"), fieldsOf(m.Machine).text("arch")
+	if is, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; ok && image != "" && is != image {
+		diags.AddAttributeError(runPath.AtName("image"), "Image for another architecture",
+			fmt.Sprintf("The container image is for %s, and the machine has the architecture %s.", image, machine))
+	}
+	raw, err := m.Run.ToTerraformValue(ctx)
+	if err != nil || !raw.IsFullyKnown() || m.Name.IsUnknown() || m.Disks.IsUnknown() || m.Interfaces.IsUnknown() || diags.HasError() {
+		return
+	}
+	if _, err := m.runConfig().Encode(); err != nil {
+		addRunError(diags, err)
+	}
+}
+
+func (m model) checkRunNetwork(run fields, diags *diag.Diagnostics) {
+	for _, key := range keysOf(run["network"]) {
+		i, ok := m.Interfaces.Elements()[key]
+		if !ok {
+			diags.AddAttributeError(runPath.AtName("network").AtMapKey(key), "No such interface", fmt.Sprintf("The machine has no interface %q.", key))
+		} else if isSet(i) && fieldsOf(i).text("mac") == "" {
+			diags.AddAttributeError(interfacePath(key).AtName("mac"), "No MAC address",
+				fmt.Sprintf("The guest finds the interface %q of run.network by its MAC address. Set it.", key))
+		}
+	}
+}
+
+// maxSerial is the number of bytes of a serial number on virtio.
+const maxSerial = 20
+
+func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
+	serials := map[string]string{}
+	for _, key := range run.diskKeys() {
+		at := runPath.AtName("mounts").AtMapKey(key)
+		if key == run.root() {
+			at = runPath.AtName("root")
+		}
+		if _, ok := m.Disks.Elements()[key]; !ok {
+			diags.AddAttributeError(at, "No such disk", fmt.Sprintf("The machine has no disk %q.", key))
+			continue
+		}
+		serial := m.serialOf(key)
+		if len(serial) > maxSerial {
+			diags.AddAttributeError(diskPath(key).AtName("serial"), "No serial number", fmt.Sprintf("The guest finds the disk %q by its serial number, which is its key "+
+				"unless one is configured, and has at most %d bytes. Set serial, or a shorter key.", key, maxSerial))
+		}
+		if other, taken := serials[serial]; taken {
+			diags.AddAttributeError(at, "Two disks with one serial number", fmt.Sprintf("The guest finds the disks %q and %q by their serial numbers, and both have %q.", other, key, serial))
+		}
+		serials[serial] = key
+	}
+}
+
+// readRun keeps the configured attributes as long as they result in what the domain has. It comes after disks and interfaces.
+func readRun(m *model, is domainxml.Machine) {
+	readExitCode(m, is)
+	if is.Run == "" {
+		m.Run = types.ObjectNull(runTypes)
+		return
+	}
+	if isSet(m.Run) {
+		text, err := m.runConfig().Encode()
+		if err == nil && string(text) == is.Run {
+			return
+		}
+	}
+	c, err := guestinit.Decode([]byte(is.Run))
+	if err != nil {
+		c = guestinit.Config{} // another one than is configured
+	}
+	m.Run = m.runObject(c)
+}
+
+// runObject are the attributes of what was configured outside of Terraform, or imported.
+func (m model) runObject(c guestinit.Config) types.Object {
+	list := func(all []string) attr.Value {
+		if len(all) == 0 {
+			return types.ListNull(types.StringType)
+		}
+		var values []attr.Value
+		for _, s := range all {
+			values = append(values, types.StringValue(s))
+		}
+		return types.ListValueMust(types.StringType, values)
+	}
+	key := func(serial string) string {
+		for key := range m.Disks.Elements() {
+			if m.serialOf(key) == serial {
+				return key
+			}
+		}
+		return serial
+	}
+	environment, mounts, networks := map[string]attr.Value{}, map[string]attr.Value{}, map[string]attr.Value{}
+	for name, value := range c.Environment {
+		environment[name] = types.StringValue(value)
+	}
+	for _, of := range c.Mounts {
+		mounts[key(of.Disk)] = types.ObjectValueMust(mountTypes, map[string]attr.Value{"path": types.StringValue(of.Path), "read_only": types.BoolValue(of.ReadOnly)})
+	}
+	for _, i := range c.Interfaces {
+		name := i.MAC
+		for key, element := range m.Interfaces.Elements() {
+			if strings.EqualFold(fieldsOf(element).text("mac"), i.MAC) {
+				name = key
+			}
+		}
+		networks[name] = types.ObjectValueMust(networkTypes, map[string]attr.Value{
+			"addresses": list(i.Addresses), "gateway": tfvalue.OrNull(i.Gateway), "nameservers": list(i.Nameservers),
+		})
+	}
+	timeout := types.Int64Null()
+	if c.StopTimeout != 0 {
+		timeout = types.Int64Value(int64(c.StopTimeout))
+	}
+	return types.ObjectValueMust(runTypes, map[string]attr.Value{
+		"image": types.ObjectNull(tfvalue.ImageConfigurationTypes), "root": tfvalue.OrNull(key(c.Root)), "entrypoint": list(c.Arguments), "command": list(nil),
+		"environment": types.MapValueMust(types.StringType, environment), "user": tfvalue.OrNull(c.User), "working_directory": tfvalue.OrNull(c.WorkingDirectory),
+		"stop_signal": tfvalue.OrNull(c.StopSignal), "stop_timeout": timeout, "hostname": tfvalue.OrNull(c.Hostname), "restart": tfvalue.OrNull(c.Restart),
+		"mounts": types.MapValueMust(types.ObjectType{AttrTypes: mountTypes}, mounts), "network": types.MapValueMust(types.ObjectType{AttrTypes: networkTypes}, networks),
+	})
+}

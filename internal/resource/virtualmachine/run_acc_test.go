@@ -1,0 +1,223 @@
+//go:build acc
+
+package virtualmachine_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// runnable are a kernel, and a disk with an image that has BusyBox, and runs a shell with the script as its command.
+func runnable(t *testing.T, l *lab.Lab, script string, configure func(*v1.Config)) string {
+	t.Helper()
+	registry, kernel := acctest.Must(l.Registry(t.Context()))(t), acctest.Must(l.Kernel(t.Context()))(t)
+	linux := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "machines/linux", Tag: "1", Layers: []lab.ImageLayer{acctest.Must(lab.KernelLayer(kernel))(t)},
+	}))(t)
+	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "machines/" + strings.ToLower(filepath.Base(t.Name())), Tag: "1", Entrypoint: []string{"/bin/busybox", "sh", "-c"},
+		Layers: []lab.ImageLayer{{Programs: map[string][]byte{"bin/busybox": acctest.Must(os.ReadFile(kernel.BusyBox))(t)}}},
+		Configure: func(c *v1.Config) {
+			c.Cmd = []string{script}
+			if configure != nil {
+				configure(c)
+			}
+		},
+	}))(t)
+	return fmt.Sprintf(`
+resource "virtclaim_kernel" "linux" {
+  host       = "host-a"
+  name       = "linux"
+  usage_type = "fast"
+  cmdline    = "console=ttyS0 quiet panic=-1 no_timer_check cryptomgr.notests rodata=off"
+  source     = { container_image = { image = %q } }
+}
+
+resource "virtclaim_disk" "root" {
+  host       = "host-a"
+  name       = "root"
+  usage_type = "fast"
+  size       = "20Gi"
+  source     = { root_filesystem = { image = %q } }
+}
+`, linux.Reference, image.Reference)
+}
+
+// runs is the machine web, which runs the image; run are further attributes of run, more of the machine.
+func runs(log acctest.Console, run, more string, disks ...string) string {
+	return fmt.Sprintf(`
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "96Mi"
+  machine    = { type = "pc", domain_type = "qemu" }
+  boot       = virtclaim_kernel.linux.boot
+  serial     = { log_file = %q }
+  interfaces = { lan = { user = true } }
+  force_stop = true
+  disks = {
+    root = { volume = virtclaim_disk.root.volume }
+    %s
+  }
+  run = {
+    image = virtclaim_disk.root.image_configuration
+    %s
+  }
+  %s
+}
+`, log.Path(), strings.Join(disks, "\n    "), run, more)
+}
+
+// A machine runs the program of its image, which sees what is configured; what changes waits for the next start.
+func TestAccVirtualMachine_Run(t *testing.T) {
+	l := acctest.Lab(t)
+	const script = `set -- $(/bin/busybox id -u) $(/bin/busybox id -g); echo "user=$1:$2 folder=$PWD image=$FROM_IMAGE own=$OWN"; echo "host=$(/bin/busybox hostname)"
+/bin/busybox grep -c nameserver /etc/resolv.conf | /bin/busybox sed s/^/nameservers=/; /bin/busybox ip -4 addr show dev eth0 | /bin/busybox grep inet
+trap 'echo stopped; exit 5' USR1
+/bin/busybox cat /data/row 2>/dev/null; echo row > /data/row && echo written; echo ready; while :; do /bin/busybox sleep 1; done`
+	lun := acctest.LUN(t, l, false, "")
+	if out, err := exec.CommandContext(t.Context(), "mkfs.ext4", "-q", "-E", "root_owner=7:8", lun.Path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	acctest.Claim(t, l, "machines", "data", lun)
+	base := acctest.Provider(l, "machines") + claimBinding("machines", "data", "write-exclusive", "host-a") + runnable(t, l, script, func(c *v1.Config) {
+		c.User, c.StopSignal, c.Env = "7:8", "SIGUSR1", []string{"FROM_IMAGE=yes", "PATH=/bin"}
+	})
+	console := acctest.NewConsole(t)
+	config := func(own string) string {
+		return base + runs(console, fmt.Sprintf("environment = { OWN = %q }\n mounts = { data = { path = \"/data\" } }", own), "", disk("data", "data", "virtio"))
+	}
+	const web = "virtclaim_virtual_machine.web"
+	pending := func(what ...knownvalue.Check) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue(web, tfjsonpath.New("pending"), knownvalue.ListExact(what))
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config("one"), ConfigStateChecks: []statecheck.StateCheck{pending()},
+				Check: func(*terraform.State) error {
+					console.Await(t, "has grown from")
+					console.Await(t, "user=7:8 folder=/ image=yes own=one")
+					console.Await(t, "host=web")
+					console.Await(t, "nameservers=1")
+					console.Await(t, "inet 10.0.2.15")
+					console.Await(t, "written")
+					return nil
+				},
+			},
+			{Config: config("one"), PlanOnly: true},
+			{
+				ResourceName: web, ImportState: true, ImportStateId: "host-a/web", ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"run", "timeouts", "force_stop", "boot", "allow_restart"},
+			},
+			{
+				PreConfig: func() { console.Await(t, "ready") },
+				Config:    config("two"), ConfigStateChecks: []statecheck.StateCheck{pending(knownvalue.StringExact("run"))}, ExpectNonEmptyPlan: false,
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(web, plancheck.ResourceActionUpdate)}},
+			},
+			{
+				Config: strings.Replace(config("two"), "force_stop = true", "force_stop = true\n  running = false", 1),
+				Check: func(*terraform.State) error {
+					console.Await(t, "stopped")
+					console.Await(t, "virtclaim: exit 5")
+					return nil
+				},
+			},
+			{
+				Config: config("two"), ConfigStateChecks: []statecheck.StateCheck{pending()},
+				Check: func(*terraform.State) error {
+					console.Await(t, "own=two")
+					console.AwaitN(t, "row", 1)
+					return nil
+				},
+			},
+		},
+	})
+}
+
+// How a program has ended is on the console and in the state, and a program that can't be started is said.
+func TestAccVirtualMachine_RunEnds(t *testing.T) {
+	l := acctest.Lab(t)
+	config := acctest.Provider(l, "machines") + runnable(t, l, "exit 0", nil)
+	ends := []struct{ name, run, console, exitCode string }{
+		{"zero", "", "virtclaim: exit 0", "0"},
+		{"three", `command = ["exit 3"]`, "virtclaim: exit 3", "3"},
+		{"killed", `command = ["kill -9 $$"]`, "virtclaim: exit 137", "137"},
+		{"missing", `entrypoint = ["/bin/none"]`, "/bin/none", ""},
+	}
+	consoles := map[string]acctest.Console{}
+	var checks []resource.TestCheckFunc
+	for _, e := range ends {
+		log := acctest.NewConsole(t)
+		consoles[e.name] = log
+		machine := strings.NewReplacer(`"web"`, fmt.Sprintf("%q", e.name), "virtclaim_disk.root", "virtclaim_disk."+e.name).Replace(
+			runs(log, e.run, "lifecycle { ignore_changes = [running] }"))
+		disk := strings.Replace(config[strings.Index(config, `resource "virtclaim_disk" "root"`):], `"root"`, fmt.Sprintf("%q", e.name), 2)
+		config += strings.SplitAfter(disk, "\n}\n")[0] + machine
+		at := "virtclaim_virtual_machine." + e.name
+		checks = append(checks, resource.TestCheckResourceAttr(at, "running", "false"))
+		if e.exitCode == "" {
+			checks = append(checks, resource.TestCheckNoResourceAttr(at, "exit_code"))
+		} else {
+			checks = append(checks, resource.TestCheckResourceAttr(at, "exit_code", e.exitCode))
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: config,
+				Check: func(*terraform.State) error {
+					for _, e := range ends {
+						consoles[e.name].Await(t, e.console)
+						acctest.Eventually(t, e.name+" is off", func() error {
+							if out := acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "domstate", e.name))(t); !strings.Contains(out, "shut off") {
+								return fmt.Errorf("it is %s", out)
+							}
+							return nil
+						})
+					}
+					return nil
+				},
+			},
+			{RefreshState: true, Check: resource.ComposeTestCheckFunc(checks...)},
+		},
+	})
+}
+
+// What can't be run is said at plan.
+func TestAccVirtualMachine_RunRefused(t *testing.T) {
+	l := acctest.Lab(t)
+	base := acctest.Provider(l, "machines") + runnable(t, l, "exit 0", nil)
+	console := acctest.NewConsole(t)
+	var steps []resource.TestStep
+	for _, c := range []struct{ run, want string }{
+		{`root = "other"`, `has no disk "other"`},
+		{`mounts = { data = { path = "/data" } }`, `has no disk "data"`},
+		{`working_directory = "data"`, "absolute"},
+		{`restart = "sometimes"`, "must be one of"},
+		{`network = { lan = { addresses = ["10.0.0.5/24"] } }`, "by its MAC address"},
+		{`entrypoint = []`, "at least 1"},
+	} {
+		words := regexp.MustCompile(`(\s|\\ )+`).ReplaceAllString(regexp.QuoteMeta(c.want), `[\s│]+`)
+		steps = append(steps, resource.TestStep{Config: base + runs(console, c.run, ""), ExpectError: regexp.MustCompile(words)})
+	}
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: acctest.Factories(), Steps: steps})
+}
