@@ -30,7 +30,8 @@ type Config struct {
 	Root             string            `json:"root"`      // serial number of the disk with the root file system
 	Arguments        []string          `json:"arguments"` // the program and its arguments
 	Environment      map[string]string `json:"environment,omitempty"`
-	User             string            `json:"user,omitempty"` // as in images: name or number, and :group; empty is root
+	EnvironmentDisks []string          `json:"environment_disks,omitempty"` // serial numbers of disks with further variables (EncodeEnvironment)
+	User             string            `json:"user,omitempty"`              // as in images: name or number, and :group; empty is root
 	WorkingDirectory string            `json:"working_directory,omitempty"`
 	StopSignal       string            `json:"stop_signal,omitempty"`  // SIGTERM, TERM or a number; empty is SIGTERM
 	StopTimeout      int               `json:"stop_timeout,omitempty"` // seconds until SIGKILL; 0 is 10
@@ -144,10 +145,8 @@ func (c Config) checkProgram() error {
 			return fmt.Errorf("%q: remove the NUL character", argument)
 		}
 	}
-	for name, value := range c.Environment {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return fmt.Errorf("environment: %q can't be a variable: its name may have no = , and neither part a NUL character", name)
-		}
+	if err := checkEnvironment(c.Environment); err != nil {
+		return err
 	}
 	if c.WorkingDirectory != "" && !path.IsAbs(c.WorkingDirectory) {
 		return fmt.Errorf("working_directory: %q must begin with /", c.WorkingDirectory)

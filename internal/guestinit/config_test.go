@@ -30,7 +30,9 @@ func TestConfig_EncodeDecode(t *testing.T) {
 	}
 }
 
-func decodeJSON(text string) (Config, error) { return Decode(base64.StdEncoding.AppendEncode(nil, []byte(text))) }
+func decodeJSON(text string) (Config, error) {
+	return Decode(base64.StdEncoding.AppendEncode(nil, []byte(text)))
+}
 
 // Another version says so, even if it has what this one does not know.
 func TestDecode_OtherVersion(t *testing.T) {
@@ -93,6 +95,28 @@ func TestParseSignal(t *testing.T) {
 	} {
 		if got, err := ParseSignal(text); got != want || (err == nil) != (want != 0) {
 			t.Errorf("%q is %d: %v", text, got, err)
+		}
+	}
+}
+
+func TestEnvironment_EncodeDecode(t *testing.T) {
+	want := map[string]string{"PASSWORD": "a=\"b\"\n", "EMPTY": ""}
+	content, err := EncodeEnvironment(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeEnvironment(append(content, make([]byte, 512)...)) // a disk has whole sectors
+	if difference := cmp.Diff(want, got); err != nil || difference != "" {
+		t.Errorf("%v: %s", err, difference)
+	}
+	for _, bad := range []map[string]string{{"A=B": "secret"}, {"": "secret"}, {"A": "secret\x00"}, {"A": "secret" + strings.Repeat("x", MaxEnvironment)}} {
+		if _, err := EncodeEnvironment(bad); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, bad := range []string{"", "PASSWORD=secret", environmentHead + "secret", environmentHead + `{"A": 1}`} {
+		if got, err := DecodeEnvironment([]byte(bad)); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q is %v, %v", bad, got, err)
 		}
 	}
 }

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"syscall"
 
@@ -34,6 +36,9 @@ func enterAndExecute() error {
 	if err != nil {
 		return err
 	}
+	if err := addSecrets(&config); err != nil {
+		return err
+	}
 	if err := enterRoot(); err != nil {
 		return fmt.Errorf("enter the root file system: %w", err)
 	}
@@ -54,6 +59,38 @@ func enterAndExecute() error {
 	}
 	say("starting %q as %d:%d", config.Arguments[0], user.uid, user.gid)
 	return execute(path, config, user)
+}
+
+// AddSecrets adds the variables of disks, which only the program's own process knows.
+func addSecrets(config *guestinit.Config) error {
+	all := map[string]string{}
+	maps.Copy(all, config.Environment)
+	for _, serial := range config.EnvironmentDisks {
+		variables, err := readEnvironment(serial)
+		if err != nil {
+			return fmt.Errorf("environment of the disk %q: %w", serial, err)
+		}
+		maps.Copy(all, variables)
+	}
+	config.Environment = all
+	return nil
+}
+
+func readEnvironment(serial string) (map[string]string, error) {
+	device, err := awaitDisk(context.Background(), serial)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(device) //nolint:gosec // it is a disk of the machine
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	content, err := io.ReadAll(io.LimitReader(file, guestinit.MaxEnvironment+1))
+	if err != nil {
+		return nil, err
+	}
+	return guestinit.DecodeEnvironment(content)
 }
 
 // EnterRoot makes the root file system this process's root, with all that is mounted in it.

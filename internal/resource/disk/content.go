@@ -17,8 +17,8 @@ import (
 func (r *disk) prepareContent(
 	ctx context.Context, h *host.Host, plan *model, s sourceModel, spec *content.Spec, diags *diag.Diagnostics,
 ) (digest string, err error) {
-	if s.CloudInit != nil {
-		return r.prepareSeed(ctx, *plan, *s.CloudInit, spec)
+	if s.composed() != nil {
+		return r.prepareComposed(ctx, *plan, s, spec)
 	}
 	if s.Root != nil {
 		is, digest, err := s.Root.PrepareRootFS(ctx, &r.backend.Tags, h.Architecture, spec)
@@ -30,29 +30,38 @@ func (r *disk) prepareContent(
 	return s.Prepare(ctx, &r.backend.Tags, h.Architecture, spec)
 }
 
-func (r *disk) prepareSeed(ctx context.Context, plan model, c cloudInitModel, spec *content.Spec) (digest string, err error) {
+func (r *disk) prepareComposed(ctx context.Context, plan model, s sourceModel, spec *content.Spec) (digest string, err error) {
 	// The versions are read before the content: if a secret changes in between, the older version is stored, and the next plan repairs that. A
 	// version newer than the content would never be compared again.
-	if digest, err = c.digest(ctx, func() (secretVersions, error) { return r.backend.Cluster() }); err != nil {
+	if digest, err = digestOf(ctx, s.composed(), func() (secretVersions, error) { return r.backend.Cluster() }); err != nil {
 		return "", err
 	}
-	seed, err := r.seed(ctx, plan, c)
-	if err != nil {
-		return "", err
+	var image []byte
+	if s.Env != nil {
+		image, err = r.environment(ctx, *s.Env)
+	} else {
+		image, err = r.seedImage(ctx, plan, *s.CloudInit)
 	}
-	iso, err := seed.ISO()
 	if err != nil {
 		return "", err
 	}
 	spec.Content = &content.Image{ID: digest, Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(iso)), nil
+		return io.NopCloser(bytes.NewReader(image)), nil
 	}}
 	return digest, nil
 }
 
-// digest hashes the identity of a seed, not its content, which may be secret, and short enough to be guessed.
-func (c cloudInitModel) digest(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
-	id, err := c.identity(ctx, versions)
+func (r *disk) seedImage(ctx context.Context, plan model, c cloudInitModel) ([]byte, error) {
+	seed, err := r.seed(ctx, plan, c)
+	if err != nil {
+		return nil, err
+	}
+	return seed.ISO()
+}
+
+// digestOf hashes the identity of composed content, not the content, which may be secret, and short enough to be guessed.
+func digestOf(ctx context.Context, of composed, versions func() (secretVersions, error)) (string, error) {
+	id, err := identityOf(ctx, of, versions)
 	if err != nil {
 		return "", err
 	}

@@ -18,8 +18,8 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 		return types.StringUnknown()
 	}
 	s := plan.source(ctx, diags)
-	if s.CloudInit != nil {
-		return r.planSeedDigest(ctx, *s.CloudInit, diags)
+	if c := s.composed(); c != nil {
+		return r.planComposedDigest(ctx, c, childPath(plan.kind()), diags)
 	}
 	if s.Root != nil {
 		return s.Root.PlanDigest()
@@ -35,7 +35,7 @@ func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagno
 		return types.StringUnknown()
 	}
 	digest := r.planDigest(ctx, plan, diags)
-	if plan.kind() == fromCloudInit {
+	if plan.isComposed() {
 		return types.StringUnknown()
 	}
 	return digest
@@ -44,7 +44,7 @@ func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagno
 // planOwnDigest is the planned digest of an existing disk. Only files, secrets and inline content can be compared again. A file or secret
 // that was deleted since is not needed any more.
 func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
-	if kind := plan.kind(); kind != fromFile && kind != fromCloudInit && !state.isImported() {
+	if plan.kind() != fromFile && !plan.isComposed() && !state.isImported() {
 		return state.Digest
 	}
 	digest := r.planDigest(ctx, plan, diags)
@@ -64,8 +64,8 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	switch {
 	case s.File != nil:
 		digest, err = image.LocalFile{Path: s.File.Path.ValueString()}.Hash(ctx)
-	case s.CloudInit != nil:
-		digest, err = s.CloudInit.digest(ctx, r.listedVersions)
+	case s.composed() != nil:
+		digest, err = digestOf(ctx, s.composed(), r.listedVersions)
 	}
 	if err != nil {
 		addError(diags, *plan, "What the disk is to be made from is not known", err)
@@ -76,17 +76,17 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 // listedVersions reads the versions for all seeds together; they may be some seconds old.
 func (r *disk) listedVersions() (secretVersions, error) { return r.backend.Lists() }
 
-// planSeedDigest is the digest of a seed; unknown if one of its secrets does not exist yet.
-func (r *disk) planSeedDigest(ctx context.Context, c cloudInitModel, diags *diag.Diagnostics) types.String {
+// planComposedDigest is the digest of composed content; unknown if one of its secrets does not exist yet.
+func (r *disk) planComposedDigest(ctx context.Context, c composed, at path.Path, diags *diag.Diagnostics) types.String {
 	if !r.backend.Ready() {
 		return types.StringUnknown()
 	}
-	digest, err := c.digest(ctx, r.listedVersions)
+	digest, err := digestOf(ctx, c, r.listedVersions)
 	switch {
 	case apierrors.IsNotFound(err):
 		return types.StringUnknown()
 	case err != nil:
-		diags.AddAttributeError(childPath(fromCloudInit), "What is to be in the seed is not known", err.Error())
+		diags.AddAttributeError(at, "What is to be in it is not known", err.Error())
 		return types.StringUnknown()
 	}
 	return types.StringValue(digest)
@@ -99,7 +99,7 @@ func (m model) otherContent(ctx context.Context, state model, diags *diag.Diagno
 		return nil // another kind is another master
 	}
 	was, is := state.source(ctx, diags), m.source(ctx, diags)
-	if (is.File != nil || is.CloudInit != nil) && !m.Digest.IsUnknown() && !m.Digest.Equal(state.Digest) {
+	if (is.File != nil || is.composed() != nil) && !m.Digest.IsUnknown() && !m.Digest.Equal(state.Digest) {
 		return path.Paths{path.Root("digest")}
 	}
 	if is.Root != nil && was.Root != nil && is.Root.IsOther(*was.Root) {

@@ -69,10 +69,10 @@ func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volu
 	return v, known && len(v.Images) > 0
 }
 
-// top is the disk's own image. A seed may be used by any number of machines, because none of them writes to it.
+// top is the disk's own image. Seeds and environments may be used by any number of machines, because none of them writes to them.
 func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	mode := volume.WriteExclusive
-	if m.kind() == fromCloudInit {
+	if m.isComposed() {
 		mode = volume.ReadShared
 	}
 	return volume.Image{

@@ -142,7 +142,7 @@ func (m *model) planFormat() {
 	}
 	switch m.kind() {
 	case fromURL, fromFile:
-	case fromCloudInit:
+	case fromCloudInit, fromEnvironment:
 		m.Format = types.StringValue("raw")
 	default:
 		m.Format = types.StringValue("qcow2")

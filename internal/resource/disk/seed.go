@@ -30,7 +30,12 @@ type part struct {
 	keys []string
 }
 
-func (c cloudInitModel) parts() (user, network, meta part) {
+func (c cloudInitModel) parts() []part {
+	user, network, meta := c.files()
+	return []part{user, network, meta}
+}
+
+func (c cloudInitModel) files() (user, network, meta part) {
 	return part{c.UserData, c.UserDataWO, c.UserDataWOVersion, c.UserDataSecretRef, []string{"userdata", "userData"}},
 		part{c.NetworkData, c.NetworkDataWO, c.NetworkDataWOVersion, c.NetworkDataSecretRef, []string{"networkdata", "networkData"}},
 		part{c.MetaData, c.MetaDataWO, c.MetaDataWOVersion, nil, nil}
@@ -41,15 +46,14 @@ type secretVersions interface {
 	SecretVersion(ctx context.Context, namespace, name string) (string, error)
 }
 
-// identity distinguishes seeds without revealing secrets: it has inline content, the version of write-only values, and the name and version of
-// a Kubernetes secret.
-func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVersions, error)) (string, error) {
+// identityOf distinguishes composed content without revealing secrets: it has inline content, the version of write-only values, and the name and
+// version of a Kubernetes secret.
+func identityOf(ctx context.Context, of composed, versions func() (secretVersions, error)) (string, error) {
 	type known struct {
 		Inline, Object, Version string
 	}
 	var parts []known
-	user, network, meta := c.parts()
-	for _, p := range []part{user, network, meta} {
+	for _, p := range of.parts() {
 		k := known{Inline: p.inline.ValueString()}
 		if !p.version.IsNull() {
 			k.Version = p.version.String()
@@ -74,7 +78,7 @@ func (c cloudInitModel) identity(ctx context.Context, versions func() (secretVer
 
 // seed reads the content of a seed.
 func (r *disk) seed(ctx context.Context, plan model, c cloudInitModel) (s image.Seed, err error) {
-	user, network, meta := c.parts()
+	user, network, meta := c.files()
 	if s.UserData, err = r.content(ctx, user); err != nil {
 		return s, err
 	}
@@ -125,6 +129,9 @@ func (m model) withSecrets(ctx context.Context, config tfsdk.Config, diags *diag
 	}
 	if s.Root != nil {
 		get(&s.Root.PasswordWO, childPath(fromRoot).AtName("password_wo"))
+	}
+	if s.Env != nil {
+		diags.Append(config.GetAttribute(ctx, childPath(fromEnvironment).AtName("variables_wo"), &s.Env.VariablesWO)...)
 	}
 	if s.CloudInit != nil {
 		at := childPath(fromCloudInit)

@@ -56,11 +56,11 @@ func TestSeed_ContentMatchesDigest(t *testing.T) {
 	r := &disk{backend: backend.New("", nil, restless())}
 	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
 	var spec content.Spec
-	got, err := r.prepareSeed(ctx, made(t, nil), c, &spec)
+	got, err := r.prepareComposed(ctx, made(t, nil), sourceModel{CloudInit: &c}, &spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := c.digest(ctx, func() (secretVersions, error) { return fixedVersion("1"), nil })
+	want, err := digestOf(ctx, c, func() (secretVersions, error) { return fixedVersion("1"), nil })
 	if err != nil || got != want {
 		t.Errorf("the digest is not of the version that was there first: %s, %v", got, err)
 	}
@@ -79,7 +79,7 @@ func TestSeed_Base64InSecret(t *testing.T) {
 	r := &disk{backend: backend.New("", nil, withUserData("I2Nsb3VkLWNvbmZpZwo") /* and one digit */)}
 	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
 	var spec content.Spec
-	if _, err := r.prepareSeed(t.Context(), made(t, nil), c, &spec); err == nil || !strings.Contains(err.Error(), "base64_encode = false") {
+	if _, err := r.prepareComposed(t.Context(), made(t, nil), sourceModel{CloudInit: &c}, &spec); err == nil || !strings.Contains(err.Error(), "base64_encode = false") {
 		t.Errorf("got %v", err)
 	}
 }

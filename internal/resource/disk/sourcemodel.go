@@ -18,7 +18,25 @@ type sourceModel struct {
 	Volume    types.Object           `tfsdk:"volume"`
 	Root      *imagesource.Reference `tfsdk:"root_filesystem"`
 	CloudInit *cloudInitModel        `tfsdk:"cloud_init"`
+	Env       *environmentModel      `tfsdk:"environment"`
 }
+
+// composed is content that is composed of the configuration and of secrets.
+type composed interface{ parts() []part }
+
+// composed is nil for other sources.
+func (s sourceModel) composed() composed {
+	switch {
+	case s.CloudInit != nil:
+		return *s.CloudInit
+	case s.Env != nil:
+		return *s.Env
+	}
+	return nil
+}
+
+// isComposed reports whether the source is composed.
+func (m model) isComposed() bool { return m.kind() == fromCloudInit || m.kind() == fromEnvironment }
 
 type cloudInitModel struct {
 	UserData             types.String       `tfsdk:"user_data"`

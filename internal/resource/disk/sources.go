@@ -23,6 +23,8 @@ const (
 	fromURL       = "url"
 	fromFile      = "file"
 	fromCloudInit = "cloud_init"
+	// fromEnvironment are environment variables for a machine that runs a container image.
+	fromEnvironment = "environment"
 )
 
 func sourceAttribute() schema.Attribute {
@@ -50,7 +52,8 @@ func sourceAttribute() schema.Attribute {
 		fromFile: imagesource.FileAttribute("An image in a file on the computer that runs Terraform: raw or qcow2, uncompressed or compressed with "+
 			"gzip, xz or zstd. The file is hashed at each plan; changed content forces a new resource.",
 			"After the disk was created, a missing file is not a change."),
-		fromCloudInit: cloudInitAttribute(),
+		fromCloudInit:   cloudInitAttribute(),
+		fromEnvironment: environmentAttribute(),
 	}
 	var one []path.Expression
 	for _, name := range slices.Sorted(maps.Keys(children)) {

@@ -53,13 +53,13 @@ func (m model) checkCopy(diags *diag.Diagnostics) {
 	if (kind == fromVolume || kind == fromContainer || kind == fromRoot) && m.Format.ValueString() == "raw" {
 		refuse("format", "A copy is qcow2", "Overlays and clones are qcow2 images; raw is for blank disks and images. Leave format out.")
 	}
-	if (kind == fromURL || kind == fromFile || kind == fromCloudInit) && !m.ClusterSize.IsNull() {
+	if (kind == fromURL || kind == fromFile || m.isComposed()) && !m.ClusterSize.IsNull() {
 		refuse("cluster_size", "An image has its own clusters", "cluster_size is for what is made on the host. Leave it out.")
 	}
-	if kind == fromCloudInit && !m.Size.IsNull() {
-		refuse("size", "A seed has its own size", "Leave size out.")
+	if m.isComposed() && !m.Size.IsNull() {
+		refuse("size", "It has its own size", "Leave size out.")
 	}
-	if kind == fromCloudInit && m.Format.ValueString() == "qcow2" {
-		refuse("format", "A seed is raw", "Leave format out.")
+	if m.isComposed() && m.Format.ValueString() == "qcow2" {
+		refuse("format", "It is raw", "Leave format out.")
 	}
 }

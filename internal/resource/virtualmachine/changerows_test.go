@@ -199,6 +199,7 @@ var changes = []change{
 	{attribute: "run.root", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.entrypoint", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.environment", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.environment_from", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.user", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.working_directory", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.stop_signal", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},

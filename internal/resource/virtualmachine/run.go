@@ -29,7 +29,9 @@ const rootKey = "root"
 func (run fields) root() string { return cmp.Or(run.text("root"), rootKey) }
 
 // diskKeys are the keys of the disks that the guest finds by their serial numbers.
-func (run fields) diskKeys() []string { return append([]string{run.root()}, keysOf(run["mounts"])...) }
+func (run fields) diskKeys() []string {
+	return slices.Concat([]string{run.root()}, keysOf(run["mounts"]), textsOf(run["environment_from"]))
+}
 
 // elementsOf are those of a map, and keysOf their sorted keys.
 func elementsOf(v attr.Value) map[string]attr.Value {
@@ -88,6 +90,9 @@ func (m model) runConfig() guestinit.Config {
 		for name, value := range elementsOf(variables) {
 			c.Environment[name] = value.(types.String).ValueString()
 		}
+	}
+	for _, key := range textsOf(run["environment_from"]) {
+		c.EnvironmentDisks = append(c.EnvironmentDisks, m.serialOf(key))
 	}
 	for key, of := range elementsOf(run["mounts"]) {
 		c.Mounts = append(c.Mounts, guestinit.Mount{Disk: m.serialOf(key), Path: fieldsOf(of).text("path"), ReadOnly: fieldsOf(of).is("read_only")})
@@ -171,8 +176,11 @@ func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
 	serials := map[string]string{}
 	for _, key := range run.diskKeys() {
 		at := runPath.AtName("mounts").AtMapKey(key)
-		if key == run.root() {
+		switch {
+		case key == run.root():
 			at = runPath.AtName("root")
+		case slices.Contains(textsOf(run["environment_from"]), key):
+			at = runPath.AtName("environment_from")
 		}
 		if _, ok := m.Disks.Elements()[key]; !ok {
 			diags.AddAttributeError(at, "No such disk", fmt.Sprintf("The machine has no disk %q.", key))
@@ -230,6 +238,10 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		}
 		return serial
 	}
+	var from []string
+	for _, serial := range c.EnvironmentDisks {
+		from = append(from, key(serial))
+	}
 	environment, mounts, networks := map[string]attr.Value{}, map[string]attr.Value{}, map[string]attr.Value{}
 	for name, value := range c.Environment {
 		environment[name] = types.StringValue(value)
@@ -254,7 +266,7 @@ func (m model) runObject(c guestinit.Config) types.Object {
 	}
 	return types.ObjectValueMust(runTypes, map[string]attr.Value{
 		"image": types.ObjectNull(tfvalue.ImageConfigurationTypes), "root": tfvalue.OrNull(key(c.Root)), "entrypoint": list(c.Arguments), "command": list(nil),
-		"environment": types.MapValueMust(types.StringType, environment), "user": tfvalue.OrNull(c.User), "working_directory": tfvalue.OrNull(c.WorkingDirectory),
+		"environment": types.MapValueMust(types.StringType, environment), "environment_from": list(from), "user": tfvalue.OrNull(c.User), "working_directory": tfvalue.OrNull(c.WorkingDirectory),
 		"stop_signal": tfvalue.OrNull(c.StopSignal), "stop_timeout": timeout, "hostname": tfvalue.OrNull(c.Hostname), "restart": tfvalue.OrNull(c.Restart),
 		"mounts": types.MapValueMust(types.ObjectType{AttrTypes: mountTypes}, mounts), "network": types.MapValueMust(types.ObjectType{AttrTypes: networkTypes}, networks),
 	})

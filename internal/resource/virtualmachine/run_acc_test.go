@@ -3,6 +3,8 @@
 package virtualmachine_test
 
 import (
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +20,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -200,6 +204,56 @@ func TestAccVirtualMachine_RunEnds(t *testing.T) {
 			{RefreshState: true, Check: resource.ComposeTestCheckFunc(checks...)},
 		},
 	})
+}
+
+// Secret variables reach the program, and are nowhere else; other values wait for the next start.
+func TestAccVirtualMachine_RunSecrets(t *testing.T) {
+	l := acctest.Lab(t)
+	if err := l.AddNamespace(t.Context(), "machines"); err != nil {
+		t.Fatal(err)
+	}
+	secrets := l.Cluster.Client.CoreV1().Secrets("machines")
+	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, StringData: map[string]string{"KEPT": "hidden-in-the-cluster", "WRITTEN": "overridden"}}
+	acctest.Must(secrets.Create(t.Context(), kept, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() { _ = secrets.Delete(context.Background(), "kept", metav1.DeleteOptions{}) })
+	const script = `for v in "$KEPT" "$WRITTEN"; do echo "sum=$(echo -n "$v" | /bin/busybox sha256sum | /bin/busybox cut -c1-16)"; done; echo ready; while :; do /bin/busybox sleep 1; done`
+	console := acctest.NewConsole(t)
+	cli := acctest.NewCLI(t, "TF_LOG=TRACE", "TF_LOG_PATH=trace.log", "TF_VAR_hidden=hidden-from-plans")
+	cli.Write("main.tf", acctest.Provider(l, "machines")+`
+variable "hidden" {
+  type      = string
+  ephemeral = true
+}
+resource "virtclaim_disk" "environment" {
+  host       = "host-a"
+  name       = "environment"
+  usage_type = "fast"
+  source = {
+    environment = {
+      variables_wo         = { WRITTEN = var.hidden }
+      variables_wo_version = 1
+      secret_ref           = { namespace = "machines", name = "kept" }
+    }
+  }
+}
+`+runnable(t, l, script, nil)+runs(console, `environment_from = ["secrets"]`, "", "secrets = { volume = virtclaim_disk.environment.volume }"))
+	everything := map[string]string{"output of plan": cli.Must("plan", "-out=the.plan", "-no-color")}
+	everything["output of apply"] = cli.Must("apply", "-no-color", "the.plan")
+	everything["plan as JSON"] = cli.Must("show", "-json", "the.plan")
+	sum := func(text string) string { return fmt.Sprintf("sum=%x", sha256.Sum256([]byte(text)))[:20] }
+	console.Await(t, sum("hidden-in-the-cluster"))
+	console.Await(t, sum("hidden-from-plans"))
+	everything["domain XML"] = acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "--security-info", "web"))(t)
+	console.Await(t, "ready")
+	everything["console"] = console.Text(t)
+	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
+		t.Errorf("the plan after that is not empty:\n%s", plan)
+	}
+	cli.Replace("main.tf", "variables_wo_version = 1", "variables_wo_version = 2")
+	everything["output of the change"] = cli.With("TF_VAR_hidden=hidden-once-more").Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, string(acctest.Must(os.ReadFile(filepath.Join(l.Hosts["host-a"].Dir, "pools", "ssd", "environment")))(t)), "hidden-once-more")
+	everything["output of destroy"] = cli.Must("destroy", "-auto-approve", "-no-color")
+	nowhere(t, cli, "hidden-", everything)
 }
 
 // What can't be run is said at plan.

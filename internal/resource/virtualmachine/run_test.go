@@ -148,6 +148,7 @@ func TestRun_AllTakesEffectAtNextStart(t *testing.T) {
 		{"entrypoint": listOf("/a")},
 		{"command": listOf("a")},
 		{"environment": mapOf(map[string]string{"C": "c"})},
+		{"environment_from": listOf("more")},
 		{"user": types.StringValue("7")},
 		{"working_directory": types.StringValue("/w")},
 		{"stop_signal": types.StringValue("INT")},
@@ -197,6 +198,9 @@ func TestRun_Refused(t *testing.T) {
 		`has no disk "nfs"`: func(m *model) {
 			m.Run = filled(t, runTypes, image(map[string]attr.Value{"mounts": mounted(t, map[string]string{"nfs": "/d"}, false)}))
 		},
+		`has no disk "secret"`: func(m *model) {
+			m.Run = filled(t, runTypes, image(map[string]attr.Value{"environment_from": listOf("secret")}))
+		},
 		"both have \"root\"":          func(m *model) { m.Disks = withSerial(t, m.Disks, "data", "root") },
 		"has at most 20 bytes":        func(m *model) { m.Disks = withSerial(t, m.Disks, "data", strings.Repeat("s", 21)) },
 		"the image has no entrypoint": func(m *model) { m.Run = filled(t, runTypes, nil) },
@@ -234,9 +238,10 @@ func withSerial(t *testing.T, disks types.Map, key, serial string) types.Map {
 func TestRun_ReadsWhatTheDomainHas(t *testing.T) {
 	run := map[string]attr.Value{
 		"entrypoint": listOf("/a", "b"), "environment": mapOf(map[string]string{"A": "a"}), "user": types.StringValue("7"), "root": types.StringValue("data"),
-		"mounts":  mounted(t, map[string]string{"more": "/more", "root": "/root"}, false),
-		"network": networked(t, map[string]attr.Value{"addresses": listOf("10.0.0.5/24"), "nameservers": listOf("10.0.0.2")}),
-		"restart": types.StringValue("always"), "hostname": types.StringValue("www"), "stop_timeout": types.Int64Value(5),
+		"environment_from": listOf("more"),
+		"mounts":           mounted(t, map[string]string{"more": "/more", "root": "/root"}, false),
+		"network":          networked(t, map[string]attr.Value{"addresses": listOf("10.0.0.5/24"), "nameservers": listOf("10.0.0.2")}),
+		"restart":          types.StringValue("always"), "hostname": types.StringValue("www"), "stop_timeout": types.Int64Value(5),
 	}
 	m := runner(t, run)
 	text, err := m.runConfig().Encode()

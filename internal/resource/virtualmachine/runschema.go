@@ -19,7 +19,7 @@ var (
 	networkTypes = map[string]attr.Type{"addresses": texts, "gateway": types.StringType, "nameservers": texts}
 	runTypes     = map[string]attr.Type{
 		"image": types.ObjectType{AttrTypes: tfvalue.ImageConfigurationTypes}, "root": types.StringType, "entrypoint": texts, "command": texts,
-		"environment": types.MapType{ElemType: types.StringType}, "user": types.StringType, "working_directory": types.StringType,
+		"environment": types.MapType{ElemType: types.StringType}, "environment_from": texts, "user": types.StringType, "working_directory": types.StringType,
 		"stop_signal": types.StringType, "stop_timeout": types.Int64Type, "hostname": types.StringType,
 		"mounts": types.MapType{ElemType: types.ObjectType{AttrTypes: mountTypes}}, "network": types.MapType{ElemType: types.ObjectType{AttrTypes: networkTypes}},
 		"restart": types.StringType,
@@ -53,6 +53,8 @@ func runAttributes() map[string]schema.Attribute {
 			"environment": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType, MarkdownDescription: "Environment variables, beside the image's. All of them are in state, plan and domain XML.",
 			},
+			"environment_from": list("Keys of disks with further variables, of which later ones override: `virtclaim_disk` with `source.environment`. For secrets: they are in neither state nor " +
+				"plan nor domain XML."),
 			"user":              text("User of the program, by name or number, perhaps with a group behind a colon, instead of the image's.", notEmpty...),
 			"working_directory": text("Folder in which the program starts, instead of the image's.", tfvalue.AbsolutePath()),
 			"stop_signal":       text("Signal that asks the program to end, such as `SIGQUIT`, instead of the image's. Defaults to `SIGTERM`.", notEmpty...),
