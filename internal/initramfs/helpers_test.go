@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -60,8 +61,8 @@ const release = "lib/modules/6.1-a/"
 func distribution(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{
-		"boot/vmlinuz-6.1-a":        string(kernelFor("amd64")),
-		release + "modules.builtin": "kernel/drivers/virtio/virtio-pci.ko\nkernel/net/unix/unix.ko\n",
+		"boot/vmlinuz-6.1-a":                            string(kernelFor("amd64")),
+		release + "modules.builtin":                     "kernel/drivers/virtio/virtio-pci.ko\nkernel/net/unix/unix.ko\n",
 		release + "kernel/drivers/usb/host/xhci-pci.ko": "not wanted",
 		"usr/share/doc/readme":                          "not wanted",
 	}
@@ -131,7 +132,7 @@ func unpackInitrd(t testing.TB, initrd []byte) map[string]string {
 	files := map[string]string{}
 	for r := cpio.NewReader(content); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		if err != nil {

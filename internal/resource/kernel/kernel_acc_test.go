@@ -87,8 +87,8 @@ func virsh(t *testing.T, l *lab.Lab, args ...string) string {
 }
 
 func hasFiles(t *testing.T, l *lab.Lab, want ...string) resource.TestCheckFunc {
+	t.Helper()
 	return func(*terraform.State) error {
-		t.Helper()
 		if got := inPool(t, l); strings.Join(got, " ") != strings.Join(want, " ") {
 			return fmt.Errorf("the pool has %v, not %v", got, want)
 		}

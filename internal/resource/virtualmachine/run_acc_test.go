@@ -173,8 +173,9 @@ func TestAccVirtualMachine_RunEnds(t *testing.T) {
 		consoles[e.name] = log
 		machine := strings.NewReplacer(`"web"`, fmt.Sprintf("%q", e.name), "virtclaim_disk.root", "virtclaim_disk."+e.name).Replace(
 			runs(log, e.run, "lifecycle { ignore_changes = [running] }"))
-		disk := strings.Replace(config[strings.Index(config, `resource "virtclaim_disk" "root"`):], `"root"`, fmt.Sprintf("%q", e.name), 2)
-		config += strings.SplitAfter(disk, "\n}\n")[0] + machine
+		_, disk, _ := strings.Cut(config, `resource "virtclaim_disk" "root"`)
+		disk, _, _ = strings.Cut(disk, "\n}\n")
+		config += fmt.Sprintf("resource \"virtclaim_disk\" %q", e.name) + strings.Replace(disk, `"root"`, fmt.Sprintf("%q", e.name), 1) + "\n}\n" + machine
 		at := "virtclaim_virtual_machine." + e.name
 		checks = append(checks, resource.TestCheckResourceAttr(at, "running", "false"))
 		if e.exitCode == "" {
