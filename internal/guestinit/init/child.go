@@ -23,20 +23,20 @@ const (
 )
 
 // BecomeProgram replaces this process, which has a mount namespace of its own, by the program.
-func becomeProgram() {
+func becomeProgram(ctx context.Context) {
 	unix.CloseOnExec(failureFile)
-	err := enterAndExecute()
+	err := enterAndExecute(ctx)
 	failure := os.NewFile(failureFile, "failure")
 	_, _ = io.WriteString(failure, err.Error())
 	os.Exit(1)
 }
 
-func enterAndExecute() error {
+func enterAndExecute(ctx context.Context) error {
 	config, err := readConfig()
 	if err != nil {
 		return err
 	}
-	if err := addSecrets(&config); err != nil {
+	if err := addSecrets(ctx, &config); err != nil {
 		return err
 	}
 	if err := enterRoot(); err != nil {
@@ -62,11 +62,11 @@ func enterAndExecute() error {
 }
 
 // AddSecrets adds the variables of disks, which only the program's own process knows.
-func addSecrets(config *guestinit.Config) error {
+func addSecrets(ctx context.Context, config *guestinit.Config) error {
 	all := map[string]string{}
 	maps.Copy(all, config.Environment)
 	for _, serial := range config.EnvironmentDisks {
-		variables, err := readEnvironment(serial)
+		variables, err := readEnvironment(ctx, serial)
 		if err != nil {
 			return fmt.Errorf("environment of the disk %q: %w", serial, err)
 		}
@@ -76,12 +76,12 @@ func addSecrets(config *guestinit.Config) error {
 	return nil
 }
 
-func readEnvironment(serial string) (map[string]string, error) {
-	device, err := awaitDisk(context.Background(), serial)
+func readEnvironment(ctx context.Context, serial string) (map[string]string, error) {
+	device, err := awaitDisk(ctx, serial)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(device) //nolint:gosec // it is a disk of the machine
+	file, err := os.Open(device)
 	if err != nil {
 		return nil, err
 	}

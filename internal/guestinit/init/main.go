@@ -27,7 +27,7 @@ type machine struct {
 
 func main() {
 	if os.Args[0] == childName {
-		becomeProgram()
+		becomeProgram(context.Background())
 		return
 	}
 	if os.Getpid() != 1 {
