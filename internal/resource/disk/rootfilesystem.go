@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // warnOfArchitecture warns of a container image for another architecture than the host's. It is no error, because a guest may have that, emulated.
@@ -42,7 +43,7 @@ func (m model) logLayers(layers []image.RootLayer) {
 // nothing on the host has it.
 func (m model) planConfiguration(state model) types.Object {
 	if state.isImported() && state.ImageConfiguration.IsNull() && (m.isUndecided() || m.kind() == fromRoot) {
-		return types.ObjectUnknown(configurationTypes)
+		return types.ObjectUnknown(tfvalue.ImageConfigurationTypes)
 	}
 	return state.ImageConfiguration
 }
@@ -53,7 +54,7 @@ func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model
 	if !plan.ImageConfiguration.IsUnknown() {
 		return
 	}
-	plan.ImageConfiguration = types.ObjectNull(configurationTypes)
+	plan.ImageConfiguration = types.ObjectNull(tfvalue.ImageConfigurationTypes)
 	if s.Root == nil {
 		return // of a source that was unknown in the plan
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflogtest"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 func TestModel_WarnOfArchitecture(t *testing.T) {
@@ -59,7 +60,7 @@ func TestModel_LogLayers(t *testing.T) {
 func TestModel_PlanConfiguration(t *testing.T) {
 	root := map[string]any{fromRoot: map[string]any{"image": "a.example/b:1"}}
 	has := configurationOf(image.RootFS{Architecture: "amd64"})
-	null, unknown := types.ObjectNull(configurationTypes), types.ObjectUnknown(configurationTypes)
+	null, unknown := types.ObjectNull(tfvalue.ImageConfigurationTypes), types.ObjectUnknown(tfvalue.ImageConfigurationTypes)
 	undecided := made(t, nil)
 	undecided.Source = types.ObjectUnknown(undecided.Source.AttributeTypes(t.Context()))
 	for name, c := range map[string]struct {
