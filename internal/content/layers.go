@@ -72,8 +72,8 @@ func (s Spec) below(n int) string {
 	return s.baseNames[n-1]
 }
 
-// refuseOther refuses a volume that has the name of a layer's image, and is not that image: anyone with write access to the pool may have put it there, and over
-// another file its guests would read that.
+// refuseOther refuses a volume that has the name of a layer's image, and is not that image: anyone with write access to the pool may have put it there, and
+// over another file its guests would read that.
 func (s Spec) refuseOther(n int, v host.StorageVolume) error {
 	if len(s.Layers) == 0 || v.Format == "qcow2" && v.Capacity == rootfs.Size && nameOf(v.Backing) == s.below(n) {
 		return nil

@@ -44,7 +44,7 @@ func environmentAttribute() schema.Attribute {
 }
 
 func (e environmentModel) parts() []part {
-	return []part{{version: e.VariablesWOVersion, secret: e.SecretRef}}
+	return []part{{version: e.VariablesWOVersion}, {secret: e.SecretRef}}
 }
 
 // environment reads the variables. Errors have none of their values.

@@ -83,3 +83,20 @@ func TestSeed_Base64InSecret(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Another version of either makes other variables.
+func TestEnvironment_DigestHasBothVersions(t *testing.T) {
+	digest := func(version int64, secret string) string {
+		e := environmentModel{
+			VariablesWOVersion: types.Int64Value(version), SecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("env")},
+		}
+		got, err := digestOf(t.Context(), e, func() (secretVersions, error) { return fixedVersion(secret), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if first := digest(1, "7"); first == digest(2, "7") || first == digest(1, "8") || first != digest(1, "7") {
+		t.Error("another version is the same digest, or the same version another one")
+	}
+}
