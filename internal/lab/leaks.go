@@ -14,8 +14,11 @@ type Snapshot []string
 
 // Snapshot lists the objects of every host and of the cluster. It is an error if one of them does not answer.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
-	looks := make([]func(context.Context) ([]string, error), 0, 3+len(l.Hosts))
+	looks := make([]func(context.Context) ([]string, error), 0, 4+len(lanHosts)+len(l.Hosts))
 	looks = append(looks, l.Cluster.look, lookAtLate(defaultConfigHost, &l.defaultConfig), lookAtLate(networkedHost, &l.networked), lookAtLate(remoteHost, &l.remote))
+	for n, name := range lanHosts {
+		looks = append(looks, lookAtLate(name, &l.lan[n]))
+	}
 	for _, h := range l.Hosts {
 		looks = append(looks, h.look)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -48,6 +49,8 @@ type ImageLayer struct {
 	// Whiteouts are the paths that it hides in the layers below. One with a slash at its end hides the content of that folder, and not the
 	// folder.
 	Whiteouts []string
+	// Archive is the path of a tar archive that is the layer: then it has nothing else.
+	Archive string
 }
 
 // RegistryImage is an image that was pushed.
@@ -143,7 +146,11 @@ func (s ImageSpec) image(platform v1.Platform, layers []ImageLayer) (v1.Image, e
 }
 
 func (l ImageLayer) build(compressed string) (v1.Layer, error) {
-	archive, err := l.archive()
+	read := l.archive
+	if l.Archive != "" {
+		read = func() ([]byte, error) { return os.ReadFile(l.Archive) }
+	}
+	archive, err := read()
 	if err != nil {
 		return nil, err
 	}

@@ -36,20 +36,11 @@ func unpackSystem(ctx context.Context, dir string, log func(string, ...any)) (sy
 }
 
 // unpack downloads packages and unpacks them into a folder below dir, which it
-// returns. It asks for their names again after an update of the lists of
-// packages.
+// returns.
 func unpack(
 	ctx context.Context, dir, what string, log func(string, ...any), names func(context.Context) ([]string, error),
 ) (root string, err error) {
-	log("downloading %s", what)
-	debs, err := download(ctx, dir, names)
-	if err != nil && ctx.Err() == nil {
-		log("downloading the lists of packages first, because: %v", err)
-		if _, err := output(ctx, dir, "apt-get", "-o", "Acquire::Retries=3", "update"); err != nil {
-			return "", err
-		}
-		debs, err = download(ctx, dir, names)
-	}
+	debs, err := fetch(ctx, dir, what, log, names)
 	if err != nil {
 		return "", err
 	}
@@ -61,6 +52,23 @@ func unpack(
 		}
 	}
 	return root, nil
+}
+
+// fetch downloads packages into dir and returns their paths. It asks for their
+// names again after an update of the lists of packages.
+func fetch(
+	ctx context.Context, dir, what string, log func(string, ...any), names func(context.Context) ([]string, error),
+) ([]string, error) {
+	log("downloading %s", what)
+	debs, err := download(ctx, dir, names)
+	if err == nil || ctx.Err() != nil {
+		return debs, err
+	}
+	log("downloading the lists of packages first, because: %v", err)
+	if _, err := output(ctx, dir, "apt-get", "-o", "Acquire::Retries=3", "update"); err != nil {
+		return nil, err
+	}
+	return download(ctx, dir, names)
 }
 
 // download downloads packages into dir and returns their paths.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +22,39 @@ type machine struct{ name, host string }
 // quickstart are the example's machines.
 var quickstart = []machine{{"web", "host-a"}, {"db", "host-b"}}
 
-// demo applies the quickstart in its own lab, verifies the result, and destroys it.
-func demo(ctx context.Context) (err error) {
+// scenario is one of the examples that are whole configurations.
+type scenario struct {
+	// prepare returns the example's variables, as environment for Terraform.
+	prepare func(s *demoEnvironment, ctx context.Context) (map[string]string, error)
+	// perform applies the example, verifies the result, and destroys it.
+	perform func(s *demoEnvironment, ctx context.Context, tf terraform) error
+	summary string
+}
+
+// defaultScenario is what make demo shows.
+const defaultScenario = "quickstart"
+
+var scenarios = map[string]scenario{
+	defaultScenario: {
+		prepare: func(s *demoEnvironment, _ context.Context) (map[string]string, error) { return s.variables() },
+		perform: (*demoEnvironment).perform,
+		summary: `Two machines on two hosts read the same claim, and each wrote to a copy-on-write disk of its own: the master is
+unchanged.`,
+	},
+	"container-images": {
+		prepare: (*demoEnvironment).prepareContainerImages,
+		perform: (*demoEnvironment).performContainerImages,
+		summary: `A web server and a database from unmodified container images served as machines on two hosts, and what was stored in
+the database outlived its machine.`,
+	},
+}
+
+// demo applies an example in its own lab, verifies the result, and destroys it.
+func demo(ctx context.Context, name string) (err error) {
+	shown, known := scenarios[name]
+	if !known {
+		return fmt.Errorf("there is no demo of %q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+	}
 	started := time.Now()
 	program, err := findTerraform()
 	if err != nil {
@@ -32,7 +65,7 @@ func demo(ctx context.Context) (err error) {
 		return err
 	}
 	if err == nil {
-		err = s.play(ctx, program)
+		err = s.play(ctx, program, name)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // errors that the interruption caused are not shown
 		}
@@ -40,28 +73,26 @@ func demo(ctx context.Context) (err error) {
 	if err := errors.Join(err, s.stop(ctx)); err != nil {
 		return err
 	}
-	fmt.Printf(`
-Two machines on two hosts read the same claim, and each wrote to a copy-on-write disk of its own: the master is
-unchanged. A second plan changed nothing, and destroy left nothing. %.0f seconds.
-`, time.Since(started).Seconds())
+	fmt.Printf("\n%s A second plan changed nothing, and destroy left nothing. %.0f seconds.\n", shown.summary, time.Since(started).Seconds())
 	return nil
 }
 
-// play performs the demo and checks that it leaves nothing on hosts and cluster.
-func (s *demoEnvironment) play(ctx context.Context, program string) error {
+// play performs an example and checks that it leaves nothing on hosts and cluster.
+func (s *demoEnvironment) play(ctx context.Context, program, name string) error {
+	shown := scenarios[name]
+	variables, err := shown.prepare(s, ctx)
+	if err != nil {
+		return err
+	}
 	before, err := s.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	dir, err := s.copyQuickstart()
+	dir, err := s.copyExample(name)
 	if err != nil {
 		return err
 	}
-	variables, err := s.variables()
-	if err != nil {
-		return err
-	}
-	if err := s.perform(ctx, newTerraform(program, dir, variables)); err != nil {
+	if err := shown.perform(s, ctx, newTerraform(program, dir, variables)); err != nil {
 		return err
 	}
 	after, err := s.Snapshot(ctx)

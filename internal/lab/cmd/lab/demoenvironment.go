@@ -29,6 +29,8 @@ type demoEnvironment struct {
 	luns map[string]lab.LUN
 	// logs is the folder for the output of guests' serial ports.
 	logs string
+	// images is what the example container-images requires.
+	images *lab.ContainerImages
 	// config is the path of Terraform's CLI configuration that selects the built provider.
 	config string
 }
@@ -131,10 +133,10 @@ func (s *demoEnvironment) variables() (map[string]string, error) {
 	}, err
 }
 
-// copyQuickstart copies the example, so that Terraform's files do not end up in the checkout.
-func (s *demoEnvironment) copyQuickstart() (dir string, err error) {
-	dir = filepath.Join(s.Dir, "quickstart")
-	from := filepath.Join(s.root, "examples", "scenarios", "quickstart")
+// copyExample copies an example, so that Terraform's files do not end up in the checkout.
+func (s *demoEnvironment) copyExample(name string) (dir string, err error) {
+	dir = filepath.Join(s.Dir, name)
+	from := filepath.Join(s.root, "examples", "scenarios", name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -143,7 +145,7 @@ func (s *demoEnvironment) copyQuickstart() (dir string, err error) {
 		return "", err
 	}
 	if len(files) == 0 {
-		return "", errors.New("no quickstart in " + from)
+		return "", errors.New("no example in " + from)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -1,8 +1,8 @@
 // Command lab demonstrates the provider with real systems on one machine.
 //
-//	lab up        start them, with claims for experiments, until Ctrl-C
-//	lab demo      start them, apply and destroy the quickstart, verify its result
-//	lab prepare   build their cached parts
+//	lab up                start them, with claims for experiments, until Ctrl-C
+//	lab demo [scenario]   start them, apply and destroy an example, the quickstart by default, verify its result
+//	lab prepare           build their cached parts
 package main
 
 import (
@@ -20,13 +20,19 @@ import (
 var stopTime = lab.Patience(time.Minute)
 
 func main() {
-	commands := map[string]func(context.Context) error{"up": up, "demo": demo, "prepare": prepare}
+	arguments, shown := os.Args[1:], defaultScenario
+	if len(arguments) == 2 && arguments[0] == "demo" {
+		arguments, shown = arguments[:1], arguments[1]
+	}
+	commands := map[string]func(context.Context) error{
+		"up": up, "prepare": prepare, "demo": func(ctx context.Context) error { return demo(ctx, shown) },
+	}
 	var run func(context.Context) error
-	if len(os.Args) == 2 {
-		run = commands[os.Args[1]]
+	if len(arguments) == 1 {
+		run = commands[arguments[0]]
 	}
 	if run == nil {
-		fmt.Fprintln(os.Stderr, "usage: lab up|demo|prepare")
+		fmt.Fprintln(os.Stderr, "usage: lab up|demo [scenario]|prepare")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

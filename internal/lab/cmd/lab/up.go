@@ -26,7 +26,7 @@ func up(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := s.copyQuickstart(); err != nil {
+	if _, err := s.copyExample(defaultScenario); err != nil {
 		return err
 	}
 	removeEnv, err := s.writeEnv()

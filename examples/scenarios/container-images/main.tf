@@ -1,0 +1,100 @@
+# A web server and a database, each the unmodified program of a container image in a machine of its own, on two hosts. The data of the database is on a
+# claim: its machine, and the disk with the image's files, can be replaced.
+
+terraform {
+  required_providers {
+    virtclaim = { source = "virtclaim/virtclaim" }
+  }
+}
+
+provider "virtclaim" {
+  owner      = "container-images"
+  kubernetes = { config_path = var.kubeconfig }
+  hosts      = { for key, host in var.hosts : key => { uri = host.uri, storage = { fast = var.pool } } }
+}
+
+locals {
+  machines = {
+    web      = { host = "host-a", mac = "52:54:00:c1:00:01" }
+    database = { host = "host-b", mac = "52:54:00:c1:00:02" }
+  }
+}
+
+# One for all machines of a host.
+resource "virtclaim_kernel" "linux" {
+  for_each = toset([for machine in local.machines : machine.host])
+
+  host        = each.key
+  name_prefix = "linux-"
+  usage_type  = "fast"
+  cmdline     = var.kernel_cmdline
+  source      = { container_image = { image = var.kernel_image } }
+  lifecycle { create_before_destroy = true }
+}
+
+# The files of the images. What the program writes there stays, too, until another image replaces the disk.
+resource "virtclaim_disk" "root" {
+  for_each = local.machines
+
+  host       = each.value.host
+  name       = "${each.key}-root"
+  usage_type = "fast"
+  source     = { root_filesystem = { image = var.images[each.key] } }
+}
+
+resource "virtclaim_virtual_machine" "web" {
+  host       = local.machines.web.host
+  name       = "web"
+  memory     = "192Mi"
+  machine    = { type = "pc", domain_type = var.domain_type }
+  boot       = virtclaim_kernel.linux[local.machines.web.host].boot
+  disks      = { root = { volume = virtclaim_disk.root["web"].volume } }
+  interfaces = { lan = { bridge = var.hosts[local.machines.web.host].bridge, mac = local.machines.web.mac } }
+  serial     = { log_file = "${var.log_dir}/web.log" }
+  rng        = {}
+  run = {
+    image   = virtclaim_disk.root["web"].image_configuration
+    network = { lan = { addresses = [var.addresses.web] } } # without it, by DHCP
+    restart = "on-failure"
+  }
+}
+
+# The claim is blank. It gets a file system once; the image is of no importance any more when the database has written to it.
+resource "virtclaim_volume_binding" "data" {
+  name        = "data"
+  hosts       = [local.machines.database.host]
+  access_mode = "write-exclusive"
+  source      = { persistent_volume_claim = { namespace = var.namespace, claim_name = var.claim } }
+}
+
+resource "virtclaim_volume_content" "data" {
+  target = virtclaim_volume_binding.data.volume
+  source = { file = { path = var.data_image } }
+  lifecycle { ignore_changes = [source] }
+}
+
+resource "virtclaim_virtual_machine" "database" {
+  host    = local.machines.database.host
+  name    = "database"
+  memory  = "384Mi"
+  machine = { type = "pc", domain_type = var.domain_type }
+  boot    = virtclaim_kernel.linux[local.machines.database.host].boot
+  disks = {
+    root = { volume = virtclaim_disk.root["database"].volume }
+    data = { volume = virtclaim_volume_content.data.volume }
+  }
+  interfaces = { lan = { bridge = var.hosts[local.machines.database.host].bridge, mac = local.machines.database.mac } }
+  serial     = { log_file = "${var.log_dir}/database.log" }
+  rng        = {}
+  run = {
+    image   = virtclaim_disk.root["database"].image_configuration
+    mounts  = { data = { path = "/var/lib/postgresql/data" } }
+    network = { lan = { addresses = [var.addresses.database] } }
+    restart = "on-failure"
+    environment = {
+      PGDATA                    = "/var/lib/postgresql/data/db" # a new file system has a folder, lost+found, and a new database must have none
+      POSTGRES_HOST_AUTH_METHOD = "trust"                       # on a network that others are on, a password in a file of the data disk
+    }
+    stop_timeout = 45 # a database that has to write much needs more than the default
+  }
+}
