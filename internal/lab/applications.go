@@ -14,7 +14,7 @@ type Applications struct {
 	// Kernel is an image with the distribution's kernel.
 	Kernel RegistryImage
 	// Files are what the images are made of.
-	Files artefact.Applications
+	Files artefact.ApplicationLayers
 }
 
 // Applications packs the images, as far as they are not in the cache, and pushes them.
@@ -23,7 +23,7 @@ func (l *Lab) Applications(ctx context.Context) (a Applications, err error) {
 	if err != nil {
 		return a, err
 	}
-	if a.Files, err = artefact.PackApplications(ctx, l.cache, l.log); err != nil {
+	if a.Files, err = artefact.Applications(ctx, l.cache, l.log); err != nil {
 		return a, err
 	}
 	kernel, err := l.Kernel(ctx)

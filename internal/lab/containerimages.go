@@ -124,14 +124,14 @@ func (s *ContainerImages) Page(ctx context.Context) (page string, err error) {
 
 // Query has the database run statements in one transaction, once it answers, and returns their output.
 func (s *ContainerImages) Query(ctx context.Context, statements string) (string, error) {
+	psql, err := s.files.Files.PSQL()
+	if err != nil {
+		return "", err
+	}
+	psql = append(psql, "--host", s.database.String(), "--username=postgres", "--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1",
+		"--command", statements)
 	return whenServed(ctx, func(ctx context.Context) (string, error) {
-		in := func(name string) string { return filepath.Join(s.files.Files.Tools, name) }
-		// The client is not installed: its libraries are beside it.
-		cmd := exec.CommandContext(ctx, in("lib64/ld-linux-x86-64.so.2"), "--library-path", in("usr/lib/x86_64-linux-gnu"),
-			in("usr/lib/postgresql/15/bin/psql"), "--host", s.database.String(), "--username=postgres", "--no-psqlrc", "--tuples-only", "--no-align", "--quiet",
-			"--set=ON_ERROR_STOP=1", "--command", statements)
-		cmd.Env = append(os.Environ(), "PGCONNECT_TIMEOUT=5")
-		out, err := cmd.CombinedOutput()
+		out, err := exec.CommandContext(ctx, psql[0], psql[1:]...).CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("%w: %s", err, out)
 		}

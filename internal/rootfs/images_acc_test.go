@@ -7,52 +7,27 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
 
 // capability is cap_net_raw+ep (capabilities(7), struct vfs_cap_data).
 const capability = "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-var (
-	packageName = regexp.MustCompile(`(?m)^[a-z0-9][a-z0-9.+-]*$`)
-	realName    = regexp.MustCompile(`(?m)^Package: (\S+)$`)
-)
-
 // packages downloads Debian packages with all that they depend on, but for those that it has downloaded before, and returns the new ones.
 func (s *stack) packages(names ...string) (debs []string) {
 	s.Helper()
-	list := append([]string{
-		"depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", "--important",
-	}, names...)
-	out, err := exec.CommandContext(s.Context(), "apt-cache", list...).Output()
-	if err != nil {
-		s.Fatal(err)
-	}
-	folder := s.folder("packages")
-	// Some names are only provided by packages.
-	show := append([]string{"show", "--no-all-versions"}, packageName.FindAllString(string(out), -1)...)
-	out, _ = exec.CommandContext(s.Context(), "apt-cache", show...).Output()
-	var missing []string
-	for _, line := range realName.FindAllStringSubmatch(string(out), -1) {
-		if found, _ := filepath.Glob(filepath.Join(folder, line[1]+"_*.deb")); len(found) == 0 {
-			missing = append(missing, line[1])
-		}
-	}
-	before, _ := filepath.Glob(folder + "/*.deb")
-	download := exec.CommandContext(s.Context(), "apt-get", append([]string{"-o", "Acquire::Retries=3", "download"}, missing...)...)
-	download.Dir = folder
-	if out, err := download.CombinedOutput(); err != nil {
-		s.Fatalf("%v: %s", err, out)
-	}
-	all, _ := filepath.Glob(folder + "/*.deb")
-	return slices.DeleteFunc(all, func(deb string) bool { return slices.Contains(before, deb) })
+	all, err := artefact.Dependencies(s.Context(), names, func(string) bool { return true })
+	s.try(err)
+	debs, err = artefact.Download(s.Context(), s.folder("packages"), all)
+	s.try(err)
+	return debs
 }
 
 // install unpacks packages as dpkg does, through the symbolic links of a merged /usr.

@@ -50,7 +50,7 @@ variable "claim" {
 }
 
 variable "data_image" {
-  description = "Path, on the computer that runs Terraform, of an image of a file system that belongs to the database's user, such as one by mke2fs -t ext4 -E root_owner=999:999."
+  description = "Path of an image with a file system, which belongs to the database's user: mke2fs -t ext4 -E root_owner=999:999 data.img 20G"
   type        = string
 }
 

@@ -3,16 +3,16 @@ package artefact
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 )
 
-// Applications are layers of container images with a distribution's programs, as tar archives. The images are Base with Web or Database over it.
-type Applications struct {
+// ApplicationLayers are layers of container images with a distribution's programs, as tar archives. The images are Base with Web or Database over it.
+type ApplicationLayers struct {
 	// Base has a shell, users, and the libraries that both need.
 	Base string
 	// Web has nginx with its page WebPage.
@@ -39,29 +39,29 @@ var databaseScript []byte
 var (
 	basePackages     = []string{"base-files", "base-passwd", "dash"}
 	webPackages      = []string{"nginx", "nginx-common"}
-	databasePackages = []string{"postgresql-15", "postgresql-client-15", "tzdata"}
+	databasePackages = []string{"tzdata"} // and those of the distribution's version
 )
 
-// library matches, in apt-cache's list, a library that a package depends on. The largest, a compiler, is used by a plug-in only, which is left out.
+// library matches packages with libraries. The largest, a compiler, is used by a plug-in only, which is left out.
 var (
-	library = regexp.MustCompile(`(?m)^ *\|?(?:Pre)?Depends: (lib[a-z0-9.+-]*|zlib1g)$`)
-	leftOut = regexp.MustCompile(`^usr/share/(doc|man|locale|lintian|bug|vim|apport)/|/llvmjit|/bitcode/`)
+	library        = regexp.MustCompile(`^(lib|zlib1g$)`)
+	compiler       = regexp.MustCompile(`^libllvm`)
+	databaseServer = regexp.MustCompile(`^postgresql-([0-9]+)$`)
+	leftOut        = regexp.MustCompile(`^usr/share/(doc|man|locale|lintian|bug|vim|apport)/|/llvmjit|/bitcode/`)
 )
 
-const compiler = "libllvm14"
-
-func packedApplications(dir string) Applications {
+func packedApplications(dir string) ApplicationLayers {
 	in := func(name string) string { return filepath.Join(dir, name) }
-	return Applications{Base: in("base.tar"), Web: in("web.tar"), Database: in("database.tar"), Tools: in("tools")}
+	return ApplicationLayers{Base: in("base.tar"), Web: in("web.tar"), Database: in("database.tar"), Tools: in("tools")}
 }
 
-// PackApplications returns the layers. Their packages are downloaded but not installed, and they are kept until their folder is removed: its path does not
+// Applications returns the layers. Their packages are downloaded but not installed, and they are kept until their folder is removed: its path does not
 // contain versions.
-func PackApplications(ctx context.Context, cache string, log func(format string, args ...any)) (Applications, error) {
-	hash := shortHash(fmt.Appendf(nil, "1 %q %q %q %q %q %q", basePackages, webPackages, databasePackages, leftOut, WebPage, databaseScript))
+func Applications(ctx context.Context, cache string, log func(format string, args ...any)) (ApplicationLayers, error) {
+	hash := shortHash(fmt.Appendf(nil, "2 %q %q %q %q %q %q %q", library, basePackages, webPackages, databasePackages, leftOut, WebPage, databaseScript))
 	dir, err := folder(ctx, cache, "applications-"+hash, log, func(ctx context.Context, dir string) error { return packApplications(ctx, dir, log) })
 	if err != nil {
-		return Applications{}, fmt.Errorf("pack a web server and a database: %w", err)
+		return ApplicationLayers{}, fmt.Errorf("pack a web server and a database: %w", err)
 	}
 	return packedApplications(dir), nil
 }
@@ -71,43 +71,34 @@ func packApplications(ctx context.Context, dir string, log func(string, ...any))
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return err
 	}
-	var base, web, database []string
+	var names [3][]string
 	debs, err := fetch(ctx, work, "a web server and a database", log, func(ctx context.Context) (_ []string, err error) {
-		base, web, database, err = layerPackages(ctx, work)
-		return slices.Concat(base, web, database), err
+		names, err = layerPackages(ctx)
+		return slices.Concat(names[:]...), err
 	})
 	if err != nil {
 		return err
 	}
+	var layers [3]layerFiles
+	for n := range layers {
+		if layers[n], err = readPackages(ctx, debs, names[n]); err != nil {
+			return err
+		}
+	}
+	layers[0].setUpBase()
+	layers[1].setUpWeb()
+	layers[2].setUpDatabase(layers[0])
 	to := packedApplications(dir)
-	files, err := readPackages(ctx, work, debs, base)
-	if err != nil {
-		return err
+	for n, archive := range []string{to.Base, to.Web, to.Database} {
+		if err := layers[n].write(archive); err != nil {
+			return err
+		}
 	}
-	files.addUsers()
-	if err := files.write(to.Base); err != nil {
-		return err
-	}
-	users := files
-	if files, err = readPackages(ctx, work, debs, web); err != nil {
-		return err
-	}
-	files.setUpWeb()
-	if err := files.write(to.Web); err != nil {
-		return err
-	}
-	if files, err = readPackages(ctx, work, debs, database); err != nil {
-		return err
-	}
-	files.setUpDatabase(users)
-	if err := files.write(to.Database); err != nil {
-		return err
-	}
-	return finishApplications(ctx, to, work)
+	return errors.Join(to.unpackTools(ctx), os.RemoveAll(work))
 }
 
-// finishApplications unpacks the tools. They are used with the rights of whoever unpacks them.
-func finishApplications(ctx context.Context, a Applications, work string) error {
+// unpackTools unpacks the tools for the user that runs them, whoever that is.
+func (a ApplicationLayers) unpackTools(ctx context.Context) error {
 	if err := os.Mkdir(a.Tools, 0o755); err != nil { //nolint:gosec // it has a distribution's files only
 		return err
 	}
@@ -116,45 +107,48 @@ func finishApplications(ctx context.Context, a Applications, work string) error 
 			return err
 		}
 	}
-	return os.RemoveAll(work)
+	return nil
+}
+
+// PSQL is the beginning of a command that runs the database's client. Its libraries are not where its loader looks for them.
+func (a ApplicationLayers) PSQL() ([]string, error) {
+	program, err := findFile(a.Tools, "usr/lib/postgresql/*/bin/psql")
+	if err != nil {
+		return nil, err
+	}
+	loader, err := findFile(a.Tools, "usr/lib64/ld-linux-*.so.2", "usr/lib/ld-linux-*.so.1")
+	if err != nil {
+		return nil, err
+	}
+	libc, err := findFile(a.Tools, "usr/lib/*/libc.so.6")
+	return []string{loader, "--library-path", filepath.Dir(libc), program}, err
 }
 
 // layerPackages divides the packages and their libraries among the layers.
-func layerPackages(ctx context.Context, dir string) (base, web, database []string, err error) {
-	var sets [3]map[string]bool
-	for n, names := range [][]string{basePackages, webPackages, databasePackages} {
-		if sets[n], err = withLibraries(ctx, dir, names); err != nil {
-			return nil, nil, nil, err
+func layerPackages(ctx context.Context) (layers [3][]string, err error) {
+	database, err := Dependencies(ctx, []string{"postgresql"}, databaseServer.MatchString)
+	if err != nil {
+		return layers, err
+	}
+	for _, name := range database {
+		if version := databaseServer.FindStringSubmatch(name); version != nil {
+			database = append(slices.Clone(databasePackages), name, "postgresql-client-"+version[1])
+			break
 		}
 	}
-	for name := range sets[1] {
-		if sets[2][name] {
-			sets[0][name] = true
-		}
-	}
-	inBase := func(name string, _ bool) bool { return sets[0][name] }
-	maps.DeleteFunc(sets[1], inBase)
-	maps.DeleteFunc(sets[2], inBase)
-	return slices.Sorted(maps.Keys(sets[0])), slices.Sorted(maps.Keys(sets[1])), slices.Sorted(maps.Keys(sets[2])), nil
-}
-
-// withLibraries adds the libraries that packages depend on, and those that these depend on.
-func withLibraries(ctx context.Context, dir string, names []string) (map[string]bool, error) {
-	all := map[string]bool{}
-	for len(names) > 0 {
-		for _, name := range names {
-			all[name] = true
-		}
-		list, err := output(ctx, dir, "apt-cache", append([]string{"depends", "--important"}, names...)...)
+	for n, names := range [][]string{basePackages, webPackages, database} {
+		layers[n], err = Dependencies(ctx, names, func(name string) bool { return library.MatchString(name) && !compiler.MatchString(name) })
 		if err != nil {
-			return nil, err
-		}
-		names = nil
-		for _, found := range library.FindAllSubmatch(list, -1) {
-			if name := string(found[1]); !all[name] && name != compiler {
-				names = append(names, name)
-			}
+			return layers, err
 		}
 	}
-	return all, nil
+	for _, name := range layers[1] {
+		if slices.Contains(layers[2], name) && !slices.Contains(layers[0], name) {
+			layers[0] = append(layers[0], name)
+		}
+	}
+	for n := range layers[1:] {
+		layers[n+1] = slices.DeleteFunc(layers[n+1], func(name string) bool { return slices.Contains(layers[0], name) })
+	}
+	return layers, nil
 }

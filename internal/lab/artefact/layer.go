@@ -29,13 +29,13 @@ type layerFile struct {
 var merged = []string{"bin", "sbin", "lib", "lib64"}
 
 // readPackages reads the packages with these names, of all that are in debs. Links, owners and modes are kept.
-func readPackages(ctx context.Context, dir string, debs, names []string) (layerFiles, error) {
+func readPackages(ctx context.Context, debs, names []string) (layerFiles, error) {
 	files := layerFiles{}
 	for _, deb := range debs {
 		if name, _, _ := strings.Cut(filepath.Base(deb), "_"); !slices.Contains(names, name) {
 			continue
 		}
-		archive, err := output(ctx, dir, "dpkg-deb", "--fsys-tarfile", deb)
+		archive, err := output(ctx, "", "dpkg-deb", "--fsys-tarfile", deb)
 		if err == nil {
 			err = files.read(tar.NewReader(bytes.NewReader(archive)))
 		}
@@ -58,6 +58,9 @@ func (f layerFiles) read(from *tar.Reader) error {
 		content, err := io.ReadAll(from)
 		if err != nil {
 			return err
+		}
+		if header.Typeflag == tar.TypeSymlink && slices.Contains(merged, path.Clean(header.Name)) {
+			continue // some distributions' packages have them
 		}
 		header.Name = inUsr(header.Name)
 		if header.Typeflag == tar.TypeLink {
@@ -125,8 +128,8 @@ func (f layerFiles) write(to string) error {
 	return os.WriteFile(to, archive.Bytes(), 0o644) //nolint:gosec // as the rest of the cache
 }
 
-// addUsers does what the packages' scripts do where they are installed, for the base.
-func (f layerFiles) addUsers() {
+// setUpBase does what the packages' scripts do where they are installed, for the base.
+func (f layerFiles) setUpBase() {
 	for _, folder := range merged {
 		f.link(folder, "usr/"+folder)
 	}

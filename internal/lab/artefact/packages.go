@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // system is a distribution's kernel and BusyBox, unpacked.
@@ -69,6 +71,47 @@ func fetch(
 		return nil, err
 	}
 	return download(ctx, dir, names)
+}
+
+// dependency matches, in apt-cache's list, a package that another one depends
+// on. Names in angle brackets are only provided by packages.
+var dependency = regexp.MustCompile(`(?m)^ *\|?(?:Pre)?Depends: ([a-z0-9][a-z0-9.+-]*)$`)
+
+// Dependencies are packages with those that they depend on, and what these
+// depend on, as far as follow has them.
+func Dependencies(ctx context.Context, names []string, follow func(name string) bool) ([]string, error) {
+	all := map[string]bool{}
+	for len(names) > 0 {
+		for _, name := range names {
+			all[name] = true
+		}
+		list, err := output(ctx, "", "apt-cache", append([]string{"depends", "--important"}, names...)...)
+		if err != nil {
+			return nil, err
+		}
+		names = nil
+		for _, found := range dependency.FindAllSubmatch(list, -1) {
+			if name := string(found[1]); !all[name] && follow(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// Download downloads packages into a folder, unless it has them, and returns
+// the new ones.
+func Download(ctx context.Context, dir string, names []string) (debs []string, err error) {
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		found, _ := filepath.Glob(filepath.Join(dir, name+"_*.deb")) // no name is a wrong pattern
+		return len(found) > 0
+	})
+	before, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil || len(missing) == 0 {
+		return nil, err
+	}
+	debs, err = download(ctx, dir, func(context.Context) ([]string, error) { return missing, nil })
+	return slices.DeleteFunc(debs, func(deb string) bool { return slices.Contains(before, deb) }), err
 }
 
 // download downloads packages into dir and returns their paths.
