@@ -97,7 +97,7 @@ func packApplications(ctx context.Context, dir string, log func(string, ...any))
 	return errors.Join(to.unpackTools(ctx), os.RemoveAll(work))
 }
 
-// unpackTools unpacks the tools for the user that runs them, whoever that is.
+// unpackTools unpacks the tools for the user that runs this process, who may not be root.
 func (a ApplicationLayers) unpackTools(ctx context.Context) error {
 	if err := os.Mkdir(a.Tools, 0o755); err != nil { //nolint:gosec // it has a distribution's files only
 		return err

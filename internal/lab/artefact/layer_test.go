@@ -59,7 +59,8 @@ func TestLayer_KeepsLinksOwnersAndModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"usr/bin/one  4755 7:8 0", "usr/lib/  755 0:0 0", "usr/lib/libone.so libone.so.1 0 0:0 0", "usr/lib/libone.so.1  644 0:0 3", "usr/bin/another usr/bin/one 0 0:0 0",
+		"usr/bin/one  4755 7:8 0", "usr/lib/  755 0:0 0", "usr/lib/libone.so libone.so.1 0 0:0 0", "usr/lib/libone.so.1  644 0:0 3",
+		"usr/bin/another usr/bin/one 0 0:0 0",
 	}
 	var got []string
 	for from := tar.NewReader(bytes.NewReader(content)); ; {
