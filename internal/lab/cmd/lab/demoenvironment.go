@@ -137,7 +137,7 @@ func (s *demoEnvironment) variables() (map[string]string, error) {
 func (s *demoEnvironment) copyExample(name string) (dir string, err error) {
 	dir = filepath.Join(s.Dir, name)
 	from := filepath.Join(s.root, "examples", "scenarios", name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:gosec // the name is one of scenarios
 		return "", err
 	}
 	files, err := filepath.Glob(filepath.Join(from, "*.tf"))
@@ -148,7 +148,7 @@ func (s *demoEnvironment) copyExample(name string) (dir string, err error) {
 		return "", errors.New("no example in " + from)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // the same
 		if err != nil {
 			return "", err
 		}
