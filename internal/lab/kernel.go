@@ -23,6 +23,15 @@ func Kernel(ctx context.Context, log func(format string, args ...any)) (artefact
 	return artefact.Kernel(ctx, cacheFolder(root), log)
 }
 
+// Guest is that of a Lab, without one.
+func Guest(ctx context.Context, log func(format string, args ...any)) (artefact.Image, error) {
+	root, err := Root()
+	if err != nil {
+		return artefact.Image{}, err
+	}
+	return artefact.Guest(ctx, cacheFolder(root), log)
+}
+
 // KernelLayer is a layer of a container image with the files of a kernel's package.
 func KernelLayer(k artefact.KernelPackage) (ImageLayer, error) {
 	layer := ImageLayer{Files: map[string][]byte{}}

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func makeArtefacts(t *testing.T) *artefacts {
+func makeArtefacts(t testing.TB) *artefacts {
 	t.Helper()
 	a, err := madeArtefacts()
 	if err != nil {
@@ -92,7 +92,7 @@ func readKernel(ctx context.Context) (*initramfs.Kernel, error) {
 }
 
 // MakeRoot makes a disk with a file system of the probe and the guest's files.
-func (g guest) makeRoot(t *testing.T, a *artefacts, folder, image string) {
+func (g guest) makeRoot(t testing.TB, a *artefacts, folder, image string) {
 	t.Helper()
 	tree := filepath.Join(folder, "tree")
 	writeTree(t, tree, g.files)
@@ -134,7 +134,7 @@ func makeFileSystem(t *testing.T, files map[string]string) string {
 	return image
 }
 
-func format(t *testing.T, tree, image string) {
+func format(t testing.TB, tree, image string) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "mke2fs", "-q", "-t", "ext4", "-E", "root_owner=0:0", "-d", tree, image, "64M").CombinedOutput()
 	if err != nil {
@@ -142,7 +142,7 @@ func format(t *testing.T, tree, image string) {
 	}
 }
 
-func writeTree(t *testing.T, tree string, files map[string]string) {
+func writeTree(t testing.TB, tree string, files map[string]string) {
 	t.Helper()
 	if err := os.MkdirAll(tree, 0o755); err != nil {
 		t.Fatal(err)

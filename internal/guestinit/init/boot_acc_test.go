@@ -56,6 +56,16 @@ const (
 	parameters = "console=ttyS0 quiet panic=-1 no_timer_check cryptomgr.notests rodata=off"
 )
 
+// Hardware is that of a guest with a root disk, in QEMU's words.
+func hardware(kernel, initrd, root, config string) []string {
+	return []string{
+		"-M", "pc,accel=tcg", "-m", "96", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
+		"-append", parameters, "-fw_cfg", "name=" + guestinit.ConfigEntry + ",file=" + config,
+		"-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,mac=52:54:00:00:00:01",
+		"-drive", "file=" + root + ",format=raw,if=none,id=r,cache=unsafe", "-device", "virtio-blk-pci,drive=r,serial=root",
+	}
+}
+
 // Boot runs the guest until it is off.
 func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	t.Helper()
@@ -72,13 +82,8 @@ func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 		t.Fatal(err)
 	}
 	monitor := filepath.Join(folder, "monitor")
-	arguments := append([]string{
-		"-M", "pc,accel=tcg", "-m", "96", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", artefacts.kernel, "-initrd", artefacts.initrd,
-		"-append", parameters, "-fw_cfg", "name=" + guestinit.ConfigEntry + ",file=" + configFile,
-		"-serial", "stdio", "-monitor", "unix:" + monitor + ",server=on,wait=off",
-		"-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,mac=52:54:00:00:00:01",
-		"-drive", "file=" + root + ",format=raw,if=none,id=r,cache=unsafe", "-device", "virtio-blk-pci,drive=r,serial=root",
-	}, g.devices...)
+	arguments := slices.Concat(hardware(artefacts.kernel, artefacts.initrd, root, configFile),
+		[]string{"-monitor", "unix:" + monitor + ",server=on,wait=off"}, g.devices)
 	ctx, cancel := context.WithTimeout(t.Context(), bootPatience)
 	defer cancel()
 	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", arguments...)

@@ -20,8 +20,8 @@ type KernelPackage struct {
 
 // containerModules are the drivers of machines that run container images, without their dependencies.
 var containerModules = []string{
-	"virtio_pci", "virtio_blk", "ext4", "qemu_fw_cfg", "crc32c_generic", "virtio_net", "af_packet", "button", "evdev", "virtio_rng", "virtio_scsi", "sd_mod", "xfs", "vfat",
-	"nls_cp437", "nls_ascii",
+	"virtio_pci", "virtio_blk", "ext4", "qemu_fw_cfg", "crc32c_generic", "virtio_net", "af_packet", "button", "evdev", "virtio_rng", "virtio_scsi", "sd_mod",
+	"xfs", "vfat", "nls_cp437", "nls_ascii",
 }
 
 // Kernel returns the distribution's kernel, which is downloaded but not installed. Its path does not contain the version: it is kept until its folder
