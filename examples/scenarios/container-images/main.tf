@@ -93,7 +93,7 @@ resource "virtclaim_virtual_machine" "database" {
     restart = "on-failure"
     environment = {
       PGDATA                    = "/var/lib/postgresql/data/db" # a new file system has a folder, lost+found, and a new database must have none
-      POSTGRES_HOST_AUTH_METHOD = "trust"                       # on a network that others are on, a password in a file of the data disk
+      POSTGRES_HOST_AUTH_METHOD = "trust"                       # on a network that others are on, a POSTGRES_PASSWORD by environment_from
     }
     stop_timeout = 45 # a database that has to write much needs more than the default
   }
