@@ -189,7 +189,7 @@ func TestAccKernel_CreatedBeforeDestroyed(t *testing.T) {
 				virsh(t, l, "define", path)
 				acctest.Contains(t, xml, name)
 			},
-			Config: acctest.Provider(l, "kernels"), ExpectError: regexp.MustCompile(`domain[\s│]+foreign[\s│]+boots[\s│]+it`),
+			Config: acctest.Provider(l, "kernels"), ExpectError: regexp.MustCompile(`domain[\s│]+foreign[\s│]+boots[\s│]+it(?s:.)*create_before_destroy`),
 		}, {
 			PreConfig: func() { virsh(t, l, "undefine", "foreign") }, Config: acctest.Provider(l, "kernels"), Check: hasFiles(t, l),
 		}},
@@ -234,6 +234,15 @@ func TestAccKernel_Sources(t *testing.T) {
 				Config:            config("host_path = \"/boot/vmlinuz\""),
 				ConfigStateChecks: []statecheck.StateCheck{boots("kernel", "/boot/vmlinuz"), boots("initrd", poolFile(l, "linux-initrd"))},
 				Check:             hasFiles(t, l, "linux-initrd"),
+			},
+			{
+				Config: acctest.Provider(l, "kernels") + kernel("host_path = \"/boot/vmlinuz\"", "name_prefix = \"linux-\""),
+				Check: func(*terraform.State) error {
+					if got := strings.Join(inPool(t, l), " "); !regexp.MustCompile(`^linux-[a-z0-9]{10}-initrd$`).MatchString(got) {
+						return fmt.Errorf("the pool has %s", got)
+					}
+					return nil
+				},
 			},
 		},
 		CheckDestroy: hasFiles(t, l),

@@ -3,9 +3,11 @@ package kernel
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -38,7 +40,10 @@ func (r *kernel) make(ctx context.Context, h *host.Host, plan *model, s sourceMo
 		spec.Name = ""
 	}
 	kernelPath := s.HostPath.ValueString()
-	if s.kind() != fromHost {
+	switch {
+	case s.kind() == fromHost && spec.Prefix != "": // there is no kernel's volume whose name is generated
+		spec.Name = spec.Prefix + strings.ToLower(rand.Text()[:10])
+	case s.kind() != fromHost:
 		made, err := r.put(ctx, h, spec, k.Image)
 		if err != nil {
 			return ids, err
@@ -120,7 +125,8 @@ func (r *kernel) remove(ctx context.Context, h *host.Host, m model, ids identiti
 	for _, d := range domains {
 		for _, is := range []*domainxml.Domain{d.Stored, d.Live, d.Saved} {
 			if k, i := is.BootFiles(); k != "" && k == kernelPath || i != "" && i == initrd {
-				return fmt.Errorf("domain %s boots it. Give that another kernel, or remove it, first", d.Name)
+				return fmt.Errorf("domain %s boots it, and would not start without it. Give that another kernel, or remove it, first. A kernel that is replaced needs a "+
+					"name_prefix and lifecycle { create_before_destroy = true }, so that machines change to the new one before the old one is deleted", d.Name)
 			}
 			if is != nil && is == d.Stored {
 				break // what runs has read it; only a transient domain has no other definition

@@ -35,7 +35,7 @@ func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *res
 		MarkdownDescription: "A Linux kernel on one host, with an initial RAM disk that runs container images: machines boot both directly, and share them. The " +
 			"kernel is taken from a distribution's package; the initial RAM disk has those of its modules that a machine needs, and a small init.\n\n" +
 			"Changing anything but `cmdline` and `timeouts` forces a new resource. With `name_prefix` and `create_before_destroy`, machines change to the new kernel, at " +
-			"their next start, before the old one is deleted. A kernel that a domain of the host still boots is not deleted.",
+			"their next start, before the old one is deleted. Without these, a kernel that a machine has is not replaced: one that a domain of the host still boots is not deleted.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed: true, MarkdownDescription: "`<host>/<pool>/<volume>`, which is also the import id.", PlanModifiers: stays,
