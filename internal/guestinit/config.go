@@ -22,6 +22,9 @@ const ConfigEntry = "opt/io.github.virtclaim/run"
 // Version of the configuration. A provider and an init of other versions don't understand each other.
 const Version = 1
 
+// maxConfig is a limit in bytes below that of Linux for one argument of QEMU, which has the configuration in base64.
+const maxConfig = 64 << 10
+
 const defaultStopTimeout = 10 * time.Second
 
 // Config says what a machine runs, and on what. The provider writes it, init reads it.
@@ -73,6 +76,9 @@ func (c Config) Encode() ([]byte, error) {
 		return nil, err
 	}
 	text, err := json.Marshal(c)
+	if len(text) > maxConfig {
+		return nil, fmt.Errorf("what is run has %d bytes, most of them in its environment and arguments, and may have %d. Give it a file on a disk instead", len(text), maxConfig)
+	}
 	return base64.StdEncoding.AppendEncode(nil, text), err
 }
 

@@ -34,6 +34,13 @@ func decodeJSON(text string) (Config, error) {
 	return Decode(base64.StdEncoding.AppendEncode(nil, []byte(text)))
 }
 
+func TestConfig_EncodeRefusesMoreThanQEMUTakes(t *testing.T) {
+	c := Config{Root: "root", Arguments: []string{"a"}, Environment: map[string]string{"A": strings.Repeat("a", maxConfig)}}
+	if _, err := c.Encode(); err == nil || !strings.Contains(err.Error(), "may have 65536") {
+		t.Error(err)
+	}
+}
+
 // Another version says so, even if it has what this one does not know.
 func TestDecode_OtherVersion(t *testing.T) {
 	for _, text := range []string{`{"version": 2, "root": ["a", "b"], "new": true}`, `{}`} {
