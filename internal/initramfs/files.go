@@ -33,8 +33,8 @@ var (
 
 // moduleFolders have the modules of folders and, below, what those depend on.
 var moduleFolders = []string{
-	"lib", "crypto", "arch", "block", "net/core", "net/packet", "net/unix", "net/9p", "net/ipv6",
-	"fs", "fs/ext4", "fs/jbd2", "fs/xfs", "fs/fat", "fs/nls", "fs/9p", "fs/fuse",
+	"lib", "crypto", "arch", "block", "net/core",
+	"fs", "fs/ext4", "fs/jbd2", "fs/xfs", "fs/fat", "fs/nls",
 	"drivers/virtio", "drivers/firmware", "drivers/char/hw_random",
 }
 
