@@ -61,9 +61,11 @@ type Machine struct {
 	TPM      *TPM
 	Graphics *Graphics
 	Video    *Video
-	RNG      *RNG
-	Watchdog *Watchdog
-	Console  *Console
+	// DefaultVideo is what libvirt has chosen of the graphics card; what is configured is zero in it.
+	DefaultVideo Video
+	RNG          *RNG
+	Watchdog     *Watchdog
+	Console      *Console
 	// Filesystems are keyed by the name that the user gave them.
 	Filesystems map[string]Filesystem
 	// DevicesXML is libvirt's XML of further devices, as the user gave it.

@@ -41,6 +41,40 @@ func TestCompare_PendingChanges(t *testing.T) {
 	}
 }
 
+// A graphics card that libvirt has added is not pending once it is configured, or not any more, because it is the same card.
+func TestCompare_DefaultVideoIsNotPending(t *testing.T) {
+	const card = `<video><model type='vga' vram='16384' heads='1'/></video>`
+	metadata := func(configured string) string {
+		return `<metadata><machine xmlns='` + Namespace + `' phase='ready'>` + configured + `</machine></metadata>`
+	}
+	text := func(configured, card string) string {
+		return `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu>` + metadata(configured) +
+			`<devices>` + card + `</devices></domain>`
+	}
+	const asked, vram = `<asked>video</asked>`, `<asked>video.vram</asked>`
+	for name, c := range map[string]struct{ live, stored, pending string }{
+		"configured as it is":  {text("", card), text(asked, card), ""},
+		"its memory as it is":  {text(asked, card), text(asked+vram, card), ""},
+		"no longer configured": {text(asked, card), text("", card), ""},
+		"configured otherwise": {text("", card), text(asked, strings.Replace(card, "vga", "qxl", 1)), "video"},
+		"of another memory":    {text("", card), text(asked+vram, strings.Replace(card, "16384", "8192", 1)), "video"},
+		"replaced by libvirt's": {
+			text(asked, card), text("", strings.Replace(card, "vga", "cirrus", 1)), "video",
+		},
+		"removed": {text(asked, card), text("", ""), "video"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is, err := domain(t, c.stored).Machine()
+			if err == nil {
+				err = is.Compare(domain(t, c.live))
+			}
+			if err != nil || strings.Join(is.Pending, " ") != c.pending {
+				t.Errorf("pending are %v (%v), want %q", is.Pending, err, c.pending)
+			}
+		})
+	}
+}
+
 // A change of the running domain only, made outside of Terraform, is drift, which does not wait for a restart.
 func TestCompare_DriftIsNotPending(t *testing.T) {
 	stored := Machine{

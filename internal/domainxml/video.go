@@ -1,6 +1,10 @@
 package domainxml
 
-import "libvirt.org/go/libvirtxml"
+import (
+	"cmp"
+
+	"libvirt.org/go/libvirtxml"
+)
 
 // Video is a machine's graphics card.
 type Video struct {
@@ -17,12 +21,24 @@ var video = part{
 		{"video.heads", func(m Machine) bool { return m.Video != nil && m.Video.Heads != 0 }},
 	},
 	same: func(live, want Machine) bool {
-		l, w := live.Video, want.Video
-		if l == nil || w == nil {
-			return l == w || w == nil && live.isUnmanaged()
+		if want.Video == nil && (live.Video == nil || live.isUnmanaged()) {
+			return true // libvirt's choice
+		}
+		l, w := live.card(), Video{Model: want.DefaultVideo.Model}
+		if want.Video != nil {
+			w = *want.Video
 		}
 		return l.Model == w.Model && (w.VRAM == 0 || w.VRAM == l.VRAM) && (w.Heads == 0 || w.Heads == l.Heads)
 	},
+}
+
+// card is the machine's graphics card, whether it is configured or libvirt's choice.
+func (m Machine) card() Video {
+	card := m.DefaultVideo
+	if v := m.Video; v != nil {
+		card = Video{cmp.Or(v.Model, card.Model), cmp.Or(v.VRAM, card.VRAM), cmp.Or(v.Heads, card.Heads)}
+	}
+	return card
 }
 
 // applyVideo keeps the card that libvirt adds to a machine with a display unless a card is configured.
@@ -43,16 +59,20 @@ func applyVideo(d *libvirtxml.Domain, m Machine) {
 }
 
 func parseVideo(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
-	if len(d.Devices.Videos) == 0 || !metadata.wasConfigured("video") {
+	if len(d.Devices.Videos) == 0 {
 		return nil
 	}
 	card := d.Devices.Videos[0].Model
-	m.Video = &Video{Model: card.Type}
+	m.DefaultVideo = Video{card.Type, card.VRam, card.Heads}
+	if !metadata.wasConfigured("video") {
+		return nil
+	}
+	m.Video, m.DefaultVideo.Model = &Video{Model: card.Type}, ""
 	if metadata.wasConfigured("video.vram") {
-		m.Video.VRAM = card.VRam
+		m.Video.VRAM, m.DefaultVideo.VRAM = card.VRam, 0
 	}
 	if metadata.wasConfigured("video.heads") {
-		m.Video.Heads = card.Heads
+		m.Video.Heads, m.DefaultVideo.Heads = card.Heads, 0
 	}
 	return nil
 }
