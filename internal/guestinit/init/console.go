@@ -29,6 +29,9 @@ func openConsole() {
 	_ = file.Close()
 }
 
+// DrainConsole waits until the last words are out: without power the kernel's buffer is gone.
+func drainConsole() { _ = unix.IoctlSetInt(unix.Stdout, unix.TCSBRK, 1) } // as tcdrain does
+
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil

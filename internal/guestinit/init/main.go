@@ -90,6 +90,7 @@ func (m *machine) end(status guestinit.Status) {
 		say("%v", err)
 	}
 	unix.Sync()
+	drainConsole()
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
 		say("power off: %v", err)
 	}
