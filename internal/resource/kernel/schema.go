@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -79,7 +78,7 @@ func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *res
 				Computed: true, AttributeTypes: bootTypes,
 				MarkdownDescription: "Paths of `kernel` and `initrd` on the host, and the `cmdline`, for the `boot` of a `virtclaim_virtual_machine`.",
 			},
-			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Delete: true}),
+			"timeouts": tfvalue.Timeouts(ctx, createTimeout, readTimeout, 0, deleteTimeout),
 		},
 	}
 }

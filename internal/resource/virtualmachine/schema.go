@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -69,7 +68,7 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 					"uses the value applied last: to destroy a machine whose guest ignores ACPI shutdown requests, apply `force_stop " +
 					"= true` first. A failed apply stores it, too, and `timeouts`.",
 			},
-			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
+			"timeouts": tfvalue.Timeouts(ctx, createTimeout, readTimeout, updateTimeout, deleteTimeout),
 		},
 	}
 	for _, g := range groups {

@@ -3,7 +3,6 @@ package volumebinding
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -85,7 +84,7 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				MarkdownDescription: "Whether the claim has this binding's reservation; null for directly named storage. An update " +
 					"restores a reservation that was removed from the claim.",
 			},
-			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
+			"timeouts": tfvalue.Timeouts(ctx, createTimeout, readTimeout, updateTimeout, deleteTimeout),
 		},
 	}
 }

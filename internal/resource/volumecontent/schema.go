@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -58,7 +57,7 @@ func (r *volumeContent) Schema(ctx context.Context, _ resource.SchemaRequest, re
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
 				MarkdownDescription: "The filled volume, with its measured capacity, for the `volume` of a machine's disk or the source of a disk.",
 			},
-			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true}),
+			"timeouts": tfvalue.Timeouts(ctx, writeTimeout, readTimeout, writeTimeout, deleteTimeout),
 		},
 	}
 }
