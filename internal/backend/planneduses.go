@@ -87,9 +87,12 @@ func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {
 			"machine an overlay or a clone of its own (virtclaim_disk with a copy_mode), or remove the overlays.",
 			reader.By, u.Image.Name, writer.By)
 	}
+	remedy := "Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk with a copy_mode)."
+	if u.Depth > 0 && other.Depth > 0 {
+		remedy = "Both only read it, below disks of their own: bind it read-shared (access_mode of its virtclaim_volume_binding)."
+	}
 	return "Two machines on the same storage", fmt.Sprintf("The %s uses %s, which the %s of this configuration uses, too. It is %s here, so "+
-		"only one of them can have it. Take it away from one, bind it read-shared, or give each machine a copy of its own "+
-		"(virtclaim_disk with a copy_mode).", u.By, u.Image.Name, other.By, u.Image.AccessMode)
+		"only one of them can have it. %s", u.By, u.Image.Name, other.By, u.Image.AccessMode, remedy)
 }
 
 // refused says whether the apply will refuse a conflict that the plan only warns of. Headers do not reference network storage, so that its

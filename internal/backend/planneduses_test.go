@@ -1,6 +1,7 @@
 package backend_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -81,6 +82,7 @@ func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
 	}{
 		"two overlays and a machine on one":     {[]backend.PlannedUse{over, other, on}, ""},
 		"two machines on overlays":              {[]backend.PlannedUse{over, on, other, beside}, "Two machines on the same storage"},
+		"two machines that write":               {[]backend.PlannedUse{writer, {By: "machine a/second", Image: bound}}, "Two machines on the same storage"},
 		"a machine that writes":                 {[]backend.PlannedUse{over, writer}, "A master is read-only"},
 		"a machine that writes, planned before": {[]backend.PlannedUse{writer, over}, "A master is read-only"},
 		"a machine that reads":                  {[]backend.PlannedUse{over, reader}, ""},
@@ -94,6 +96,11 @@ func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
 			}
 			if len(diags) > 1 || len(diags) == 1 != (c.want != "") || len(diags) == 1 && diags[0].Summary() != c.want {
 				t.Errorf("got %v, want %q", diags, c.want)
+			}
+			// Machines that have copies are not to be given copies.
+			haveCopies, toCopy := name == "two machines on overlays", "a copy of its own"
+			if c.want == "Two machines on the same storage" && strings.Contains(diags[0].Detail(), toCopy) == haveCopies {
+				t.Errorf("the advice is %q", diags[0].Detail())
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func (m model) checkClusterSize(diags *diag.Diagnostics) {
 // ModifyPlan plans the attributes of the volume. Neither unknown values nor a master with new servers or hosts force a replacement.
 func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
-		warnOfLoss(ctx, req, resp, "Destroying", "")
+		r.warnOfLoss(ctx, req, resp, "Destroying", "")
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if r.backend.Ready() && !resp.Diagnostics.HasError() {
@@ -205,7 +205,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if len(resp.RequiresReplace) > 0 {
-		warnOfLoss(ctx, req, resp, "Replacing", becauseOf(resp.RequiresReplace))
+		r.warnOfLoss(ctx, req, resp, "Replacing", becauseOf(resp.RequiresReplace))
 		return
 	}
 	if state.isImported() {

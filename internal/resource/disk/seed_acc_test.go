@@ -195,5 +195,8 @@ variable "hidden" {
 		if strings.Contains(text, "hidden-") {
 			t.Errorf("what is hidden is in the %s", what)
 		}
+		if strings.Contains(text, "is lost") {
+			t.Errorf("the %s warns that a seed is lost, which has nothing that is not in the configuration", what)
+		}
 	}
 }

@@ -19,17 +19,24 @@ func becauseOf(paths path.Paths) string {
 		"plan: the disk was not touched. Plan and apply again."
 }
 
-// warnOfLoss warns of the data that a plan deletes.
-func warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {
+// warnOfLoss warns of the data that a plan deletes. A seed has none that is not in the configuration; only an apply that may stop at its
+// replacement is explained.
+func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {
 	var state model
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
 	id := state.ID.ValueString()
 	// Of several warnings with one summary Terraform shows only the first.
-	resp.Diagnostics.AddWarning(fmt.Sprintf("The content of disk %s is lost", id), fmt.Sprintf(
-		"%s disk %s (volume %s in pool %s on host %s) deletes all that was written to it.%s",
-		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString(), why))
+	summary, detail := fmt.Sprintf("The content of disk %s is lost", id), " deletes all that was written to it."
+	if state.isComposed() {
+		if why == "" || r.backend.HasRefreshed() {
+			return
+		}
+		summary, detail = fmt.Sprintf("Disk %s is replaced", id), " writes what the configuration has now."
+	}
+	resp.Diagnostics.AddWarning(summary, fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s)%s%s",
+		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString(), detail, why))
 }
 
 // warnOfNoEffect warns of changed attributes that apply to new disks only.

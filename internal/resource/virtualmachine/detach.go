@@ -37,7 +37,8 @@ func (gone detached) explain(want domainxml.Machine, cause error) error {
 	if len(keys) == 0 {
 		return cause
 	}
-	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply the previous configuration to plug in again what the machine had there", cause, strings.Join(keys, ", "))
+	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply again, which goes on from there; to have back what the machine had there, apply the previous configuration",
+		cause, strings.Join(keys, ", "))
 }
 
 func (m manager) detachDisks(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine, gone *detached) error {

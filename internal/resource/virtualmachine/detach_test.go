@@ -105,7 +105,7 @@ func TestReplacements(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	gone := detached{disks: []string{"c", "d", "f"}}
-	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nAlready unplugged: c. ") {
+	if err := gone.explain(want, errors.New("refused")); !strings.HasPrefix(err.Error(), "refused\n\nAlready unplugged: c. Apply again, ") {
 		t.Errorf("got %v", err)
 	}
 	if err := (detached{disks: []string{"f"}}).explain(want, host.ErrDetachRefused); err != host.ErrDetachRefused { //nolint:errorlint // nothing is added

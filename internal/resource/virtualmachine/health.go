@@ -85,9 +85,10 @@ func (is health) warn(m model, ran bool, diags *diag.Diagnostics) {
 				"force_stop = true, then running = true. Until then it can neither be shut down nor acknowledge an unplug.",
 				where, is.Describe(), is.halted, cure))
 	case !is.Active && ran && (is.Reason == host.ReasonCrashed || is.Reason == host.ReasonFailed):
-		diags.AddWarning(fmt.Sprintf("Machine %s has %s", name, is.Reason),
-			fmt.Sprintf("%s is %s: it was neither shut down nor turned off. Its log on the host says more "+
-				"(/var/log/libvirt/qemu/%s.log). With running = true the next apply starts it again.", where, is.Describe(), name))
+		// Terraform shows it after an apply, too, which has started the machine.
+		diags.AddWarning(fmt.Sprintf("Machine %s had %s", name, is.Reason),
+			fmt.Sprintf("%s was found %s: it was neither shut down nor turned off. An apply starts it (running = true). Its log on the "+
+				"host says more: /var/log/libvirt/qemu/%s.log", where, is.Describe(), name))
 	}
 	if is.Active && !is.isPersistent {
 		diags.AddWarning(fmt.Sprintf("Machine %s has no stored definition", name),

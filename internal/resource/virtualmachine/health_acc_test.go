@@ -95,7 +95,7 @@ resource "virtclaim_disk" "data" {
 	}
 
 	kill(t, a.Dir)
-	acctest.Contains(t, plan(t, cli), "Machine web has crashed", "shut off (crashed)", "1 to change")
+	acctest.Contains(t, plan(t, cli), "Machine web had crashed", "shut off (crashed)", "1 to change")
 }
 
 // kill ends the QEMU of the machine web on the host that has this folder.

@@ -53,5 +53,9 @@ func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 		if (diags.WarningsCount() == 1) != c.warns {
 			t.Errorf("%+v: it says %v", c, diags)
 		}
+		// Terraform shows it after the apply, too, that has started the machine.
+		if c.warns && (!strings.Contains(diags[0].Summary(), "web had ") || !strings.Contains(diags[0].Detail(), "was found ")) {
+			t.Errorf("%+v: it says that of now: %v", c, diags)
+		}
 	}
 }

@@ -294,7 +294,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		}
 	}
 	if err != nil {
-		addError(&resp.Diagnostics, state, "The machine could not be removed", ofDestroy(err))
+		addError(&resp.Diagnostics, state, "The machine could not be removed", state.ofDestroy(err))
 	}
 }
 

@@ -65,11 +65,13 @@ func (m model) keepSettings(ctx context.Context, state *tfsdk.State, diags *diag
 	diags.Append(state.SetAttribute(ctx, path.Root("timeouts"), m.Timeouts)...)
 }
 
-// ofDestroy adds to the error of a destroy that it uses the attributes of the last apply.
-func ofDestroy(err error) error {
+// ofDestroy adds to the error of a destroy how it can succeed. It uses the attributes of the last apply, and as part of a replacement no
+// apply can set others.
+func (m model) ofDestroy(err error) error {
 	if !errors.Is(err, host.ErrStillRunning) {
 		return err
 	}
-	return fmt.Errorf("%w\n\nA destroy looks only at what was applied: set force_stop, or longer timeouts, in the configuration, apply that, "+
-		"and destroy again", err)
+	return fmt.Errorf("%w\n\nA destroy, also that of a replacement, uses what was applied last. Turn the machine's power off on its host, and repeat "+
+		"the command:\n\n    virsh destroy %s\n\nOr, if nothing else in its configuration has changed, apply force_stop = true or longer timeouts first",
+		err, m.Name.ValueString())
 }

@@ -2,9 +2,16 @@ package virtualmachine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // If a machine may be restarted when its guest does not acknowledge an unplug, the unplug does not use up a short timeout. Of a long one the host
@@ -27,4 +34,16 @@ func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A destroy that waits for its guest in vain says what works in a replacement, too, where no apply can set force_stop.
+func TestVirtualMachine_DestroyNamesWayOut(t *testing.T) {
+	m := model{Name: types.StringValue("web")}
+	text := m.ofDestroy(fmt.Errorf("shut down: %w", host.ErrStillRunning)).Error()
+	if forceOff, apply := strings.Index(text, "virsh destroy web\n"), strings.Index(text, "apply force_stop = true"); forceOff < 0 || apply < forceOff {
+		t.Errorf("it says %q", text)
+	}
+	if other := errors.New("refused"); m.ofDestroy(other) != other {
+		t.Error("another error is changed")
+	}
 }
