@@ -289,6 +289,10 @@ func (c conflict) advice() string {
 		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
 			ofOwner(u.Metadata.Owner))
 	}
+	if u.Depth > 0 {
+		return fmt.Sprintf("That machine has a disk of its own over it%s, and only reads it. If so does this one, bind it read-shared "+
+			"(access_mode of its virtclaim_volume_binding); otherwise this one can't write to it before that disk is removed", ofOwner(u.Metadata.Owner))
+	}
 	advice := fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
 		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Metadata.Owner))
 	if c.mayBeOurs() {

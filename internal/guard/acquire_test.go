@@ -155,7 +155,7 @@ func TestAcquire(t *testing.T) {
 		"a writer beside a reader":                     {exclusive, live(user(t, "db", high, "x", "ready", reader)), "(read-shared). Nothing but this stops two writers"},
 		"a reader beside a writer":                     {reader, live(user(t, "db", high, "x", "ready", exclusive)), "(write-exclusive)"},
 		"two writers":                                  {exclusive, live(user(t, "db", high, "x", "ready", exclusive)), "(the other is of the owner x)"},
-		"overlays of an exclusive master":              {exclusive, live(user(t, "db", high, "x", "ready", local, exclusive)), "(write-exclusive)"},
+		"overlays of an exclusive master":              {exclusive, live(user(t, "db", high, "x", "ready", local, exclusive)), "If so does this one, bind it read-shared"},
 		"one that is saved with another disk":          {exclusive, saved(user(t, "db", low, "x", "ready", exclusive)), "db on host b was saved with it as its disk data (write-exclusive)"},
 		"one that writes from its next start on":       {reader, next(live(user(t, "db", high, "x", "ready", reader)), user(t, "db", high, "x", "ready", exclusive)), "db on host b runs with it as its disk data (write-exclusive)"},
 		"one that is off":                              {exclusive, user(t, "db", low, "x", "ready", exclusive), "db on host b has it as its disk data"},

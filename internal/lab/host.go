@@ -125,6 +125,11 @@ func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
+// Run runs a command of a shell where the host's libvirtd runs, in its network, and returns its output.
+func (h *Host) Run(ctx context.Context, text string) (string, error) {
+	return h.sandbox.output(ctx, h.within+"bash -c "+quote(text))
+}
+
 // DefineXML defines a domain, or changes the persistent definition of one.
 func (h *Host) DefineXML(ctx context.Context, xml string) error {
 	l, hangUp, err := h.connect(ctx)

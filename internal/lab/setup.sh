@@ -44,6 +44,12 @@ ssh openssh-client
 nc netcat-openbsd
 unshare util-linux
 nsenter util-linux
+mmdebstrap mmdebstrap
+syslinux syslinux
+/usr/lib/syslinux/modules/bios/ldlinux.c32 syslinux-common
+mcopy mtools
+sfdisk fdisk
+mkfs.vfat dosfstools
 losetup mount
 ip iproute2
 gcc gcc

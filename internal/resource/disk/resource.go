@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -214,11 +213,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 
 // host is the disk's host.
 func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
-	h, err := r.backend.Hosts.Host(m.Host.ValueString())
-	if err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-	}
-	return h
+	return r.backend.RecordedHost(m.Host.ValueString(), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

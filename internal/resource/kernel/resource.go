@@ -203,11 +203,7 @@ func load(ctx context.Context, private interface {
 }
 
 func (r *kernel) host(m model, diags *diag.Diagnostics) *host.Host {
-	h, err := r.backend.Hosts.Host(m.Host.ValueString())
-	if err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-	}
-	return h
+	return r.backend.RecordedHost(m.Host.ValueString(), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -190,9 +190,8 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h, err := r.backend.Hosts.Host(state.Host.ValueString())
-	if err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+	h := r.backend.RecordedHost(state.Host.ValueString(), &resp.Diagnostics)
+	if h == nil {
 		return
 	}
 	mgr := r.manager(h, state.Host.ValueString())
@@ -282,11 +281,11 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h, err := r.backend.Hosts.Host(state.Host.ValueString())
-	mgr := r.manager(h, state.Host.ValueString())
-	if err == nil {
-		err = mgr.end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
+	h := r.backend.RecordedHost(state.Host.ValueString(), &resp.Diagnostics)
+	if h == nil {
+		return
 	}
+	err := r.manager(h, state.Host.ValueString()).end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
 	if err == nil {
 		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
 		for _, name := range state.names() {

@@ -1,0 +1,56 @@
+package provider_test
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// foreign are messages of other programs that the guide explains.
+var foreign = []string{
+	"Permission denied (publickey)", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
+	"cannot connect to '", "Domain requires KVM, but it is not available", "inconsistent final plan",
+}
+
+// Who searches the guide for a message finds it only while both have the same words.
+func TestTroubleshooting_MessagesAreThoseOfCode(t *testing.T) {
+	page, err := os.ReadFile("../../templates/guides/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := sources(t)
+	entries := regexp.MustCompile("\\*\\*`([^`]+)`\\*\\*").FindAllStringSubmatch(string(page), -1)
+	if len(entries) < 30 {
+		t.Fatalf("the guide has only %d messages", len(entries))
+	}
+	for _, entry := range entries {
+		for part := range strings.SplitSeq(entry[1], "…") {
+			part = strings.TrimSpace(part)
+			if len(part) > 12 && !slices.Contains(foreign, part) && !strings.Contains(code, part) {
+				t.Errorf("nothing says %q of %q", part, entry[1])
+			}
+		}
+	}
+}
+
+// sources are the texts of the program, without the places where a long one is broken.
+func sources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := fs.WalkDir(os.DirFS("../.."), "internal", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile("../../" + path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(all.String(), "")
+	return strings.ReplaceAll(joined, `\"`, `"`)
+}

@@ -1,0 +1,67 @@
+//go:build acc
+
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// The guide's page is applied as it stands, with a distribution's image: only its variables have the lab's values.
+func TestAccGuide_FirstMachine(t *testing.T) {
+	l := acctest.Lab(t)
+	h := acctest.Must(l.NetworkedHost(t.Context()))(t)
+	page := string(acctest.Must(os.ReadFile("../../../templates/guides/first-machine.md"))(t))
+	_, config, _ := strings.Cut(page, "```terraform\n")
+	config, _, found := strings.Cut(config, "```\n")
+	if !found {
+		t.Fatal("the page has no configuration")
+	}
+	key := filepath.Join(h.Dir, "first-machine") // the host has this folder, too
+	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _, _ = os.Remove(key), os.Remove(key+".pub") })
+	cli := acctest.NewCLI(t, "TF_VAR_uri="+h.URI, "TF_VAR_domain_type=qemu", "TF_VAR_pool=ssd", "TF_VAR_network=red",
+		"TF_VAR_ssh_key="+key+".pub", "TF_VAR_image="+acctest.Must(l.Distribution(t.Context()))(t))
+	cli.Write("versions.tf", "")
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	address := cli.Must("output", "-raw", "-no-color", "address")
+	said := func(command string) string {
+		t.Helper()
+		ssh := fmt.Sprintf("ssh -i %s -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null debian@%s %q 2>/dev/null",
+			key, address, command)
+		ctx, cancel := context.WithTimeout(t.Context(), lab.Patience(5*time.Minute))
+		defer cancel()
+		for {
+			out, err := h.Run(ctx, ssh)
+			if err == nil {
+				return out
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%s was not answered: %v", command, err)
+			}
+			time.Sleep(time.Second) //nolint:forbidigo // nothing tells when a guest's ssh server is there
+		}
+	}
+	acctest.Contains(t, said("sudo cloud-init status --wait; hostname; df --output=size -BG / | tail -1"), "status: done", "first", "10G")
+	if !strings.Contains(page, "terraform apply -var memory=2Gi\n") {
+		t.Error("the page changes something else")
+	}
+	cli.Must("apply", "-auto-approve", "-no-color", "-var", "memory=2Gi")
+	acctest.Contains(t, acctest.Must(h.Virsh(t.Context(), "dommemstat", "first"))(t), "actual 2097152")
+	if out := joined(cli.Must("plan", "-no-color", "-var", "memory=2Gi")); !strings.Contains(out, "No changes.") {
+		t.Errorf("the plan after that is %s", out)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
