@@ -116,7 +116,7 @@ func TestEnvironment_EncodeDecode(t *testing.T) {
 	if difference := cmp.Diff(want, got); err != nil || difference != "" {
 		t.Errorf("%v: %s", err, difference)
 	}
-	for _, bad := range []map[string]string{{"A=B": "secret"}, {"": "secret"}, {"A": "secret\x00"}, {"A": "secret" + strings.Repeat("x", MaxEnvironment)}} {
+	for _, bad := range []map[string]string{{"A=B": "secret"}, {"": "secret"}, {"A": "secret\x00"}, {"A": "secret\xff"}, {"A": "secret" + strings.Repeat("x", MaxEnvironment)}} {
 		if _, err := EncodeEnvironment(bad); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v", err)
 		}

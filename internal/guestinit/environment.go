@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 const environmentHead = "virtclaim environment 1\n"
@@ -42,6 +43,9 @@ func checkEnvironment(variables map[string]string) error {
 	for name, value := range variables {
 		if name == "" || bytes.ContainsAny([]byte(name), "=\x00") || bytes.ContainsRune([]byte(value), 0) {
 			return fmt.Errorf("environment: %q can't be a variable: its name may have no = , and neither part a NUL character", name)
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return fmt.Errorf("environment: the value of %q is no text (UTF-8). Encode it, with base64 for example, or give it to the program as a file", name)
 		}
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 
 // The limits of what is kept of an archive, in bytes.
 const (
-	maxFile = 256 << 20
-	maxKept = 512 << 20
+	maxFile = 128 << 20
+	maxKept = 256 << 20
 )
 
 // files are the kernels and modules that were found, by their paths without usr/, which distributions have or have not.
@@ -96,6 +96,7 @@ func (f *files) addLayer(above files) {
 		f.content = map[string][]byte{}
 	}
 	maps.Copy(f.content, above.content)
+	f.kept = above.kept // also what is hidden was read
 }
 
 // kernel is the one kernel among the files, with its modules.

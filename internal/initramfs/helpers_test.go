@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cavaliergopher/cpio"
@@ -122,7 +123,7 @@ func debianPackage(data []byte) []byte {
 	return out.Bytes()
 }
 
-// unpackInitrd returns the files of an initial RAM disk.
+// unpackInitrd returns the files of an initial RAM disk, with modules unpacked.
 func unpackInitrd(t testing.TB, initrd []byte) map[string]string {
 	t.Helper()
 	content, err := gzip.NewReader(bytes.NewReader(initrd))
@@ -141,6 +142,15 @@ func unpackInitrd(t testing.TB, initrd []byte) map[string]string {
 		content, err := io.ReadAll(r)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.HasSuffix(h.Name, ".ko") {
+			module, err := gzip.NewReader(bytes.NewReader(content))
+			if err == nil {
+				content, err = io.ReadAll(module)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		files[h.Name] = string(content)
 	}

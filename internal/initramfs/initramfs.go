@@ -3,6 +3,7 @@
 package initramfs
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"maps"
@@ -54,12 +55,23 @@ func (k *Kernel) Write(w io.Writer, init []byte) error {
 	}
 	add("init", 0o755, init)
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
-		add(moduleFolder+"/"+name, 0o644, modules[name])
+		content, failed := pack(modules[name])
+		err = errors.Join(err, failed)
+		add(moduleFolder+"/"+name, 0o644, content)
 	}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		add(name, 0o644, []byte(strings.Join(lists[name], "\n")+"\n"))
 	}
 	return errors.Join(err, archive.Close(), packed.Close())
+}
+
+// pack packs a module with gzip: what the initial RAM disk has is in the machine's memory, whether it is loaded or not.
+func pack(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(content)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
 }
 
 // lists are the lists of modules by their files' names, and all modules in them.

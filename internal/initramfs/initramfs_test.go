@@ -120,6 +120,34 @@ func TestKernel_MissingModules(t *testing.T) {
 	}
 }
 
+// Little that unpacks to much is refused before it takes the memory.
+func TestKernel_UnpackedModulesAreLimited(t *testing.T) {
+	files := distribution(t)
+	delete(files, release+"kernel/fs/ext4/ext4.ko")
+	files[release+"kernel/fs/ext4/ext4.ko.gz"] = string(packed(t, append(moduleOf(t, ""), make([]byte, maxModules)...)))
+	k, err := Read(bytes.NewReader(archive(t, files)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Write(io.Discard, nil); !errors.Is(err, image.ErrUntrusted) || !strings.Contains(err.Error(), "more than 64 MiB when they are unpacked, with ext4") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The limit is that of all layers together, also of what those above hide.
+func TestReadLayers_AreLimited(t *testing.T) {
+	found := files{kept: maxKept - 100}
+	above := files{kept: found.kept}
+	if err := above.keep("boot/vmlinuz-1", strings.NewReader(strings.Repeat("x", 90))); err != nil {
+		t.Fatal(err)
+	}
+	found.addLayer(above)
+	next := files{kept: found.kept}
+	if err := next.keep("boot/vmlinuz-2", strings.NewReader(strings.Repeat("x", 90))); !errors.Is(err, image.ErrUntrusted) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestReadLayers(t *testing.T) {
 	other := map[string]string{"boot/vmlinuz-6.2": string(kernelFor("arm64")), "boot/.wh.vmlinuz-6.1-a": "", "lib/modules/.wh.6.1-a": ""}
 	opaque := map[string]string{"boot/vmlinuz-6.2": string(kernelFor("arm64")), "boot/.wh..wh..opq": "", "lib/.wh.modules": ""}

@@ -12,6 +12,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
+// maxModules limits the modules that are loaded, in bytes. Those of distributions have about 10 MiB.
+const maxModules = 64 << 20
+
 // builtinList is the file with the modules that are part of the kernel itself.
 const builtinList = "modules.builtin"
 
@@ -66,6 +69,8 @@ type loader struct {
 	kernel  *Kernel
 	seen    map[string]bool
 	ordered []module
+	// unpacked is the number of bytes of all modules.
+	unpacked int
 }
 
 func (l *loader) load(name string) error {
@@ -81,6 +86,9 @@ func (l *loader) load(name string) error {
 	content, needs, err := readModule(packed)
 	if err != nil {
 		return fmt.Errorf("read the kernel's module %s: %w", name, err)
+	}
+	if l.unpacked += len(content); l.unpacked > maxModules {
+		return fmt.Errorf("%w: its modules have more than %d MiB when they are unpacked, with %s", image.ErrUntrusted, maxModules>>20, name)
 	}
 	for _, need := range needs {
 		if err := l.load(need); err != nil {
@@ -98,7 +106,7 @@ func readModule(packed []byte) (content []byte, needs []string, err error) {
 		return nil, nil, err
 	}
 	defer func() { _ = unpacked.Close() }()
-	if content, err = io.ReadAll(io.LimitReader(unpacked, maxFile)); err != nil {
+	if content, err = io.ReadAll(io.LimitReader(unpacked, maxModules+1)); err != nil {
 		return nil, nil, err
 	}
 	file, err := elf.NewFile(bytes.NewReader(content))

@@ -43,7 +43,7 @@ func ReadLayers(open []func() (io.ReadCloser, error)) (*Kernel, error) {
 		if err != nil {
 			return nil, err
 		}
-		var own files
+		own := files{kept: found.kept}
 		if err = own.addArchive(layer); err == nil {
 			err = image.Drain(layer)
 		}

@@ -72,6 +72,12 @@ func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	folder := t.TempDir()
 	root := filepath.Join(folder, "root.img")
 	g.makeRoot(t, artefacts, folder, root)
+	return observe(t, root, g.run(t, artefacts, folder, root))
+}
+
+// Run is boot with that root disk. It returns what the console has.
+func (g guest) run(t *testing.T, artefacts *artefacts, folder, root string) string {
+	t.Helper()
 	g.config.Root = "root"
 	text, err := g.config.Encode()
 	if err != nil {
@@ -99,7 +105,7 @@ func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	if err := qemu.Wait(); err != nil {
 		t.Fatalf("%v; the console:\n%s", err, console)
 	}
-	return observe(t, root, console)
+	return console
 }
 
 // Follow reads the console to its end.
@@ -253,6 +259,7 @@ func TestAccBoot_ExitCode(t *testing.T) {
 	}{
 		{"code", []string{"/probe", "exit", "3"}, 3},
 		{"signal", []string{"/probe", "kill"}, 137},
+		{"signals to init", []string{"/probe", "hangup"}, 0},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			guest{config: guestinit.Config{Arguments: try.arguments}}.boot(t, a).mustExit(t, try.code)
@@ -290,6 +297,23 @@ func TestAccBoot_Failed(t *testing.T) {
 	}
 }
 
+// A root disk that is no ext4 has its data in the first sector.
+func TestAccBoot_OtherRootStaysAsItIs(t *testing.T) {
+	a := makeArtefacts(t)
+	folder := t.TempDir()
+	root, content := filepath.Join(folder, "root.img"), append([]byte("XFSB"), bytes.Repeat([]byte("data"), 1<<18)...)
+	if err := os.WriteFile(root, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	console := guest{config: guestinit.Config{Arguments: []string{"/probe", "exit", "0"}}}.run(t, a, folder, root)
+	if !strings.Contains(console, "virtclaim: root disk: mount /dev/vda as ext4") {
+		t.Errorf("the console is\n%s", console)
+	}
+	if after, err := os.ReadFile(root); err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the disk was written to (%v): %q", err, after[:64])
+	}
+}
+
 // A shutdown by the host is the program's stop signal.
 func TestAccBoot_PowerButton(t *testing.T) {
 	a := makeArtefacts(t)
@@ -306,6 +330,7 @@ func TestAccBoot_StopTimeout(t *testing.T) {
 	o.mustSay(t, "has not ended within 1s")
 }
 
+// What the program has left behind does not keep the next run's port.
 func TestAccBoot_RestartOnFailure(t *testing.T) {
 	a := makeArtefacts(t)
 	o := guest{config: guestinit.Config{Arguments: []string{"/probe", "flaky"}, Restart: guestinit.RestartOnFailure}}.boot(t, a)

@@ -142,8 +142,16 @@ func execute(path string, config guestinit.Config, user account) error {
 	return fmt.Errorf("entrypoint %q: %w", config.Arguments[0], explainRefusal(path, err))
 }
 
-// ReadOptional reads a file that an image need not have.
+// ReadOptional reads a file that an image need not have. A FIFO in its place would never end.
 func readOptional(path string) string {
-	text, _ := os.ReadFile(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	text, _ := io.ReadAll(file)
 	return string(text)
 }

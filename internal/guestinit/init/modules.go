@@ -3,9 +3,15 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,9 +27,13 @@ func loadModules(list string) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		say("list of modules: %v", err)
 	}
+	var buffer []byte // one for all, because the machine may have little memory
 	for _, name := range strings.Fields(string(names)) {
 		path := filepath.Join("/modules", name)
-		err := loadModule(path)
+		content, err := unpackModule(path, buffer)
+		if err == nil {
+			buffer, err = content, unix.InitModule(content, "")
+		}
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			say("load module %s: %v", name, err)
 		}
@@ -31,13 +41,21 @@ func loadModules(list string) {
 		_ = os.Remove(path) //nolint:gosec // as below
 	}
 	_ = os.Remove(list) // they are loaded once
+	debug.FreeOSMemory()
 }
 
-func loadModule(path string) error {
-	file, err := os.Open(path) //nolint:gosec // the initial RAM disk names its own modules
+// unpackModule unpacks a file into a buffer, or a new one if it is too small.
+func unpackModule(path string, buffer []byte) ([]byte, error) {
+	packed, err := os.ReadFile(path) //nolint:gosec // the initial RAM disk names its own modules
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
-	return unix.FinitModule(int(file.Fd()), "", 0)
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	size := int(binary.LittleEndian.Uint32(packed[len(packed)-4:])) // the end of gzip's format
+	content := slices.Grow(buffer[:0], size)[:size]
+	_, err = io.ReadFull(r, content)
+	return content, err
 }

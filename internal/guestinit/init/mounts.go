@@ -78,10 +78,6 @@ func (m *machine) mountRoot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.root = device
-	if err := writeStatus(device, guestinit.Status{State: guestinit.Running}); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(sysroot, 0o700); err != nil {
 		return err
 	}
@@ -89,6 +85,10 @@ func (m *machine) mountRoot(ctx context.Context) error {
 		return fmt.Errorf("mount %s as ext4: %w", device, err)
 	}
 	m.mounted = append(m.mounted, sysroot)
+	m.root = device // only of ext4 the first sector is free: on other disks it is data
+	if err := writeStatus(device, guestinit.Status{State: guestinit.Running}); err != nil {
+		return err
+	}
 	if err := growToDisk(device, sysroot); err != nil {
 		say("%v", err)
 	}

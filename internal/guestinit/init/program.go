@@ -27,7 +27,8 @@ const (
 
 // Listen collects signals from now on, so that none ends process 1 or gets lost.
 func (m *machine) listen() {
-	children, stop := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	children, stop, others := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(others) // all: a script that has its server reload may send SIGHUP
 	signal.Notify(children, unix.SIGCHLD)
 	signal.Notify(stop, unix.SIGTERM, unix.SIGINT, unix.SIGPWR)
 	m.children, m.stop = children, stop
@@ -50,6 +51,7 @@ func (m *machine) runProgram(ctx context.Context) (int, error) {
 		if stopped || !restarts(m.config.Restart, code) {
 			return code, nil
 		}
+		m.killAll() // as in a container, where all end with the program: they may have its port or its lock
 		if !m.pause(ctx, wait.next(time.Since(started))) {
 			return code, nil
 		}

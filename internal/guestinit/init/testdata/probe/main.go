@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
 	"syscall"
@@ -32,6 +33,8 @@ func main() {
 		os.Exit(code)
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "hangup":
+		_, _ = syscall.Kill(1, syscall.SIGHUP), syscall.Kill(1, syscall.SIGQUIT)
 	case "await":
 		stopped := make(chan os.Signal, 1)
 		signal.Notify(stopped, syscall.SIGUSR1)
@@ -49,8 +52,9 @@ func main() {
 	}
 }
 
-// Flaky fails twice and succeeds then.
+// Flaky fails twice and succeeds then. Each time it leaves a process behind that has its port.
 func flaky() {
+	leavePort()
 	const file = "/runs"
 	runs, _ := os.ReadFile(file)
 	runs = append(runs, '.')
@@ -59,6 +63,22 @@ func flaky() {
 	}
 	if len(runs) < 3 {
 		os.Exit(1)
+	}
+}
+
+func leavePort() {
+	listener, err := net.Listen("tcp", "127.0.0.1:80")
+	if err != nil {
+		panic(err)
+	}
+	file, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		panic(err)
+	}
+	left := exec.Command("/probe", "ignore")
+	left.ExtraFiles = []*os.File{file}
+	if err := left.Start(); err != nil {
+		panic(err)
 	}
 }
 
