@@ -128,6 +128,9 @@ func TestResolve_Refused(t *testing.T) {
 		}, exclusive, "Secret vms/chap asks for mutual CHAP (key node.session.auth.password_in)"},
 		{"a secret without user", func(f *fixture) { delete(f.secret.Data, "node.session.auth.username") }, exclusive, "no value under the key node.session.auth.username"},
 		{"a secret without password", func(f *fixture) { f.secret.Data["node.session.auth.password"] = nil }, exclusive, "no value under the key node.session.auth.password"},
+		{"a password that is a line break", func(f *fixture) {
+			f.secret.Data["node.session.auth.password"] = []byte("\n")
+		}, exclusive, "no value under the key node.session.auth.password"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,6 +146,22 @@ func TestResolve_Refused(t *testing.T) {
 				t.Errorf("the error holds the password: %v", err)
 			}
 		})
+	}
+}
+
+// Editors and echo end a value with a line break, which no target has.
+func TestResolve_CHAPWithLineBreaks(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n"} {
+		f := bound()
+		f.secret.Data["node.session.auth.username"] = []byte("golden-user" + end)
+		f.secret.Data["node.session.auth.password"] = []byte(password + " " + end)
+		found, _, err := claim.Resolve(t.Context(), f.client(t), golden, exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, auth := found.Credentials, found.Volume.Images[0].Auth; c.Username != "golden-user" || auth.Username != c.Username || string(c.Secret) != password+" " {
+			t.Errorf("got %+v with a secret of %d bytes for %+v", c.Username, len(c.Secret), auth)
+		}
 	}
 }
 
