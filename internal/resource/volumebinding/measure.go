@@ -103,7 +103,8 @@ func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, 
 	}
 	err = fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
 	if isDiskImage(v) {
-		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there", err)
+		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there. If %s is the image itself, not "+
+			"a folder, rename it to disk.img in a folder of its own, which the PersistentVolume must name", err, path.Dir(v.Images[0].Name))
 	}
 	return found, "", err
 }

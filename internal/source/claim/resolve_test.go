@@ -149,6 +149,38 @@ func TestResolve_Refused(t *testing.T) {
 	}
 }
 
+func TestResolve_HostPathTypes(t *testing.T) {
+	filesystem := corev1.PersistentVolumeFilesystem
+	for name, tt := range map[string]struct {
+		path, kind    string
+		want, refused string
+	}{
+		"a folder":           {path: "/srv/golden", kind: "DirectoryOrCreate", want: "/srv/golden/disk.img"},
+		"the disk.img":       {path: "/srv/golden/disk.img", kind: "File", want: "/srv/golden/disk.img"},
+		"an image":           {path: "/srv/golden.qcow2", kind: "File", refused: "is the image itself (its type is File)"},
+		"an image to create": {path: "/srv/golden.raw", kind: "FileOrCreate", refused: "(its type is FileOrCreate)"},
+		"a device":           {path: "/dev/vdb", kind: "BlockDevice", refused: "is no folder (its type is BlockDevice)"},
+		"a socket":           {path: "/run/x.sock", kind: "Socket", refused: "is no folder (its type is Socket)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, kind := bound(), corev1.HostPathType(tt.kind)
+			f.claim.Spec.VolumeMode, f.pv.Spec.VolumeMode = &filesystem, &filesystem
+			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: tt.path, Type: &kind}}
+			found, _, err := claim.Resolve(t.Context(), f.client(t), golden, exclusive)
+			if tt.refused != "" {
+				var wrong *source.Error
+				if !errors.As(err, &wrong) || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want an Error with %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil || found.Volume.Images[0].Name != tt.want || !found.DiskImage {
+				t.Errorf("got %+v, %v", found, err)
+			}
+		})
+	}
+}
+
 // Editors and echo end a value with a line break, which no target has.
 func TestResolve_CHAPWithLineBreaks(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n"} {
