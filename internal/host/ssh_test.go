@@ -58,7 +58,7 @@ func TestSSH_RemoteCommandTriesPrograms(t *testing.T) {
 			`"${XDG_RUNTIME_DIR:-$HOME/.cache}"'/libvirt/virtqemud-sock' "${XDG_RUNTIME_DIR:-$HOME/.cache}"'/libvirt/libvirt-sock'`),
 	} {
 		args := sshArguments(parse(t, uri))
-		if got := args[len(args)-1]; got != "sh -c "+quote(want) {
+		if got := args[len(args)-1]; got != "sh -c "+ShellQuote(want) {
 			t.Errorf("%s: got %s", uri, got)
 		}
 	}
