@@ -86,6 +86,10 @@ func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
 func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no answer within %s", dialTimeout))
 	defer cancel()
+	return retryStartup(ctx, func() (*conn, error) { return dialOnce(ctx, uri, greet) })
+}
+
+func dialOnce(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error) (*conn, error) {
 	way, err := connect(ctx, uri)
 	if err != nil {
 		return nil, &UnreachableError{causeOr(ctx, err)}

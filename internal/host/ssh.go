@@ -80,7 +80,7 @@ func sshArguments(uri *url.URL) []string {
 		option("StrictHostKeyChecking=accept-new")
 	}
 	// The user's shell on the host may be any: the script is run by sh.
-	return append(args, "--", uri.Hostname(), "sh -c "+quote(sshScript(uri)))
+	return append(args, "--", uri.Hostname(), "sh -c "+ShellQuote(sshScript(uri)))
 }
 
 // The programs on the host that connect to libvirt's socket: the one that is part of libvirt, and netcat. Some netcats need an option to end
@@ -96,8 +96,8 @@ const (
 // sshScript is the script that runs on the host. It uses the program that the URI names, or netcat if a parameter requires it.
 func sshScript(uri *url.URL) string {
 	query := uri.Query()
-	helper := fmt.Sprintf(viaHelper, quote(string(libvirt.RemoteURI(uri))))
-	netcat := fmt.Sprintf(viaNetcat, quote(cmp.Or(query.Get("netcat"), "nc")), strings.Join(remoteSockets(uri), " "))
+	helper := fmt.Sprintf(viaHelper, ShellQuote(string(libvirt.RemoteURI(uri))))
+	netcat := fmt.Sprintf(viaNetcat, ShellQuote(cmp.Or(query.Get("netcat"), "nc")), strings.Join(remoteSockets(uri), " "))
 	switch {
 	case query.Get("proxy") == "native":
 		return helper
@@ -112,14 +112,14 @@ func remoteSockets(uri *url.URL) []string {
 	const runtime = "${XDG_RUNTIME_DIR:-$HOME/.cache}"
 	var words []string
 	for _, socket := range sockets(uri, func() string { return runtime }) {
-		word := quote(socket)
+		word := ShellQuote(socket)
 		if rest, ok := strings.CutPrefix(socket, runtime); ok && !uri.Query().Has("socket") {
-			word = `"` + runtime + `"` + quote(rest)
+			word = `"` + runtime + `"` + ShellQuote(rest)
 		}
 		words = append(words, word)
 	}
 	return words
 }
 
-// quote quotes s as one word for a shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// ShellQuote quotes s as one word for a shell.
+func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func parse(t *testing.T, uri string) *url.URL {
@@ -58,7 +59,7 @@ func TestSSH_RemoteCommandTriesPrograms(t *testing.T) {
 			`"${XDG_RUNTIME_DIR:-$HOME/.cache}"'/libvirt/virtqemud-sock' "${XDG_RUNTIME_DIR:-$HOME/.cache}"'/libvirt/libvirt-sock'`),
 	} {
 		args := sshArguments(parse(t, uri))
-		if got := args[len(args)-1]; got != "sh -c "+quote(want) {
+		if got := args[len(args)-1]; got != "sh -c "+ShellQuote(want) {
 			t.Errorf("%s: got %s", uri, got)
 		}
 	}
@@ -86,6 +87,55 @@ func TestSSH_StderrIsTheError(t *testing.T) {
 	h = &Host{Key: "a", uri: parse(t, "qemu+ssh://node-a/system?command=/nowhere/ssh")}
 	if _, err := h.LookupByName(t.Context(), "web"); !unreachable(err) || !strings.Contains(err.Error(), "/nowhere/ssh") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A start-up file of the host's shell prints to standard output, which libvirt's protocol follows.
+func TestSSH_ShellOutputIsShown(t *testing.T) {
+	uri := asSSH(t, `echo "Welcome to node-a"; sleep 0.1; echo "0 updates"; printf '\000\000\000\034'; echo "a warning" >&2; cat >/dev/null`)
+	start := time.Now()
+	h := &Host{Key: "a", uri: uri}
+	_, err := h.LookupByName(t.Context(), "web")
+	if want := `the shell of the host printed "Welcome to node-a\n0 updates\n" before libvirt's answer`; err == nil ||
+		!unreachable(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a warning") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := h.openStream(t.Context()); err == nil || !strings.Contains(err.Error(), "Welcome to node-a") {
+		t.Errorf("a stream: got %v", err)
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestSSH_RefusedConnectionIsTriedAgain(t *testing.T) {
+	startupPause = time.Millisecond
+	t.Cleanup(func() { startupPause = firstStartupPause })
+	tries := filepath.Join(t.TempDir(), "tries")
+	count := func() int {
+		text, _ := os.ReadFile(tries)
+		return strings.Count(string(text), "x")
+	}
+	const refuse = `echo "kex_exchange_identification: read: Connection reset by peer" >&2; echo "Connection reset by 192.0.2.1 port 22" >&2; exit 255`
+	// What the third attempt prints shows that it got through.
+	h := &Host{Key: "a", uri: asSSH(t, "printf x >>"+tries+"; [ $(wc -c <"+tries+") -lt 3 ] || { echo through; exit; }; "+refuse)}
+	if _, err := h.LookupByName(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), `printed "through\n"`) || count() != 3 {
+		t.Errorf("got %v after %d tries", err, count())
+	}
+	for name, open := range map[string]func(*Host) error{
+		"calls":    func(h *Host) error { _, err := h.LookupByName(t.Context(), "web"); return err },
+		"a stream": func(h *Host) error { _, err := h.openStream(t.Context()); return err },
+	} {
+		_ = os.Remove(tries)
+		err := open(&Host{Key: "a", uri: asSSH(t, "printf x >>"+tries+"; "+refuse)})
+		if !unreachable(err) || !strings.Contains(err.Error(), "raise MaxStartups in its sshd_config") || count() != startupTries {
+			t.Errorf("%s: got %v after %d tries", name, err, count())
+		}
+	}
+	_ = os.Remove(tries)
+	h = &Host{Key: "a", uri: asSSH(t, "printf x >>"+tries+`; echo "root@node-a: Permission denied (publickey)." >&2; exit 255`)}
+	if _, err := h.LookupByName(t.Context(), "web"); err == nil || strings.Contains(err.Error(), "MaxStartups") || count() != 1 {
+		t.Errorf("got %v after %d tries", err, count())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,9 @@ type tunnel struct {
 	out  *os.File
 	said tail
 	to   tunnelAddr
+	// begun is whether something was read, and noise what the host's shell printed before libvirt's answer.
+	begun atomic.Bool
+	noise atomic.Pointer[noiseError]
 
 	closing sync.Once
 	ended   chan struct{}
@@ -65,6 +69,10 @@ func startTunnel(cmd *exec.Cmd, host string) (*tunnel, error) {
 // Read implements net.Conn.
 func (t *tunnel) Read(p []byte) (int, error) {
 	n, err := t.out.Read(p)
+	if n > 0 && !t.begun.Swap(true) && p[0] > longestLength {
+		t.noise.Store(t.readNoise(p[:n]))
+		n, err = 0, io.ErrUnexpectedEOF
+	}
 	return n, t.failed("read", err)
 }
 
@@ -89,16 +97,23 @@ func (t *tunnel) failed(op string, err error) error {
 
 // complaint is the program's standard error after its end; nil while it runs, and if it wrote nothing.
 func (t *tunnel) complaint() error {
+	if noise := t.noise.Load(); noise != nil {
+		return noise
+	}
 	late := time.NewTimer(lastWordsTime)
 	defer late.Stop()
 	select {
 	case <-t.ended:
 	case <-late.C:
 	}
-	if said := t.said.String(); said != "" {
-		return errors.New(said)
+	said := t.said.String()
+	switch {
+	case said == "":
+		return nil
+	case !t.begun.Load() && refusedStartup.MatchString(said):
+		return &startupError{said}
 	}
-	return nil
+	return errors.New(said)
 }
 
 // Close closes the connection. The program ends with its input, or is killed soon after.

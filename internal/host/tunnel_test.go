@@ -29,10 +29,10 @@ func through(t *testing.T, script string) *tunnel {
 func TestTunnel_IsAConnection(t *testing.T) {
 	c := through(t, "exec cat")
 	answer := make([]byte, 4)
-	if _, err := c.Write([]byte("ping")); err != nil {
+	if _, err := c.Write([]byte("\x00ing")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "ping" {
+	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "\x00ing" {
 		t.Errorf("got %q, %v", answer, err)
 	}
 	if err := c.SetDeadline(time.Now()); err != nil {

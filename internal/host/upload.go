@@ -88,6 +88,10 @@ func (s *source) Read(p []byte) (int, error) {
 func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
 	dialled, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+	return retryStartup(dialled, func() (*stream.Conn, error) { return h.openStreamOnce(ctx, dialled) })
+}
+
+func (h *Host) openStreamOnce(ctx, dialled context.Context) (*stream.Conn, error) {
 	conn, err := connect(dialled, h.uri)
 	if err != nil {
 		return nil, &UnreachableError{err}

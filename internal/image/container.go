@@ -138,10 +138,6 @@ func (c Container) copy(w io.Writer, f File) error {
 	return nil
 }
 
-// errCredentials replaces the error of Docker's library, which contains all output of a credential helper.
-var errCredentials = errors.New("the credentials could not be read from Docker's configuration. Check the file, and what its credential helper " +
-	"answers for this registry (docker-credential-<helper> get)")
-
 func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) {
 	if err := c.Check(); err != nil {
 		return nil, nil, err
@@ -150,10 +146,10 @@ func (c Container) dial(ctx context.Context) (name.Reference, *registry, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	var auth authn.Authenticator = &authn.Basic{Username: c.Username, Password: c.Password}
+	auth := login{Authenticator: &authn.Basic{Username: c.Username, Password: c.Password}}
 	if c.Username == "" {
-		if auth, err = authn.Resolve(ctx, authn.DefaultKeychain, reference.Context()); err != nil {
-			return nil, nil, c.explain(errCredentials)
+		if auth, err = dockerLogin(ctx, reference.Context()); err != nil {
+			return nil, nil, c.explain(err)
 		}
 	}
 	_, pinned := reference.(name.Digest)

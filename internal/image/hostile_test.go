@@ -36,6 +36,14 @@ func hidesSecrets(t *testing.T, err error) {
 	}
 }
 
+// fixedVHD is a raw disk with the footer of a fixed VHD, at the end of its last sector.
+func fixedVHD(raw []byte) []byte {
+	footer := make([]byte, 512)
+	copy(footer, "conectix")
+	footer[63] = 2
+	return slices.Concat(raw, make([]byte, (512-len(raw)%512)%512), footer)
+}
+
 // Hostile files are refused in the same way from a web server and from a local disk.
 func TestHostileFiles(t *testing.T) {
 	const limit = 1 << 20
@@ -50,6 +58,8 @@ func TestHostileFiles(t *testing.T) {
 		"empty":                       {nil, "it is empty"},
 		"gzip of nothing":             {gzipped(t, nil), "it is empty"},
 		"a bomb":                      {bomb, "it has more than 1048576 bytes. If that is right, raise size"},
+		"a fixed VHD":                 {fixedVHD(good), "a fixed VHD, as of Hyper-V and Azure"},
+		"a fixed VHD in gzip":         {gzipped(t, fixedVHD(good)), "qemu-img convert -f vpc -O qcow2"},
 		"a bomb in gzip":              {gzipped(t, bomb), "it has more than 1048576 bytes"},
 		"a bomb in xz":                {xzed(bomb, dictionary1MiB), "it has more than 1048576 bytes"},
 		"a bomb in zstd":              {zstandard(t, bomb), "it has more than 1048576 bytes"},

@@ -193,7 +193,7 @@ func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 	if f.isHidden(p) || !f.isWanted(p) {
 		return nil
 	}
-	if h.Typeflag != tar.TypeReg {
+	if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeGNUSparse { // whose holes are read as zeros
 		return fmt.Errorf("%w: %q is not a plain file", ErrUntrusted, "/"+p)
 	}
 	if f.taken != "" {

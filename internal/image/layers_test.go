@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +71,7 @@ func TestFindDisk(t *testing.T) {
 		"made again after a removal":        {layers: layers{{"disk/a=old"}, {"disk/.wh.a="}, {"disk/a=new"}}, want: "new"},
 		"in a folder below":                 {layers: layers{{"disk/deep/img=one"}}, want: "one"},
 		"a path":                            {layers: layers{{"disk/a=one", "images/b=two"}}, path: "/images/b", want: "two"},
+		"a path without a slash":            {layers: layers{{"/disk/a=one", "./disk/b=two"}}, path: "disk/b", want: "two"},
 		"a path that a later layer has":     {layers: layers{{"x=old"}, {"x=new"}}, path: "x", want: "new", unread: 1},
 		"none":                              {layers: layers{{"etc/passwd=x"}}, refuse: "there is no file below /disk in it"},
 		"an empty folder":                   {layers: layers{{"disk/"}}, refuse: "there is no file below /disk in it"},
@@ -104,6 +108,48 @@ func TestFindDisk(t *testing.T) {
 				t.Errorf("got %q, %v; want %q", got, err, c.refuse)
 			}
 		})
+	}
+}
+
+// GNU tar -S writes the holes of an image as a map.
+func TestFindDisk_GNUSparse(t *testing.T) {
+	want := make([]byte, 4<<20)
+	copy(want, "begin")
+	copy(want[3<<20:], "end")
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "disk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "disk", "img"))
+	if err == nil {
+		_, err = f.WriteAt(want[:4096], 0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(want[3<<20:3<<20+4096], 3<<20)
+	}
+	if err = errors.Join(err, f.Truncate(int64(len(want))), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"gnu", "posix"} {
+		archive, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-c", "-S", "--format="+format, "disk").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(archive) > len(want)/2 {
+			t.Fatalf("%s: the archive has %d bytes, so it is not sparse", format, len(archive))
+		}
+		var got []byte
+		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
+		err = image.FindDisk([]image.Layer{open}, "", func(f image.File) (err error) {
+			got, err = io.ReadAll(f)
+			if f.Size != int64(len(want)) {
+				t.Errorf("%s: the size is %d", format, f.Size)
+			}
+			return err
+		})
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, %v", format, len(got), err)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ var magics = []struct {
 	{0, "COWD", "VMDK"},
 	{0, "# Disk DescriptorFile", "VMDK"},
 	{0, "vhdxfile", "VHDX"},
-	{0, "conectix", "VHD"},
+	{0, vhdMagic, "VHD"},
 	{64, "\x7f\x10\xda\xbe", "VDI"},
 	{0, "QED\x00", "QED"},
 	{0, "WithoutFreeSpace", "Parallels"},
@@ -76,7 +76,7 @@ func probe(head []byte, overlay bool) (Header, error) {
 		return probeQcow2(head, overlay)
 	}
 	if format := foreignFormat(head); format != "" {
-		name := cmp.Or(map[string]string{"VHD": "vpc"}[format], strings.ToLower(format)) // qemu-img's
+		name := cmp.Or(map[string]string{"VHD": vhdQemuFormat}[format], strings.ToLower(format)) // qemu-img's
 		return Header{}, fmt.Errorf("%w: it is in the format %s. %s", ErrUntrusted, format, Convert(name, "qcow2"))
 	}
 	return Header{Format: "raw"}, nil

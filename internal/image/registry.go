@@ -2,6 +2,7 @@ package image
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -26,15 +27,17 @@ type registry struct {
 	scheme string
 	// mostOfLayer is the maximal number of bytes of a layer, packed or not.
 	mostOfLayer int64
+	// missing is login.missing.
+	missing string
 	// secrets must not be in errors.
 	secrets []string
 }
 
 // dial logs in to the registry. Credentials are sent to the registry and its token server, but not to servers that it redirects to. Without
 // TLS only a pinned image, referenced by its digest, is read, and without credentials.
-func dial(ctx context.Context, repository name.Repository, auth authn.Authenticator, pinned bool) (*registry, error) {
-	r := &registry{repository: repository, scheme: repository.Scheme()}
-	config, err := authn.Authorization(ctx, auth)
+func dial(ctx context.Context, repository name.Repository, auth login, pinned bool) (*registry, error) {
+	r := &registry{repository: repository, scheme: repository.Scheme(), missing: auth.missing}
+	config, err := authn.Authorization(ctx, auth.Authenticator)
 	if err != nil {
 		return nil, fmt.Errorf("getting the credentials for %s: %w", repository.RegistryStr(), err)
 	}
@@ -47,7 +50,7 @@ func dial(ctx context.Context, repository name.Repository, auth authn.Authentica
 	if !pinned || hasCredentials {
 		through = requireTLS{through}
 	}
-	t, err := transport.NewWithContext(ctx, repository.Registry, auth, through, []string{repository.Scope(transport.PullScope)})
+	t, err := transport.NewWithContext(ctx, repository.Registry, auth.Authenticator, through, []string{repository.Scope(transport.PullScope)})
 	if err != nil && hasCredentials {
 		err = withoutAnswer(err)
 	}
@@ -168,7 +171,8 @@ func (r *registry) explain(ctx context.Context, err error) error {
 	}
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		err = fmt.Errorf("the registry does not let it be read. Check that it is there, and username and password, or docker login: %w", err)
+		remedy := cmp.Or(r.missing, "Check that it is there, and username and password, or docker login")
+		err = fmt.Errorf("the registry does not let it be read. %s: %w", remedy, err)
 	case http.StatusNotFound:
 		err = fmt.Errorf("the registry does not have it. Check the name and the tag or digest: %w", err)
 	}

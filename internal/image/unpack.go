@@ -43,7 +43,8 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 	if err := checkContent(content, packing != ""); err != nil {
 		return err
 	}
-	all := &limited{r: content, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "unpacked, it has more than %d bytes. If that is right, raise size"}
+	image := &withoutVHDFooter{Reader: content}
+	all := &limited{r: image, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "unpacked, it has more than %d bytes. If that is right, raise size"}
 	// w may be a pipe, for which few large writes are cheaper.
 	_, err = io.CopyBuffer(w, all, make([]byte, 256<<10))
 	return err

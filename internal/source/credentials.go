@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -101,9 +102,9 @@ func (l Login) credentials(s *corev1.Secret) (*volume.Credentials, error) {
 				"give this initiator one-way CHAP at the target and remove the keys that end in _in", key)
 		}
 	}
-	username, value := l.Username, s.Data[l.Form.value]
+	username, value := l.Username, []byte(TrimLineBreak(string(s.Data[l.Form.value])))
 	if l.Form.user != "" {
-		username = string(s.Data[l.Form.user])
+		username = TrimLineBreak(string(s.Data[l.Form.user]))
 		if username == "" || !isVisible(username) {
 			return nil, fmt.Errorf("has no value under the key %s, or no readable one: %s", l.Form.user, l.Form.rule())
 		}
@@ -134,9 +135,14 @@ func (f Form) rule() string {
 	return "ceph-csi needs the user's name, without client. before it, under " + f.user + " and the key under " + f.value
 }
 
-// CHAPCredentials returns the credentials of an iSCSI session.
+// TrimLineBreak removes line breaks at the end of a user or password, which editors, echo and heredocs add. Spaces may belong to a password.
+func TrimLineBreak(s string) string { return strings.TrimRight(s, "\r\n") }
+
+// CHAPCredentials returns the credentials of an iSCSI session, without line breaks at their ends. The password is nil if it is not known yet.
 func CHAPCredentials(username string, password []byte, version string) *volume.Credentials {
-	return &volume.Credentials{Type: chapAuth, Username: username, Secret: password, Version: version}
+	return &volume.Credentials{
+		Type: chapAuth, Username: TrimLineBreak(username), Secret: bytes.TrimRight(password, "\r\n"), Version: version,
+	}
 }
 
 // CephCredentials returns the credentials of a Ceph user. key is in base64, as Ceph prints it, and libvirt needs it decoded. It is nil if

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -35,6 +37,10 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
 	}
+	if err := checkImportedName(parts[0], parts[1]); err != nil {
+		resp.Diagnostics.AddError("The machine must be renamed before it is imported", err.Error())
+		return
+	}
 	stored, err := manager{host: locate(h)}.readStored(ctx, uuid)
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
@@ -44,6 +50,17 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
 	}
+}
+
+// checkImportedName refuses the name of a domain that the attribute name can't have: the next plan would fail.
+func checkImportedName(hostKey, name string) error {
+	if domainName.MatchString(name) {
+		return nil
+	}
+	renamed := cmp.Or(strings.Join(strings.Fields(name), "-"), "new-name")
+	return fmt.Errorf("domain %q on host %s has white space in its name, which the attribute name can't have. Shut it down, rename it there "+
+		"(virsh domrename %s %s), and import it by its new name: terraform import <address> %s", name, hostKey, host.ShellQuote(name),
+		host.ShellQuote(renamed), host.ShellQuote(hostKey+"/"+renamed))
 }
 
 func warnUnsupported(diags *diag.Diagnostics, id string, stored *domainxml.Domain) {

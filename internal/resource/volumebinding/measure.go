@@ -103,7 +103,8 @@ func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, 
 	}
 	err = fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
 	if isDiskImage(v) {
-		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there", err)
+		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there. If %s is the image itself, not "+
+			"a folder, rename it to disk.img in a folder of its own, which the PersistentVolume must name", err, path.Dir(v.Images[0].Name))
 	}
 	return found, "", err
 }
@@ -136,12 +137,21 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	if err == nil {
 		return found, nil
 	}
+	return found, explainOpen(err, key, top)
+}
+
+// explainOpen adds to the error of opening an image how its storage is asked for it.
+func explainOpen(err error, key string, top volume.Image) error {
 	err = fmt.Errorf("host %s can't open %s%s: %w", key, top.Name, at(top), err)
-	if top.Auth != nil {
-		err = fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you took "+
+	switch {
+	case top.Auth != nil:
+		return fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you took "+
 			"them from", err, top.Auth.Username, top.Auth.SecretUUID)
+	case top.Protocol == "http" || top.Protocol == "https":
+		return fmt.Errorf("%w\n\nQEMU asks with HEAD first, and then for ranges (Accept-Ranges: bytes). A server that answers only GET, as with a URL that "+
+			"is signed for that, refuses it: try curl --head <url> on the host. A virtclaim_disk with source.url downloads the image with GET only", err)
 	}
-	return found, err
+	return err
 }
 
 // measureFile looks at a file before the host's QEMU opens it, which would follow a link. libvirtd does not open it, except on a host that can't

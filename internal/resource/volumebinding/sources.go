@@ -44,7 +44,8 @@ func sourceAttributes() map[string]schema.Attribute {
 		"http": object("A raw image on a web server that supports range requests. It can only be bound as `read-shared`.",
 			map[string]schema.Attribute{
 				"url": required("URL of the image, `http://` or `https://`. All of it, with its query, is stored in plan, state and " +
-					"the definitions of machines: a presigned URL shows its signature to everyone who can read these."),
+					"the definitions of machines: anyone who can read these sees it. QEMU asks with `HEAD` first and then for ranges: a presigned URL " +
+					"(S3, GCS) is signed for `GET` alone, and refused. Use `virtclaim_disk` with `source.url` for it, which downloads with `GET`."),
 				"insecure": schema.BoolAttribute{
 					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Otherwise the host must " +
 						"trust the certificate: add a private certificate authority to the host's trusted ones.",

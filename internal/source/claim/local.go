@@ -3,6 +3,8 @@ package claim
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
@@ -27,7 +29,7 @@ func (q request) local() (location, error) {
 	return fileIn(path), nil
 }
 
-// hostPath translates the type hostPath: a folder that is different on each host.
+// hostPath translates the type hostPath: a folder that is different on each host, or the disk.img in it.
 func (q request) hostPath() (location, error) {
 	if err := q.folder(); err != nil {
 		return location{}, err
@@ -36,7 +38,30 @@ func (q request) hostPath() (location, error) {
 	if err != nil {
 		return location{}, q.ofVolume("path", err)
 	}
+	if kind := q.pv.Spec.HostPath.Type; kind != nil {
+		if path, err = q.folderOfType(path, *kind); err != nil {
+			return location{}, err
+		}
+	}
 	found := fileIn(path)
 	found.oneHost = true
 	return found, nil
+}
+
+// folderOfType returns the folder of a hostPath with that type. Only the name disk.img tells that a file is a disk, and not just any file.
+func (q request) folderOfType(path string, kind corev1.HostPathType) (string, error) {
+	switch kind {
+	case corev1.HostPathFile, corev1.HostPathFileOrCreate:
+		if folder, ok := strings.CutSuffix(path, diskImage); ok && folder != "" {
+			return folder, nil
+		}
+		return "", source.Errorf("", "the path %s of the PersistentVolume %s is the image itself (its type is %s): rename that to disk.img, in a folder "+
+			"of its own, and name the folder in a PersistentVolume with the type Directory, or bind the file by source.file, with path = %q, instead of the claim",
+			path, q.pv.Name, kind, path)
+	case corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev:
+		return "", source.Errorf("", "the path %s of the PersistentVolume %s is no folder (its type is %s): use a folder with a disk.img, or for a "+
+			"block device a PersistentVolume of the type local and a claim, both with volumeMode Block", path, q.pv.Name, kind)
+	default:
+		return path, nil
+	}
 }

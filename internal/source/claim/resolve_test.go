@@ -128,6 +128,9 @@ func TestResolve_Refused(t *testing.T) {
 		}, exclusive, "Secret vms/chap asks for mutual CHAP (key node.session.auth.password_in)"},
 		{"a secret without user", func(f *fixture) { delete(f.secret.Data, "node.session.auth.username") }, exclusive, "no value under the key node.session.auth.username"},
 		{"a secret without password", func(f *fixture) { f.secret.Data["node.session.auth.password"] = nil }, exclusive, "no value under the key node.session.auth.password"},
+		{"a password that is a line break", func(f *fixture) {
+			f.secret.Data["node.session.auth.password"] = []byte("\n")
+		}, exclusive, "no value under the key node.session.auth.password"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,6 +146,54 @@ func TestResolve_Refused(t *testing.T) {
 				t.Errorf("the error holds the password: %v", err)
 			}
 		})
+	}
+}
+
+func TestResolve_HostPathTypes(t *testing.T) {
+	filesystem := corev1.PersistentVolumeFilesystem
+	for name, tt := range map[string]struct {
+		path, kind    string
+		want, refused string
+	}{
+		"a folder":           {path: "/srv/golden", kind: "DirectoryOrCreate", want: "/srv/golden/disk.img"},
+		"the disk.img":       {path: "/srv/golden/disk.img", kind: "File", want: "/srv/golden/disk.img"},
+		"an image":           {path: "/srv/golden.qcow2", kind: "File", refused: "is the image itself (its type is File)"},
+		"an image to create": {path: "/srv/golden.raw", kind: "FileOrCreate", refused: "(its type is FileOrCreate)"},
+		"a device":           {path: "/dev/vdb", kind: "BlockDevice", refused: "is no folder (its type is BlockDevice)"},
+		"a socket":           {path: "/run/x.sock", kind: "Socket", refused: "is no folder (its type is Socket)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, kind := bound(), corev1.HostPathType(tt.kind)
+			f.claim.Spec.VolumeMode, f.pv.Spec.VolumeMode = &filesystem, &filesystem
+			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: tt.path, Type: &kind}}
+			found, _, err := claim.Resolve(t.Context(), f.client(t), golden, exclusive)
+			if tt.refused != "" {
+				var wrong *source.Error
+				if !errors.As(err, &wrong) || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want an Error with %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil || found.Volume.Images[0].Name != tt.want || !found.DiskImage {
+				t.Errorf("got %+v, %v", found, err)
+			}
+		})
+	}
+}
+
+// Editors and echo end a value with a line break, which no target has.
+func TestResolve_CHAPWithLineBreaks(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n"} {
+		f := bound()
+		f.secret.Data["node.session.auth.username"] = []byte("golden-user" + end)
+		f.secret.Data["node.session.auth.password"] = []byte(password + " " + end)
+		found, _, err := claim.Resolve(t.Context(), f.client(t), golden, exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, auth := found.Credentials, found.Volume.Images[0].Auth; c.Username != "golden-user" || auth.Username != c.Username || string(c.Secret) != password+" " {
+			t.Errorf("got %+v with a secret of %d bytes for %+v", c.Username, len(c.Secret), auth)
+		}
 	}
 }
 

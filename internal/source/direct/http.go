@@ -67,6 +67,13 @@ func parseURL(s string) (*url.URL, error) {
 	case strings.ContainsFunc(u.RawQuery, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("has a character after the question mark that must be encoded, such as a space as %20")
 	}
+	query := u.Query()
+	for _, signature := range []string{"X-Amz-Signature", "X-Goog-Signature", "AWSAccessKeyId", "GoogleAccessId"} {
+		if query.Has(signature) {
+			return nil, fmt.Errorf("is signed for GET alone (%s), and QEMU asks with HEAD first, which the server refuses (403 Forbidden): use a "+
+				"virtclaim_disk with source.url, which downloads the image with GET, or a server that needs no signature", signature)
+		}
+	}
 	if u.Path == "" {
 		u.Path = "/"
 	}

@@ -55,7 +55,7 @@ func (i ISCSI) Storage() (volume.Volume, error) {
 }
 
 func (i ISCSI) validateCredentials(w *fieldErrors) {
-	hasPassword := len(i.Password) > 0 || i.PasswordUnknown
+	hasPassword := source.TrimLineBreak(string(i.Password)) != "" || i.PasswordUnknown
 	switch {
 	case i.SecretRef != nil && i.Username != "":
 		w.add("username", errors.New("conflicts with secret_ref, which names the user, too: use one of them"))
@@ -64,7 +64,7 @@ func (i ISCSI) validateCredentials(w *fieldErrors) {
 	case i.SecretRef != nil:
 		w.add("secret_ref", checkSecretRef(*i.SecretRef))
 	case i.Username != "":
-		w.add("username", source.CheckUser(i.Username))
+		w.add("username", source.CheckUser(source.TrimLineBreak(i.Username)))
 		if !hasPassword {
 			w.add("password_wo", fmt.Errorf("is missing or empty, but the CHAP user %q needs a password", i.Username))
 		}

@@ -35,6 +35,7 @@ func TestValidate_ErrorsNameAttribute(t *testing.T) {
 		{"high lun", func(i *ISCSI) { i.LUN = 16384 }, "lun", "from 0 to 16383"},
 		{"initiator", func(i *ISCSI) { i.Initiator = "me" }, "initiator", `"me" is no iSCSI name`},
 		{"user without password", func(i *ISCSI) { i.Username = "u" }, "password_wo", "needs a password"},
+		{"password of a line break", func(i *ISCSI) { i.Username, i.Password = "u", []byte("\n") }, "password_wo", "needs a password"},
 		{"empty password", func(i *ISCSI) { i.Username, i.Password = "u", []byte{} }, "password_wo", "needs a password"},
 		{"password without user", func(i *ISCSI) { i.Password = []byte(password) }, "username", "is missing"},
 		{"user and secret", func(i *ISCSI) {
@@ -69,6 +70,18 @@ func TestValidate_JoinsErrors(t *testing.T) {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) != 4 {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestResolve_PasswordWithLineBreak(t *testing.T) {
+	i := valid()
+	i.Username, i.Password = "u\n", []byte(password+"\n")
+	found, err := i.Resolve(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := found.Credentials; string(c.Secret) != password || c.Username != "u" || found.Volume.Images[0].Auth.Username != "u" {
+		t.Errorf("got %q with %d bytes", c.Username, len(c.Secret))
 	}
 }
 

@@ -84,6 +84,9 @@ func TestValidate_EachSourceNamesAttribute(t *testing.T) {
 		{"URL with an encoded line break", HTTP{URL: "https://a/b%0Ac"}, "url", "control character"},
 		{"URL upwards", HTTP{URL: "https://a/b/../c"}, "url", "leads upwards"},
 		{"URL with a space in its query", HTTP{URL: "https://a/b?x=a b"}, "url", "a space as %20"},
+		{"presigned URL of S3", HTTP{URL: "https://a/b?X-Amz-Expires=60&X-Amz-Signature=" + password}, "url", "is signed for GET alone (X-Amz-Signature)"},
+		{"presigned URL of GCS", HTTP{URL: "https://a/b?X-Goog-Signature=" + password}, "url", "virtclaim_disk with source.url"},
+		{"old presigned URL of S3", HTTP{URL: "https://a/b?AWSAccessKeyId=me&Expires=1&Signature=" + password}, "url", "(AWSAccessKeyId)"},
 		{"URL with a bad port", HTTP{URL: "https://a:0/b"}, "url", "between 1 and 65535"},
 		{"http that is not verified", HTTP{URL: "http://a/b", Insecure: true}, "insecure", "is for https"},
 
