@@ -40,6 +40,11 @@ func applyRun(d *libvirtxml.Domain, m Machine) {
 
 func isRun(e libvirtxml.DomainSysInfoEntry) bool { return e.Name == guestinit.ConfigEntry }
 
+// isOnlyRun reports whether a fw_cfg device has nothing else.
+func isOnlyRun(s libvirtxml.DomainSysInfo) bool {
+	return s.FWCfg != nil && !slices.ContainsFunc(s.FWCfg.Entry, func(e libvirtxml.DomainSysInfoEntry) bool { return !isRun(e) })
+}
+
 func runOf(d *libvirtxml.Domain) string {
 	for _, s := range d.SysInfo {
 		if s.FWCfg == nil {

@@ -28,7 +28,9 @@ func (d *Domain) Unsupported() ([]string, error) {
 	devices := *d.xml.Devices
 	devices.Consoles = withoutSerialTwin(devices.Consoles)
 	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgentPort)
-	count := elements(reflect.ValueOf(*d.xml))
+	x := *d.xml
+	x.SysInfo = slices.DeleteFunc(slices.Clone(x.SysInfo), isOnlyRun)
+	count := elements(reflect.ValueOf(x))
 	maps.Copy(count, elements(reflect.ValueOf(devices)))
 	var names []string
 	for name, n := range count {

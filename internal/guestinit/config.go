@@ -198,6 +198,9 @@ func (c Config) checkMounts() error {
 		if !path.IsAbs(mount.Path) || path.Clean(mount.Path) != mount.Path || mount.Path == "/" || strings.ContainsRune(mount.Path, 0) {
 			return fmt.Errorf("mounts: path %q must begin with /, name a folder below it, and have no superfluous parts", mount.Path)
 		}
+		if top := strings.SplitN(mount.Path, "/", 3)[1]; top == "proc" || top == "sys" || top == "dev" {
+			return fmt.Errorf("mounts: path %q: /%s is the kernel's", mount.Path, top)
+		}
 		if seen[mount.Path] {
 			return fmt.Errorf("mounts: path %q is there twice", mount.Path)
 		}
@@ -225,17 +228,24 @@ func (c Config) checkInterfaces() error {
 }
 
 func (i Interface) checkAddresses() error {
+	isIPv4 := map[bool]bool{}
 	for _, address := range i.Addresses {
-		if _, err := netip.ParsePrefix(address); err != nil {
+		prefix, err := netip.ParsePrefix(address)
+		if err != nil {
 			return fmt.Errorf("addresses: write an address and the length of its prefix, such as 10.0.0.5/24: %w", err)
 		}
+		isIPv4[prefix.Addr().Is4()] = true
 	}
 	if i.Gateway != "" {
 		if len(i.Addresses) == 0 {
 			return errors.New("gateway: needs addresses, too: without them the interface uses DHCP")
 		}
-		if _, err := netip.ParseAddr(i.Gateway); err != nil {
+		gateway, err := netip.ParseAddr(i.Gateway)
+		if err != nil {
 			return fmt.Errorf("gateway: %w", err)
+		}
+		if !isIPv4[gateway.Is4()] {
+			return fmt.Errorf("gateway: %s is of another version of IP than all addresses", gateway)
 		}
 	}
 	for _, server := range i.Nameservers {

@@ -78,6 +78,10 @@ func TestConfig_Check(t *testing.T) {
 		"begin with /":      func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "data"}} },
 		"superfluous":       func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a/../b"}} },
 		"path \"/a\"":       func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a"}, {Disk: "b", Path: "/a"}} },
+		"the kernel's":      func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/proc/data"}} },
+		"another version": func(c *Config) {
+			c.Interfaces = []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.1/24"}, Gateway: "fe80::1"}}
+		},
 		"mac":               func(c *Config) { c.Interfaces = []Interface{{MAC: "52:54"}} },
 		"addresses": func(c *Config) {
 			c.Interfaces = []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.1"}}}

@@ -52,8 +52,10 @@ var passing = map[libvirt.DomainPausedReason]bool{
 	libvirt.DomainPausedPostcopy: true,
 }
 
-// The reasons of a domain that is off because it failed, or because it was migrated to another host. libvirtd forgets reasons when it restarts.
+// The reasons of a domain that is off because its power was cut, because it failed, or because it was migrated to another host. libvirtd forgets
+// reasons when it restarts.
 const (
+	ReasonDestroyed = "destroyed"
 	ReasonCrashed  = "crashed"
 	ReasonFailed   = "failed"
 	ReasonMigrated = "migrated"
@@ -61,7 +63,7 @@ const (
 
 // shutoffReasons are virsh's names, by virDomainShutoffReason.
 var shutoffReasons = map[libvirt.DomainShutoffReason]string{
-	libvirt.DomainShutoffShutdown: "shutdown", libvirt.DomainShutoffDestroyed: "destroyed", libvirt.DomainShutoffCrashed: ReasonCrashed,
+	libvirt.DomainShutoffShutdown: "shutdown", libvirt.DomainShutoffDestroyed: ReasonDestroyed, libvirt.DomainShutoffCrashed: ReasonCrashed,
 	libvirt.DomainShutoffMigrated: ReasonMigrated, libvirt.DomainShutoffSaved: "saved", libvirt.DomainShutoffFailed: ReasonFailed,
 	libvirt.DomainShutoffFromSnapshot: "from snapshot", libvirt.DomainShutoffDaemon: "daemon",
 }

@@ -17,7 +17,7 @@ import (
 // are in their own validators.
 var texts = []string{
 	"description", "devices_xml", "user_data", "network_data", "meta_data",
-	"cluster_ca_certificate", "ca_certificate", "client_certificate", "command", "args", "env",
+	"cluster_ca_certificate", "ca_certificate", "client_certificate", "command", "args", "env", "environment",
 }
 
 // isSecret reports whether the attribute's value must not be in an error. Its characters are checked by the system that receives it.

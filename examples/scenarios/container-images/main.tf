@@ -57,6 +57,9 @@ resource "virtclaim_virtual_machine" "web" {
     network = { lan = { addresses = [var.addresses.web] } } # without it, by DHCP
     restart = "on-failure"
   }
+
+  # Another image replaces the disk, which a running machine does not give up.
+  lifecycle { replace_triggered_by = [virtclaim_disk.root["web"].id] }
 }
 
 # The claim is blank. It gets a file system once; the image is of no importance any more when the database has written to it.
@@ -97,4 +100,6 @@ resource "virtclaim_virtual_machine" "database" {
     }
     stop_timeout = 45 # a database that has to write much needs more than the default
   }
+
+  lifecycle { replace_triggered_by = [virtclaim_disk.root["database"].id] }
 }

@@ -55,6 +55,8 @@ func TestAccVirtualMachine_ContainerImagesScenario(t *testing.T) {
 	_ = acctest.Must(scenario.Query(t.Context(), "CREATE TABLE visits (text text); INSERT INTO visits VALUES ('first')"))(t)
 	cli.Must("plan", "-detailed-exitcode", "-no-color")
 
+	// Another image is another disk, and another machine with it.
+	acctest.Contains(t, cli.Must("plan", "-no-color", `-replace=virtclaim_disk.root["web"]`), "2 to add, 0 to change, 2 to destroy")
 	replaced := cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_virtual_machine.database")
 	acctest.Contains(t, replaced, "1 added, 0 changed, 1 destroyed")
 	if rows := acctest.Must(scenario.Query(t.Context(), "SELECT text FROM visits"))(t); rows != "first" {

@@ -341,7 +341,7 @@ func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainx
 			return is, err
 		}
 		m.reach(ctx, uuid, &is)
-	} else if is.Run != "" {
+	} else if is.Run != "" && at.state.Reason != host.ReasonDestroyed { // without power, the root disk may tell of the run before
 		m.addProgram(ctx, &is)
 	}
 	m.completeExternal(ctx, uuid, is.External)

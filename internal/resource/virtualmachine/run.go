@@ -128,6 +128,9 @@ func textsOf(v attr.Value) (all []string) {
 	return all
 }
 
+// forceTimeout is how long, in seconds, a program may take to end so that the machine is off before force_stop cuts its power.
+const forceTimeout = 50
+
 // checkRun refuses what can't be run, as far as it is known.
 func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 	if !isSet(m.Run) {
@@ -142,6 +145,11 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 	if !m.Interfaces.IsUnknown() {
 		m.checkRunNetwork(run, diags)
+	}
+	if timeout := run.number("stop_timeout"); m.ForceStop.ValueBool() && timeout > forceTimeout {
+		diags.AddAttributeWarning(runPath.AtName("stop_timeout"), "The power is cut before that",
+			fmt.Sprintf("force_stop turns the machine's power off after a minute, and its program is given %d seconds to end. What it has not written by then is lost. "+
+				"Without force_stop it is waited for.", timeout))
 	}
 	image, machine := fieldsOf(run["image"]).text("architecture"), fieldsOf(m.Machine).text("arch")
 	if is, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; ok && image != "" && is != image {
@@ -185,6 +193,14 @@ func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
 		if _, ok := m.Disks.Elements()[key]; !ok {
 			diags.AddAttributeError(at, "No such disk", fmt.Sprintf("The machine has no disk %q.", key))
 			continue
+		}
+		disk := fieldsOf(m.Disks.Elements()[key])
+		if bus := disk.text("bus"); !slices.Contains([]string{"", "virtio", "scsi"}, bus) {
+			diags.AddAttributeError(diskPath(key).AtName("bus"), "No driver for the bus",
+				fmt.Sprintf("The guest has drivers for virtio and scsi only, and the disk %q is on %s.", key, bus))
+		}
+		if key == run.root() && disk.is("read_only") {
+			diags.AddAttributeError(diskPath(key).AtName("read_only"), "A root file system is written to", fmt.Sprintf("The program of run has its files on the disk %q. Remove read_only.", key))
 		}
 		serial := m.serialOf(key)
 		if len(serial) > maxSerial {

@@ -203,6 +203,13 @@ func TestAccVirtualMachine_RunEnds(t *testing.T) {
 				},
 			},
 			{RefreshState: true, Check: resource.ComposeTestCheckFunc(checks...)},
+			{ // the root disk still has how the run before has ended
+				PreConfig: func() {
+					acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "start", "three"))(t)
+					acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "destroy", "three"))(t)
+				},
+				RefreshState: true, Check: resource.TestCheckNoResourceAttr("virtclaim_virtual_machine.three", "exit_code"),
+			},
 		},
 	})
 }

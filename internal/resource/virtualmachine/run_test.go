@@ -184,6 +184,28 @@ func TestRun_AllTakesEffectAtNextStart(t *testing.T) {
 	}
 }
 
+// disksWith is the disk root with those attributes.
+func disksWith(t *testing.T, with map[string]attr.Value) types.Map {
+	t.Helper()
+	return types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, map[string]attr.Value{"root": filled(t, diskTypes, with)})
+}
+
+// A program that may take longer to end than force_stop waits is warned of.
+func TestRun_ForceStopIsShorter(t *testing.T) {
+	for _, c := range []struct {
+		force   bool
+		timeout int64
+		warns   bool
+	}{{true, 100, true}, {true, 45, false}, {false, 100, false}} {
+		m := runner(t, map[string]attr.Value{"image": nginx(t), "stop_timeout": types.Int64Value(c.timeout)})
+		m.ForceStop = types.BoolValue(c.force)
+		var diags diag.Diagnostics
+		if checkRun(t.Context(), m, &diags); diags.HasError() || (diags.WarningsCount() == 1) != c.warns {
+			t.Errorf("%+v: %v", c, diags)
+		}
+	}
+}
+
 func TestRun_Refused(t *testing.T) {
 	image := func(change map[string]attr.Value) map[string]attr.Value {
 		all := map[string]attr.Value{"image": nginx(t)}
@@ -194,6 +216,12 @@ func TestRun_Refused(t *testing.T) {
 		"needs a kernel": func(m *model) { m.Boot = types.ObjectNull(bootTypes) },
 		`has no disk "other"`: func(m *model) {
 			m.Run = filled(t, runTypes, image(map[string]attr.Value{"root": types.StringValue("other")}))
+		},
+		`"root" is on sata`: func(m *model) {
+			m.Disks = disksWith(t, map[string]attr.Value{"bus": types.StringValue("sata")})
+		},
+		`Remove read_only`: func(m *model) {
+			m.Disks = disksWith(t, map[string]attr.Value{"read_only": types.BoolValue(true)})
 		},
 		`has no disk "nfs"`: func(m *model) {
 			m.Run = filled(t, runTypes, image(map[string]attr.Value{"mounts": mounted(t, map[string]string{"nfs": "/d"}, false)}))
