@@ -216,7 +216,7 @@ func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []strin
 		if err != nil {
 			return nil, err
 		}
-		if ok && note.Phase != done && note.Owner == m.Owner && note.Pool == s.Pool && note.Prefix != "" && note.Prefix == s.Prefix {
+		if ok && note.Owner == m.Owner && note.Pool == s.Pool && note.Prefix != "" && note.Prefix == s.Prefix {
 			names = append(names, note.Volume)
 		}
 	}

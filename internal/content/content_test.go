@@ -216,32 +216,6 @@ func TestMake_FinishedWhileWaitedFor(t *testing.T) {
 	}
 }
 
-// The journal of a finished volume, as earlier versions left it, is none: the volume is not taken for that of an interrupted creation.
-func TestMake_JournalOfAFinishedVolume(t *testing.T) {
-	h := newHost()
-	spec := content.Spec{Pool: "ssd", Prefix: "web-", Format: "qcow2", Capacity: 1 << 20}
-	h.failAt, h.dead, h.after = 2, true, true
-	_, _ = (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet)
-	if len(h.domains) != 1 || len(h.volumes) != 1 {
-		t.Fatalf("the host has %v, %v", h.domains, h.volumes)
-	}
-	h.failAt, h.killed = 0, false
-	finished := ""
-	for key := range h.volumes {
-		finished = key
-	}
-	for _, d := range h.domains {
-		d.xml = strings.Replace(d.xml, ` pool="ssd"`, ` phase="done" pool="ssd"`, 1)
-	}
-	made := mustMake(t, h, spec)
-	if "ssd/"+made.Name == finished || h.volumes[finished] == nil || len(h.volumes) != 2 {
-		t.Errorf("%s was made, and the host has %v", made.Name, h.volumes)
-	}
-	if err := content.CheckImport(t.Context(), h, "ssd", strings.TrimPrefix(finished, "ssd/")); err != nil || len(h.domains) != 0 {
-		t.Errorf("it can't be imported: %v, and the host has %v", err, h.domains)
-	}
-}
-
 func TestCheckImport(t *testing.T) {
 	h := newHost()
 	h.failAt, h.dead, h.after = 5, true, true

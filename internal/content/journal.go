@@ -34,9 +34,6 @@ type journal struct {
 	release func(context.Context) error
 }
 
-// done is the phase of a finished volume, whose journal means nothing any more.
-const done = "done"
-
 // open returns the journal of a volume; host.ErrNotFound if there is none.
 func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 	id, err := h.LookupByName(ctx, journalName(pool, name))
@@ -50,9 +47,6 @@ func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 	note, ok, err := domainxml.ParseJournal(text)
 	if err != nil {
 		return nil, err
-	}
-	if note.Phase == done {
-		return nil, cmp.Or(ignoreNotFound(h.Undefine(ctx, id)), host.ErrNotFound)
 	}
 	if !ok {
 		return nil, fmt.Errorf("the domain %s has the name of a journal of virtclaim's but is none; it is in the way of making volume "+

@@ -27,7 +27,7 @@ type Journal struct {
 type Note struct {
 	// Owner is the provider's owner; empty when none is configured.
 	Owner string `xml:"owner,attr,omitempty"`
-	// Phase is "done" in the journal of a finished volume, as earlier versions left it.
+	// Phase is how far a volume is that is filled; empty for others.
 	Phase string `xml:"phase,attr,omitempty"`
 	Pool  string `xml:"pool,attr"`
 	// Volume is the storage volume's name, and Prefix its configured prefix if the rest was generated.

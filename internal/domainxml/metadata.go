@@ -45,32 +45,32 @@ type machineMetadata struct {
 	// Type is the configured machine type: libvirt stores the type that an alias resolves to.
 	Type string `xml:"machine-type,attr,omitempty"`
 	// StoredType is the type that libvirt has stored for Type, if the name of the alias does not show it.
-	StoredType string `xml:"stands-for,attr,omitempty"`
+	StoredType string `xml:"stored-type,attr,omitempty"`
 	// CPU is the configured CPU: libvirt replaces it with a computed one in the running domain.
 	CPU string `xml:"cpu,attr,omitempty"`
 	// HotplugPorts is the configured number: libvirt adds more.
 	HotplugPorts *uint          `xml:"hotplug-ports,attr"`
 	Disks        []diskMetadata `xml:"disk"`
 	// Configured are attributes that were configured explicitly: see Machine.configured.
-	Configured []string `xml:"asked"`
+	Configured []string `xml:"configured"`
 	// Remaining are kinds of device that are kept although no attribute describes them.
-	Remaining []string `xml:"left"`
+	Remaining []string `xml:"remaining"`
 	// Password is the version of the display's password.
 	Password *int64 `xml:"password-version"`
 	// DevicesXML is the text as configured.
 	DevicesXML string `xml:"devices-xml,omitempty"`
 	// KeptState are kinds of state that libvirt may keep beside the domain's disks.
-	KeptState []string `xml:"keeps"`
+	KeptState []string `xml:"kept-state"`
 }
 
 type diskMetadata struct {
 	Key      string `xml:"key,attr"`
 	Capacity *int64 `xml:"capacity,attr"`
-	// Tentative keeps its former name in the XML, for definitions that are stored already.
-	Tentative bool `xml:"entering,attr,omitempty"`
+	// Tentative is set until the guard has granted the disk's images.
+	Tentative bool `xml:"tentative,attr,omitempty"`
 	// Configured are the names of settings that were configured explicitly and that the device does not show, because it may also have them
 	// by default.
-	Configured string `xml:"asked,attr,omitempty"`
+	Configured string `xml:"configured,attr,omitempty"`
 	// CopyOnRead is recorded for drives only, whose device can't express it.
 	CopyOnRead bool            `xml:"copy-on-read,attr,omitempty"`
 	Images     []imageMetadata `xml:"image"`

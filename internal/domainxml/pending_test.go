@@ -51,7 +51,7 @@ func TestCompare_DefaultVideoIsNotPending(t *testing.T) {
 		return `<domain type='qemu' id='3'><name>web</name><memory unit='KiB'>1024</memory><vcpu>1</vcpu>` + metadata(configured) +
 			`<devices>` + card + `</devices></domain>`
 	}
-	const asked, vram = `<asked>video</asked>`, `<asked>video.vram</asked>`
+	const asked, vram = `<configured>video</configured>`, `<configured>video.vram</configured>`
 	for name, c := range map[string]struct{ live, stored, pending string }{
 		"configured as it is":  {text("", card), text(asked, card), ""},
 		"its memory as it is":  {text(asked, card), text(asked+vram, card), ""},

@@ -86,7 +86,7 @@ func (r *disk) planComposedDigest(ctx context.Context, c composed, at path.Path,
 	case apierrors.IsNotFound(err):
 		return types.StringUnknown()
 	case err != nil:
-		diags.AddAttributeError(at, "What is to be in it is not known", err.Error())
+		diags.AddAttributeError(at, "The source could not be read", err.Error())
 		return types.StringUnknown()
 	}
 	return types.StringValue(digest)

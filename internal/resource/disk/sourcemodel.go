@@ -101,7 +101,7 @@ func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 	if c := s.CloudInit; c != nil {
 		for name, data := range map[string]types.String{"user_data": c.UserData, "user_data_wo": c.UserDataWO} {
 			if err := image.CheckUserData([]byte(data.ValueString())); err != nil {
-				diags.AddAttributeError(childPath(fromCloudInit).AtName(name), "User data that no guest reads", err.Error())
+				diags.AddAttributeError(childPath(fromCloudInit).AtName(name), "Invalid user data", err.Error())
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func hostSupports(ctx context.Context, h *host.Host, m model, want domainxml.Mac
 
 // unsupported is the error of a value that the host does not support, with the values that it does.
 func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has []string) {
-	diags.AddAttributeError(at, "The host can't do this",
+	diags.AddAttributeError(at, "Not supported by the host",
 		fmt.Sprintf("There is no %s %q on this host for such a machine. There is: %s.", what, asked, strings.Join(has, ", ")))
 }
 

@@ -141,12 +141,12 @@ func TestAccVirtualMachine_InvalidConfigurations(t *testing.T) {
 		{
 			"processor model that the host has not",
 			machine{more: `cpu = { vcpus = 1, model = "Nonsense" }`},
-			message("The host can't do this", `no processor model "Nonsense"`, "qemu64"),
+			message("Not supported by the host", `no processor model "Nonsense"`, "qemu64"),
 		},
 		{
 			"processor mode that the host has not",
 			machine{more: `cpu = { vcpus = 1, mode = "host-passthrough" }`},
-			message("The host can't do this", "host-model"),
+			message("Not supported by the host", "host-model"),
 		},
 		{
 			"another topology",

@@ -172,7 +172,7 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 	}
 	for name, v := range map[string]attr.Value{"vlan": i.VLAN, "virtual_port": i.VirtualPort} {
 		if isSet(v) {
-			diags.AddAttributeError(interfacePath(key).AtName(name), "QEMU's own network has no switch",
+			diags.AddAttributeError(interfacePath(key).AtName(name), "User-mode networking has no switch",
 				fmt.Sprintf("Interface %s is on QEMU's own network (user), where nothing knows of a %s. Leave it out.", key, name))
 		}
 	}

@@ -65,7 +65,7 @@ func runIntent(_ context.Context, m model, want *domainxml.Machine, diags *diag.
 }
 
 func addRunError(diags *diag.Diagnostics, err error) {
-	diags.AddAttributeError(runPath, "This can't be run", err.Error())
+	diags.AddAttributeError(runPath, "Invalid run", err.Error())
 }
 
 // runConfig is what the init is told.

@@ -82,7 +82,7 @@ func (v powerOfTwo) MarkdownDescription(ctx context.Context) string { return v.D
 
 func (v powerOfTwo) ValidateInt64(ctx context.Context, req validator.Int64Request, resp *validator.Int64Response) {
 	if n := req.ConfigValue.ValueInt64(); isSet(req.ConfigValue) && (n < 1 || bits.OnesCount64(uint64(n)) != 1) {
-		resp.Diagnostics.AddAttributeError(req.Path, "No power of two",
+		resp.Diagnostics.AddAttributeError(req.Path, "vram must be a power of two",
 			fmt.Sprintf("It is %d, and %s: libvirt would round it up, and each plan would want to change that.", n, v.Description(ctx)))
 	}
 }

@@ -230,7 +230,7 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 	}
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {
-		diags.AddAttributeError(sourcePath.AtName(name), "The same storage, or other storage?",
+		diags.AddAttributeError(sourcePath.AtName(name), "The identity of the storage is not known",
 			fmt.Sprintf("All servers of %s are others now, so virtclaim can't tell whether it moved or is something else of the same name. "+
 				"If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage, give the "+
 				"binding another name, or replace it: terraform apply -replace=<address of this resource>.", is.Images[0].Name))

@@ -103,7 +103,7 @@ func (w *writer) forgetFills(ctx context.Context) (isHalf bool, err error) {
 	for _, key := range w.target.Images[0].Hosts {
 		h, err := w.backend.Hosts.Host(key)
 		if err != nil {
-			w.diags.AddAttributeWarning(targetPath, "What is left on a host is not known", fmt.Sprintf("%s. If an apply was interrupted there, the domain virtclaim-%s "+
+			w.diags.AddAttributeWarning(targetPath, "A host could not be asked", fmt.Sprintf("%s. If an apply was interrupted there, the domain virtclaim-%s "+
 				"may be left: virsh undefine it.", err, content.FillID(w.target)))
 			continue
 		}
