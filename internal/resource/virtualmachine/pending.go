@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var pendingGroup = attributeGroup{attributes: pendingAttributes, intent: noIntent, read: readPending}
@@ -66,6 +67,29 @@ func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, 
 	if restarts || !m.Running.Equal(state.Running) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), types.ObjectUnknown(endpointsTypes))...)
 	}
+	if m.Running.ValueBool() && state.Running.ValueBool() {
+		m.warnOfRestart(state.was(ctx), m.was(ctx), &resp.Diagnostics)
+	}
+}
+
+// warnOfRestart warns of more memory or processors than a running guest can be given.
+func (m model) warnOfRestart(now, want domainxml.Machine, diags *diag.Diagnostics) {
+	var beyond []string
+	if most := max(now.Memory, now.MaxMemory); want.Memory > most && most > 0 {
+		beyond = append(beyond, fmt.Sprintf("memory = %q, where it can have %s", m.Memory.ValueString(), tfvalue.QuantityOfKiB(most).ValueString()))
+	}
+	if most := max(now.VCPUs, now.MaxVCPUs); want.VCPUs > most && most > 0 {
+		beyond = append(beyond, fmt.Sprintf("vcpus = %d, where it can have %d", want.VCPUs, most))
+	}
+	if len(beyond) == 0 {
+		return
+	}
+	summary, what := "Machine %s has more after its next start only", "The apply stores it. Set allow_restart to have the guest restarted for it"
+	if m.AllowRestart.ValueBool() {
+		summary, what = "Machine %s is restarted", "The apply restarts the guest for it (allow_restart)"
+	}
+	diags.AddWarning(fmt.Sprintf(summary, m.Name.ValueString()), fmt.Sprintf("It was started with a maximum that is below what it is to have: %s. %s; max_memory and "+
+		"max_vcpus leave room for later changes.", strings.Join(beyond, ", and "), what))
 }
 
 // warnOfPending warns of the changes that the running guest does not have yet.

@@ -78,6 +78,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 
 func (r *binding) planChange(ctx context.Context, plan *model, state model, own privateState, resp *resource.ModifyPlanResponse) {
 	diags := &resp.Diagnostics
+	r.present(state, state.hostKeys(ctx, diags), diags)
 	if plan.otherStorage(ctx, state, diags) {
 		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
 	}
