@@ -212,6 +212,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		r.checkBacking(ctx, *plan, state, &resp.Diagnostics)
 	}
 	warnOfNoEffect(*plan, state, &resp.Diagnostics)
+	r.warnOfUnknownMaster(ctx, *plan, state, &resp.Diagnostics)
 	r.warnOfPool(*plan, state, &resp.Diagnostics)
 	is, known := state.made(ctx, &resp.Diagnostics)
 	if !known {

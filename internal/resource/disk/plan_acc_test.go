@@ -187,7 +187,9 @@ func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 	}
 	before := inode()
 	cli.Write("main.tf", config("two"))
-	cli.Must("plan", "-out=saved", "-no-color")
+	if plan := cli.Must("plan", "-out=saved", "-no-color"); !message("The master of disk host-a/ssd/root may be another one").MatchString(plan) {
+		t.Error("the plan does not say that the master may be another one:", plan)
+	}
 	acctest.Claim(t, l, "disks", "two", two)
 	out, err := cli.Run("apply", "-no-color", "saved")
 	if err == nil || strings.Contains(out, "bug in the provider") || !message("The disk changed during the apply", "source.volume of disk host-a/ssd/root").MatchString(out) {

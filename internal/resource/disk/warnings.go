@@ -53,6 +53,17 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 	}
 }
 
+// warnOfUnknownMaster warns of a master that this plan makes anew, or may: a disk over another one would be a mix of two.
+func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+	was, known := state.master(ctx, diags)
+	if !known || !plan.sourceVolume().IsUnknown() || !state.isOver() || !r.backend.HasRefreshed() {
+		return
+	}
+	diags.AddAttributeWarning(sourcePath, fmt.Sprintf("The master of disk %s may be another one", state.ID.ValueString()), fmt.Sprintf(
+		"The disk is an overlay of %s, and what source.volume is will only be known during the apply. If that is another master, as when its resource is replaced, "+
+			"the apply is refused: replace the disk, too (terraform apply -replace=<address of this resource>), which deletes what was written to it.", was.Images[0].Name))
+}
+
 // warnOfPool warns that a changed storage map moves no disk.
 func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
 	if !r.backend.Ready() {
