@@ -82,7 +82,7 @@ func TestConfig_Check(t *testing.T) {
 		"another version": func(c *Config) {
 			c.Interfaces = []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.1/24"}, Gateway: "fe80::1"}}
 		},
-		"mac":               func(c *Config) { c.Interfaces = []Interface{{MAC: "52:54"}} },
+		"mac": func(c *Config) { c.Interfaces = []Interface{{MAC: "52:54"}} },
 		"addresses": func(c *Config) {
 			c.Interfaces = []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.1"}}}
 		},

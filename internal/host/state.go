@@ -56,9 +56,9 @@ var passing = map[libvirt.DomainPausedReason]bool{
 // reasons when it restarts.
 const (
 	ReasonDestroyed = "destroyed"
-	ReasonCrashed  = "crashed"
-	ReasonFailed   = "failed"
-	ReasonMigrated = "migrated"
+	ReasonCrashed   = "crashed"
+	ReasonFailed    = "failed"
+	ReasonMigrated  = "migrated"
 )
 
 // shutoffReasons are virsh's names, by virDomainShutoffReason.

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"os"
-	"path"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/artefact"
 )
@@ -22,6 +21,6 @@ func (l *Lab) Distribution(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, err := web.AddContent(path.Base(image), content)
+	file, err := web.AddContent("debian.qcow2", content)
 	return file.URL("http", web.HTTP), err
 }

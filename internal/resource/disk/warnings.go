@@ -53,7 +53,7 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 	}
 }
 
-// warnOfUnknownMaster warns of a master that this plan makes anew, or may: a disk over another one would be a mix of two.
+// warnOfUnknownMaster warns of a master that this plan may replace: a disk over another one would be a mix of two.
 func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	was, known := state.master(ctx, diags)
 	if !known || !plan.sourceVolume().IsUnknown() || !state.isOver() || !r.backend.HasRefreshed() {

@@ -51,7 +51,7 @@ func TestAccGuide_FirstMachine(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatalf("%s was not answered: %v", command, err)
 			}
-			time.Sleep(time.Second) //nolint:forbidigo // nothing tells when a guest's ssh server is there
+			time.Sleep(time.Second) // nothing tells when a guest's ssh server is there
 		}
 	}
 	acctest.Contains(t, said("sudo cloud-init status --wait; hostname; df --output=size -BG / | tail -1"), "status: done", "first", "10G")

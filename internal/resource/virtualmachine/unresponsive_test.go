@@ -43,7 +43,7 @@ func TestVirtualMachine_DestroyNamesWayOut(t *testing.T) {
 	if forceOff, apply := strings.Index(text, "virsh destroy web\n"), strings.Index(text, "apply force_stop = true"); forceOff < 0 || apply < forceOff {
 		t.Errorf("it says %q", text)
 	}
-	if other := errors.New("refused"); m.ofDestroy(other) != other {
+	if other := errors.New("refused"); m.ofDestroy(other).Error() != other.Error() {
 		t.Error("another error is changed")
 	}
 }
