@@ -12,7 +12,7 @@ import (
 )
 
 // A writer and an overlay are not compatible, whichever is planned first.
-func TestBackend_Wish(t *testing.T) {
+func TestBackend_RecordPlannedUse(t *testing.T) {
 	write := volume.Image{Type: "file", Name: "/ssd/golden", AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
 	read := write
 	read.AccessMode = volume.ReadShared
@@ -35,7 +35,7 @@ func TestBackend_Wish(t *testing.T) {
 
 // A conflict over storage that is yet to be bound is an error of the plan, also after another resource was read. Over storage that exists,
 // which is read before its users are planned, it is a warning, because the plan may be that of a destroy. An apply reads nothing.
-func TestBackend_Wish_ErrorUntilStorageExists(t *testing.T) {
+func TestBackend_RecordPlannedUse_ErrorUntilStorageExists(t *testing.T) {
 	unbound := volume.Image{Type: "block", Name: "/dev/disk/by-id/data", AccessMode: volume.WriteExclusive, Hosts: []string{"a"}}
 	bound, disk := unbound, unbound
 	bound.Binding, disk.Generation = "b/1/ns/claim", "g"
@@ -66,7 +66,7 @@ func TestBackend_Wish_ErrorUntilStorageExists(t *testing.T) {
 
 // No machine may write to a bound image below an overlay, also on network storage, where no other check finds it. One machine may use the
 // overlay.
-func TestBackend_Wish_OverlayOfExclusive(t *testing.T) {
+func TestBackend_RecordPlannedUse_OverlayOfExclusive(t *testing.T) {
 	bound := volume.Image{
 		Type: "network", Protocol: "iscsi", Name: "iqn.2001-04.com.example:disk/1", AccessMode: volume.WriteExclusive, Binding: "b/1/ns/claim", Hosts: []string{"a"},
 	}

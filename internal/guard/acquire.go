@@ -160,7 +160,7 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 			return nil, nil, err
 		}
 		for _, u := range uses {
-			if mode, ok := u.against(i.AccessMode); ok && !e.isSelf(u) {
+			if mode, ok := u.conflicting(i.AccessMode); ok && !e.isSelf(u) {
 				found = append(found, conflict{Request: e, image: i, use: u, mode: mode})
 			}
 		}
@@ -173,7 +173,7 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 func (e Request) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
 
 // against returns the access mode of the use, that of its binding or else that of its device, if it is not compatible with wanted.
-func (u Use) against(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
+func (u Use) conflicting(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
 	i := slices.IndexFunc(u.modes, func(m volume.AccessMode) bool { return !m.CompatibleWith(wanted) })
 	if i < 0 {
 		return "", false

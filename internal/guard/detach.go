@@ -58,7 +58,7 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	case u.isCopy:
 		why = ": a clone of it was begun and never finished. Apply the configuration of that clone again, or give it up: virsh undefine " +
 			u.Domain + ", and delete the volume that its description names"
-	case !u.isOurs(image, owners):
+	case !u.isOwned(image, owners):
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (%s), or remove the domain", u.command())
 	case u.Stored && !u.isDisk():
 		why = ", which is no disk of QEMU's, so that only you can take it away: virsh edit " + u.Domain
@@ -86,7 +86,7 @@ func (u Use) hasDeleted(image volume.Image) bool {
 
 // isOurs reports whether the domain is a machine of one of the owners. For a machine without an owner, the metadata of the device must
 // name this image or its binding.
-func (u Use) isOurs(image volume.Image, owners []string) bool {
+func (u Use) isOwned(image volume.Image, owners []string) bool {
 	return u.Metadata.Phase != "" && slices.Contains(owners, u.Metadata.Owner) && (u.Metadata.Owner != "" || u.names(image))
 }
 

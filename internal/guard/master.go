@@ -46,7 +46,7 @@ func (m Master) AwaitQuiet(ctx context.Context) error {
 			err = u.await(waitCtx, h, image)
 		}
 		if waitCtx.Err() != nil {
-			return u.comes()
+			return u.writerPending()
 		}
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func (m Master) refusal(u Use) error {
 }
 
 // comes is the error of a master to which a published machine is about to write, and that neither starts nor withdraws in time.
-func (u Use) comes() error {
+func (u Use) writerPending() error {
 	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the disk is made"
 	if u.Metadata.Phase == domainxml.Creating {
 		why = "its creation goes on, or was interrupted. Try again when that is done, or apply the configuration of that machine again"

@@ -61,7 +61,7 @@ func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapab
 		}
 		return caps, caps.Unmarshal(text)
 	})
-	if h.silent.Store(unreachable(err) || ctx.Err() != nil); err != nil {
+	if h.unresponsive.Store(unreachable(err) || ctx.Err() != nil); err != nil {
 		return DomainCapabilities{}, h.unsupportedReason(ctx, op, of, err)
 	}
 	able := domainCapabilities(found)
@@ -70,7 +70,7 @@ func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapab
 }
 
 // Silent reports whether the host did not answer the last query of its capabilities.
-func (h *Host) Silent() bool { return h.silent.Load() }
+func (h *Host) Unresponsive() bool { return h.unresponsive.Load() }
 
 func optional(s string) libvirt.OptString {
 	if s == "" {

@@ -34,8 +34,8 @@ type Host struct {
 	// pools are storage pools by name.
 	pools sync.Map
 
-	able   sync.Map // DomainCapabilities by Hardware
-	silent atomic.Bool
+	able         sync.Map // DomainCapabilities by Hardware
+	unresponsive atomic.Bool
 	// folders serializes the users of each temporary pool over files of tenants; unmounting is held during an unmount. hidesMounts tells that the host's storage
 	// daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that a look has seen a mount.
 	folders     keyedLock

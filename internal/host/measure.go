@@ -69,7 +69,7 @@ func opened[T any](ctx context.Context, h *Host, op, diskXML string, use func(*l
 		return found, err
 	})
 	if ctx.Err() != nil {
-		err = errors.Join(err, h.giveUp(ctx, id.String()))
+		err = errors.Join(err, h.release(ctx, id.String()))
 	}
 	return found, err
 }
@@ -99,7 +99,7 @@ func measured(l *libvirt.Libvirt, d libvirt.Domain, head uint32) (found Measured
 }
 
 // giveUp ends a domain that is still opening its disk: unresponsive storage would keep it for minutes.
-func (h *Host) giveUp(ctx context.Context, id string) error {
+func (h *Host) release(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
 	defer cancel()
 	err := h.StopCopier(ctx, id)

@@ -144,7 +144,7 @@ func (r *rangeReader) take(resp *http.Response, ranged bool) error {
 	case resp.StatusCode == http.StatusOK:
 		return r.start(resp)
 	case resp.StatusCode == http.StatusPartialContent && ranged:
-		return r.goOn(resp)
+		return r.resume(resp)
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ranged:
 		r.refusesRanges = true
 	}
@@ -189,7 +189,7 @@ func (r *rangeReader) changed() error {
 }
 
 // goOn accepts a response with the rest.
-func (r *rangeReader) goOn(resp *http.Response) error {
+func (r *rangeReader) resume(resp *http.Response) error {
 	var first, last, total int64
 	text := resp.Header.Get("Content-Range")
 	n, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &total)

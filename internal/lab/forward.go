@@ -44,12 +44,12 @@ func (f *forward) serve(ctx context.Context) {
 
 // pass copies in both directions, and ends with the first one that ends: the protocols that are passed on end no single direction.
 func (f *forward) pass(ctx context.Context, client net.Conn) {
-	defer f.hangUp(client)
+	defer f.disconnect(client)
 	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.to)
 	if err != nil {
 		return
 	}
-	defer f.hangUp(server)
+	defer f.disconnect(server)
 	if !f.note(client) || !f.note(server) {
 		return
 	}
@@ -72,7 +72,7 @@ func (f *forward) note(conn net.Conn) bool {
 	return f.open != nil
 }
 
-func (f *forward) hangUp(conn net.Conn) {
+func (f *forward) disconnect(conn net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.open, conn)

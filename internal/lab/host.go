@@ -83,9 +83,9 @@ func (h *Host) Start(ctx context.Context) error {
 	h.daemon = startDaemon(h.sandbox, h.Dir, "libvirtd",
 		h.within+"libvirtd --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/libvirtd.pid"+h.options)
 	err := h.daemon.await(ctx, func(ctx context.Context) error {
-		_, hangUp, err := h.connect(ctx)
+		_, disconnect, err := h.connect(ctx)
 		if err == nil {
-			hangUp()
+			disconnect()
 		}
 		return err
 	})
@@ -132,11 +132,11 @@ func (h *Host) Run(ctx context.Context, text string) (string, error) {
 
 // DefineXML defines a domain, or changes the persistent definition of one.
 func (h *Host) DefineXML(ctx context.Context, xml string) error {
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
+	defer disconnect()
 	if _, err := l.DomainDefineXML(xml); err != nil {
 		return fmt.Errorf("define a domain on %s: %w", h.Name, err)
 	}
@@ -145,7 +145,7 @@ func (h *Host) DefineXML(ctx context.Context, xml string) error {
 
 // connect opens a connection that breaks when ctx ends, because libvirt's calls take no context. While it connects, a deadline is used
 // instead, because go-libvirt has a data race if the connection is closed before connecting has finished.
-func (h *Host) connect(ctx context.Context) (l *libvirt.Libvirt, hangUp func(), err error) {
+func (h *Host) connect(ctx context.Context) (l *libvirt.Libvirt, disconnect func(), err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
 	if err != nil {
 		return nil, nil, fmt.Errorf("libvirtd of %s does not answer: %w", h.Name, err)

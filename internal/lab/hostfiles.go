@@ -83,11 +83,11 @@ func (h *Host) AddConsole(name string) (onHost, here string, err error) {
 }
 
 func (h *Host) definePools(ctx context.Context) error {
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
+	defer disconnect()
 	for _, name := range pools {
 		if err := makeFolder(filepath.Join(h.Dir, "pools", name)); err != nil {
 			return err

@@ -12,11 +12,11 @@ import (
 
 // look lists the objects on the host.
 func (h *Host) look(ctx context.Context) ([]string, error) {
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp()
+	defer disconnect()
 	var lines []string
 	for _, look := range []func(*libvirt.Libvirt) ([]string, error){lookAtDomains, lookAtPools, lookAtSecrets} {
 		more, err := look(l)

@@ -40,11 +40,11 @@ func (l *Lab) NetworkedHost(ctx context.Context) (*Host, error) {
 }
 
 func (h *Host) makeNetworks(ctx context.Context) error {
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
+	defer disconnect()
 	for name, addresses := range Networks {
 		network, err := l.NetworkDefineXML(fmt.Sprintf(networkXML, name, addresses))
 		if err == nil {

@@ -54,11 +54,11 @@ func (h *Host) Shell(ctx context.Context, domain, command string) (string, error
 
 // terminal is the pseudo-terminal of a running domain's first serial port.
 func (h *Host) terminal(ctx context.Context, domain string) (string, error) {
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer hangUp()
+	defer disconnect()
 	d, err := l.DomainLookupByName(domain)
 	if err != nil {
 		return "", err

@@ -41,21 +41,21 @@ func (h *Host) makeSmallPool(ctx context.Context, name string, bytes int64) erro
 	if err := h.sandbox.run(ctx, fmt.Sprintf("mount -t tmpfs -o mode=0755,size=%d tmpfs %s", bytes, quote(target))); err != nil {
 		return err
 	}
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
+	defer disconnect()
 	return definePool(l, name, target)
 }
 
 // removeSmallPool removes the parts of it that exist.
 func (h *Host) removeSmallPool(ctx context.Context, name string) error {
-	l, hangUp, err := h.connect(ctx)
+	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
+	defer disconnect()
 	pool, err := l.StoragePoolLookupByName(name)
 	if err == nil {
 		err = removePool(l, pool)

@@ -64,7 +64,7 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 		resp.Diagnostics.AddError(unreadable, err.Error())
 		return
 	}
-	m.show(about)
+	m.fill(about)
 	m.UsageTypes = usageTypes(ctx, h, d.backend.UsageTypes(h.Key), &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)

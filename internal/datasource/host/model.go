@@ -39,7 +39,7 @@ type usageModel struct {
 }
 
 // show sets the host's attributes.
-func (m *model) show(a libvirthost.About) {
+func (m *model) fill(a libvirthost.About) {
 	m.Hostname, m.UUID = types.StringValue(a.Name), types.StringValue(a.UUID)
 	m.Architecture, m.CPUModel = tfvalue.OrNull(a.Architecture), tfvalue.OrNull(a.CPUModel)
 	m.CPUs, m.Memory = types.Int64Value(a.CPUs), types.Int64Value(a.Memory)

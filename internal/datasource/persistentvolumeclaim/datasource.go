@@ -75,7 +75,7 @@ func look(ctx context.Context, client *cluster.Client, m *model, diags *diag.Dia
 		return
 	}
 	if err == nil {
-		err = m.show(seen)
+		err = m.fill(seen)
 	}
 	if err != nil {
 		diags.AddError(unreadable, err.Error())

@@ -56,7 +56,7 @@ type secretRefModel struct {
 }
 
 // show sets the attributes of the claim and its volume.
-func (m *model) show(seen claim.Previewed) error {
+func (m *model) fill(seen claim.Previewed) error {
 	m.showClaim(seen.Claim)
 	m.VolumeError = reason(seen.Wrong)
 	if seen.Volume == nil {

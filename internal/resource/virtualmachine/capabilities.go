@@ -64,7 +64,7 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 		return
 	}
 	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
-	if err != nil || h.Silent() || diags.HasError() {
+	if err != nil || h.Unresponsive() || diags.HasError() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
@@ -81,7 +81,7 @@ func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineMo
 		return is, false
 	}
 	h, err := r.backend.Hosts.Host(hostKey.ValueString())
-	if err != nil || h.Silent() {
+	if err != nil || h.Unresponsive() {
 		return is, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
