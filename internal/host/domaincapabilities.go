@@ -69,7 +69,7 @@ func (h *Host) DomainCapabilities(ctx context.Context, of Hardware) (DomainCapab
 	return able, nil
 }
 
-// Silent reports whether the host did not answer the last query of its capabilities.
+// Unresponsive reports whether the host did not answer the last query of its capabilities.
 func (h *Host) Unresponsive() bool { return h.unresponsive.Load() }
 
 func optional(s string) libvirt.OptString {
