@@ -69,3 +69,30 @@ func TestContributing_NamedFilesExist(t *testing.T) {
 		}
 	}
 }
+
+// A link between the pages leads to a page.
+func TestDocs_LinksLeadToFiles(t *testing.T) {
+	pages := []string{"README.md", "CONTRIBUTING.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("there are no pages %s: %v", pattern, err)
+		}
+		pages = append(pages, found...)
+	}
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(to[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), to[1])); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", page, to[1])
+			}
+		}
+	}
+}

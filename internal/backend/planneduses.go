@@ -88,7 +88,10 @@ func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {
 			reader.By, u.Image.Name, writer.By)
 	}
 	remedy := "Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk with a copy_mode)."
-	if u.Depth > 0 && other.Depth > 0 {
+	switch {
+	case u.Image.IsDisk() && u.Image.Binding == "":
+		remedy = "Take it away from one, or make another disk for it."
+	case u.Depth > 0 && other.Depth > 0:
 		remedy = "Both only read it, below disks of their own: bind it read-shared (access_mode of its virtclaim_volume_binding)."
 	}
 	return "Two machines on the same storage", fmt.Sprintf("The %s uses %s, which the %s of this configuration uses, too. It is %s here, so "+

@@ -26,7 +26,7 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	if ignoreNotFound(err) != nil {
 		return Created{}, err
 	}
-	if err := refuseForeign(ctx, h, s); err != nil {
+	if err := refuseForeign(ctx, key, h, s); err != nil {
 		return Created{}, err
 	}
 	if err := checkFree(ctx, h, s); err != nil {
@@ -92,12 +92,12 @@ func called(owner string) string {
 }
 
 // refuseForeign refuses a volume without a journal: an earlier apply has finished it, or another configuration or another tool has created it.
-func refuseForeign(ctx context.Context, h Host, s Spec) error {
+func refuseForeign(ctx context.Context, key string, h Host, s Spec) error {
 	has, err := h.HasVolume(ctx, s.Pool, s.Name)
 	if err == nil && has {
 		err = fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, as after an apply that was "+
-			"killed before the state was written, run: terraform import <address of this resource> <host>/%s/%s. A disk that is replaced with create_before_destroy needs a "+
-			"name_prefix instead of a name", s.Name, s.Pool, ErrTaken, s.Pool, s.Name)
+			"killed before the state was written, run: terraform import <address of this resource> %s/%s/%s. A disk that is replaced with create_before_destroy needs a "+
+			"name_prefix instead of a name", s.Name, s.Pool, ErrTaken, key, s.Pool, s.Name)
 	}
 	return err
 }

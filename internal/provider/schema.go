@@ -82,7 +82,7 @@ func kubernetesAttributes() map[string]schema.Attribute {
 				"configuration binds the claim and it can't be deleted. Requires the permission to patch PersistentVolumeClaims. " +
 				"Defaults to `true`.",
 		},
-		"volume_image": text("Reference of the [volume image](../guides/filling-claims.md), by which pods fill claims (`via.pod` of " +
+		"volume_image": text("Reference of the [volume image](guides/filling-claims.md), by which pods fill claims (`via.pod` of " +
 			"`virtclaim_volume_content`), preferably by digest."),
 		"insecure": schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't verify the API server's certificate. Each plan " +
 			"warns of it."},

@@ -12,7 +12,8 @@ import (
 // foreign are messages of other programs that the guide explains.
 var foreign = []string{
 	"Permission denied (publickey)", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
-	"cannot connect to '", "Domain requires KVM, but it is not available", "inconsistent final plan",
+	"cannot connect to '", "inconsistent final plan", "Storage pool not found", "Network not found", "' is not active",
+	"Cannot get interface MTU on '", "': No such device",
 }
 
 // Who searches the guide for a message finds it only while both have the same words.

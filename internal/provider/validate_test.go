@@ -32,6 +32,7 @@ func TestQuantity_ForgottenUnit(t *testing.T) {
 	machine, disk := "virtclaim_virtual_machine", "virtclaim_disk"
 	for _, c := range []struct{ resource, attribute, value, want string }{
 		{machine, "memory", "512", `memory = "512" is 512 bytes. Write its unit: 512Mi was probably meant`},
+		{machine, "memory", "2", `memory = "2" is 2 bytes. Write its unit: 2Gi was probably meant`},
 		{machine, "max_memory", "4096", `max_memory = "4096" is 4096 bytes. Write its unit: 4096Mi was probably meant`},
 		{disk, "size", "20", `size = "20" is 20 bytes. Write its unit: 20Gi was probably meant`},
 		{machine, "memory", "512Mi", ""},

@@ -97,6 +97,9 @@ func (q Quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttribu
 func (q Quantity) CheckUnit(at path.Path, unit string, diags *diag.Diagnostics) {
 	text := q.ValueString()
 	if kib, err := q.KiB(); err == nil && kib < 1024 && !strings.ContainsFunc(text, unicode.IsLetter) {
+		if unit == "Mi" && len(text) == 1 { // of what is counted in mebibytes, a single digit is the number of gibibytes
+			unit = "Gi"
+		}
 		diags.AddAttributeError(at, "A size without a unit",
 			fmt.Sprintf("%s = %q is %[2]s bytes. Write its unit: %[2]s%s was probably meant.", at, text, unit))
 	}

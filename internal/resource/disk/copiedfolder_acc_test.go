@@ -43,7 +43,7 @@ func TestAccDisk_KilledWhenFinished(t *testing.T) {
 			cli.Write("main.tf", config)
 			_, _ = acctest.Interrupt(t, cli, tap, lab.Fault{Call: lab.CallUndefine, Nth: 1, After: true, Kill: true})
 			out, err := cli.Run("apply", "-auto-approve", "-no-color")
-			if err == nil || !message("is in the storage pool ssd already", "terraform import <address of this resource> <host>/ssd/root").MatchString(out) {
+			if err == nil || !message("is in the storage pool ssd already", "terraform import <address of this resource> host-a/ssd/root").MatchString(out) {
 				t.Errorf("%v\n%s", err, out)
 			}
 			cli.Must("import", "-no-color", theDisk, "host-a/ssd/root")

@@ -2,6 +2,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,7 +214,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 
 // host is the disk's host.
 func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
-	return r.backend.RecordedHost(m.Host.ValueString(), diags)
+	return r.backend.RecordedHost(m.Host.ValueString(), "disk "+cmp.Or(m.ID.ValueString(), m.label()), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -203,7 +203,7 @@ func load(ctx context.Context, private interface {
 }
 
 func (r *kernel) host(m model, diags *diag.Diagnostics) *host.Host {
-	return r.backend.RecordedHost(m.Host.ValueString(), diags)
+	return r.backend.RecordedHost(m.Host.ValueString(), "kernel "+m.ID.ValueString(), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

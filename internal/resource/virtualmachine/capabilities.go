@@ -25,8 +25,12 @@ func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine
 	caps, err := h.DomainCapabilities(ctx, host.Hardware{Arch: want.Arch, Type: want.Type, DomainType: want.DomainType})
 	var missing *host.CannotEmulateError
 	if errors.As(err, &missing) {
+		remedy := ""
+		if missing.What == "domain_type" {
+			remedy = " Without KVM (virt-host-validate qemu says why), machine = { domain_type = \"qemu\" } emulates the machine, which takes ten times as long."
+		}
 		diags.AddAttributeError(path.Root("machine").AtName(missing.What), "The host can't emulate this",
-			fmt.Sprintf("Host %s has no %s = %q. It has: %s.", h.Key, missing.What, missing.Asked, strings.Join(missing.Has, ", ")))
+			fmt.Sprintf("Host %s has no %s = %q. It has: %s.%s", h.Key, missing.What, missing.Asked, strings.Join(missing.Has, ", "), remedy))
 		return nil
 	}
 	if err != nil {

@@ -96,7 +96,7 @@ func (m manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 		return nil
 	}
 	err := fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. It was left alone. To manage it from here, run: "+
-		"terraform import <address of this resource> <host>/%s", uuid, is.Name)
+		"terraform import <address of this resource> %s/%s", uuid, m.key, is.Name)
 	if sameOwner {
 		err = fmt.Errorf("%w %q, which is in another state, as after the copy of a configuration's folder (give each an owner of its own), or whose state "+
 			"was lost: %w", errNameTaken, m.owner, err)

@@ -28,7 +28,7 @@ func TestAccVirtualMachine_HostRenamedOrGone(t *testing.T) {
 	if err == nil {
 		t.Error("a host that is not there was read")
 	}
-	acctest.Contains(t, joined(out), `Error: Unknown host`, `the provider has no host "host-a"; its hosts are host-b, node-a`, "terraform state rm", "import it under the new name")
+	acctest.Contains(t, joined(out), `Error: Unknown host`, `The disk host-a/ssd/root is on it, and the provider has no host "host-a"; its hosts are host-b, node-a`, "terraform state rm", "import it under the new name")
 	cli.Must("state", "rm", "virtclaim_disk.root", "virtclaim_virtual_machine.web")
 	cli.Write("imports.tf", `
 import {

@@ -190,7 +190,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h := r.backend.RecordedHost(state.Host.ValueString(), &resp.Diagnostics)
+	h := r.backend.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
 		return
 	}
@@ -281,7 +281,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h := r.backend.RecordedHost(state.Host.ValueString(), &resp.Diagnostics)
+	h := r.backend.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
 		return
 	}

@@ -18,7 +18,7 @@ const dynamicSource = "dynamic"
 
 func dynamicAttribute() schema.SingleNestedAttribute {
 	return object("A volume that is made for the binding, and removed with it, data included, when the binding is destroyed. It is made by a pod "+
-		"that the provider runs (`container`), or by a server (`server`); [the guide](../guides/dynamic-volumes) has their protocol. "+
+		"that the provider runs (`container`), or by a server (`server`); [the guide](../guides/dynamic-volumes.md) has their protocol. "+
 		"Requires the provider's `owner`. Where the volume is, is known after the apply.", map[string]schema.Attribute{
 		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new resource."),
 		"container":  containerAttribute(),

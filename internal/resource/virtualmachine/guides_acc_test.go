@@ -16,16 +16,42 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
+// guide is a guide, and the first configuration in it.
+func guide(t *testing.T, name string) (page, config string) {
+	t.Helper()
+	page = string(acctest.Must(os.ReadFile("../../../templates/guides/" + name))(t))
+	_, config, _ = strings.Cut(page, "```terraform\n")
+	config, _, found := strings.Cut(config, "```\n")
+	if !found {
+		t.Fatalf("%s has no configuration", name)
+	}
+	return page, config
+}
+
+// One machine after the other gets another golden image; the others keep their disks.
+func TestAccGuide_GoldenImage(t *testing.T) {
+	l := acctest.Lab(t)
+	for _, name := range []string{"debian-12", "debian-13"} {
+		acctest.Claim(t, l, "vms", name, acctest.LUN(t, l, false, name))
+	}
+	_, config := guide(t, "operations.md")
+	cli := acctest.NewCLI(t)
+	cli.Write("provider.tf", acctest.Provider(l, "operations"))
+	cli.Write("main.tf", strings.NewReplacer("node-a", "host-a", `memory   = "2Gi"`, "memory = \"128Mi\"\n  running = false\n  machine = { domain_type = \"qemu\" }").Replace(config))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Replace("main.tf", `web-0 = "v1"`, `web-0 = "v2"`)
+	out := cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, out, "2 added, 0 changed, 2 destroyed")
+	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-0"))(t), "debian-13")
+	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-1"))(t), "debian-12")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // The guide's page is applied as it stands, with a distribution's image: only its variables have the lab's values.
 func TestAccGuide_FirstMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	h := acctest.Must(l.NetworkedHost(t.Context()))(t)
-	page := string(acctest.Must(os.ReadFile("../../../templates/guides/first-machine.md"))(t))
-	_, config, _ := strings.Cut(page, "```terraform\n")
-	config, _, found := strings.Cut(config, "```\n")
-	if !found {
-		t.Fatal("the page has no configuration")
-	}
+	page, config := guide(t, "first-machine.md")
 	key := filepath.Join(h.Dir, "first-machine") // the host has this folder, too
 	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
