@@ -28,10 +28,10 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	case len(e.Chain) == 0 || len(e.Noted) == 0:
 		return is + " has another chain than is noted"
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name) && volume.IsBase(e.Chain[0].Name):
-		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are: what it had was committed there (virsh blockcommit "+
-			"without --base), and its guest writes there. No other overlay of that image can be used any more: restore those from a backup. To go on "+
-			"with what the guest has, stop the domain, copy it into a storage pool (%s), import that as a "+
-			"virtclaim_disk, give it to the machine, and remove all disks over the image: the next one downloads it again",
+		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are. To go on with what the guest has, stop the domain, copy it "+
+			"into a storage pool (%[4]s), import that as a virtclaim_disk, give it to the machine, and remove all disks over the image: the next one downloads it "+
+			"again. What the guest had was committed there (virsh blockcommit without --base), and it writes there: no other overlay of that image can be used any "+
+			"more, restore those from a backup",
 			is, e.Chain[0].Name, e.Noted[0], image.ConvertCommand(e.Chain[0].Format, "qcow2", e.Chain[0].Name))
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name):
 		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit without --base), and "+

@@ -47,6 +47,41 @@ func TestAccGuide_GoldenImage(t *testing.T) {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
+// A storage pool gets another file system at the path of the former one, as the recipe says: nothing is another disk after that.
+func TestAccGuide_PoolMoves(t *testing.T) {
+	l := acctest.Lab(t)
+	a, console, cli := l.Hosts["host-a"], acctest.NewConsole(t), acctest.NewCLI(t)
+	acctest.Claim(t, l, "machines", "pool", acctest.LUN(t, l, false, "golden"))
+	cli.Write("provider.tf", acctest.Provider(l, "operations"))
+	cli.Write("main.tf", claimBinding("machines", "pool", "read-shared", "host-a")+copyOf("pool", "root", "copy-on-write")+`
+resource "virtclaim_disk" "data" {
+  host       = "host-a"
+  name       = "data"
+  usage_type = "fast"
+  format     = "raw"
+  size       = "8Mi"
+}
+`+machine{log: console.Path(), more: "running = true", disks: []string{told("root", "virtclaim_disk.root"), told("data", "virtclaim_disk.data")}}.hcl(l))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "READY")
+
+	cli.Replace("main.tf", "running = true", "running = false")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Must(a.Virsh(t.Context(), "pool-destroy", "ssd"))(t)
+	pool := filepath.Join(a.Dir, "pools", "ssd")
+	move := fmt.Sprintf("mv %[1]s %[1]s.old && cp -a --sparse=always %[1]s.old %[1]s && rm -r %[1]s.old", pool)
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", move).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	acctest.Must(a.Virsh(t.Context(), "pool-start", "ssd"))(t)
+	acctest.Contains(t, plan(t, cli), "No changes.")
+	cli.Replace("main.tf", "running = false", "running = true")
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 0 destroyed")
+	console.AwaitN(t, "READY", 2)
+	acctest.Contains(t, plan(t, cli), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // The guide's page is applied as it stands, with a distribution's image: only its variables have the lab's values.
 func TestAccGuide_FirstMachine(t *testing.T) {
 	l := acctest.Lab(t)
