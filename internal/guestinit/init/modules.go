@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -27,12 +25,14 @@ func loadModules(list string) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		say("list of modules: %v", err)
 	}
-	var buffer []byte // one for all, because the machine may have little memory
-	for _, name := range strings.Fields(string(names)) {
+	spareMemory()
+	files := strings.Fields(string(names))
+	buffer := make([]byte, largest(files)) // one for all
+	for _, name := range files {
 		path := filepath.Join("/modules", name)
 		content, err := unpackModule(path, buffer)
 		if err == nil {
-			buffer, err = content, unix.InitModule(content, "")
+			err = unix.InitModule(content, "")
 		}
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			say("load module %s: %v", name, err)
@@ -44,18 +44,54 @@ func loadModules(list string) {
 	debug.FreeOSMemory()
 }
 
-// unpackModule unpacks a file into a buffer, or a new one if it is too small.
+// spareMemory keeps the kernel from setting some MiB aside against fragmentation: with 96 MiB the modules need them.
+func spareMemory() {
+	if err := os.WriteFile("/proc/sys/vm/watermark_boost_factor", []byte("0"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+		say("%v", err)
+	}
+	debug.FreeOSMemory()
+}
+
+// largest is the size in bytes of the largest of these modules.
+func largest(files []string) (size int) {
+	for _, name := range files {
+		file, err := os.Open(filepath.Join("/modules", name)) //nolint:gosec // the initial RAM disk names its own modules
+		if err != nil {
+			continue
+		}
+		if unpacked, err := unpackedSize(file); err == nil {
+			size = max(size, unpacked)
+		}
+		_ = file.Close()
+	}
+	return size
+}
+
+// unpackedSize is the end of a file of gzip.
+func unpackedSize(file *os.File) (int, error) {
+	var end [4]byte
+	info, err := file.Stat()
+	if err == nil {
+		_, err = file.ReadAt(end[:], info.Size()-int64(len(end)))
+	}
+	return int(binary.LittleEndian.Uint32(end[:])), err
+}
+
+// unpackModule unpacks a module into a buffer that is large enough.
 func unpackModule(path string, buffer []byte) ([]byte, error) {
-	packed, err := os.ReadFile(path) //nolint:gosec // the initial RAM disk names its own modules
+	file, err := os.Open(path) //nolint:gosec // as above
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
+	defer file.Close() //nolint:errcheck // it was only read
+	size, err := unpackedSize(file)
 	if err != nil {
 		return nil, err
 	}
-	size := int(binary.LittleEndian.Uint32(packed[len(packed)-4:])) // the end of gzip's format
-	content := slices.Grow(buffer[:0], size)[:size]
-	_, err = io.ReadFull(r, content)
-	return content, err
+	r, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.ReadFull(r, buffer[:size])
+	return buffer[:size], err
 }
