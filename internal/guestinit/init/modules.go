@@ -49,7 +49,6 @@ func spareMemory() {
 	if err := os.WriteFile("/proc/sys/vm/watermark_boost_factor", []byte("0"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
 		say("%v", err)
 	}
-	debug.FreeOSMemory()
 }
 
 // largest is the size in bytes of the largest of these modules.
