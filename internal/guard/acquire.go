@@ -172,7 +172,7 @@ func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) 
 // is left from a migration, or a copy of the definition.
 func (e Request) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
 
-// against returns the access mode of the use, that of its binding or else that of its device, if it is not compatible with wanted.
+// conflicting returns the access mode of the use, that of its binding or else that of its device, if it is not compatible with wanted.
 func (u Use) conflicting(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
 	i := slices.IndexFunc(u.modes, func(m volume.AccessMode) bool { return !m.CompatibleWith(wanted) })
 	if i < 0 {

@@ -84,7 +84,7 @@ func (u Use) hasDeleted(image volume.Image) bool {
 	return u.Live && u.Depth == 0 && u.Device.Writes() && volume.IsRemade(u.Image(), image)
 }
 
-// isOurs reports whether the domain is a machine of one of the owners. For a machine without an owner, the metadata of the device must
+// isOwned reports whether the domain is a machine of one of the owners. For a machine without an owner, the metadata of the device must
 // name this image or its binding.
 func (u Use) isOwned(image volume.Image, owners []string) bool {
 	return u.Metadata.Phase != "" && slices.Contains(owners, u.Metadata.Owner) && (u.Metadata.Owner != "" || u.names(image))

@@ -69,7 +69,7 @@ func (m Master) refusal(u Use) error {
 	return fmt.Errorf("%w: domain %s on host %s %s to the master %s. %s", ErrInUse, u.Domain, u.Host, does, u.Image().Name, advice)
 }
 
-// comes is the error of a master to which a published machine is about to write, and that neither starts nor withdraws in time.
+// writerPending is the error of a master to which a published machine is about to write, and that neither starts nor withdraws in time.
 func (u Use) writerPending() error {
 	why := "it waits to be plugged in, or for the machine's next start. Stop the machine while the disk is made"
 	if u.Metadata.Phase == domainxml.Creating {

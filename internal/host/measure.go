@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// giveUpTime is the timeout for ending a domain whose operation was canceled.
-const giveUpTime = 10 * time.Second
+// releaseTimeout is the timeout for ending a domain whose operation was canceled.
+const releaseTimeout = 10 * time.Second
 
 // MeasurePrefix is the prefix of the names of the domains of Measure and Resize. No guest runs in them.
 const MeasurePrefix = "virtclaim-measure-"
@@ -98,9 +98,9 @@ func measured(l *libvirt.Libvirt, d libvirt.Domain, head uint32) (found Measured
 	return found, err
 }
 
-// giveUp ends a domain that is still opening its disk: unresponsive storage would keep it for minutes.
+// release ends a domain that is still opening its disk: unresponsive storage would keep it for minutes.
 func (h *Host) release(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	err := h.StopCopier(ctx, id)
 	if errors.Is(err, ErrNotFound) {

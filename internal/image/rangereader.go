@@ -188,7 +188,7 @@ func (r *rangeReader) changed() error {
 	return fmt.Errorf("%w: it changed while it was read. Try again when whatever writes it is done", ErrUntrusted)
 }
 
-// goOn accepts a response with the rest.
+// resume accepts a response with the rest.
 func (r *rangeReader) resume(resp *http.Response) error {
 	var first, last, total int64
 	text := resp.Header.Get("Content-Range")

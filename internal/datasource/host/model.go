@@ -38,7 +38,7 @@ type usageModel struct {
 	Available types.Int64  `tfsdk:"available"`
 }
 
-// show sets the host's attributes.
+// fill sets the host's attributes.
 func (m *model) fill(a libvirthost.About) {
 	m.Hostname, m.UUID = types.StringValue(a.Name), types.StringValue(a.UUID)
 	m.Architecture, m.CPUModel = tfvalue.OrNull(a.Architecture), tfvalue.OrNull(a.CPUModel)

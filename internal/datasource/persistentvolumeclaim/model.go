@@ -55,7 +55,7 @@ type secretRefModel struct {
 	Name      string `tfsdk:"name"`
 }
 
-// show sets the attributes of the claim and its volume.
+// fill sets the attributes of the claim and its volume.
 func (m *model) fill(seen claim.Previewed) error {
 	m.showClaim(seen.Claim)
 	m.VolumeError = reason(seen.Wrong)

@@ -76,20 +76,20 @@ func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, 
 func (m model) warnOfRestart(now, want domainxml.Machine, diags *diag.Diagnostics) {
 	var beyond []string
 	if most := max(now.Memory, now.MaxMemory); want.Memory > most && most > 0 {
-		beyond = append(beyond, fmt.Sprintf("memory = %q, where it can have %s", m.Memory.ValueString(), tfvalue.QuantityOfKiB(most).ValueString()))
+		beyond = append(beyond, fmt.Sprintf("memory = %q exceeds %s", m.Memory.ValueString(), tfvalue.QuantityOfKiB(most).ValueString()))
 	}
 	if most := max(now.VCPUs, now.MaxVCPUs); want.VCPUs > most && most > 0 {
-		beyond = append(beyond, fmt.Sprintf("vcpus = %d, where it can have %d", want.VCPUs, most))
+		beyond = append(beyond, fmt.Sprintf("vcpus = %d exceeds %d", want.VCPUs, most))
 	}
 	if len(beyond) == 0 {
 		return
 	}
-	summary, what := "Machine %s has more after its next start only", "The apply stores it. Set allow_restart to have the guest restarted for it"
+	summary, what := "Machine %s needs a restart", "The apply stores the change, which takes effect at the next start. Set allow_restart to restart the guest"
 	if m.AllowRestart.ValueBool() {
-		summary, what = "Machine %s is restarted", "The apply restarts the guest for it (allow_restart)"
+		summary, what = "Machine %s is restarted", "The apply restarts the guest (allow_restart)"
 	}
-	diags.AddWarning(fmt.Sprintf(summary, m.Name.ValueString()), fmt.Sprintf("It was started with a maximum that is below what it is to have: %s. %s; max_memory and "+
-		"max_vcpus leave room for later changes.", strings.Join(beyond, ", and "), what))
+	diags.AddWarning(fmt.Sprintf(summary, m.Name.ValueString()), fmt.Sprintf("The maximum of the running guest is lower: %s. %s. max_memory and max_vcpus leave room for "+
+		"later changes.", strings.Join(beyond, ", and "), what))
 }
 
 // warnOfPending warns of the changes that the running guest does not have yet.

@@ -19,9 +19,9 @@ func TestVirtualMachine_PlanSaysWhatRestarts(t *testing.T) {
 		says     string
 	}{
 		"within the maximum":     {domainxml.Machine{Memory: 2 << 20, VCPUs: 1}, false, ""},
-		"more memory":            {domainxml.Machine{Memory: 3 << 20, VCPUs: 2}, false, "after its next start only"},
+		"more memory":            {domainxml.Machine{Memory: 3 << 20, VCPUs: 2}, false, "web needs a restart"},
 		"more memory, restarted": {domainxml.Machine{Memory: 3 << 20, VCPUs: 2}, true, "web is restarted"},
-		"more processors":        {domainxml.Machine{Memory: 1 << 20, VCPUs: 4, MaxVCPUs: 8}, false, "vcpus = 4, where it can have 2"},
+		"more processors":        {domainxml.Machine{Memory: 1 << 20, VCPUs: 4, MaxVCPUs: 8}, false, "vcpus = 4 exceeds 2"},
 	} {
 		var diags diag.Diagnostics
 		m := model{Name: types.StringValue("web"), AllowRestart: types.BoolValue(c.restarts)}

@@ -128,7 +128,7 @@ func textsOf(v attr.Value) (all []string) {
 	return all
 }
 
-// forceTimeout is how long, in seconds, a program may take to end so that the machine is off before force_stop cuts its power.
+// forceTimeout is the longest stop_timeout, in seconds, with which a machine is off before force_stop forces it off.
 const forceTimeout = 50
 
 // checkRun refuses what can't be run, as far as it is known.
@@ -147,9 +147,9 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 		m.checkRunNetwork(run, diags)
 	}
 	if timeout := run.number("stop_timeout"); m.ForceStop.ValueBool() && timeout > forceTimeout {
-		diags.AddAttributeWarning(runPath.AtName("stop_timeout"), "The power is cut before that",
-			fmt.Sprintf("force_stop turns the machine's power off after a minute, and its program is given %d seconds to end. What it has not written by then is lost. "+
-				"Without force_stop it is waited for.", timeout))
+		diags.AddAttributeWarning(runPath.AtName("stop_timeout"), "force_stop is shorter than stop_timeout",
+			fmt.Sprintf("force_stop forces the machine off after a minute, and stop_timeout gives its program %d seconds to shut down: unwritten data would be lost. "+
+				"Remove force_stop, or lower stop_timeout.", timeout))
 	}
 	image, machine := fieldsOf(run["image"]).text("architecture"), fieldsOf(m.Machine).text("arch")
 	if is, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; ok && image != "" && is != image {
@@ -200,7 +200,7 @@ func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
 				fmt.Sprintf("The guest has drivers for virtio and scsi only, and the disk %q is on %s.", key, bus))
 		}
 		if key == run.root() && disk.is("read_only") {
-			diags.AddAttributeError(diskPath(key).AtName("read_only"), "A root file system is written to", fmt.Sprintf("The program of run has its files on the disk %q. Remove read_only.", key))
+			diags.AddAttributeError(diskPath(key).AtName("read_only"), "The root disk is read-only", fmt.Sprintf("The program of run has its files on the disk %q. Remove read_only.", key))
 		}
 		serial := m.serialOf(key)
 		if len(serial) > maxSerial {
