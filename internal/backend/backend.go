@@ -39,8 +39,8 @@ type Backend struct {
 	Content *content.Creator
 	// Tags caches the digests of container image tags.
 	Tags image.Tags
-	// Looks are what this process has seen of files.
-	Looks content.Looks
+	// Files are what this process has seen of files.
+	Files content.FileCache
 	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
 	RemovedDisks sync.Map
 

@@ -73,7 +73,7 @@ func (s *listCache[T]) ask(ctx context.Context, name string) (T, error) {
 		return one.value, nil
 	}
 	if lists {
-		all, err := share(ctx, &s.flights, "list", s.fetchAll)
+		all, err := fetchOnce(ctx, &s.flights, "list", s.fetchAll)
 		if err == nil {
 			return s.pick(all, name)
 		}
@@ -82,7 +82,7 @@ func (s *listCache[T]) ask(ctx context.Context, name string) (T, error) {
 			return none, err
 		}
 	}
-	return share(ctx, &s.flights, "get "+name, func(ctx context.Context) (T, error) { return s.fetchOne(ctx, name) })
+	return fetchOnce(ctx, &s.flights, "get "+name, func(ctx context.Context) (T, error) { return s.fetchOne(ctx, name) })
 }
 
 // look returns the individually read object, and whether the list is to be used instead; if not, it counts one more individual read.
@@ -143,8 +143,8 @@ func (s *listCache[T]) pick(all map[string]T, name string) (T, error) {
 	return object, nil
 }
 
-// share fetches once for all concurrent readers of a key. A reader whose ctx ends returns without ending the request for the other readers.
-func share[T any](ctx context.Context, flights *singleflight.Group, key string, fetch func(context.Context) (T, error)) (T, error) {
+// fetchOnce fetches once for all concurrent readers of a key. A reader whose ctx ends returns without ending the request for the other readers.
+func fetchOnce[T any](ctx context.Context, flights *singleflight.Group, key string, fetch func(context.Context) (T, error)) (T, error) {
 	answer := flights.DoChan(key, func() (any, error) { return fetch(context.WithoutCancel(ctx)) })
 	var none T
 	select {

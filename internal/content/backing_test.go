@@ -93,7 +93,7 @@ func TestCheckBacking(t *testing.T) {
 		h.volumes["ssd/root"] = &fakeVolume{
 			StorageVolume: host.StorageVolume{Pool: "ssd", Name: "root", Type: "file", Format: "qcow2", Path: "/ssd/root"}, head: c.head,
 		}
-		seen, err := content.LookAtChain(t.Context(), h, c.chain)
+		seen, err := content.InspectChain(t.Context(), h, c.chain)
 		if err == nil {
 			err = content.CheckBacking(c.chain, seen)
 		}

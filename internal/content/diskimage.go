@@ -18,8 +18,8 @@ import (
 // alignment is the unit of the size of a disk.img, as in KubeVirt: it is a multiple of every sector size.
 const alignment = 1 << 20
 
-// lookTime is the timeout for looking at a file.
-const lookTime = 30 * time.Second
+// inspectTime is the timeout for looking at a file.
+const inspectTime = 30 * time.Second
 
 // Folders are the calls of a host that MakeDiskImage and CheckRegular need.
 type Folders interface {
@@ -35,7 +35,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
 	}
-	err := lookAt(ctx, h, file)
+	err := inspectFile(ctx, h, file)
 	if err == nil {
 		if err = h.EndFolder(ctx, path.Dir(file)); err != nil {
 			err = fmt.Errorf("%s is there, but the storage pool with which a killed apply may have made it can't be ended (virsh pool-list): %w", file, err)
@@ -50,7 +50,7 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 			Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 		})
 		if errors.Is(err, host.ErrExists) { // another apply has created it meanwhile, or it is no regular file
-			err = lookAt(ctx, h, file)
+			err = inspectFile(ctx, h, file)
 		}
 	}
 	if err != nil {
@@ -89,10 +89,10 @@ func Recheck(ctx context.Context, h Folders, images []volume.Image) error {
 }
 
 func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, inspectTime, fmt.Errorf("no answer within %s", inspectTime))
 	defer cancel()
 	if i.Format == "raw" {
-		return explain(lookAt(ctx, h, i.Name), i.Name)
+		return explain(inspectFile(ctx, h, i.Name), i.Name)
 	}
 	seen, look := h.File(ctx, i.Name, image.HeadSize)
 	head, look := seen.Head, cmp.Or(look, seen.Irregular)
@@ -116,8 +116,8 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 	return look
 }
 
-// lookAt is nil for a regular file.
-func lookAt(ctx context.Context, h Folders, file string) error {
+// inspectFile is nil for a regular file.
+func inspectFile(ctx context.Context, h Folders, file string) error {
 	is, err := h.File(ctx, file, 0)
 	return cmp.Or(err, is.Irregular)
 }

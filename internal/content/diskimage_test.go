@@ -157,7 +157,7 @@ func (h *partlyHidden) File(ctx context.Context, path string, head int) (host.Fi
 }
 
 // One look both checks a file and measures it.
-func TestMeasureFile_LooksOnce(t *testing.T) {
+func TestMeasureFile_InspectsOnce(t *testing.T) {
 	h := &folders{head: make([]byte, 1000)}
 	if is, err := content.MeasureFile(t.Context(), h, "/mnt/disk.img"); err != nil || is.Size != 1024 || len(is.Head) != 1000 || len(h.did) != 1 {
 		t.Errorf("it did %q: %d bytes, %v", h.did, is.Size, err)

@@ -138,7 +138,7 @@ func failFill(t *testing.T, name string, spec content.Spec, n int, dead, after b
 }
 
 // The creator of a journal may end, or libvirtd may note that it has, after the next apply has found it: what it wrote until then counts.
-func TestFill_InterruptedWhileLookedAt(t *testing.T) {
+func TestFill_InterruptedWhileInspected(t *testing.T) {
 	h := newHost()
 	f := filling(content.Spec{})
 	f.End = func(context.Context) error { h.killed = true; return errBroken }

@@ -78,8 +78,8 @@ func See(ctx context.Context, h Identities, v host.StorageVolume, format string)
 	return s, err
 }
 
-// Look is See for a local image of this host. It is nil for an image without an identity, or outside of all storage pools of the host.
-func Look(ctx context.Context, h Locator, i volume.Image) (*Seen, error) {
+// Inspect is See for a local image of this host. It is nil for an image without an identity, or outside of all storage pools of the host.
+func Inspect(ctx context.Context, h Locator, i volume.Image) (*Seen, error) {
 	if i.Type != "file" || i.Generation == "" {
 		return nil, nil
 	}
@@ -90,10 +90,10 @@ func Look(ctx context.Context, h Locator, i volume.Image) (*Seen, error) {
 	return See(ctx, h, v, i.Format)
 }
 
-// LookAtChain is Look for each image of a chain.
-func LookAtChain(ctx context.Context, h Locator, chain []volume.Image) (all []*Seen, err error) {
+// InspectChain is Look for each image of a chain.
+func InspectChain(ctx context.Context, h Locator, chain []volume.Image) (all []*Seen, err error) {
 	for _, i := range chain {
-		s, err := Look(ctx, h, i)
+		s, err := Inspect(ctx, h, i)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func RecognizeChain(ctx context.Context, h Identities, chain []volume.Image, see
 // IsGone reports whether a local image of this host, which a machine has open, is no longer in a storage pool, or was replaced by another
 // volume at its path: then the machine's QEMU may have the only copy.
 func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
-	s, err := Look(ctx, h, i)
+	s, err := Inspect(ctx, h, i)
 	return err == nil && s.IsGone(i), err
 }
 

@@ -185,7 +185,7 @@ func TestEngrave(t *testing.T) {
 			h.domains["web"].active = true
 		}
 		i := volume.Image{Type: "file", Format: c.format, Name: "/ssd/web", Generation: id}
-		seen, err := content.Look(t.Context(), h, i)
+		seen, err := content.Inspect(t.Context(), h, i)
 		h.volumes["ssd/web"].head = qcow2(2 << 20) // a machine that was waited for has grown it
 		if err == nil {
 			err = content.Engrave(t.Context(), h, content.OpenedBy(h.definitions(t)), seen, i)

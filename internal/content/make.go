@@ -62,13 +62,13 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		err = now.foreign("is being created by another apply that has just begun")
 	}
 	if err == nil {
-		err = m.clear(ctx, key, left, s)
+		err = m.cleanUp(ctx, key, left, s)
 	}
 	return err
 }
 
-// clear removes what an interrupted creation has left, and the shared image created for it, unless the new volume uses the same one.
-func (m *Creator) clear(ctx context.Context, key string, left *journal, s Spec) error {
+// cleanUp removes what an interrupted creation has left, and the shared image created for it, unless the new volume uses the same one.
+func (m *Creator) cleanUp(ctx context.Context, key string, left *journal, s Spec) error {
 	err := m.removeStale(ctx, key, left)
 	unused := slices.DeleteFunc(left.Note.Bases, func(base string) bool { return slices.Contains(s.baseNames, base) })
 	if err == nil && len(unused) > 0 {

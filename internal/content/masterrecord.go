@@ -31,7 +31,7 @@ func describeMaster(ctx context.Context, h masterRecords, master volume.Image) (
 	if master.IsDisk() {
 		return describeDisk(ctx, h, master)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer within %s", lookTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, inspectTime, fmt.Errorf("no answer within %s", inspectTime))
 	defer cancel()
 	is, err := h.File(ctx, master.Name, 0)
 	switch {

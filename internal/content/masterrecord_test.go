@@ -112,25 +112,25 @@ func TestCheckMasterRecords_Disk(t *testing.T) {
 	}
 }
 
-// countedLooks is a host that counts how often it is asked what a file is.
-type countedLooks struct {
+// countedInspections is a host that counts how often it is asked what a file is.
+type countedInspections struct {
 	*fakeHost
 	looks int
 }
 
-func (h *countedLooks) File(ctx context.Context, path string, head int) (host.File, error) {
+func (h *countedInspections) File(ctx context.Context, path string, head int) (host.File, error) {
 	h.looks++
 	return h.fakeHost.File(ctx, path, head)
 }
 
-// lookedOnce looks at each file once.
-type lookedOnce struct {
-	*countedLooks
-	looks *content.Looks
+// inspectedOnce inspects each file once.
+type inspectedOnce struct {
+	*countedInspections
+	looks *content.FileCache
 }
 
-func (h lookedOnce) File(ctx context.Context, path string, head int) (host.File, error) {
-	return h.looks.File(ctx, h.countedLooks, "a", path, head)
+func (h inspectedOnce) File(ctx context.Context, path string, head int) (host.File, error) {
+	return h.looks.File(ctx, h.countedInspections, "a", path, head)
 }
 
 // A plan looks at a master once, however many overlays it has, and records nothing.
@@ -141,7 +141,7 @@ func TestCheckMasters(t *testing.T) {
 		return []volume.Image{{Type: "file", Name: "/ssd/" + overlay, Generation: overlay}, {Type: "file", Name: file, Binding: "binding"}}
 	}
 	for name, want := range map[string]error{"unchanged": nil, "overwritten": content.ErrMasterChanged, "not recorded": nil} {
-		h := &countedLooks{fakeHost: newHost()}
+		h := &countedInspections{fakeHost: newHost()}
 		h.modified = map[string]string{file: "100.5"}
 		if name != "not recorded" {
 			for _, overlay := range overlays {
@@ -155,9 +155,9 @@ func TestCheckMasters(t *testing.T) {
 		}
 		h.looks = 0
 		secrets := len(h.secrets)
-		var looks content.Looks
+		var looks content.FileCache
 		for _, overlay := range overlays {
-			if err := content.CheckMasters(t.Context(), lookedOnce{h, &looks}, chain(overlay)); !errors.Is(err, want) {
+			if err := content.CheckMasters(t.Context(), inspectedOnce{h, &looks}, chain(overlay)); !errors.Is(err, want) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -53,10 +53,9 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	}
 	above, err := of.overlays(ctx, h, volumes, opened, openedImage.isNoted)
 	if err == nil && len(above) > 0 {
-		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. One that is raw, and whose guest wrote such a head, counts "+
-			"no more when virtclaim knows that it is raw: import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run. That "+
-			"another domain has it as raw proves nothing: a rescue machine may have an overlay so. One over another file of that name is refused, too, unless "+
-			"that file is in a storage pool", name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
+		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 header to it, import it with "+
+			"format = \"raw\", or give it to a machine of virtclaim's, which need not run: that another domain has it as raw proves nothing, as a rescue machine "+
+			"may have an overlay so. An overlay of another file of that path counts, too, unless that file is in a storage pool", name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
 	}
 	if err != nil || v.Type != "file" {
 		return s, err

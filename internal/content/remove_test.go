@@ -47,7 +47,7 @@ func recognize(t *testing.T, h *fakeHost, v host.StorageVolume, format, id strin
 // recognizeChain is the error of a chain that is about to be opened.
 func recognizeChain(t *testing.T, h *fakeHost, chain ...volume.Image) error {
 	t.Helper()
-	seen, err := content.LookAtChain(t.Context(), h, chain)
+	seen, err := content.InspectChain(t.Context(), h, chain)
 	if err == nil {
 		err = content.RecognizeChain(t.Context(), h, chain, seen)
 	}

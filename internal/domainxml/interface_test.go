@@ -26,8 +26,8 @@ func everyInterface() map[string]Interface {
 	}
 }
 
-// wired returns a running domain of virtclaim's with interfaces as libvirt shows them.
-func wired(interfaces ...string) string {
+// domainWithInterfaces returns a running domain of virtclaim's with interfaces as libvirt shows them.
+func domainWithInterfaces(interfaces ...string) string {
 	return `<domain type='kvm' id='1'><name>web</name><metadata><machine xmlns='` + Namespace + `' owner='prod' phase='ready'/></metadata>
 		<os><type>hvm</type></os><devices>` + strings.Join(interfaces, "") + `</devices></domain>`
 }
@@ -117,7 +117,7 @@ func TestInterface_MinimalChange(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			todo, err := domain(t, wired(c.live)).DiffInterfaces(Machine{Interfaces: map[string]Interface{"lan": c.want}})
+			todo, err := domain(t, domainWithInterfaces(c.live)).DiffInterfaces(Machine{Interfaces: map[string]Interface{"lan": c.want}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func keysOf(wires []InterfaceChange) string {
 }
 
 func TestInterface_ChangeKeepsDevice(t *testing.T) {
-	live := wired(nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", ""))
+	live := domainWithInterfaces(nic("network", "network='default' portid='x' bridge='virbr0'", firstMAC, "lan", ""))
 	todo, err := domain(t, live).DiffInterfaces(Machine{Interfaces: map[string]Interface{"lan": {Bridge: "br1", Model: "virtio", MAC: firstMAC, Down: true}}})
 	if err != nil || len(todo.Change) != 1 {
 		t.Fatalf("%+v, %v", todo, err)
@@ -154,19 +154,19 @@ func TestInterface_ChangeKeepsDevice(t *testing.T) {
 }
 
 func TestInterface_PluggedAtStoredAddressIfFree(t *testing.T) {
-	stored := wired(nic("bridge", "bridge='br0'", firstMAC, "lan", "<boot order='1'/>"))
-	free, err := domain(t, wired()).PlugInterface(domain(t, stored), "lan")
+	stored := domainWithInterfaces(nic("bridge", "bridge='br0'", firstMAC, "lan", "<boot order='1'/>"))
+	free, err := domain(t, domainWithInterfaces()).PlugInterface(domain(t, stored), "lan")
 	if err != nil || !strings.Contains(free, "<address") || strings.Contains(free, "<boot") {
 		t.Errorf("it is not at its place, or boots: %s, %v", free, err)
 	}
-	taken, err := domain(t, wired(nic("bridge", "bridge='br0'", secondMAC, "old", ""))).PlugInterface(domain(t, stored), "lan")
+	taken, err := domain(t, domainWithInterfaces(nic("bridge", "bridge='br0'", secondMAC, "old", ""))).PlugInterface(domain(t, stored), "lan")
 	if err != nil || strings.Contains(taken, "<address type") {
 		t.Errorf("it is at a place that another one has: %s, %v", taken, err)
 	}
 }
 
 func TestInterface_InsertKeepsOthers(t *testing.T) {
-	stored := wired(
+	stored := domainWithInterfaces(
 		nic("bridge", "bridge='br0'", firstMAC, "web", ""), nic("ethernet", "dev='x'", "52:54:00:00:00:09", "", ""),
 		nic("bridge", "bridge='br1'", secondMAC, "", ""))
 	m, err := Parse(stored)
@@ -209,14 +209,14 @@ func TestInterface_LiveChangesAreDrift(t *testing.T) {
 		live   string
 		want   map[string]Interface
 	}{
-		"missing":         {map[string]Interface{"lan": lan}, wired(), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
-		"added by hand":   {nil, wired(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
-		"stored by hand":  {map[string]Interface{"net0": byHand}, wired(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
-		"link not set":    {map[string]Interface{"lan": down}, wired(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
-		"not stored":      {nil, wired(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
-		"order not yet":   {map[string]Interface{"lan": booting}, wired(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": booting}},
-		"booted from":     {nil, wired(nic("network", "network='default'", firstMAC, "lan", "<boot order='1'/>")), nil},
-		"network's extra": {map[string]Interface{"lan": lan}, wired(nic("network", "network='default'", firstMAC, "lan", "<mtu size='9000'/>")), map[string]Interface{"lan": lan}},
+		"missing":         {map[string]Interface{"lan": lan}, domainWithInterfaces(), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
+		"added by hand":   {nil, domainWithInterfaces(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
+		"stored by hand":  {map[string]Interface{"net0": byHand}, domainWithInterfaces(nic("bridge", "bridge='br0'", secondMAC, "", "")), map[string]Interface{"net0": byHand}},
+		"link not set":    {map[string]Interface{"lan": down}, domainWithInterfaces(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
+		"not stored":      {nil, domainWithInterfaces(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": {Model: "virtio", MAC: firstMAC}}},
+		"order not yet":   {map[string]Interface{"lan": booting}, domainWithInterfaces(nic("network", "network='default'", firstMAC, "lan", "")), map[string]Interface{"lan": booting}},
+		"booted from":     {nil, domainWithInterfaces(nic("network", "network='default'", firstMAC, "lan", "<boot order='1'/>")), nil},
+		"network's extra": {map[string]Interface{"lan": lan}, domainWithInterfaces(nic("network", "network='default'", firstMAC, "lan", "<mtu size='9000'/>")), map[string]Interface{"lan": lan}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Machine{Interfaces: c.stored, Metadata: Metadata{Phase: Ready}}

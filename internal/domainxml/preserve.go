@@ -199,7 +199,7 @@ type kin struct {
 }
 
 func kinOf(all, known, now []*element) kin {
-	return kin{recognized(all, known), become(known, now), (len(known) == 0) == (len(now) == 0)}
+	return kin{recognized(all, known), matchElements(known, now), (len(known) == 0) == (len(now) == 0)}
 }
 
 // pairs maps an element to its counterpart in another text, and back: each element is in at most one pair.
@@ -249,9 +249,9 @@ func (e *element) covers(other *element) bool {
 // identities are the children that identify a device, the most reliable first.
 var identities = []string{"alias", "mac", "address"}
 
-// become joins elements with their counterparts in a changed domain. Elements without an identity are joined by position if their
+// matchElements joins elements with their counterparts in a changed domain. Elements without an identity are joined by position if their
 // attributes are equal, or if there is only one and it has the same type; a single <driver> is always joined.
-func become(before, now []*element) pairs {
+func matchElements(before, now []*element) pairs {
 	p := pairs{}
 	for _, by := range identities {
 		p.find(before, now, func(a, b *element) bool { return a.isDevice(b, by) })

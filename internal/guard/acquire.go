@@ -60,7 +60,7 @@ func Acquire(ctx context.Context, e Request) (domains []domainxml.Definitions, e
 	yielding, cancel := within(ctx, yield)
 	defer cancel()
 	for {
-		found, domains, err := e.look(ctx)
+		found, domains, err := e.findConflicts(ctx)
 		if err != nil || len(found) == 0 {
 			return domains, err
 		}
@@ -92,8 +92,8 @@ type conflict struct {
 	mode volume.AccessMode
 }
 
-// look queries all hosts concurrently. domains are those of the machine's own host.
-func (e Request) look(ctx context.Context) (found []conflict, domains []domainxml.Definitions, err error) {
+// findConflicts queries all hosts concurrently. domains are those of the machine's own host.
+func (e Request) findConflicts(ctx context.Context) (found []conflict, domains []domainxml.Definitions, err error) {
 	wanted, needed := e.plan()
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -105,7 +105,7 @@ func (e Request) look(ctx context.Context) (found []conflict, domains []domainxm
 				ctx, cancel = context.WithTimeout(ctx, answerTime)
 				defer cancel()
 			}
-			listed, here, err := e.lookAt(ctx, key, images)
+			listed, here, err := e.findConflictsOn(ctx, key, images)
 			if errors.Is(err, ErrInUse) {
 				return err
 			}
@@ -141,7 +141,7 @@ func (e Request) plan() (wanted map[string][]volume.Image, needed map[string]boo
 	return wanted, needed
 }
 
-func (e Request) lookAt(ctx context.Context, key string, images []volume.Image) (domains []domainxml.Definitions, found []conflict, err error) {
+func (e Request) findConflictsOn(ctx context.Context, key string, images []volume.Image) (domains []domainxml.Definitions, found []conflict, err error) {
 	h, err := e.Hosts(key)
 	if err == nil {
 		domains, err = List(ctx, h)

@@ -20,9 +20,9 @@ type attempt struct {
 	until time.Time
 }
 
-// share runs connect, or waits for a running attempt. A caller whose context ends does not stop the attempt, because others may wait for
+// connect runs connect, or waits for a running attempt. A caller whose context ends does not stop the attempt, because others may wait for
 // it: connect must end by itself.
-func (a *attempts) share(ctx context.Context, connect func(context.Context) error) error {
+func (a *attempts) connect(ctx context.Context, connect func(context.Context) error) error {
 	t := a.join(ctx, connect)
 	select {
 	case <-t.done:

@@ -24,14 +24,14 @@ func TestAttempt_HostDownIsDialedOnce(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 50 {
 			calls.Go(func() {
-				if err := a.share(t.Context(), swallow); !errors.Is(err, down) {
+				if err := a.connect(t.Context(), swallow); !errors.Is(err, down) {
 					t.Errorf("got %v", err)
 				}
 			})
 		}
 		calls.Wait()
 		for range 50 { // Terraform's next resources, which start after the first have failed
-			if err := a.share(t.Context(), swallow); !errors.Is(err, down) {
+			if err := a.connect(t.Context(), swallow); !errors.Is(err, down) {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -39,7 +39,7 @@ func TestAttempt_HostDownIsDialedOnce(t *testing.T) {
 			t.Errorf("%d dials took %s", dials.Load(), took)
 		}
 		time.Sleep(dialTimeout)
-		if err := a.share(t.Context(), swallow); !errors.Is(err, down) || dials.Load() != 2 {
+		if err := a.connect(t.Context(), swallow); !errors.Is(err, down) || dials.Load() != 2 {
 			t.Errorf("got %v after %d dials", err, dials.Load())
 		}
 	})
@@ -51,11 +51,11 @@ func TestAttempt_RefusalIsRetriedAtOnce(t *testing.T) {
 		var a attempts
 		refused := errors.New("refused")
 		for range 3 {
-			if err := a.share(t.Context(), func(context.Context) error { return refused }); !errors.Is(err, refused) {
+			if err := a.connect(t.Context(), func(context.Context) error { return refused }); !errors.Is(err, refused) {
 				t.Errorf("got %v", err)
 			}
 		}
-		if err := a.share(t.Context(), func(context.Context) error { return nil }); err != nil {
+		if err := a.connect(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -72,9 +72,9 @@ func TestAttempt_CanceledCallerLeavesDialToOthers(t *testing.T) {
 		}
 		var first error
 		var both sync.WaitGroup
-		both.Go(func() { first = a.share(hasty, connect) })
+		both.Go(func() { first = a.connect(hasty, connect) })
 		synctest.Wait()
-		if err := a.share(t.Context(), connect); err != nil {
+		if err := a.connect(t.Context(), connect); err != nil {
 			t.Errorf("got %v", err)
 		}
 		both.Wait()

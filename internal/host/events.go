@@ -96,7 +96,7 @@ func (w *watcher) listen(ctx context.Context, id string) (changed, lost <-chan s
 		if changed, lost, stop := w.join(id); lost != nil {
 			return changed, lost, stop, nil
 		}
-		if err := w.attempts.share(ctx, w.connect); err != nil {
+		if err := w.attempts.connect(ctx, w.connect); err != nil {
 			return nil, nil, nil, err
 		}
 	}

@@ -37,7 +37,7 @@ type Host struct {
 	able         sync.Map // DomainCapabilities by Hardware
 	unresponsive atomic.Bool
 	// folders serializes the users of each temporary pool over files of tenants; unmounting is held during an unmount. hidesMounts tells that the host's storage
-	// daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that a look has seen a mount.
+	// daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that an inspection has seen a mount.
 	folders     keyedLock
 	unmounting  sync.Mutex
 	hidesMounts atomic.Bool
@@ -90,7 +90,7 @@ func (h *Host) connection(ctx context.Context) (*conn, error) {
 		if c := h.connected(); c != nil {
 			return c, nil
 		}
-		if err := h.attempts.share(ctx, h.dial); err != nil {
+		if err := h.attempts.connect(ctx, h.dial); err != nil {
 			return nil, err
 		}
 	}

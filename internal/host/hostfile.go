@@ -23,7 +23,7 @@ const settleTries = 20
 // waits at a FIFO: it is for hosts on which File.Irregular is ErrCannotTell.
 func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	return call(ctx, h, "read "+path, func(l *libvirt.Libvirt) ([]byte, error) {
-		return readHostFile(l, h.look(path).name, path, limit)
+		return readHostFile(l, h.inspection(path).name, path, limit)
 	})
 }
 

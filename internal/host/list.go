@@ -24,7 +24,7 @@ type Domain struct {
 // IsProbe reports whether it is a temporary domain with which virtclaim queries the host. No guest runs in it.
 func (d Domain) IsProbe() bool {
 	return d.Stored == "" && strings.HasPrefix(d.Name, MeasurePrefix) ||
-		d.Live == "" && (strings.HasPrefix(d.Name, lookPrefix) || strings.HasPrefix(d.Name, folderPrefix))
+		d.Live == "" && (strings.HasPrefix(d.Name, inspectPrefix) || strings.HasPrefix(d.Name, folderPrefix))
 }
 
 // Domains lists all domains of the host, managed or not, running or not. Concurrent callers share a list that begins after they have asked.

@@ -131,7 +131,7 @@ func readMounts(read func() ([]byte, error)) ([]mount, error) {
 	return nil, fmt.Errorf("%w: it changed %d times while it was read", errUnseen, settleTries)
 }
 
-// unmountTries is how often unmount tries: another look releases the source of its pool within a moment.
+// unmountTries is how often unmount tries: another inspection releases the source of its pool within a moment.
 const unmountTries = 10
 
 // unmountSuffix is the suffix of the names of the pools that unmount.
@@ -187,7 +187,7 @@ func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-// endUnmounts ends the pools of killed or busy unmounts, whose sources no other pool can have while they exist. Another look that unmounts now
+// endUnmounts ends the pools of killed or busy unmounts, whose sources no other pool can have while they exist. Another inspection that unmounts now
 // would end its pool next.
 func endUnmounts(l *libvirt.Libvirt) {
 	pools, _, _ := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)

@@ -35,26 +35,26 @@ type File struct {
 // real location, and libvirt reports the type without opening special files. The folder is not listed and the content not interpreted, for which
 // libvirt would open the files that a qcow2 header names.
 func (h *Host) File(ctx context.Context, path string, head int) (is File, err error) {
-	k := h.look(path)
+	k := h.inspection(path)
 	release, err := h.folders.lock(ctx, k.name)
 	if err != nil {
-		return is, h.failed("wait for a look at "+path, err)
+		return is, h.failed("wait for an inspection of "+path, err)
 	}
 	defer release()
 	for range tries {
-		is, err = call(ctx, h, "look at "+path, func(l *libvirt.Libvirt) (File, error) { return k.run(ctx, l, head) })
+		is, err = call(ctx, h, "inspect "+path, func(l *libvirt.Libvirt) (File, error) { return k.run(ctx, l, head) })
 		if !errors.Is(err, errDisturbed) {
 			break
 		}
 	}
 	if is.Irregular != nil {
-		is.Irregular = h.failed("look at "+path, is.Irregular)
+		is.Irregular = h.failed("inspect "+path, is.Irregular)
 	}
 	return is, err
 }
 
 // irregular is File.Irregular of the bound file, which libvirt could open or not.
-func (k look) irregular(l *libvirt.Libvirt, seen []mount, at mount, is File, opened error) error {
+func (k inspection) irregular(l *libvirt.Libvirt, seen []mount, at mount, is File, opened error) error {
 	switch {
 	case locate(seen, k.path) != at.location:
 		return fmt.Errorf("%w: it, or a folder above it, is a symbolic link to %q", ErrNotRegular, at.path)
@@ -71,10 +71,10 @@ func (k look) irregular(l *libvirt.Libvirt, seen []mount, at mount, is File, ope
 	}
 }
 
-// EndLook removes the pool and mount of an interrupted look at a path. Otherwise the filesystem would stay mounted until the next look at it.
-func (h *Host) EndLook(ctx context.Context, path string) error {
-	left, err := call(ctx, h, "look for a look at "+path, func(l *libvirt.Libvirt) (bool, error) {
-		_, err := l.StoragePoolLookupByName(h.look(path).name)
+// EndInspection removes the pool and mount of an interrupted inspection at a path. Otherwise the filesystem would stay mounted until the next inspection of it.
+func (h *Host) EndInspection(ctx context.Context, path string) error {
+	left, err := call(ctx, h, "look for an inspection of "+path, func(l *libvirt.Libvirt) (bool, error) {
+		_, err := l.StoragePoolLookupByName(h.inspection(path).name)
 		if isCode(err, libvirt.ErrNoStoragePool) {
 			return false, nil
 		}

@@ -65,7 +65,7 @@ func writable(t *testing.T) (dir string) {
 	return dir
 }
 
-func look(t *testing.T, h *host.Host, path string) error {
+func inspect(t *testing.T, h *host.Host, path string) error {
 	t.Helper()
 	is, err := h.File(t.Context(), path, 0)
 	return cmp.Or(err, is.Irregular)
@@ -81,7 +81,7 @@ func TestAccRegularFile(t *testing.T) {
 		"beside": host.ErrNotRegular, "dangling": host.ErrNotRegular, "fifo": host.ErrNotRegular, "socket": host.ErrNotRegular,
 		"null": host.ErrNotRegular, "missing": host.ErrNotFound, "../parent/plain": host.ErrNotRegular, "folder/missing": host.ErrNotFound,
 	} {
-		if err := look(t, h, filepath.Join(dir, name)); !errors.Is(err, want) {
+		if err := inspect(t, h, filepath.Join(dir, name)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestAccRegularFile(t *testing.T) {
 	}
 }
 
-// A look takes few calls, because each one takes the time of the network; the first look at a host also finds out whether it shows its mounts.
+// An inspection takes few calls, because each one takes the time of the network; the first inspection of a host also finds out whether it shows its mounts.
 func TestAccFile_Calls(t *testing.T) {
 	h, tap := tapped(t, acctest.Lab(t))
 	path := filepath.Join(writable(t), "plain")
@@ -108,7 +108,7 @@ func TestAccFile_Calls(t *testing.T) {
 		}
 		return n
 	}
-	if err := look(t, h, path); err != nil {
+	if err := inspect(t, h, path); err != nil {
 		t.Fatal(err)
 	}
 	for head, most := range map[int]int{0: 17, 5: 18, 64 << 10: 18} {
@@ -117,7 +117,7 @@ func TestAccFile_Calls(t *testing.T) {
 			t.Errorf("%+v, %v", is, err)
 		}
 		if n := calls() - before; n > most {
-			t.Errorf("a look with a head of %d bytes takes %d calls, want %d", head, n, most)
+			t.Errorf("an inspection with a head of %d bytes takes %d calls, want %d", head, n, most)
 		}
 	}
 }
@@ -128,14 +128,14 @@ func TestAccRegularFile_InPrivate(t *testing.T) {
 	h, on := hostA(t, l)
 	path := filepath.Join(writable(t), "plain")
 	sum := sha256.Sum256([]byte(path))
-	folder := filepath.Join(on.Dir, "run", "virtclaim", "virtclaim-look-"+hex.EncodeToString(sum[:8]))
+	folder := filepath.Join(on.Dir, "run", "virtclaim", "virtclaim-inspect-"+hex.EncodeToString(sum[:8]))
 	for seen, tries := false, 0; !seen && tries < 20; tries++ {
 		done := make(chan error)
-		go func() { done <- look(t, h, path) }()
-		for looks := true; looks; {
+		go func() { done <- inspect(t, h, path) }()
+		for inspections := true; inspections; {
 			select {
 			case err := <-done:
-				looks = false
+				inspections = false
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -154,14 +154,14 @@ func TestAccRegularFile_InPrivate(t *testing.T) {
 	}
 }
 
-// An interrupted apply has left its look at a file. The next look removes it.
-func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
+// An interrupted apply has left its inspection of a file. The next inspection removes it.
+func TestAccRegularFile_AfterInterruption(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)
 	dir := writable(t)
 	path := filepath.Join(dir, "fifo")
 	sum := sha256.Sum256([]byte(path))
-	name := "virtclaim-look-" + hex.EncodeToString(sum[:8])
+	name := "virtclaim-inspect-" + hex.EncodeToString(sum[:8])
 	target := "/run/libvirt/virtclaim/" + name
 	virsh := func(args ...string) error {
 		out, err := exec.CommandContext(t.Context(), "virsh", append([]string{"-c", on.URI}, args...)...).CombinedOutput()
@@ -182,7 +182,7 @@ func TestAccRegularFile_AfterAnInterruptedLook(t *testing.T) {
 		t.Fatal("a pool has a file as its folder")
 	}
 	for range 2 {
-		if err := h.EndLook(t.Context(), path); err != nil {
+		if err := h.EndInspection(t.Context(), path); err != nil {
 			t.Error(err)
 		}
 	}
@@ -196,21 +196,21 @@ func TestAccFile_AfterABusyUnmount(t *testing.T) {
 	h, on := hostA(t, acctest.Lab(t))
 	path := filepath.Join(writable(t), "plain")
 	source := strings.TrimSpace(string(acctest.Must(exec.CommandContext(t.Context(), "findmnt", "--noheadings", "--nofsroot", "--output", "SOURCE", "--target", path).Output())(t)))
-	busy := "virtclaim-look-0123456789abcdef-unmount"
+	busy := "virtclaim-inspect-0123456789abcdef-unmount"
 	mounted := t.TempDir()
 	acctest.RefuseLinks(t, on, mounted)
 	virsh(t, on, "pool-create-as", busy, "fs", "--source-dev", source, "--target", mounted)
 	for range 2 {
-		if err := look(t, h, path); err != nil {
+		if err := inspect(t, h, path); err != nil {
 			t.Error(err)
 		}
 	}
-	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-look-") {
+	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-inspect-") {
 		t.Errorf("it is left:\n%s", pools)
 	}
 }
 
-// libvirtd stops during a look at a file that names a FIFO. It reads nothing of that file when it starts again, and the next look
+// libvirtd stops during an inspection of a file that names a FIFO. It reads nothing of that file when it starts again, and the next inspection
 // removes the remains.
 func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 	l := acctest.Lab(t)
@@ -218,23 +218,23 @@ func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 	on := l.Hosts["host-a"]
 	path := filepath.Join(writable(t), "waits")
 	tap.Arm(lab.Fault{Call: lab.CallPoolCreateXML, Nth: 1, After: true})
-	if err := look(t, h, path); !tap.Fired() {
+	if err := inspect(t, h, path); !tap.Fired() {
 		t.Fatal(err)
 	}
-	if !strings.Contains(virsh(t, on, "pool-list", "--name"), "virtclaim-look-") {
+	if !strings.Contains(virsh(t, on, "pool-list", "--name"), "virtclaim-inspect-") {
 		t.Fatal("it has left nothing")
 	}
 	if err := errors.Join(on.Stop(t.Context()), on.Start(soon(t, 30*time.Second))); err != nil {
 		t.Fatal(err)
 	}
 	h, _ = hostA(t, l)
-	if err := h.EndLook(soon(t, 30*time.Second), path); err != nil {
+	if err := h.EndInspection(soon(t, 30*time.Second), path); err != nil {
 		t.Error(err)
 	}
-	if err := look(t, h, path); err != nil {
+	if err := inspect(t, h, path); err != nil {
 		t.Error(err)
 	}
-	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-look-") {
+	if pools := virsh(t, on, "pool-list", "--all", "--name"); strings.Contains(pools, "virtclaim-inspect-") {
 		t.Errorf("it is left:\n%s", pools)
 	}
 }
@@ -243,16 +243,16 @@ func TestAccRegularFile_LibvirtdStopsMeanwhile(t *testing.T) {
 func TestAccRegularFile_SeveralAtOnce(t *testing.T) {
 	l := acctest.Lab(t)
 	dir := writable(t)
-	var looks errgroup.Group
+	var inspections errgroup.Group
 	for range 3 {
 		h, _ := hostA(t, l)
 		for _, name := range []string{"plain", "waits"} {
-			looks.Go(func() error {
-				return errors.Join(look(t, h, filepath.Join(dir, name)), look(t, h, filepath.Join(dir, name)))
+			inspections.Go(func() error {
+				return errors.Join(inspect(t, h, filepath.Join(dir, name)), inspect(t, h, filepath.Join(dir, name)))
 			})
 		}
 	}
-	if err := looks.Wait(); err != nil {
+	if err := inspections.Wait(); err != nil {
 		t.Error(err)
 	}
 }

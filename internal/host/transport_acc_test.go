@@ -20,8 +20,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// remote returns the lab's host that is on a network.
-func remote(t *testing.T) *lab.Remote {
+// remoteHost returns the lab's host that is on a network.
+func remoteHost(t *testing.T) *lab.Remote {
 	t.Helper()
 	return acctest.Must(acctest.Lab(t).Remote(t.Context()))(t)
 }
@@ -38,7 +38,7 @@ func reached(t *testing.T, uri string) (h *host.Host, hangUp func()) {
 }
 
 func TestAccTransport_CallsEventsAndData(t *testing.T) {
-	r := remote(t)
+	r := remoteHost(t)
 	command := withSSH(t, r)
 	for name, uri := range map[string]string{
 		"unix": r.URI,
@@ -97,7 +97,7 @@ func awaitEvent(t *testing.T, r *lab.Host, h *host.Host, id string) {
 }
 
 func TestAccTransport_RefusesUntrustedClients(t *testing.T) {
-	r := remote(t)
+	r := remoteHost(t)
 	command := withSSH(t, r)
 	swapped := filepath.Join(t.TempDir(), "known hosts")
 	known := string(acctest.Must(os.ReadFile(r.SSH.KnownHosts))(t))
@@ -132,7 +132,7 @@ func TestAccTransport_RefusesUntrustedClients(t *testing.T) {
 }
 
 func TestAccTransport_RedialsRestartedLibvirtd(t *testing.T) {
-	r := remote(t)
+	r := remoteHost(t)
 	withSSH(t, r)
 	h, _ := reached(t, "qemu+ssh://host-d/system")
 	answers := func() {

@@ -56,7 +56,7 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 	source := &source{Reader: u.Image}
 	u.Image = source
 	way := upload{Upload: u, host: h, conn: c, volume: libvirt.StorageVol{Pool: u.Pool, Name: u.Name}}
-	go way.tell(ctx)
+	go way.reportProgress(ctx)
 	if err = way.body(); err == nil {
 		err = way.finish(ctx)
 	}
@@ -114,8 +114,8 @@ type upload struct {
 	done atomic.Int64
 }
 
-// tell reports the progress until ctx ends, also while the transfer stalls.
-func (u *upload) tell(ctx context.Context) {
+// reportProgress reports the progress until ctx ends, also while the transfer stalls.
+func (u *upload) reportProgress(ctx context.Context) {
 	tick := time.NewTicker(progressTime) //nolint:forbidigo // it polls nothing: it reports progress
 	defer tick.Stop()
 	for {

@@ -15,8 +15,8 @@ var ownMarks = []string{
 	"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/",
 }
 
-// look lists the objects in the cluster. The Node, its leases and events belong to the lab.
-func (c *Cluster) look(ctx context.Context) (lines []string, err error) {
+// inventory lists the objects in the cluster. The Node, its leases and events belong to the lab.
+func (c *Cluster) inventory(ctx context.Context) (lines []string, err error) {
 	core := c.Client.CoreV1()
 	claims, err := core.PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {

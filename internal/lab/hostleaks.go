@@ -10,16 +10,16 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// look lists the objects on the host.
-func (h *Host) look(ctx context.Context) ([]string, error) {
+// inventory lists the objects on the host.
+func (h *Host) inventory(ctx context.Context) ([]string, error) {
 	l, disconnect, err := h.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer disconnect()
 	var lines []string
-	for _, look := range []func(*libvirt.Libvirt) ([]string, error){lookAtDomains, lookAtPools, lookAtSecrets} {
-		more, err := look(l)
+	for _, list := range []func(*libvirt.Libvirt) ([]string, error){listDomains, listPools, listSecrets} {
+		more, err := list(l)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
@@ -27,7 +27,7 @@ func (h *Host) look(ctx context.Context) ([]string, error) {
 			lines = append(lines, h.Name+": "+line)
 		}
 	}
-	files, err := h.lookAtGuestFiles(ctx)
+	files, err := h.listGuestFiles(ctx)
 	return append(lines, files...), err
 }
 
@@ -35,8 +35,8 @@ func (h *Host) look(ctx context.Context) ([]string, error) {
 // in a folder for each domain; and the folder of virtclaim's mounts.
 const guestFiles = "/var/lib/libvirt/qemu/nvram /var/lib/libvirt/swtpm /run/libvirt/virtclaim"
 
-// lookAtGuestFiles lists them as root. The list of leftovers is short enough for one response of the sandbox.
-func (h *Host) lookAtGuestFiles(ctx context.Context) (lines []string, err error) {
+// listGuestFiles lists them as root. The list of leftovers is short enough for one response of the sandbox.
+func (h *Host) listGuestFiles(ctx context.Context) (lines []string, err error) {
 	found, err := h.sandbox.output(ctx, "find "+guestFiles+" -mindepth 1 -maxdepth 1 2>/dev/null || true")
 	for path := range strings.Lines(found) {
 		lines = append(lines, h.Name+": file "+strings.TrimSpace(path))
@@ -44,20 +44,20 @@ func (h *Host) lookAtGuestFiles(ctx context.Context) (lines []string, err error)
 	return lines, err
 }
 
-// looker is a server that starts on demand and has objects of hosts.
-type looker interface {
+// lister is a server that starts on demand and has objects of hosts.
+type lister interface {
 	closer
-	look(ctx context.Context) ([]string, error)
+	inventory(ctx context.Context) ([]string, error)
 }
 
-// lookAtLate lists the objects of a host that starts on demand. Before its start the list is that of an unused host, so that the first test
+// listOnDemand lists the objects of a host that starts on demand. Before its start the list is that of an unused host, so that the first test
 // that starts it does not seem to leave something.
-func lookAtLate[T looker](name string, h *onDemand[T]) func(context.Context) ([]string, error) {
+func listOnDemand[T lister](name string, h *onDemand[T]) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (lines []string, err error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.running {
-			return h.server.look(ctx)
+			return h.server.inventory(ctx)
 		}
 		for _, pool := range pools {
 			lines = append(lines, name+": pool "+pool)
@@ -66,7 +66,7 @@ func lookAtLate[T looker](name string, h *onDemand[T]) func(context.Context) ([]
 	}
 }
 
-func lookAtDomains(l *libvirt.Libvirt) (lines []string, err error) {
+func listDomains(l *libvirt.Libvirt) (lines []string, err error) {
 	domains, _, err := l.ConnectListAllDomains(1, 0)
 	if err != nil {
 		return nil, fmt.Errorf("list domains: %w", err)
@@ -74,7 +74,7 @@ func lookAtDomains(l *libvirt.Libvirt) (lines []string, err error) {
 	for _, d := range domains {
 		name := fmt.Sprintf("domain %s (%s)", d.Name, uuid.UUID(d.UUID))
 		lines = append(lines, name)
-		jobs, err := lookAtJobs(l, d)
+		jobs, err := listJobs(l, d)
 		if err != nil {
 			return nil, fmt.Errorf("look at %s: %w", name, err)
 		}
@@ -85,8 +85,8 @@ func lookAtDomains(l *libvirt.Libvirt) (lines []string, err error) {
 	return lines, nil
 }
 
-// lookAtJobs finds a domain's own job, such as a save, and those of its disks.
-func lookAtJobs(l *libvirt.Libvirt, d libvirt.Domain) (lines []string, err error) {
+// listJobs finds a domain's own job, such as a save, and those of its disks.
+func listJobs(l *libvirt.Libvirt, d libvirt.Domain) (lines []string, err error) {
 	active, err := l.DomainIsActive(d)
 	if err != nil || active == 0 {
 		return nil, err
@@ -124,7 +124,7 @@ func lookAtJobs(l *libvirt.Libvirt, d libvirt.Domain) (lines []string, err error
 	return lines, nil
 }
 
-func lookAtPools(l *libvirt.Libvirt) (lines []string, err error) {
+func listPools(l *libvirt.Libvirt) (lines []string, err error) {
 	pools, _, err := l.ConnectListAllStoragePools(1, 0)
 	if err != nil {
 		return nil, fmt.Errorf("list pools: %w", err)
@@ -158,7 +158,7 @@ func listVolumes(l *libvirt.Libvirt, pool libvirt.StoragePool) ([]libvirt.Storag
 	return volumes, err
 }
 
-func lookAtSecrets(l *libvirt.Libvirt) (lines []string, err error) {
+func listSecrets(l *libvirt.Libvirt) (lines []string, err error) {
 	secrets, _, err := l.ConnectListAllSecrets(1, 0)
 	if err != nil {
 		return nil, fmt.Errorf("list secrets: %w", err)

@@ -14,24 +14,24 @@ type Snapshot []string
 
 // Snapshot lists the objects of every host and of the cluster. It is an error if one of them does not answer.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
-	looks := make([]func(context.Context) ([]string, error), 0, 4+len(lanHosts)+len(l.Hosts))
-	looks = append(looks, l.Cluster.look, lookAtLate(defaultConfigHost, &l.defaultConfig), lookAtLate(networkedHost, &l.networked), lookAtLate(remoteHost, &l.remote))
+	listers := make([]func(context.Context) ([]string, error), 0, 4+len(lanHosts)+len(l.Hosts))
+	listers = append(listers, l.Cluster.inventory, listOnDemand(defaultConfigHost, &l.defaultConfig), listOnDemand(networkedHost, &l.networked), listOnDemand(remoteHost, &l.remote))
 	for n, name := range lanHosts {
-		looks = append(looks, lookAtLate(name, &l.lan[n]))
+		listers = append(listers, listOnDemand(name, &l.lan[n]))
 	}
 	for _, h := range l.Hosts {
-		looks = append(looks, h.look)
+		listers = append(listers, h.inventory)
 	}
-	seen := make([][]string, len(looks))
+	seen := make([][]string, len(listers))
 	group, ctx := errgroup.WithContext(ctx)
-	for i, look := range looks {
+	for i, list := range listers {
 		group.Go(func() (err error) {
-			seen[i], err = look(ctx)
+			seen[i], err = list(ctx)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("look for what there is: %w", err)
+		return nil, fmt.Errorf("list what there is: %w", err)
 	}
 	all := slices.Concat(seen...)
 	slices.Sort(all)

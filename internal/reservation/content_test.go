@@ -84,7 +84,7 @@ func TestRecordContent(t *testing.T) {
 // The annotation of a claim that was created again from a backup is that of the former one.
 func TestContentOf_OtherClaim(t *testing.T) {
 	for _, text := range []string{"", "{", `{"binding":"fill","generation":"g","claimUID":"uid-0"}`} {
-		if got := ContentOf(holding(map[string]string{contentKey: text})); got != (Content{}) {
+		if got := ContentOf(annotatedClaim(map[string]string{contentKey: text})); got != (Content{}) {
 			t.Errorf("%q is %+v", text, got)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// holding is a claim with annotations.
-func holding(annotations map[string]string) *corev1.PersistentVolumeClaim {
+// annotatedClaim is a claim with annotations.
+func annotatedClaim(annotations map[string]string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: golden.Namespace, Name: golden.Name, UID: "uid-1", ResourceVersion: "7",
 		Annotations: annotations, Finalizers: []string{protection, Finalizer},
@@ -25,10 +25,10 @@ func TestLook_SortsAndDropsCopies(t *testing.T) {
 	b.Nonces = []string{"n2", "n1"}
 	there := with(b, a, ofUID("uid-0", binding("c", "n3", volume.ReadShared).record()))
 	there["virtclaim.io/bindings"], there["example.com/binding.d"] = "?", "?"
-	if diff := cmp.Diff([]Record{a, b}, Look(holding(there))); diff != "" {
+	if diff := cmp.Diff([]Record{a, b}, Look(annotatedClaim(there))); diff != "" {
 		t.Error(diff)
 	}
-	if claim := holding(there); Held(claim, "b", "n1") != volume.WriteShared || Held(claim, "b", "n3")+Held(claim, "c", "n3")+Held(claim, "d", "n1") != "" {
+	if claim := annotatedClaim(there); Held(claim, "b", "n1") != volume.WriteShared || Held(claim, "b", "n3")+Held(claim, "c", "n3")+Held(claim, "d", "n1") != "" {
 		t.Errorf("it has the wrong ones of %v", there)
 	}
 }
@@ -43,7 +43,7 @@ func TestLook_UnreadableRecordCounts(t *testing.T) {
 		strings.Replace(whole, `["n1"]`, `"n1"`, 1),
 		strings.Replace(whole, "uid-1", "", 1),
 	} {
-		records := Look(holding(map[string]string{keyPrefix + "a": value}))
+		records := Look(annotatedClaim(map[string]string{keyPrefix + "a": value}))
 		if len(records) != 1 || records[0].ID != "a" || records[0].Unreadable == nil {
 			t.Errorf("%q is %+v", value, records)
 		}
@@ -59,7 +59,7 @@ func FuzzLook(f *testing.F) {
 	f.Add("", `{"nonces":[""],"mode":"read-shared","claimUID":"uid-1"}`)
 	f.Add("'; rm", `{"owner":1}`)
 	f.Fuzz(func(t *testing.T, id, value string) {
-		claim := holding(map[string]string{keyPrefix + id: value})
+		claim := annotatedClaim(map[string]string{keyPrefix + id: value})
 		for _, r := range Look(claim) {
 			_, _ = r.String(), releaseCommand(claim, r)
 		}

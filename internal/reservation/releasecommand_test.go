@@ -43,7 +43,7 @@ func TestReleaseCommand(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			want := "kubectl patch pvc golden -n vms --type=merge -p '" + tt.want + "'"
-			if diff := cmp.Diff(want, releaseCommand(holding(with(tt.there...)), tt.gone...)); diff != "" {
+			if diff := cmp.Diff(want, releaseCommand(annotatedClaim(with(tt.there...)), tt.gone...)); diff != "" {
 				t.Error(diff)
 			}
 		})

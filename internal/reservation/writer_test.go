@@ -46,7 +46,7 @@ func TestLastWriter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			claim := holding(nil)
+			claim := annotatedClaim(nil)
 			claim.ManagedFields = tt.entries
 			if got := LastWriter(claim, "db").String(); got != tt.want {
 				t.Errorf("got %s", got)

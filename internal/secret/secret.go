@@ -85,7 +85,7 @@ func Put(ctx context.Context, s Store, r Record, c volume.Credentials) (undo fun
 		if isNew {
 			return Remove(ctx, s, r.ID, r.Nonce)
 		}
-		return hand(ctx, s, r, before, c.Type)
+		return transfer(ctx, s, r, before, c.Type)
 	}
 	begun := r
 	begun.Version = ""
@@ -98,9 +98,9 @@ func Put(ctx context.Context, s Store, r Record, c volume.Credentials) (undo fun
 	return undo, define(ctx, s, r, c.Type)
 }
 
-// hand returns a secret to the binding that had it before, whose machines need it. libvirt does not return values, so the former value is
+// transfer returns a secret to the binding that had it before, whose machines need it. libvirt does not return values, so the former value is
 // lost: the secret has no version, and that binding's next update writes the value again.
-func hand(ctx context.Context, s Store, from, to Record, kind string) error {
+func transfer(ctx context.Context, s Store, from, to Record, kind string) error {
 	now, err := Get(ctx, s, from.ID)
 	if errors.Is(err, host.ErrNotFound) || err == nil && now.Nonce != from.Nonce {
 		return nil

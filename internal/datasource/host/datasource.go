@@ -87,7 +87,7 @@ func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.
 	}
 	found := map[string]usageModel{}
 	for usageType, place := range places {
-		seen, err := lookAt(ctx, h, place)
+		seen, err := readUsage(ctx, h, place)
 		if errors.Is(err, libvirthost.ErrNoPool) {
 			diags.AddWarning("A storage pool is missing", fmt.Sprintf("Usage type %s of host %s is mapped to the storage pool %s, which the host "+
 				"does not have. Define it there, or name another one in the host's storage.", usageType, u.Host, place.Pool))
@@ -99,8 +99,8 @@ func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.
 	return found
 }
 
-// lookAt describes a place. If only a folder is configured, it is the pool that a disk would be created in, or the folder alone.
-func lookAt(ctx context.Context, h pools, place content.Place) (usageModel, error) {
+// readUsage describes a place. If only a folder is configured, it is the pool that a disk would be created in, or the folder alone.
+func readUsage(ctx context.Context, h pools, place content.Place) (usageModel, error) {
 	name := place.Pool
 	if name == "" {
 		var err error

@@ -59,13 +59,13 @@ func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadReq
 		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.Ref(), err))
 		return
 	}
-	look(ctx, client, &m, &resp.Diagnostics)
+	lookUp(ctx, client, &m, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	}
 }
 
-func look(ctx context.Context, client *cluster.Client, m *model, diags *diag.Diagnostics) {
+func lookUp(ctx context.Context, client *cluster.Client, m *model, diags *diag.Diagnostics) {
 	ref := m.Ref()
 	seen, err := claim.Preview(ctx, client, ref, m.Options(ctx, diags))
 	if apierrors.IsNotFound(err) {

@@ -70,11 +70,11 @@ func testGuestReadsCDROM(t *testing.T, guest Image, machine string, cdrom []stri
 		t.Errorf("lines after BOOT (-want +got):\n%s", diff)
 	}
 
-	vm.tell(t, "eject cd")
+	vm.sendLine(t, "eject cd")
 	if got := vm.run(t, "report_cdrom sr0"); !slices.Equal(got, []string{"CDROM sr0 empty"}) {
 		t.Errorf("the empty drive is told as %q", got)
 	}
-	vm.tell(t, "change cd "+second+" raw")
+	vm.sendLine(t, "change cd "+second+" raw")
 	want = []string{
 		fmt.Sprintf("CDROM sr0 bytes=%d ro=1 label=CONFIG_2", secondSize),
 		onCDROM("sr0", "meta-data", "instance-id: web\n"),
@@ -83,15 +83,15 @@ func testGuestReadsCDROM(t *testing.T, guest Image, machine string, cdrom []stri
 	if diff := cmp.Diff(want, vm.run(t, "report_cdrom sr0; read_cdrom sr0")); diff != "" {
 		t.Errorf("lines after the change of the medium (-want +got):\n%s", diff)
 	}
-	vm.tell(t, "change cd "+first+" raw")
+	vm.sendLine(t, "change cd "+first+" raw")
 	if got := vm.run(t, "read_cdrom sr0"); len(got) != 2 || got[1] != onCDROM("sr0", "user-data", "#cloud-config\nhostname: w\xfcb\n") {
 		t.Errorf("after the next change the guest reads %q", got)
 	}
 }
 
-// tell has QEMU's monitor run a command, and waits for its end: until the
+// sendLine has QEMU's monitor run a command, and waits for its end: until the
 // monitor answers the next one.
-func (vm *virtualMachine) tell(t *testing.T, command string) {
+func (vm *virtualMachine) sendLine(t *testing.T, command string) {
 	t.Helper()
 	if err := vm.monitor.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 
 // prepareMaster checks and measures a master, and sets the check for its writers.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, on content.Host, spec *content.Spec, diags *diag.Diagnostics) error {
-	seen, err := content.LookAtChain(ctx, on, spec.Master.Images)
+	seen, err := content.InspectChain(ctx, on, spec.Master.Images)
 	if err == nil {
 		err = content.RecognizeChain(ctx, on, spec.Master.Images, seen)
 	}
@@ -182,7 +182,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if err != nil {
 		return err
 	}
-	below, err := content.LookAtChain(ctx, h, own.Images[1:])
+	below, err := content.InspectChain(ctx, h, own.Images[1:])
 	if err == nil {
 		err = content.RecognizeChain(ctx, h, own.Images, append([]*content.Seen{seen}, below...)) // QEMU would open what a header names
 	}
@@ -205,7 +205,7 @@ func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image
 		return fmt.Errorf("%w: domain %s has it open as %s, and it is %s: what the domain would grow is the file. Take it out of that domain first "+
 			"(virsh detach-disk)", guard.ErrInUse, u.Domain, is, top.Format)
 	}
-	if is, err := content.Look(ctx, h, top); err != nil || is.ProvesItself(top) {
+	if is, err := content.Inspect(ctx, h, top); err != nil || is.ProvesItself(top) {
 		return err
 	}
 	if err := guard.CheckSoleWriter(ctx, h.Key, h, top, u.UUID); err != nil {

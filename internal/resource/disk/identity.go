@@ -89,7 +89,7 @@ func (r *disk) warnOfMasters(ctx context.Context, m model, diags *diag.Diagnosti
 	if len(own.Images) < 2 || err != nil {
 		return
 	}
-	err = content.CheckMasters(ctx, r.backend.Looks.On(h), own.Images)
+	err = content.CheckMasters(ctx, r.backend.Files.On(h), own.Images)
 	if errors.Is(err, content.ErrMasterChanged) {
 		diags.AddWarning(fmt.Sprintf("The master of disk %s has changed", m.ID.ValueString()), fmt.Sprintf(
 			"Until it is as it was, no machine is started with the disk. On host %s, %s. An apply that stops such a machine discards what only its QEMU has.", h.Key, err))

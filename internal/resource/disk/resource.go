@@ -103,7 +103,7 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 	spec := plan.spec(ctx, pool, diags)
 	var on content.Host = h
 	if plan.isOver() { // a clone's master is looked at again before it is opened
-		on = r.backend.Looks.On(h)
+		on = r.backend.Files.On(h)
 	}
 	if plan.kind() == fromVolume {
 		err = r.prepareMaster(ctx, h, on, &spec, diags)

@@ -160,8 +160,8 @@ type seen struct {
 	missing string
 }
 
-// look looks for the volumes of a kernel. Those of one that is being imported get their identities.
-func (r *kernel) look(ctx context.Context, h *host.Host, m model, ids *identities) (s seen, err error) {
+// observe looks for the volumes of a kernel. Those of one that is being imported get their identities.
+func (r *kernel) observe(ctx context.Context, h *host.Host, m model, ids *identities) (s seen, err error) {
 	pool, name := m.Pool.ValueString(), m.Name.ValueString()
 	isImported := m.Boot.IsNull() && *ids == identities{}
 	s.kernel, _ = m.paths()

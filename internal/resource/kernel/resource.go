@@ -90,7 +90,7 @@ func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resou
 		return
 	}
 	ids := load(ctx, req.Private, &resp.Diagnostics)
-	seen, err := r.look(ctx, h, state, &ids)
+	seen, err := r.observe(ctx, h, state, &ids)
 	switch {
 	case err != nil:
 		addError(&resp.Diagnostics, state, "The kernel could not be read", err)

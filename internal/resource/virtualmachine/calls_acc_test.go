@@ -137,7 +137,7 @@ func TestAccVirtualMachine_CallsBesideForeignDomains(t *testing.T) {
 	dir := t.TempDir()
 	cli, tap := acctest.Tapped(t, l, "counted")
 	by := counter{cli, tap}
-	cli.Write("main.tf", fleet(1, 1))
+	cli.Write("main.tf", machinesWithDisks(1, 1))
 	destroyed := func(what string, most int) int {
 		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "suspend", "web-0"))(t) // its guest ignores its power button
 		return by.do(t, what, most, "destroy", "-auto-approve")
@@ -166,8 +166,8 @@ func foreign(t *testing.T, h *lab.Host, file string) {
 	})
 }
 
-// fleet are n machines with some disks each.
-func fleet(n, disks int) string {
+// machinesWithDisks are n machines with some disks each.
+func machinesWithDisks(n, disks int) string {
 	return fmt.Sprintf(`
 resource "virtclaim_disk" "data" {
   count      = %d
@@ -194,9 +194,9 @@ func TestAccVirtualMachine_CallsOfMany(t *testing.T) {
 	l := acctest.Lab(t)
 	cli, tap := acctest.Tapped(t, l, "counted")
 	by := counter{cli, tap}
-	cli.Write("main.tf", fleet(n/2, 2))
+	cli.Write("main.tf", machinesWithDisks(n/2, 2))
 	half := by.apply(t, "create half", n/2*150)
-	cli.Write("main.tf", fleet(n, 2))
+	cli.Write("main.tf", machinesWithDisks(n, 2))
 	by.apply(t, "create the others", 2*half)
 	before := tap.Received()
 	by.do(t, "unchanged plan", 700, "plan", "-detailed-exitcode")

@@ -247,7 +247,9 @@ func TestAccVirtualMachine_RefusedMediumLeavesEmptyDrive(t *testing.T) {
 		Steps: []resource.TestStep{
 			{
 				Config: config(first),
-				Check:  func(*terraform.State) error { return l.Hosts["host-b"].DefineXML(t.Context(), byHand(l, second, "")) },
+				Check: func(*terraform.State) error {
+					return l.Hosts["host-b"].DefineXML(t.Context(), unmanagedDomain(l, second, ""))
+				},
 			},
 			{
 				Config:      config(second),

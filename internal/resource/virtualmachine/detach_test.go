@@ -13,23 +13,23 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// holding is a host with a running domain whose guest acknowledges each unplug except that of the device with that alias.
-type holding struct {
+// refusingHost is a host with a running domain whose guest acknowledges each unplug except that of the device with that alias.
+type refusingHost struct {
 	oneDomain
 	live, alias string
 	err         error
 }
 
-func (h *holding) LiveXML(context.Context, string) (string, error) { return h.live, nil }
+func (h *refusingHost) LiveXML(context.Context, string) (string, error) { return h.live, nil }
 
-func (h *holding) Detach(_ context.Context, _, device string, _ func(string) (bool, error)) error {
+func (h *refusingHost) Detach(_ context.Context, _, device string, _ func(string) (bool, error)) error {
 	if strings.Contains(device, h.alias) {
 		return h.err
 	}
 	return nil
 }
 
-func (h *holding) ChangeMedium(context.Context, string, string) error { return nil }
+func (h *refusingHost) ChangeMedium(context.Context, string, string) error { return nil }
 
 // A device whose unplug was acknowledged is removed from the persistent definition, even if the next unplug fails: both change, or neither
 // does.
@@ -67,7 +67,7 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 		"the first one is held": {"ua-disk-a", host.ErrDetachRefused, "a b cd stays", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &holding{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
+			h := &refusingHost{oneDomain: oneDomain{stored: text}, live: text, alias: c.alias, err: c.err}
 			live, err := domainxml.Read(text)
 			if err != nil {
 				t.Fatal(err)

@@ -46,8 +46,8 @@ func TestAccGuard_TwoMachinesOfOneConfiguration(t *testing.T) {
 	})
 }
 
-// byHand is a domain that virtclaim did not create.
-func byHand(l *lab.Lab, lun lab.LUN, more string) string {
+// unmanagedDomain is a domain that virtclaim did not create.
+func unmanagedDomain(l *lab.Lab, lun lab.LUN, more string) string {
 	return fmt.Sprintf(`<domain type='qemu'>
   <name>theirs</name><memory unit='MiB'>64</memory><os><type>hvm</type></os>
   <devices>
@@ -83,14 +83,14 @@ func TestAccGuard_ForeignDomainsCount(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{{
-			PreConfig:   theirs(byHand(l, lun, "")),
+			PreConfig:   theirs(unmanagedDomain(l, lun, "")),
 			Config:      config("write-exclusive"),
 			ExpectError: message("machine web on host host-a can't use", "domain theirs on host host-b has it as its disk vda", "virsh detach-disk theirs vda"),
 		}, {
 			Config:      config("read-shared"),
 			ExpectError: message("(read-shared): domain theirs on host host-b has it as its disk vda (write-exclusive)"),
 		}, {
-			PreConfig: func() { gone(); theirs(byHand(l, lun, "<readonly/>"))() },
+			PreConfig: func() { gone(); theirs(unmanagedDomain(l, lun, "<readonly/>"))() },
 			Config:    config("read-shared"),
 			Check: func(*terraform.State) error {
 				acctest.Contains(t, devices(t, l, "data"), lun.IQN, "<readonly/>")
@@ -276,7 +276,7 @@ func TestAccGuard_RefusedVolumeLeavesNone(t *testing.T) {
 			Config: config(first),
 			Check: func(*terraform.State) error {
 				console.Await(t, "READY")
-				return l.Hosts["host-b"].DefineXML(t.Context(), byHand(l, second, ""))
+				return l.Hosts["host-b"].DefineXML(t.Context(), unmanagedDomain(l, second, ""))
 			},
 		}, {
 			Config:      config(second),
@@ -316,7 +316,7 @@ func TestAccGuard_InterruptedAttachIsRetried(t *testing.T) {
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !tap.Fired() {
 		t.Fatalf("the apply was not interrupted: %v\n%s", err, out)
 	}
-	if err := l.Hosts["host-b"].DefineXML(t.Context(), byHand(l, lun, "")); err != nil {
+	if err := l.Hosts["host-b"].DefineXML(t.Context(), unmanagedDomain(l, lun, "")); err != nil {
 		t.Fatal(err)
 	}
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")

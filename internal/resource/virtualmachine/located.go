@@ -12,10 +12,10 @@ import (
 // file once.
 type located struct {
 	domains
-	looks *content.Looks
+	files *content.FileCache
 }
 
-func locate(h domains) located { return located{h, &content.Looks{}} }
+func locate(h domains) located { return located{h, &content.FileCache{}} }
 
 func (h located) LiveXML(ctx context.Context, uuid string) (string, error) {
 	text, err := h.domains.LiveXML(ctx, uuid)
@@ -26,5 +26,5 @@ func (h located) LiveXML(ctx context.Context, uuid string) (string, error) {
 }
 
 func (h located) File(ctx context.Context, path string, head int) (host.File, error) {
-	return h.looks.File(ctx, h.domains, "", path, head)
+	return h.files.File(ctx, h.domains, "", path, head)
 }

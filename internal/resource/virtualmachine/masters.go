@@ -40,7 +40,7 @@ func writes(d domainxml.Disk) bool {
 // awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays.
 func (m manager) awaitNoOverlay(ctx context.Context, uuid string, of volume.Image, opened content.Opened) error {
 	pool := ""
-	if seen, err := m.look(ctx, []volume.Image{of}); err != nil {
+	if seen, err := m.inspect(ctx, []volume.Image{of}); err != nil {
 		return err
 	} else if seen[0] != nil {
 		pool = seen[0].Pool

@@ -171,7 +171,7 @@ func (m manager) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	if disk.Generation == "" {
 		return false
 	}
-	is, err := content.Look(ctx, m.host, disk)
+	is, err := content.Inspect(ctx, m.host, disk)
 	if err != nil {
 		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// look is content.Look for each image of a chain, once in an operation.
-func (m manager) look(ctx context.Context, chain []volume.Image) (all []*content.Seen, err error) {
+// inspect is content.Look for each image of a chain, once in an operation.
+func (m manager) inspect(ctx context.Context, chain []volume.Image) (all []*content.Seen, err error) {
 	for _, i := range chain {
 		s, known := m.seen[i.Name]
 		if !known {
-			if s, err = content.Look(ctx, m.host, i); err != nil {
+			if s, err = content.Inspect(ctx, m.host, i); err != nil {
 				return nil, err
 			}
 			if m.seen != nil {
@@ -42,7 +42,7 @@ func (m manager) afresh() manager {
 func (m manager) recognize(ctx context.Context, want domainxml.Machine, keys []string) error {
 	for _, key := range keys {
 		chain := want.Disks[key].Volume.Images
-		seen, err := m.look(ctx, chain)
+		seen, err := m.inspect(ctx, chain)
 		if err == nil {
 			err = content.RecognizeChain(ctx, m.host, chain, seen)
 		}
@@ -67,7 +67,7 @@ func (m manager) checkBacking(ctx context.Context, live *domainxml.Domain, want 
 		if open[topOf(want.Disks[key].Volume).Name] {
 			continue
 		}
-		seen, err := m.look(ctx, chain)
+		seen, err := m.inspect(ctx, chain)
 		if err == nil {
 			err = content.CheckBacking(chain, seen)
 		}
@@ -85,7 +85,7 @@ func (m manager) engrave(ctx context.Context, opened content.Opened, want domain
 		if top.AccessMode != volume.WriteExclusive || !top.IsDisk() {
 			continue
 		}
-		seen, err := m.look(ctx, []volume.Image{top})
+		seen, err := m.inspect(ctx, []volume.Image{top})
 		if err == nil {
 			err = content.Engrave(ctx, m.host, opened, seen[0], top)
 		}

@@ -28,7 +28,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	own := r.holding(ctx, state, req.Private, &resp.Diagnostics)
+	own := r.readPrivateState(ctx, state, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -78,7 +78,7 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 		for _, key := range keys {
 			h, err := r.backend.Hosts.Host(key)
 			if err == nil && i.Type == "file" {
-				err = errors.Join(h.EndLook(ctx, i.Name), h.EndFolder(ctx, filepath.Dir(i.Name)))
+				err = errors.Join(h.EndInspection(ctx, i.Name), h.EndFolder(ctx, filepath.Dir(i.Name)))
 			}
 			if err != nil {
 				diags.AddWarning("A mount may be left", fmt.Sprintf("Binding %s: whether an interrupted apply has left a mount of %s on host %s is not known "+

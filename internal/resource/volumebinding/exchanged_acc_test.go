@@ -200,7 +200,7 @@ resource "virtclaim_disk" "over" {
 }
 
 // A mount or pool that an interrupted apply has left keeps a claim's filesystem busy: it is removed with the binding.
-func TestAccVolumeBinding_EndsLooks(t *testing.T) {
+func TestAccVolumeBinding_EndsInspections(t *testing.T) {
 	l := acctest.Lab(t)
 	spec := lab.ClaimSpec{Namespace: "remade", Name: "file", Size: 1 << 20, Filesystem: true, Source: inFolder(t)}
 	acctest.AddClaim(t, l, spec)
@@ -208,7 +208,7 @@ func TestAccVolumeBinding_EndsLooks(t *testing.T) {
 	cli.Write("main.tf", acctest.Provider(l, "remade")+binding(fromClaim("remade", "file"), "", "host-a"))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	sum := sha256.Sum256([]byte(filepath.Join(spec.Source.HostPath.Path, "disk.img")))
-	name := "virtclaim-look-" + hex.EncodeToString(sum[:8])
+	name := "virtclaim-inspect-" + hex.EncodeToString(sum[:8])
 	for _, args := range [][]string{{"pool-define-as", name, "dir", "--target", "/run/libvirt/virtclaim/" + name}, {"pool-build", name}, {"pool-start", name}} {
 		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), args...))(t)
 	}

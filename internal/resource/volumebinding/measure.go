@@ -127,7 +127,7 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	defer cancel()
 	top := v.Images[0]
 	if top.Type == "file" {
-		found, err = measureFile(patient, r.backend.Looks.Fresh(h), top.Name, xml, diags)
+		found, err = measureFile(patient, r.backend.Files.Fresh(h), top.Name, xml, diags)
 	} else {
 		found, err = h.Measure(patient, xml, head)
 	}
@@ -156,7 +156,7 @@ func explainOpen(err error, key string, top volume.Image) error {
 
 // measureFile looks at a file before the host's QEMU opens it, which would follow a link. libvirtd does not open it, except on a host that can't
 // tell links from files, or whose root may not read it: a FIFO would block libvirtd for ever.
-func measureFile(ctx context.Context, h content.Looked, path, diskXML string, diags *diag.Diagnostics) (found host.Measured, err error) {
+func measureFile(ctx context.Context, h content.CachedHost, path, diskXML string, diags *diag.Diagnostics) (found host.Measured, err error) {
 	found, err = content.MeasureFile(ctx, h, path)
 	cannotTell := errors.Is(err, host.ErrCannotTell)
 	if cannotTell {

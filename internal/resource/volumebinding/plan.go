@@ -148,7 +148,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 	if plan.Hosts.IsUnknown() || slices.ContainsFunc(plan.Hosts.Elements(), isUnknown) || plan.AccessMode.IsUnknown() {
 		return unknown, unknownCredentials
 	}
-	found, known := r.look(ctx, plan, diags)
+	found, known := r.resolveForPlan(ctx, plan, diags)
 	if !known || diags.HasError() {
 		return unknown, unknownCredentials
 	}

@@ -59,7 +59,7 @@ func (h *privateState) note(found claim.Info) {
 	h.ClaimUID, h.VolumeUID = found.UID, found.VolumeUID
 }
 
-const holdingKey = "holding"
+const privateStateKey = "holding"
 
 type privateReader interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
@@ -70,7 +70,7 @@ type privateWriter interface {
 }
 
 func loadPrivateState(ctx context.Context, private privateReader) (h privateState, diags diag.Diagnostics) {
-	raw, diags := private.GetKey(ctx, holdingKey)
+	raw, diags := private.GetKey(ctx, privateStateKey)
 	if len(raw) == 0 || diags.HasError() {
 		return h, diags
 	}
@@ -85,11 +85,11 @@ func (h privateState) save(ctx context.Context, private privateWriter) diag.Diag
 	if err != nil {
 		return diag.Diagnostics{diag.NewErrorDiagnostic("Unwritable private state", err.Error())}
 	}
-	return private.SetKey(ctx, holdingKey, raw)
+	return private.SetKey(ctx, privateStateKey, raw)
 }
 
-// holding is the private state of a binding in state, rebuilt if it was lost.
-func (r *binding) holding(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) privateState {
+// readPrivateState is the private state of a binding in state, rebuilt if it was lost.
+func (r *binding) readPrivateState(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) privateState {
 	own, d := loadPrivateState(ctx, private)
 	own.inState = true
 	if diags.Append(d...); own.Nonce != "" || diags.HasError() {

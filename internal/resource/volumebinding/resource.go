@@ -60,7 +60,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	own := r.holding(ctx, state, req.Private, &resp.Diagnostics)
+	own := r.readPrivateState(ctx, state, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

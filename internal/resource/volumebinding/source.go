@@ -39,9 +39,9 @@ func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.D
 	return n
 }
 
-// look resolves the source for a plan: it only reads, and does not wait. known is false when the source is unknown or not ready, which is a
+// resolveForPlan resolves the source for a plan: it only reads, and does not wait. known is false when the source is unknown or not ready, which is a
 // warning; a permanent failure is an error.
-func (r *binding) look(ctx context.Context, m model, diags *diag.Diagnostics) (found source.Resolved, known bool) {
+func (r *binding) resolveForPlan(ctx context.Context, m model, diags *diag.Diagnostics) (found source.Resolved, known bool) {
 	var err error
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {

@@ -37,7 +37,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	source := c.plan.Source
-	if c.own = r.holding(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.make(ctx) || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
+	if c.own = r.readPrivateState(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.make(ctx) || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		return
 	}
 	err := c.acquire(ctx, resp.Private)

@@ -199,7 +199,7 @@ func (w *writer) prepareMaster(ctx context.Context, h *host.Host, spec *content.
 	if volume.Overlap(master.Images[0], w.target.Images[0]) {
 		return errors.New("the source is the volume itself")
 	}
-	seen, err := content.LookAtChain(ctx, h, master.Images)
+	seen, err := content.InspectChain(ctx, h, master.Images)
 	if err == nil {
 		err = content.RecognizeChain(ctx, h, master.Images, seen)
 	}
@@ -224,7 +224,7 @@ func (w *writer) waiter(key string) (guard.Waiter, error) { return w.backend.Hos
 
 // write writes onto the volume while no machine or pod uses it. The claim's record says when it is not complete.
 func (w *writer) write(ctx context.Context, h *host.Host, spec content.Spec, c claimed, is reservation.Content) error {
-	defer w.backend.Looks.Forget()
+	defer w.backend.Files.Forget()
 	begun := is
 	begun.Filling = true
 	f := content.Fill{

@@ -57,8 +57,8 @@ func objects() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	return claim, pv
 }
 
-// lookAt reads the claim vms/data of a cluster with these objects, whose reactions react sets.
-func lookAt(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) (model, diag.Diagnostics) {
+// readClaim reads the claim vms/data of a cluster with these objects, whose reactions react sets.
+func readClaim(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) (model, diag.Diagnostics) {
 	t.Helper()
 	f := fake.NewClientset(there...)
 	if react != nil {
@@ -66,7 +66,7 @@ func lookAt(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) 
 	}
 	m := model{Claim: tfvalue.Claim{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data")}}
 	var diags diag.Diagnostics
-	look(t.Context(), cluster.NewForClients("https://api.example", f, nil), &m, &diags)
+	lookUp(t.Context(), cluster.NewForClients("https://api.example", f, nil), &m, &diags)
 	for _, action := range f.Actions() {
 		if action.GetResource().Resource == "secrets" {
 			t.Errorf("a secret was read: %v", action)
@@ -77,7 +77,7 @@ func lookAt(t *testing.T, react func(*fake.Clientset), there ...runtime.Object) 
 
 func TestRead_BoundClaimHidesSecret(t *testing.T) {
 	c, pv := objects()
-	m, diags := lookAt(t, nil, c, pv)
+	m, diags := readClaim(t, nil, c, pv)
 	if len(diags) > 0 || !m.VolumeError.IsNull() {
 		t.Fatal(diags, m.VolumeError)
 	}
@@ -97,7 +97,7 @@ func TestRead_BoundClaimHidesSecret(t *testing.T) {
 func TestRead_UnprocessedClaimIsPending(t *testing.T) {
 	c, _ := objects()
 	c.Spec.VolumeName, c.Spec.VolumeMode, c.Status = "", nil, corev1.PersistentVolumeClaimStatus{}
-	m, diags := lookAt(t, nil, c)
+	m, diags := readClaim(t, nil, c)
 	if len(diags) > 0 || m.Phase.ValueString() != "Pending" || m.VolumeMode.ValueString() != "Filesystem" {
 		t.Fatalf("got %+v, %v", m, diags)
 	}
@@ -111,7 +111,7 @@ func TestRead_ReasonNamesAttribute(t *testing.T) {
 	f := fake.NewClientset(c, pv)
 	m := model{Claim: tfvalue.Claim{Namespace: types.StringValue("vms"), ClaimName: types.StringValue("data"), MountPath: types.StringValue("/mnt")}}
 	var diags diag.Diagnostics
-	look(t.Context(), cluster.NewForClients("https://api.example", f, nil), &m, &diags)
+	lookUp(t.Context(), cluster.NewForClients("https://api.example", f, nil), &m, &diags)
 	if len(diags) > 0 || !strings.HasPrefix(m.VolumeError.ValueString(), "mount_path: the PersistentVolumeClaim vms/data has volumeMode Block") {
 		t.Errorf("got %s, %v", m.VolumeError, diags)
 	}
@@ -123,7 +123,7 @@ func TestRead_UnreadableRecordIsShownByID(t *testing.T) {
 		"virtclaim.io/binding.a": "no record",
 		"virtclaim.io/binding.b": `{"owner":"","name":"golden","nonces":["n"],"mode":"read-shared","claimUID":"claim-uid"}`,
 	}
-	m, _ := lookAt(t, nil, c, pv)
+	m, _ := readClaim(t, nil, c, pv)
 	want := []bindingModel{{ID: "a"}, {ID: "b", Name: types.StringValue("golden"), AccessMode: types.StringValue("read-shared")}}
 	if !slices.Equal(m.Bindings, want) {
 		t.Errorf("got %+v", m.Bindings)
@@ -140,7 +140,7 @@ func TestLook_TextsAreVisible(t *testing.T) {
 	}
 	c.Annotations = map[string]string{"virtclaim.io/binding.a": string(record), "volume.beta.kubernetes.io/storage-class": raw}
 	pv.Spec.ISCSI.IQN = "iqn.2001-04.com.example:a\u202eb"
-	m, _ := lookAt(t, nil, c, pv)
+	m, _ := readClaim(t, nil, c, pv)
 	if len(m.Bindings) != 1 || m.Bindings[0].Owner.ValueString() != seen || m.Bindings[0].Name.ValueString() != seen {
 		t.Errorf("the bindings are %+v", m.Bindings)
 	}
@@ -151,14 +151,14 @@ func TestLook_TextsAreVisible(t *testing.T) {
 		t.Errorf("the volume is %q", shown)
 	}
 	c.Spec.VolumeName = raw
-	if m, _ = lookAt(t, nil, c, pv); m.VolumeName.ValueString() != seen || strings.ContainsAny(m.VolumeError.ValueString(), "\x1b\u202e") {
+	if m, _ = readClaim(t, nil, c, pv); m.VolumeName.ValueString() != seen || strings.ContainsAny(m.VolumeError.ValueString(), "\x1b\u202e") {
 		t.Errorf("the volume is %s, %s", m.VolumeName, m.VolumeError)
 	}
 }
 
 func TestRead_ForbiddenPodsAreNullWithWarning(t *testing.T) {
 	c, pv := objects()
-	m, diags := lookAt(t, failing("pods", apierrors.NewForbidden(corev1.Resource("pods"), "", nil)), c, pv)
+	m, diags := readClaim(t, failing("pods", apierrors.NewForbidden(corev1.Resource("pods"), "", nil)), c, pv)
 	if diags.HasError() || diags.WarningsCount() != 1 || m.Pods != nil || m.UID.ValueString() != "claim-uid" {
 		t.Errorf("got %+v, %v", m, diags)
 	}
@@ -180,7 +180,7 @@ func TestRead_Refused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, diags := lookAt(t, tt.react, tt.there...)
+			_, diags := readClaim(t, tt.react, tt.there...)
 			if diags.ErrorsCount() != 1 || !strings.Contains(diags.Errors()[0].Detail(), tt.want) {
 				t.Errorf("got %v", diags)
 			}

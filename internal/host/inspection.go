@@ -14,43 +14,43 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// errDisturbed is the error of a look that another process has ended.
-var errDisturbed = errors.New("another apply looks at the same path")
+// errDisturbed is the error of an inspection that another process has ended.
+var errDisturbed = errors.New("another apply inspects the same path")
 
-// lookTime is how long another process may look at the same path; an older look was left by an interrupted one.
-const lookTime = 5 * time.Second
+// inspectTime is how long another process may inspect the same path; an older inspection was left by an interrupted one.
+const inspectTime = 5 * time.Second
 
-// look is a private storage pool with an empty volume, over which the path is bind-mounted. The pool's folder is bound onto itself: that shows
+// inspection is a private storage pool with an empty volume, over which the path is bind-mounted. The pool's folder is bound onto itself: that shows
 // whether the host can mount at all, and a restarted libvirtd takes such a pool for inactive, because the mount table has another source, and
 // does not read the file's header. The pool's name is derived from the path, so that the next apply finds the pool of an interrupted one.
-type look struct {
+type inspection struct {
 	host       *Host
 	name, path string
 }
 
-// lookPrefix is the prefix of the names of these pools.
-const lookPrefix = "virtclaim-look-"
+// inspectPrefix is the prefix of the names of these pools.
+const inspectPrefix = "virtclaim-inspect-"
 
-// lookTargets is the folder below which these pools are mounted, in a folder of libvirt's that every host has.
-const lookTargets = "/run/libvirt/virtclaim/"
+// inspectTargets is the folder below which these pools are mounted, in a folder of libvirt's that every host has.
+const inspectTargets = "/run/libvirt/virtclaim/"
 
 // privateMode is the mode of these pools' folders: the original folders of the files in them may be inaccessible for other users.
 const privateMode = "0700"
 
-// lookBound is the name of the volume.
-const lookBound = "bound"
+// inspectBound is the name of the volume.
+const inspectBound = "bound"
 
-func (h *Host) look(path string) look {
+func (h *Host) inspection(path string) inspection {
 	sum := sha256.Sum256([]byte(path))
-	return look{h, lookPrefix + hex.EncodeToString(sum[:8]), path}
+	return inspection{h, inspectPrefix + hex.EncodeToString(sum[:8]), path}
 }
 
-func (k look) folder() string { return lookTargets + k.name }
+func (k inspection) folder() string { return inspectTargets + k.name }
 
-func (k look) target() string { return k.folder() + "/" + lookBound }
+func (k inspection) target() string { return k.folder() + "/" + inspectBound }
 
-// run looks once. The error of closing is returned first, because callers continue after ErrNotFound.
-func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, err error) {
+// run inspects once. The error of closing is returned first, because callers continue after ErrNotFound.
+func (k inspection) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, err error) {
 	if k.host.hidesMounts.Load() {
 		return is, ErrCannotTell
 	}
@@ -62,20 +62,20 @@ func (k look) run(ctx context.Context, l *libvirt.Libvirt, head int) (is File, e
 	if isGone(err) {
 		err = fmt.Errorf("%w: %w", errDisturbed, err)
 	}
-	if errors.Is(err, errDisturbed) { // what has the pool's name may be another process's look
+	if errors.Is(err, errDisturbed) { // what has the pool's name may be another process's inspection
 		return is, errors.Join(err, k.endReader(l, p))
 	}
 	return is, cmp.Or(k.close(l, p, seen), err)
 }
 
-// isGone reports whether libvirt does not have a look's pool, volume or domain any more.
+// isGone reports whether libvirt does not have an inspection's pool, volume or domain any more.
 func isGone(err error) bool {
 	return isCode(err, libvirt.ErrNoStoragePool) || isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoDomain)
 }
 
-// see binds the path, and reads the file and then the mount table: if that has the mount, and the pool is this look's afterwards, what was read
+// see binds the path, and reads the file and then the mount table: if that has the mount, and the pool is this inspection's afterwards, what was read
 // before is of that file. It also returns the last table, as far as it was read.
-func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File, seen []mount, err error) {
+func (k inspection) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File, seen []mount, err error) {
 	d, err := l.DomainDefineXML(diskDomain(k.name, uuid.UUID(p.UUID), fileDisk("vda", mountTable)+fileDisk("vdb", k.target())))
 	if err != nil {
 		return is, nil, err
@@ -95,7 +95,7 @@ func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File,
 	if seen, err = readMounts(table); err != nil {
 		return is, nil, err
 	}
-	if _, err := l.StorageVolLookupByName(p, lookBound); err != nil { // by the pool's UUID
+	if _, err := l.StorageVolLookupByName(p, inspectBound); err != nil { // by the pool's UUID
 		return is, seen, err
 	}
 	at := mountsAt(seen, k.target())
@@ -110,7 +110,7 @@ func (k look) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File,
 }
 
 // read reads the bound file unless libvirt can't open it: it opens no FIFO or socket, and the mount option nodev no device.
-func (k look) read(l *libvirt.Libvirt, peek peek, head int) (is File, opened, err error) {
+func (k inspection) read(l *libvirt.Libvirt, peek peek, head int) (is File, opened, err error) {
 	text, err := l.StorageVolGetXMLDesc(k.volume(), 0)
 	if isUndescribed(err) {
 		return is, err, nil
@@ -127,12 +127,12 @@ func (k look) read(l *libvirt.Libvirt, peek peek, head int) (is File, opened, er
 }
 
 // volume is the pool's volume, as libvirt would return it.
-func (k look) volume() libvirt.StorageVol {
-	return libvirt.StorageVol{Pool: k.name, Name: lookBound, Key: k.target()}
+func (k inspection) volume() libvirt.StorageVol {
+	return libvirt.StorageVol{Pool: k.name, Name: inspectBound, Key: k.target()}
 }
 
 // open defines the pool, which has one user at a time: libvirt refuses a second pool of its name.
-func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
+func (k inspection) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	var seen libvirt.UUID
 	for deadline := time.Now(); ; {
 		if p, err = k.define(l); err == nil {
@@ -142,8 +142,8 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 		if failed != nil && !isCode(failed, libvirt.ErrNoStoragePool) {
 			return p, errors.Join(err, failed)
 		}
-		if failed == nil && other.UUID != seen { // each look has its own lookTime
-			seen, deadline = other.UUID, time.Now().Add(lookTime)
+		if failed == nil && other.UUID != seen { // each inspection has its own inspectTime
+			seen, deadline = other.UUID, time.Now().Add(inspectTime)
 		}
 		if failed == nil && time.Now().After(deadline) {
 			if err := k.close(l, other, nil); err != nil && !errors.Is(err, errDisturbed) {
@@ -160,7 +160,7 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePo
 }
 
 // define defines the pool, whose folder, once built, is only accessible for the host's root.
-func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
+func (k inspection) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	pool := bindPool(k.name, k.folder(), k.folder(), "bind")
 	pool.Target.Permissions = &libvirtxml.StoragePoolTargetPermissions{Mode: privateMode}
 	xml, err := pool.Marshal()
@@ -170,9 +170,9 @@ func (k look) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	return l.StoragePoolDefineXML(xml, 0)
 }
 
-// start mounts the pool, and creates its volume unless an interrupted look has left it. The first look reads the mount table before, because
+// start mounts the pool, and creates its volume unless an interrupted inspection has left it. The first inspection reads the mount table before, because
 // nothing could be unmounted without it, and shows whether mounts can be seen. Only the pool's own mount decides whether the host hides its mounts, because tenants control the paths of the others.
-func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error)) (seen []mount, err error) {
+func (k inspection) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error)) (seen []mount, err error) {
 	if !k.host.showsMounts.Load() {
 		if _, err := readMounts(table); err != nil {
 			k.host.hidesMounts.Store(isUndescribed(err))
@@ -186,7 +186,7 @@ func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]b
 		}
 	}
 	empty := libvirtxml.StorageVolume{
-		Name: lookBound, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
+		Name: inspectBound, Capacity: &libvirtxml.StorageVolumeSize{Value: 0},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 	}
 	xml, err := empty.Marshal()
@@ -200,7 +200,7 @@ func (k look) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]b
 }
 
 // started finds out whether the pool is mounted, after its start returned an error or nil.
-func (k look) started(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error), failed error) (seen []mount, err error) {
+func (k inspection) started(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error), failed error) (seen []mount, err error) {
 	seen, err = readMounts(table)
 	switch {
 	case err != nil:
@@ -223,7 +223,7 @@ func (k look) started(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([
 
 // bind mounts the path over the volume. The pool with which libvirt mounts never starts, because its target is not a folder: libvirt lists no
 // files. failed is also the reason if it could not be mounted.
-func (k look) bind(l *libvirt.Libvirt) (failed, err error) {
+func (k inspection) bind(l *libvirt.Libvirt) (failed, err error) {
 	xml, err := bindPool(k.name+"-bind", k.path, k.target(), "bind").Marshal()
 	if err != nil {
 		return nil, err
@@ -237,19 +237,19 @@ func (k look) bind(l *libvirt.Libvirt) (failed, err error) {
 
 // close unmounts the path, by a table that has the mounts, and removes the pool. What is mounted nevertheless can't be deleted: only then the
 // table is read again.
-func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool, seen []mount) error {
+func (k inspection) close(l *libvirt.Libvirt, p libvirt.StoragePool, seen []mount) error {
 	err := k.endReader(l, p)
 	if err != nil {
 		return err
 	}
 	if err = errUnseen; seen != nil {
-		err = k.clear(l, p, func(target string) error { _ = k.host.unmountSeen(l, k.name, seen, target, false); return nil })
+		err = k.unmount(l, p, func(target string) error { _ = k.host.unmountSeen(l, k.name, seen, target, false); return nil })
 		if err == nil {
 			err = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal)
 		}
 	}
 	if err != nil && !errors.Is(err, errDisturbed) {
-		err = k.clear(l, p, func(target string) error { return k.host.unmount(l, k.name, target) })
+		err = k.unmount(l, p, func(target string) error { return k.host.unmount(l, k.name, target) })
 		if err == nil {
 			_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // the folder is missing if the pool could not be built
 		}
@@ -263,8 +263,8 @@ func (k look) close(l *libvirt.Libvirt, p libvirt.StoragePool, seen []mount) err
 	return err
 }
 
-// clear unmounts the path, and stops the pool. After a restart of libvirtd, this is inactive, and the next look deletes the volume.
-func (k look) clear(l *libvirt.Libvirt, p libvirt.StoragePool, unmount func(target string) error) error {
+// unmount unmounts the path, and stops the pool. After a restart of libvirtd, this is inactive, and the next inspection deletes the volume.
+func (k inspection) unmount(l *libvirt.Libvirt, p libvirt.StoragePool, unmount func(target string) error) error {
 	if err := unmount(k.target()); err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (k look) clear(l *libvirt.Libvirt, p libvirt.StoragePool, unmount func(targ
 }
 
 // endReader removes the domain with which files are read. It has the pool's UUID.
-func (k look) endReader(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+func (k inspection) endReader(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	err := l.DomainUndefineFlags(libvirt.Domain{Name: k.name, UUID: p.UUID, ID: -1}, 0)
 	if isCode(err, libvirt.ErrNoDomain) {
 		return nil
