@@ -236,3 +236,33 @@ resource "virtclaim_virtual_machine" "web" {
 	suspended(t, l.Hosts["host-a"])
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// The DHCP server remembers the lease of the run before, which says nothing of a guest that still boots.
+func TestAccVirtualMachine_WaitForRenewedLease(t *testing.T) {
+	w := newWired(t)
+	config := func(running bool) string {
+		return w.config(machine{more: fmt.Sprintf("running = %t\n  wait_for = { addresses = [\"lan\"] }", running)}, `lan = { network = "red" }`)
+	}
+	lease := func() string {
+		xml := acctest.Must(w.Virsh(t.Context(), "net-dhcp-leases", "red"))(t)
+		return regexp.MustCompile(`(?m)^.*` + regexp.QuoteMeta(lab.Networks["red"]) + `.*$`).FindString(xml)
+	}
+	before := ""
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config(true)},
+			{Config: config(false)},
+			{
+				PreConfig: func() { before = lease() },
+				Config:    config(true),
+				Check: resource.ComposeTestCheckFunc(resource.TestMatchResourceAttr(web, "addresses.lan.0", address("red")), func(*terraform.State) error {
+					if now := lease(); before == "" || now == before {
+						return fmt.Errorf("the lease was %q, and is %q when the apply ends", before, now)
+					}
+					return nil
+				}),
+			},
+		},
+	})
+}

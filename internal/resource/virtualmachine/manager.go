@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ type domains interface {
 	Attach(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
 	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
+	Leases(ctx context.Context) (map[host.Lease]int64, error)
 	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	ChangeDevice(ctx context.Context, uuid, deviceXML string) error
@@ -67,6 +69,8 @@ type manager struct {
 	seen map[string]*content.Seen
 	// mayRestart allows the restart of a guest that does not acknowledge an unplug, or that has no port for a device.
 	mayRestart bool
+	// leases are those before the machine was booted, if wait_for names addresses; nil notes none.
+	leases map[host.Lease]int64
 	// warn shows a warning to the user.
 	warn func(summary, detail string)
 }
@@ -111,7 +115,7 @@ func (m manager) start(ctx context.Context, uuid string) error {
 	if err != nil || state.Active {
 		return err
 	}
-	if err = m.host.Start(ctx, uuid); err == nil {
+	if err = m.boot(ctx, uuid); err == nil {
 		return nil
 	}
 	stored, failed := m.readStored(ctx, uuid)
@@ -131,6 +135,18 @@ func (m manager) start(ctx context.Context, uuid string) error {
 	}
 	m.warn("What a guest had written to an ephemeral disk was removed", fmt.Sprintf("libvirt had left %s on host %s, as when it ends together with QEMU, "+
 		"and would not have started the machine.", strings.Join(removed, ", "), m.key))
+	return m.boot(ctx, uuid)
+}
+
+// boot starts a domain that is off, and notes the leases of its run before.
+func (m manager) boot(ctx context.Context, uuid string) error {
+	if m.leases != nil {
+		clear(m.leases)
+		if saved, err := m.host.SavedXML(ctx, uuid); err == nil && saved == "" { // a resumed guest renews nothing for a while
+			before, _ := m.host.Leases(ctx) // a host without libvirt networks has none
+			maps.Copy(m.leases, before)
+		}
+	}
 	return m.host.Start(ctx, uuid)
 }
 

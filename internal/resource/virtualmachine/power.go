@@ -104,7 +104,7 @@ func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machin
 	ctx, cancel := revert.Extend(ctx) // the guest may have used up the time, and a machine is not left off
 	defer cancel()
 	if _, _, err = m.afresh().reconcile(ctx, uuid, at, want, true); err == nil {
-		err = m.host.Start(ctx, uuid)
+		err = m.boot(ctx, uuid)
 	}
 	if err != nil {
 		return fmt.Errorf("it was shut down for a restart, and is off: %w", err)

@@ -67,6 +67,9 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 	}
 	mgr = r.manager(h, plan.Host.ValueString())
 	mgr.warn = diags.AddWarning
+	if _, keys := plan.waitFor(ctx, diags); len(keys) > 0 {
+		mgr.leases = map[host.Lease]int64{}
+	}
 	return want, mgr, true
 }
 

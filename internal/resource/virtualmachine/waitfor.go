@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 const (
@@ -43,7 +44,8 @@ func waitForAttribute() schema.Attribute {
 			"its channel is pending until the next start.",
 		Attributes: map[string]schema.Attribute{
 			"addresses": schema.SetAttribute{
-				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address.",
+				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address. After a start " +
+					"that is one which the guest has requested in this run: libvirt's networks remember the lease of the run before.",
 				Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 			},
 			"agent": schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether the guest agent must be connected (`guest_agent`)."},
@@ -129,6 +131,9 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 		if err != nil {
 			return false, err
 		}
+		if err = l.dropOldAddresses(ctx, &now); err != nil {
+			return false, err
+		}
 		if is, missing = now, m.missing(w, now, keys); len(missing) == 0 {
 			return true, nil
 		}
@@ -163,4 +168,21 @@ func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String
 	}
 	slices.Sort(missing)
 	return missing
+}
+
+// dropOldAddresses removes the addresses whose leases are those from before the machine was booted: its guest has not asked for them yet.
+// What a connected agent reports is of this run.
+func (m manager) dropOldAddresses(ctx context.Context, is *domainxml.Machine) error {
+	if len(m.leases) == 0 || is.AgentConnected {
+		return nil
+	}
+	now, err := m.host.Leases(ctx)
+	for key, addresses := range is.Addresses {
+		is.Addresses[key] = slices.DeleteFunc(addresses, func(ip string) bool {
+			lease := host.Lease{MAC: is.Interfaces[key].MAC, IP: ip}
+			end := m.leases[lease]
+			return end != 0 && now[lease] == end
+		})
+	}
+	return err
 }
