@@ -175,8 +175,8 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 		s.Capacity = base.Capacity
 	}
 	if s.Capacity < base.Capacity {
-		return host.StorageVolume{}, fmt.Errorf("the image has %d bytes, and the disk is to have %d. Set a size that is at least as large, or "+
-			"leave it out", base.Capacity, s.Capacity)
+		return host.StorageVolume{}, fmt.Errorf("the image has %s, and the disk is to have %s. Set a size that is at least as large, or "+
+			"leave it out", binarySize(base.Capacity), binarySize(s.Capacity))
 	}
 	s.Mode, s.Master = volume.CopyOnWrite, volume.Volume{Images: []volume.Image{{Type: "file", Format: base.Format, Name: base.Path}}}
 	if err := h.CreateVolume(ctx, s.Pool, s.xml(), false); err != nil {

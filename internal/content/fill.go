@@ -254,7 +254,7 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 		return err
 	}
 	if made.Capacity != s.Capacity {
-		return fmt.Errorf("the image has %d bytes, and the volume %d", made.Capacity, s.Capacity)
+		return fmt.Errorf("the image has %s, and the volume %s", binarySize(made.Capacity), binarySize(s.Capacity))
 	}
 	return w.copy(ctx, s, made, report)
 }

@@ -298,8 +298,8 @@ func TestMake_LayersAreCheckedBefore(t *testing.T) {
 	small := layered(t, "a", "base")
 	small.Capacity = rootfs.Size - 1024
 	for want, spec := range map[string]content.Spec{
-		"128 layers, and a disk at most 127":                         layered(t, "a", many...),
-		"has 17179869184 bytes, and the disk is to have 17179868160": small,
+		"128 layers, and a disk at most 127":           layered(t, "a", many...),
+		"has 16Gi, and the disk is to have 16777215Ki": small,
 	} {
 		h := newHost()
 		if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); err == nil || !strings.Contains(err.Error(), want) || h.changes > 0 {

@@ -80,8 +80,8 @@ func (s Spec) fits(is image.Header) error {
 		return fmt.Errorf("the image is %s, not %s. Leave format out", is.Format, s.Format)
 	}
 	if s.Capacity != 0 && is.Capacity > s.Capacity {
-		return fmt.Errorf("the image has %d bytes, and the disk is to have %d. Set a size that is at least as large, or leave it out",
-			is.Capacity, s.Capacity)
+		return fmt.Errorf("the image has %s, and the disk is to have %s. Set a size that is at least as large, or leave it out",
+			binarySize(is.Capacity), binarySize(s.Capacity))
 	}
 	return nil
 }

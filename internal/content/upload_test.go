@@ -69,7 +69,7 @@ func TestUpload_Size(t *testing.T) {
 		{"qcow2, larger", qcow2(1 << 20), 1 << 21, "qcow2", 1 << 21, ""},
 		{"qcow2 that is cut off", qcow2(1 << 20)[:image.HeadSize], 0, "", 0, "It is cut off, or broken"},
 		{"qcow2 with a long tail", append(qcow2(1<<20), make([]byte, 80<<20)...), 0, "", 0, "twice what its size and its tables account for"},
-		{"qcow2, smaller", qcow2(1 << 20), 1 << 19, "", 0, "the image has 1048576 bytes"},
+		{"qcow2, smaller", qcow2(1 << 20), 1 << 19, "", 0, "the image has 1Mi, and the disk is to have 512Ki"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost()

@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
@@ -12,7 +14,11 @@ import (
 var ErrNotFound = errors.New("not found")
 
 // ErrNoPool is the error of a storage pool that the host does not have. The files of its volumes may exist nevertheless.
-var ErrNoPool = errors.New("there is no such storage pool")
+var ErrNoPool = errors.New("the host has no such storage pool: virsh pool-list --all lists those that it has; storage of the host in the " +
+	"provider names the one of each usage type")
+
+// errBroke is the error of an operation whose connection broke.
+var errBroke = errors.New("the connection broke")
 
 // ErrStillRunning is the error of a guest that did not shut down in time.
 var ErrStillRunning = errors.New("the guest did not shut down in time")
@@ -32,7 +38,40 @@ type Error struct {
 // Error indents all lines but the first: a storage server whose error QEMU repeats could otherwise forge further diagnostics.
 func (e *Error) Error() string {
 	cause := strings.ReplaceAll(strings.TrimSpace(e.Err.Error()), "\n", "\n    ")
+	if unreachable(e.Err) && !errors.Is(e.Err, errBroke) { // what was to be done there has nothing to do with it
+		return fmt.Sprintf("host %s (%s): %s. %s", e.Host, e.URI, strings.TrimSuffix(cause, "."), e.remedy())
+	}
 	return fmt.Sprintf("host %s (%s): %s: %s", e.Host, e.URI, e.Op, cause)
+}
+
+// Describe is the text of an error about an object on a host, which is named once.
+func Describe(object, key string, err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Host == key {
+		return fmt.Sprintf("%s: %s", object, err)
+	}
+	return fmt.Sprintf("%s on host %s: %s", object, key, err)
+}
+
+// remedy tells how to find out why a host can't be reached.
+func (e *Error) remedy() string {
+	virsh := "virsh -c " + ShellQuote(e.URI) + " list"
+	uri, err := url.Parse(e.URI)
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "Run Terraform as root, or as a member of the group libvirt (usermod -aG libvirt <user>, and log in again). Test: " + virsh
+	case err == nil && strings.HasSuffix(uri.Scheme, "+ssh"):
+		to := uri.Hostname()
+		if name := uri.User.Username(); name != "" {
+			to = name + "@" + to
+		}
+		if uri.Port() != "" {
+			to = "-p " + uri.Port() + " " + to
+		}
+		return "Check that this works, and asks nothing: ssh -o BatchMode=yes " + to + " true. If it does, check that libvirtd runs there: " + virsh
+	default:
+		return "Check that libvirtd runs there, that the URI is right, and that you may connect: " + virsh
+	}
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -41,8 +80,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("libvirt does not answer: %s. Check that libvirtd runs there, that the URI is right, "+
-		"and that you may connect: virsh -c <uri> list", e.Err)
+	return fmt.Sprintf("libvirt can't be reached: %s", e.Err)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
@@ -62,11 +100,14 @@ var notFound = map[libvirt.ErrorNumber]bool{
 // typed wraps ErrNotFound, ErrExists and UnreachableError around errors by libvirt's code, never by the text.
 func typed(err error) error {
 	if isBroken(err) && !unreachable(err) {
-		return &UnreachableError{fmt.Errorf("the connection broke: %w", err)}
+		return &UnreachableError{fmt.Errorf("%w: %w", errBroke, err)}
 	}
 	var e libvirt.Error
 	if errors.As(err, &e) && notFound[libvirt.ErrorNumber(e.Code)] {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	if isCode(err, libvirt.ErrNoNetwork) {
+		return fmt.Errorf("%w. virsh net-list --all lists the networks that the host has", err)
 	}
 	if isCode(err, libvirt.ErrStorageVolExist) {
 		return fmt.Errorf("%w: %w", ErrExists, err)

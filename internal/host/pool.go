@@ -27,7 +27,7 @@ func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool stri
 	}
 	p, err := l.StoragePoolLookupByName(pool)
 	if isCode(err, libvirt.ErrNoStoragePool) {
-		err = noPool(pool)
+		err = ErrNoPool
 	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the caller has returned: nothing may be changed after that
@@ -38,8 +38,6 @@ func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool stri
 	h.pools.Store(pool, p)
 	return f(l, p)
 }
-
-func noPool(name string) error { return fmt.Errorf("storage pool %s: %w", name, ErrNoPool) }
 
 // rescan has libvirt read the files of a pool again.
 func rescan(ctx context.Context, h *Host, l *libvirt.Libvirt, pool string) error {

@@ -81,7 +81,7 @@ func TestSSH_StderrIsTheError(t *testing.T) {
 	if !unreachable(err) || errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if err != nil && !strings.Contains(err.Error(), "run ssh node-a: a banner; root@node-a: Permission denied (publickey). Check that libvirtd runs there") {
+	if err != nil && !strings.Contains(err.Error(), "(publickey). Check that this works, and asks nothing: ssh -o BatchMode=yes root@node-a true") {
 		t.Errorf("got %v", err)
 	}
 	h = &Host{Key: "a", uri: parse(t, "qemu+ssh://node-a/system?command=/nowhere/ssh")}

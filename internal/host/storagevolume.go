@@ -47,7 +47,7 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 			}
 		}
 		if isCode(err, libvirt.ErrNoStoragePool) {
-			err = noPool(pool)
+			err = ErrNoPool
 		}
 		return value, err
 	})

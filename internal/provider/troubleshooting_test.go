@@ -11,8 +11,9 @@ import (
 
 // foreign are messages of other programs that the guide explains.
 var foreign = []string{
-	"Permission denied (publickey)", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
-	"cannot connect to '", "inconsistent final plan", "Storage pool not found", "Network not found", "' is not active",
+	"Permission denied (publickey", "connect: permission denied", "connect: no such file or directory", "Could not resolve hostname", "Connection refused",
+	"Connection timed out", "storage pool '", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
+	"cannot connect to '", "inconsistent final plan", "Network not found", "' is not active",
 	"Cannot get interface MTU on '", "': No such device",
 }
 

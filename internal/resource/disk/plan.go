@@ -124,13 +124,14 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	size := m.size()
 	if m.kind() == fromRoot && size != 0 && size < rootfs.Size {
 		diags.AddAttributeError(path.Root("size"), "Smaller than the file system", fmt.Sprintf(
-			"The disk is to have %d bytes, but the file system of source.root_filesystem has %s, whatever is in it. Leave size out to have as many, or ask for more.",
-			size, tfvalue.QuantityOfBytes(rootfs.Size).ValueString()))
+			"The disk is to have %s, but the file system of source.root_filesystem has %s, whatever is in it. Leave size out to have as many, or ask for more.",
+			tfvalue.QuantityOfBytes(size).ValueString(), tfvalue.QuantityOfBytes(rootfs.Size).ValueString()))
 	}
 	v, known := m.master(ctx, diags)
 	if known && size != 0 && v.Capacity != nil && size < *v.Capacity {
 		diags.AddAttributeError(path.Root("size"), "Smaller than the master",
-			fmt.Sprintf("The disk is to have %d bytes, but its master has %d. Leave size out to have as many, or ask for more.", size, *v.Capacity))
+			fmt.Sprintf("The disk is to have %s, but its master has %s. Leave size out to have as many, or ask for more.",
+				tfvalue.QuantityOfBytes(size).ValueString(), tfvalue.QuantityOfBytes(*v.Capacity).ValueString()))
 	}
 }
 

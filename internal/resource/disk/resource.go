@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -218,7 +217,7 @@ func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {
-	diags.AddError(summary, fmt.Sprintf("Disk %s on host %s: %s", m.label(), m.Host.ValueString(), err))
+	diags.AddError(summary, host.Describe("Disk "+m.label(), m.Host.ValueString(), err))
 }
 
 // label is the name, or the beginning of one that is not known.

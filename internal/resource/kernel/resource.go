@@ -211,5 +211,5 @@ func addError(diags *diag.Diagnostics, m model, summary string, err error) {
 	if name == "" {
 		name = m.NamePrefix.ValueString() + "*"
 	}
-	diags.AddError(summary, fmt.Sprintf("Kernel %s on host %s: %s", name, m.Host.ValueString(), err))
+	diags.AddError(summary, host.Describe("Kernel "+name, m.Host.ValueString(), err))
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// guide is a guide, and the first configuration in it.
-func guide(t *testing.T, name string) (page, config string) {
+// guide is a guide, and the first configuration below a heading.
+func guide(t *testing.T, name, heading string) (page, config string) {
 	t.Helper()
 	page = string(acctest.Must(os.ReadFile("../../../templates/guides/" + name))(t))
-	_, config, _ = strings.Cut(page, "```terraform\n")
+	_, config, _ = strings.Cut(page, "\n## "+heading+"\n")
+	_, config, _ = strings.Cut(config, "```terraform\n")
 	config, _, found := strings.Cut(config, "```\n")
 	if !found {
 		t.Fatalf("%s has no configuration", name)
@@ -34,7 +35,7 @@ func TestAccGuide_GoldenImage(t *testing.T) {
 	for _, name := range []string{"debian-12", "debian-13"} {
 		acctest.Claim(t, l, "vms", name, acctest.LUN(t, l, false, name))
 	}
-	_, config := guide(t, "operations.md")
+	_, config := guide(t, "operations.md", "Another golden image")
 	cli := acctest.NewCLI(t)
 	cli.Write("provider.tf", acctest.Provider(l, "operations"))
 	cli.Write("main.tf", strings.NewReplacer("node-a", "host-a", `memory   = "2Gi"`, "memory = \"128Mi\"\n  running = false\n  machine = { domain_type = \"qemu\" }").Replace(config))
@@ -44,6 +45,22 @@ func TestAccGuide_GoldenImage(t *testing.T) {
 	acctest.Contains(t, out, "2 added, 0 changed, 2 destroyed")
 	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-0"))(t), "debian-13")
 	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-1"))(t), "debian-12")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// The machines have overlays of one download.
+func TestAccGuide_SeveralMachines(t *testing.T) {
+	l := acctest.Lab(t)
+	_, config := guide(t, "operations.md", "Several machines over one image")
+	_, url, _ := strings.Cut(config, "url = { url = \"")
+	url, _, _ = strings.Cut(url, "\"")
+	cli := acctest.NewCLI(t)
+	cli.Write("provider.tf", acctest.Provider(l, "operations"))
+	cli.Write("main.tf", strings.NewReplacer(url, acctest.Must(l.Distribution(t.Context()))(t), "node-a", "host-a", `network = "default"`, "user = true",
+		`memory   = "2Gi"`, "memory = \"128Mi\"\n  running = false\n  machine = { domain_type = \"qemu\" }").Replace(config))
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "7 added")
+	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-1"))(t), "web-1-root", "debian-12", "web-1-seed")
+	acctest.Contains(t, plan(t, cli), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
@@ -86,7 +103,7 @@ resource "virtclaim_disk" "data" {
 func TestAccGuide_FirstMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	h := acctest.Must(l.NetworkedHost(t.Context()))(t)
-	page, config := guide(t, "first-machine.md")
+	page, config := guide(t, "first-machine.md", "The configuration")
 	key := filepath.Join(h.Dir, "first-machine") // the host has this folder, too
 	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
@@ -116,12 +133,17 @@ func TestAccGuide_FirstMachine(t *testing.T) {
 		}
 	}
 	acctest.Contains(t, said("sudo cloud-init status --wait; hostname; df --output=size -BG / | tail -1"), "status: done", "first", "10G")
-	if !strings.Contains(page, "terraform apply -var memory=2Gi\n") {
+	changed := "memory = \"2Gi\"\nsize   = \"20Gi\"\n"
+	grow := "sudo growpart /dev/vda 1 && sudo resize2fs /dev/vda1"
+	if !strings.Contains(page, changed) || !strings.Contains(page, "'"+grow+"'") {
 		t.Error("the page changes something else")
 	}
-	cli.Must("apply", "-auto-approve", "-no-color", "-var", "memory=2Gi")
+	cli.Write("terraform.tfvars", changed)
+	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, acctest.Must(h.Virsh(t.Context(), "dommemstat", "first"))(t), "actual 2097152")
-	if out := joined(cli.Must("plan", "-no-color", "-var", "memory=2Gi")); !strings.Contains(out, "No changes.") {
+	said(strings.NewReplacer("vda 1", "vda 2", "vda1", "vda2").Replace(grow)) // the lab's image has another partition first
+	acctest.Contains(t, said("df --output=size -BG / | tail -1"), "20G")
+	if out := joined(cli.Must("plan", "-no-color")); !strings.Contains(out, "No changes.") {
 		t.Errorf("the plan after that is %s", out)
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")

@@ -328,5 +328,5 @@ func (m *model) complete(ctx context.Context, is domainxml.Machine) {
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {
-	diags.AddError(summary, fmt.Sprintf("Machine %s on host %s: %s", m.Name.ValueString(), m.Host.ValueString(), err))
+	diags.AddError(summary, host.Describe("Machine "+m.Name.ValueString(), m.Host.ValueString(), err))
 }

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -140,9 +141,13 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 		return false, standsStill(at.state)
 	})
 	if err != nil {
+		why := err.Error()
+		if errors.Is(err, context.DeadlineExceeded) {
+			why = fmt.Sprintf("On the host, its console tells more (virsh console %s, with serial = {}), and virsh net-dhcp-leases.", m.Name.ValueString())
+		}
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",
 			fmt.Sprintf("Machine %s on host %s: within %s there was no %s. It is left as it is, and looked at again at the "+
-				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), timeout, strings.Join(missing, ", no "), err))
+				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), timeout, strings.Join(missing, ", no "), why))
 	}
 	withPort := is
 	withPort.AgentPort = true
