@@ -68,7 +68,7 @@ func (s *listCache[T]) read(ctx context.Context, name string) (T, error) {
 }
 
 func (s *listCache[T]) ask(ctx context.Context, name string) (T, error) {
-	one, lists := s.look(name)
+	one, lists := s.cached(name)
 	if one.isFresh() {
 		return one.value, nil
 	}
@@ -85,8 +85,8 @@ func (s *listCache[T]) ask(ctx context.Context, name string) (T, error) {
 	return fetchOnce(ctx, &s.flights, "get "+name, func(ctx context.Context) (T, error) { return s.fetchOne(ctx, name) })
 }
 
-// look returns the individually read object, and whether the list is to be used instead; if not, it counts one more individual read.
-func (s *listCache[T]) look(name string) (one entry[T], lists bool) {
+// cached returns the individually read object, and whether the list is to be used instead; if not, it counts one more individual read.
+func (s *listCache[T]) cached(name string) (one entry[T], lists bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one = s.ones[name]

@@ -189,17 +189,17 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
 	j, err := begin(ctx, h, "", s)
 	if err != nil {
-		return errors.Join(m.awaitFaster(ctx, key, j, err), j.drop(ctx)) // the journal may exist although begin failed
+		return errors.Join(m.awaitFaster(ctx, key, j, err), j.remove(ctx)) // the journal may exist although begin failed
 	}
 	if is, err := isThere(ctx, h, s); is || err != nil {
-		return errors.Join(err, j.drop(ctx)) // another process has finished it in between
+		return errors.Join(err, j.remove(ctx)) // another process has finished it in between
 	}
 	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed outside of Terraform
-		return errors.Join(err, j.drop(ctx))
+		return errors.Join(err, j.remove(ctx))
 	}
 	_, err = j.upload(ctx, s, report, func(ctx context.Context, _ host.StorageVolume) error { return h.Undefine(ctx, j.UUID) })
 	if errors.Is(err, host.ErrExists) {
-		return errors.Join(err, j.drop(ctx))
+		return errors.Join(err, j.remove(ctx))
 	}
 	if err != nil {
 		return undo(ctx, j, err)

@@ -79,13 +79,13 @@ func (h *fakeHost) change(do func()) error {
 	}
 	h.killed = h.dead
 	if h.killed {
-		h.hangUp()
+		h.disconnect()
 	}
 	return errBroken
 }
 
-// hangUp ends all domains that are held by connections.
-func (h *fakeHost) hangUp() {
+// disconnect ends all domains that are held by connections.
+func (h *fakeHost) disconnect() {
 	for name, d := range h.domains {
 		if d.held {
 			d.active = false
@@ -143,7 +143,7 @@ func (h *fakeHost) Hold(_ context.Context, text string) (func(context.Context) e
 	}
 	err := h.change(func() { d.live, d.active, d.held, h.domains[x.Name] = text, true, true, d })
 	if err != nil {
-		h.hangUp()
+		h.disconnect()
 		return nil, err
 	}
 	return func(context.Context) error {

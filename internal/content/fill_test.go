@@ -147,7 +147,7 @@ func TestFill_InterruptedWhileInspected(t *testing.T) {
 	}
 	d := h.again().domains["virtclaim-"+content.FillID(target())]
 	d.active = true
-	h.waited = func() { h.hangUp() }
+	h.waited = func() { h.disconnect() }
 	if err := fill(t, h, filling(content.Spec{})); err != nil || left(h) != "" {
 		t.Errorf("the next apply: %v, and left is %s", err, left(h))
 	}

@@ -148,7 +148,7 @@ func (j *journal) removeAbandoned(ctx context.Context) error {
 	if err != nil || state.Active {
 		return ignoreNotFound(err)
 	}
-	return j.discard(ctx)
+	return j.removeWithVolume(ctx)
 }
 
 // hasFile reports whether a domain has the base in a chain, by its path or as a volume of a pool. No other file has its name.

@@ -126,9 +126,9 @@ func (j *journal) stop(ctx context.Context) error {
 	return j.host.StopCopier(ctx, j.UUID)
 }
 
-// drop removes the journal of a volume that was not created, also after the operation's timeout. A volume of that name belongs to
+// remove removes the journal of a volume that was not created, also after the operation's timeout. A volume of that name belongs to
 // another process.
-func (j *journal) drop(ctx context.Context) error {
+func (j *journal) remove(ctx context.Context) error {
 	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	err := ignoreNotFound(j.host.Undefine(ctx, j.UUID))
@@ -138,9 +138,9 @@ func (j *journal) drop(ctx context.Context) error {
 	return err
 }
 
-// discard removes the volume, which can't be in use yet, and the journal. An active journal is removed last, because it keeps other
+// removeWithVolume removes the volume, which can't be in use yet, and the journal. An active journal is removed last, because it keeps other
 // processes from beginning. If the journal is missing, another process has taken over both: then the volume is left alone.
-func (j *journal) discard(ctx context.Context) error {
+func (j *journal) removeWithVolume(ctx context.Context) error {
 	held := j.release != nil
 	if held {
 		if err := j.checkMine(ctx); err != nil {
@@ -205,7 +205,7 @@ func (m *Creator) removeStale(ctx context.Context, key string, left *journal) er
 		if err != nil || now.UUID != left.UUID {
 			return ignoreNotFound(err)
 		}
-		return now.discard(ctx)
+		return now.removeWithVolume(ctx)
 	})
 }
 

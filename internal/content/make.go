@@ -39,7 +39,7 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	}
 	j, err := begin(ctx, h, m.Owner, s)
 	if err != nil {
-		return Created{}, errors.Join(err, j.drop(ctx)) // the journal may exist although begin failed
+		return Created{}, errors.Join(err, j.remove(ctx)) // the journal may exist although begin failed
 	}
 	v, err := m.fill(ctx, key, j, s, report)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s Spec) isPreallocated() bool {
 // undo removes what a failed creation has created, and a shared image that only it needed. What another process has created since stays.
 func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, cause error) error {
 	if errors.Is(cause, host.ErrExists) {
-		cause = errors.Join(cause, j.drop(ctx))
+		cause = errors.Join(cause, j.remove(ctx))
 	} else {
 		cause = undo(ctx, j, cause)
 	}
@@ -232,7 +232,7 @@ func (m *Creator) undo(ctx context.Context, key string, j *journal, s Spec, caus
 func undo(ctx context.Context, j *journal, cause error) error {
 	ctx, cancel := revert.Context(ctx)
 	defer cancel()
-	if err := j.discard(ctx); err != nil {
+	if err := j.removeWithVolume(ctx); err != nil {
 		return fmt.Errorf("%w\n\nLeft behind: the volume %s in storage pool %s and its journal, the domain %s, because they could not be "+
 			"removed: %w. The next apply removes them", cause, j.Note.Volume, j.Note.Pool, j.Name, err)
 	}

@@ -126,12 +126,12 @@ func (f *files) kernel() (*Kernel, error) {
 	return k, nil
 }
 
-// found is a kernel's path, and the release of its modules; empty without modules.
-type found struct{ path, release string }
+// bootFile is a kernel's path, and the release of its modules; empty without modules.
+type bootFile struct{ path, release string }
 
 // image is the kernel to boot: the only one, or the only one with modules.
-func (f *files) image(releases []string) (found, error) {
-	var all []found
+func (f *files) image(releases []string) (bootFile, error) {
+	var all []bootFile
 	for _, name := range slices.Sorted(maps.Keys(f.content)) {
 		is := kernelPath.FindStringSubmatch(name)
 		if is == nil {
@@ -144,18 +144,18 @@ func (f *files) image(releases []string) (found, error) {
 		if release == "" && len(releases) == 1 {
 			release = releases[0]
 		}
-		if !slices.ContainsFunc(all, func(other found) bool { return other.release == release }) { // some have it in boot and beside the modules
-			all = append(all, found{name, release})
+		if !slices.ContainsFunc(all, func(other bootFile) bool { return other.release == release }) { // some have it in boot and beside the modules
+			all = append(all, bootFile{name, release})
 		}
 	}
 	if len(all) > 1 {
-		all = slices.DeleteFunc(all, func(k found) bool { return !slices.Contains(releases, k.release) })
+		all = slices.DeleteFunc(all, func(k bootFile) bool { return !slices.Contains(releases, k.release) })
 	}
 	switch {
 	case len(all) == 1:
 		return all[0], nil
 	case len(f.content) == 0, len(all) == 0:
-		return found{}, fmt.Errorf("%w: there is no kernel in it. It should have boot/vmlinuz-<release> and lib/modules/<release>", image.ErrUntrusted)
+		return bootFile{}, fmt.Errorf("%w: there is no kernel in it. It should have boot/vmlinuz-<release> and lib/modules/<release>", image.ErrUntrusted)
 	}
-	return found{}, fmt.Errorf("%w: it has the kernels %s and %s. Take one that has one", image.ErrUntrusted, all[0].path, all[1].path)
+	return bootFile{}, fmt.Errorf("%w: it has the kernels %s and %s. Take one that has one", image.ErrUntrusted, all[0].path, all[1].path)
 }

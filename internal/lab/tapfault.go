@@ -151,7 +151,7 @@ func (t *Tap) isFaultyCall(p *packet, c *tapped) (first withBody, hit bool) {
 		c.upload = &upload{fault: f, serial: p.serial()}
 	case f.Refuse:
 		t.fired, c.awaited = true, later
-		p.recall(callUnknown)
+		p.setCall(callUnknown)
 	case f.After && f.Hold:
 		c.awaited = later // it fires when the reply has come
 	case f.After:
@@ -211,7 +211,7 @@ func (t *Tap) isAfter(p *packet, c *tapped) (first withBody, hit bool) {
 	}
 	switch {
 	case a.fault.Refuse:
-		p.recall(a.fault.Call)
+		p.setCall(a.fault.Call)
 		return nil, false
 	case a.fault.Hold:
 		t.mu.Lock()

@@ -30,8 +30,8 @@ func (p packet) call() Call        { return Call(p.word(3)) }
 func (p packet) kind() uint32      { return p.word(4) }
 func (p packet) serial() uint32    { return p.word(5) }
 
-// recall changes a call to one of another procedure.
-func (p *packet) recall(c Call) { binary.BigEndian.PutUint32(p[4*3:], uint32(c)) }
+// setCall changes a call to one of another procedure.
+func (p *packet) setCall(c Call) { binary.BigEndian.PutUint32(p[4*3:], uint32(c)) }
 
 // withBody is called with a packet's body, which it may change, before the packet is forwarded. Those behind it pass meanwhile.
 type withBody func(body []byte)

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// scene is a claim on the real API server, and a client that counts conflicts.
-type scene struct {
+// environment is a claim on the real API server, and a client that counts conflicts.
+type environment struct {
 	*cluster.Client
 	lab       *lab.Lab
 	ref       reservation.Ref
@@ -32,7 +32,7 @@ type scene struct {
 	conflicts atomic.Int32
 }
 
-func (s *scene) PatchClaim(ctx context.Context, namespace, name string, patch []byte) error {
+func (s *environment) PatchClaim(ctx context.Context, namespace, name string, patch []byte) error {
 	err := s.Client.PatchClaim(ctx, namespace, name, patch)
 	if apierrors.IsConflict(err) {
 		s.conflicts.Add(1)
@@ -41,7 +41,7 @@ func (s *scene) PatchClaim(ctx context.Context, namespace, name string, patch []
 }
 
 // newScene creates a claim for the test. It stays unbound, since a record can be written on an unbound claim, too.
-func newScene(t *testing.T, name string, finalizers ...string) *scene {
+func newScene(t *testing.T, name string, finalizers ...string) *environment {
 	t.Helper()
 	l := acctest.Lab(t)
 	client, err := cluster.New(cluster.Config{ConfigPath: l.Cluster.Kubeconfig})
@@ -58,7 +58,7 @@ func newScene(t *testing.T, name string, finalizers ...string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{Client: client, lab: l, ref: reservation.Ref{Namespace: spec.Namespace, Name: name}, uid: string(claim.UID)}
+	s := &environment{Client: client, lab: l, ref: reservation.Ref{Namespace: spec.Namespace, Name: name}, uid: string(claim.UID)}
 	t.Cleanup(func() {
 		if len(finalizers) > 0 {
 			_ = client.PatchClaim(context.Background(), spec.Namespace, name, []byte(`{"metadata":{"finalizers":[]}}`))
@@ -71,7 +71,7 @@ func newScene(t *testing.T, name string, finalizers ...string) *scene {
 }
 
 // now returns the claim; nil if it was deleted.
-func (s *scene) now(t *testing.T) *corev1.PersistentVolumeClaim {
+func (s *environment) now(t *testing.T) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	claim, err := s.Claim(context.WithoutCancel(t.Context()), s.ref.Namespace, s.ref.Name)
 	if apierrors.IsNotFound(err) {
@@ -83,25 +83,25 @@ func (s *scene) now(t *testing.T) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-func (s *scene) reserve(ctx context.Context, id string, mode volume.AccessMode) error {
+func (s *environment) reserve(ctx context.Context, id string, mode volume.AccessMode) error {
 	b := reservation.Binding{ID: id, Owner: "prod", Name: id, Nonce: "nonce-" + id, Mode: mode, ClaimUID: s.uid}
 	return reservation.Reserve(ctx, s, s.ref, b, func(context.Context) (reservation.HolderState, error) {
 		return reservation.HolderState{}, errors.New("it was contested")
 	})
 }
 
-func (s *scene) mustReserve(t *testing.T, id string, mode volume.AccessMode) {
+func (s *environment) mustReserve(t *testing.T, id string, mode volume.AccessMode) {
 	t.Helper()
 	if err := s.reserve(t.Context(), id, mode); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *scene) release(ctx context.Context, id string) error {
+func (s *environment) release(ctx context.Context, id string) error {
 	return reservation.Release(ctx, s, s.ref, id, "nonce-"+id, s.uid)
 }
 
-func (s *scene) mustRelease(t *testing.T, id string) {
+func (s *environment) mustRelease(t *testing.T, id string) {
 	t.Helper()
 	if err := s.release(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func (s *scene) mustRelease(t *testing.T, id string) {
 }
 
 // shell returns a command in a user's shell.
-func (s *scene) shell(t *testing.T, command string) *exec.Cmd {
+func (s *environment) shell(t *testing.T, command string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.lab.Cluster.Kubeconfig)

@@ -13,7 +13,7 @@ import (
 )
 
 // held returns the error of a conflicting writer.
-func held(t *testing.T, s *scene) *reservation.HeldError {
+func held(t *testing.T, s *environment) *reservation.HeldError {
 	t.Helper()
 	var e *reservation.HeldError
 	if err := s.reserve(t.Context(), "writer", volume.WriteExclusive); !errors.As(err, &e) {
@@ -23,7 +23,7 @@ func held(t *testing.T, s *scene) *reservation.HeldError {
 }
 
 // run runs a command from an error.
-func run(t *testing.T, s *scene, e *reservation.HeldError, command string) {
+func run(t *testing.T, s *environment, e *reservation.HeldError, command string) {
 	t.Helper()
 	if !strings.Contains(e.Error(), "\n  "+command+"\n") {
 		t.Errorf("the error does not print %s: %s", command, e)

@@ -44,13 +44,13 @@ func (r *kernel) make(ctx context.Context, h *host.Host, plan *model, s sourceMo
 	case s.kind() == fromHost && spec.Prefix != "": // there is no kernel's volume whose name is generated
 		spec.Name = spec.Prefix + strings.ToLower(rand.Text()[:10])
 	case s.kind() != fromHost:
-		made, err := r.put(ctx, h, spec, k.Image)
+		made, err := r.createVolume(ctx, h, spec, k.Image)
 		if err != nil {
 			return ids, err
 		}
 		spec.Name, ids.Kernel, kernelPath = made.Name, made.Generation, made.Path
 	}
-	made, err := r.put(ctx, h, content.Spec{Pool: pool, Name: initrdName(spec.Name), Format: "raw"}, initrd)
+	made, err := r.createVolume(ctx, h, content.Spec{Pool: pool, Name: initrdName(spec.Name), Format: "raw"}, initrd)
 	if err != nil {
 		return ids, r.undo(ctx, h, pool, spec.Name, ids.Kernel, err)
 	}
@@ -74,8 +74,8 @@ func initrdOf(k *initramfs.Kernel) ([]byte, error) {
 	return initrd.Bytes(), err
 }
 
-// put creates a volume with that content. One that an interrupted apply has finished is taken over.
-func (r *kernel) put(ctx context.Context, h *host.Host, spec content.Spec, file []byte) (made content.Created, err error) {
+// createVolume creates a volume with that content. One that an interrupted apply has finished is taken over.
+func (r *kernel) createVolume(ctx context.Context, h *host.Host, spec content.Spec, file []byte) (made content.Created, err error) {
 	spec.Content = &content.Image{ID: spec.Name, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
 	r.backend.RetryTaken(ctx, func() bool {
 		made, err = r.backend.Content.Make(ctx, h.Key, h, spec, func(host.Progress) {})

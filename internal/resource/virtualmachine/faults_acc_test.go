@@ -18,7 +18,7 @@ var ways = []lab.Fault{{Refuse: true}, {}, {After: true}, {After: true, Kill: tr
 // After an interruption at any point of an apply that creates, changes or destroys a machine, one more apply leads to the configured state,
 // the machine runs as it is stored, and in the end nothing is left.
 func TestAccVirtualMachine_FaultInjection(t *testing.T) {
-	w := newWired(t)
+	w := newNetworked(t)
 	for name, test := range map[string]func(*testing.T, faulty){"live": testLiveFaults, "power": testPowerFaults, "life": testLifeFaults} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -29,13 +29,13 @@ func TestAccVirtualMachine_FaultInjection(t *testing.T) {
 
 // faulty is a machine and its disks, in a folder whose provider is connected to the host with networks through a tap.
 type faulty struct {
-	wired
+	networked
 	acctest.CLI
 	tap  *lab.Tap
 	name string
 }
 
-func newFaulty(t *testing.T, w wired, name string) faulty {
+func newFaulty(t *testing.T, w networked, name string) faulty {
 	t.Helper()
 	w.console = acctest.NewConsole(t)
 	f := faulty{w, acctest.NewCLI(t), acctest.Tap(t, w.Host), name}

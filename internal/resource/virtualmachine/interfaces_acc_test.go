@@ -21,21 +21,21 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// wired is a host with networks, and one guest on it.
-type wired struct {
+// networked is a host with networks, and one guest on it.
+type networked struct {
 	*lab.Host
 	lab     *lab.Lab
 	console acctest.Console
 }
 
-func newWired(t *testing.T) wired {
+func newNetworked(t *testing.T) networked {
 	t.Helper()
 	l := acctest.Lab(t)
-	return wired{acctest.Must(l.NetworkedHost(t.Context()))(t), l, acctest.NewConsole(t)}
+	return networked{acctest.Must(l.NetworkedHost(t.Context()))(t), l, acctest.NewConsole(t)}
 }
 
 // config is a machine with those interfaces, in HCL: key = { … }.
-func (w wired) config(m machine, interfaces ...string) string {
+func (w networked) config(m machine, interfaces ...string) string {
 	m.host, m.log = w.Name, w.console.Path()
 	if m.cmdline == "" {
 		m.cmdline = "virtclaim.nics=1 virtclaim.dhcp=eth0"
@@ -45,7 +45,7 @@ func (w wired) config(m machine, interfaces ...string) string {
 }
 
 // guest has the guest run a command and checks that its answer has those parts. The guest must not have been restarted.
-func (w wired) guest(t *testing.T, command string, parts ...string) resource.TestCheckFunc {
+func (w networked) guest(t *testing.T, command string, parts ...string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
 		w.console.Await(t, "READY")
@@ -58,7 +58,7 @@ func (w wired) guest(t *testing.T, command string, parts ...string) resource.Tes
 }
 
 // device is the element of the machine's interface with that address in its persistent definition.
-func (w wired) device(mac string) (string, error) {
+func (w networked) device(mac string) (string, error) {
 	xml, err := w.Virsh(context.Background(), "dumpxml", "--inactive", "web")
 	if err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func TestAccVirtualMachine_InterfacesChangeLive(t *testing.T) {
 
 func testInterfacesChange(t *testing.T, machineType string) {
 	t.Helper()
-	w := newWired(t)
+	w := newNetworked(t)
 	config := func(interfaces ...string) string { return w.config(machine{machineType: machineType}, interfaces...) }
 	virsh := func(args ...string) {
 		if out, err := w.Virsh(t.Context(), args...); err != nil {
@@ -162,7 +162,7 @@ func testInterfacesChange(t *testing.T, machineType string) {
 
 // The agent reports addresses that no DHCP server has assigned, and wait_for waits for them.
 func TestAccVirtualMachine_AgentAddresses(t *testing.T) {
-	w := newWired(t)
+	w := newNetworked(t)
 	config := func(more string, others ...string) string {
 		script := base64.StdEncoding.EncodeToString([]byte("ip address add 203.0.113.5/24 dev eth0"))
 		m := machine{machineType: "q35", cmdline: "virtclaim.nics=1 virtclaim.agent=vport0p1 virtclaim.run=" + script, more: more}
@@ -239,7 +239,7 @@ resource "virtclaim_virtual_machine" "web" {
 
 // The DHCP server remembers the lease of the run before, which says nothing of a guest that still boots.
 func TestAccVirtualMachine_WaitForRenewedLease(t *testing.T) {
-	w := newWired(t)
+	w := newNetworked(t)
 	config := func(running bool) string {
 		return w.config(machine{more: fmt.Sprintf("running = %t\n  wait_for = { addresses = [\"lan\"] }", running)}, `lan = { network = "red" }`)
 	}

@@ -20,8 +20,8 @@ func idOf(t *testing.T, cli acctest.CLI) string {
 	return uuid.FindString(cli.Must("state", "show", "-no-color", data))
 }
 
-// lose removes a folder's state, and returns the id that its binding had.
-func lose(t *testing.T, cli acctest.CLI) (id string) {
+// removeState removes a folder's state, and returns the id that its binding had.
+func removeState(t *testing.T, cli acctest.CLI) (id string) {
 	t.Helper()
 	id = idOf(t, cli)
 	for _, file := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
@@ -55,7 +55,7 @@ func TestAccVolumeBinding_LostStateIsAdopted(t *testing.T) {
 			cli := configured(t, l, owner, binding(fromClaim("lost", "data"), "", "host-a")+web(l, console))
 			cli.Must("apply", "-auto-approve")
 			console.Await(t, "READY")
-			id := lose(t, cli)
+			id := removeState(t, cli)
 
 			cli.Must("import", data, "lost/data/data")
 			cli.Must("import", "virtclaim_virtual_machine.web", "host-a/web")
@@ -78,7 +78,7 @@ func TestAccVolumeBinding_LostStateIsReleased(t *testing.T) {
 	config := binding(fromClaim("lost", "data"), "", "host-a")
 	cli := configured(t, l, "lost", config)
 	cli.Must("apply", "-auto-approve")
-	lose(t, cli)
+	removeState(t, cli)
 	next := configured(t, l, "next", config)
 	out, err := next.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
@@ -105,7 +105,7 @@ func TestAccVolumeBinding_LostStateAppliedAgain(t *testing.T) {
 	cli := configured(t, l, "lost", binding(fromClaim("lost", "data"), "", "host-a")+web(l, console))
 	cli.Must("apply", "-auto-approve")
 	console.Await(t, "READY")
-	lose(t, cli)
+	removeState(t, cli)
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
 		t.Fatal("the machine was made twice")
@@ -126,7 +126,7 @@ func TestAccVolumeBinding_ImportedLeavesNothing(t *testing.T) {
 	acctest.Claim(t, l, "lost", "data", acctest.LUN(t, l, true, ""))
 	cli := configured(t, l, "lost", binding(fromClaim("lost", "data"), "", "host-a", "host-b"))
 	cli.Must("apply", "-auto-approve")
-	id := lose(t, cli)
+	id := removeState(t, cli)
 	cli.Replace("main.tf", `["host-a", "host-b"]`, `["host-a"]`)
 	cli.Must("import", data, "lost/data/data")
 	plan := cli.Must("plan", "-no-color")
@@ -139,7 +139,7 @@ func TestAccVolumeBinding_ImportedLeavesNothing(t *testing.T) {
 
 	cli.Replace("main.tf", `["host-a"]`, `["host-a", "host-b"]`)
 	cli.Must("apply", "-auto-approve")
-	lose(t, cli)
+	removeState(t, cli)
 	cli.Must("import", data, "lost/data/data")
 	cli.Must("destroy", "-auto-approve")
 	if err := secretsOn(l, map[string]int{"host-a": 0, "host-b": 0})(nil); err != nil {
