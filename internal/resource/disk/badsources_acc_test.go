@@ -38,7 +38,7 @@ func refused(t *testing.T, l *lab.Lab, sources map[string]string, messages map[s
 		t.Fatalf("it succeeded:\n%s", out)
 	}
 	for name, parts := range messages {
-		if !message(append([]string{"The disk could not be made", "Disk " + name + " on host host-a"}, parts...)...).MatchString(out) {
+		if !message(append([]string{"The disk could not be made", "Disk " + name, "host host-a"}, parts...)...).MatchString(out) {
 			t.Errorf("disk %s: %q is missing in:\n%s", name, parts, out)
 		}
 	}

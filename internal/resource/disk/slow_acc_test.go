@@ -125,7 +125,7 @@ func TestAccDisk_InterruptEndsUpload(t *testing.T) {
 	if waited := time.Since(began); waited > 10*time.Second {
 		t.Errorf("it went on for %s", waited)
 	}
-	if !message("Disk web on host host-a", "after 524288 bytes").MatchString(output()) {
+	if !message("Disk web: host host-a", "after 524288 bytes").MatchString(output()) {
 		t.Errorf("the error does not say how far it was:\n%s", output())
 	}
 	nothingIn(t, l, "ssd")

@@ -147,7 +147,7 @@ func TestAccGuard_UnreachableHostBlocksOnlyWriteExclusive(t *testing.T) {
 	write(disk("shared", "shared", "virtio"))
 	cli.Must("apply", "-auto-approve", "-target="+web)
 	acctest.Contains(t, acctest.Must(b.Virsh(t.Context(), "dumpxml", "web"))(t), "ua-disk-shared")
-	if out, err := cli.Run("plan", "-no-color"); err == nil || !message("The machine could not be read", "Machine there on host host-a").MatchString(out) {
+	if out, err := cli.Run("plan", "-no-color"); err == nil || !message("The machine could not be read", "Machine there: host host-a").MatchString(out) {
 		t.Errorf("the machine of the host that is down: %v\n%s", err, out)
 	}
 	write(disk("shared", "shared", "virtio"), disk("alone", "alone", "virtio"))
