@@ -58,7 +58,7 @@ func (e *Error) remedy() string {
 	virsh := "virsh -c " + ShellQuote(e.URI) + " list"
 	uri, err := url.Parse(e.URI)
 	switch {
-	case errors.Is(e.Err, fs.ErrPermission):
+	case err == nil && uri.Host == "" && errors.Is(e.Err, fs.ErrPermission): // elsewhere it is ssh itself, or a client's key, that can't be read
 		return "Run Terraform as root, or as a member of the group libvirt (usermod -aG libvirt <user>, and log in again). Test: " + virsh
 	case err == nil && strings.HasSuffix(uri.Scheme, "+ssh"):
 		to := uri.Hostname()

@@ -18,20 +18,23 @@ func TestError_IndentsForeignLines(t *testing.T) {
 }
 
 func TestError_UnreachableHostHasRemedy(t *testing.T) {
-	for uri, c := range map[string]struct {
+	for _, c := range []struct {
+		uri   string
 		cause error
 		want  string
 	}{
-		"qemu:///system": {fs.ErrPermission, "usermod -aG libvirt <user>, and log in again). Test: virsh -c 'qemu:///system' list"},
-		"qemu+ssh://root@node-a:2222/system": {
-			errors.New("Connection refused."),
+		{"qemu:///system", fs.ErrPermission, "usermod -aG libvirt <user>, and log in again). Test: virsh -c 'qemu:///system' list"},
+		{
+			"qemu+ssh://root@node-a:2222/system", errors.New("Connection refused."),
 			"can't be reached: Connection refused. Check that this works, and asks nothing: ssh -o BatchMode=yes -p 2222 root@node-a true",
 		},
-		"qemu+tls://node-a/system": {errors.New("no route"), "can't be reached: no route. Check that libvirtd runs there"},
+		{"qemu+ssh://node-a/system?command=/x/ssh", fs.ErrPermission, "asks nothing: ssh -o BatchMode=yes node-a true"},
+		{"qemu+tls://node-a/system", fs.ErrPermission, "Check that libvirtd runs there"}, // the cause names the key that can't be read
+		{"qemu+tls://node-a/system", errors.New("no route"), "can't be reached: no route. Check that libvirtd runs there"},
 	} {
-		got := (&Error{Host: "a", URI: uri, Op: "look up domain web", Err: &UnreachableError{c.cause}}).Error()
+		got := (&Error{Host: "a", URI: c.uri, Op: "look up domain web", Err: &UnreachableError{c.cause}}).Error()
 		if !strings.Contains(got, c.want) || strings.Contains(got, "web") {
-			t.Errorf("%s: got %s", uri, got)
+			t.Errorf("%s: got %s", c.uri, got)
 		}
 	}
 	broken := &Error{Host: "a", URI: "qemu:///system", Op: "start domain web", Err: typed(libvirt.ErrInterrupted)}
