@@ -244,8 +244,8 @@ func TestAccVirtualMachine_WaitForRenewedLease(t *testing.T) {
 		return w.config(machine{more: fmt.Sprintf("running = %t\n  wait_for = { addresses = [\"lan\"] }", running)}, `lan = { network = "red" }`)
 	}
 	lease := func() string {
-		xml := acctest.Must(w.Virsh(t.Context(), "net-dhcp-leases", "red"))(t)
-		return regexp.MustCompile(`(?m)^.*` + regexp.QuoteMeta(lab.Networks["red"]) + `.*$`).FindString(xml)
+		mac := regexp.MustCompile(`52:54:00:\S+`).FindString(acctest.Must(w.Virsh(t.Context(), "domiflist", "web"))(t))
+		return regexp.MustCompile(`(?m)^.*` + mac + `.*$`).FindString(acctest.Must(w.Virsh(t.Context(), "net-dhcp-leases", "red"))(t))
 	}
 	before := ""
 	resource.Test(t, resource.TestCase{

@@ -45,8 +45,8 @@ func waitForAttribute() schema.Attribute {
 			"its channel is pending until the next start.",
 		Attributes: map[string]schema.Attribute{
 			"addresses": schema.SetAttribute{
-				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address. After a start " +
-					"that is one which the guest has requested in this run: libvirt's networks remember the lease of the run before.",
+				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address. After a " +
+					"start, the lease of the previous run does not count until the guest has renewed it.",
 				Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 			},
 			"agent": schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether the guest agent must be connected (`guest_agent`)."},
