@@ -12,7 +12,7 @@ import (
 // foreign are messages of other programs that the guide explains.
 var foreign = []string{
 	"Permission denied (publickey", "connect: permission denied", "connect: no such file or directory", "Could not resolve hostname", "Connection refused",
-	"Connection timed out", "storage pool '", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
+	"Connection timed out", "cannot find character device", "storage pool '", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
 	"cannot connect to '", "inconsistent final plan", "Network not found", "' is not active",
 	"Cannot get interface MTU on '", "': No such device",
 }

@@ -4,6 +4,7 @@ package virtualmachine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,22 +46,6 @@ func TestAccGuide_GoldenImage(t *testing.T) {
 	acctest.Contains(t, out, "2 added, 0 changed, 2 destroyed")
 	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-0"))(t), "debian-13")
 	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-1"))(t), "debian-12")
-	cli.Must("destroy", "-auto-approve", "-no-color")
-}
-
-// The machines have overlays of one download.
-func TestAccGuide_SeveralMachines(t *testing.T) {
-	l := acctest.Lab(t)
-	_, config := guide(t, "operations.md", "Several machines over one image")
-	_, url, _ := strings.Cut(config, "url = { url = \"")
-	url, _, _ = strings.Cut(url, "\"")
-	cli := acctest.NewCLI(t)
-	cli.Write("provider.tf", acctest.Provider(l, "operations"))
-	cli.Write("main.tf", strings.NewReplacer(url, acctest.Must(l.Distribution(t.Context()))(t), "node-a", "host-a", `network = "default"`, "user = true",
-		`memory   = "2Gi"`, "memory = \"128Mi\"\n  running = false\n  machine = { domain_type = \"qemu\" }").Replace(config))
-	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "7 added")
-	acctest.Contains(t, acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web-1"))(t), "web-1-root", "debian-12", "web-1-seed")
-	acctest.Contains(t, plan(t, cli), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
@@ -143,6 +128,21 @@ func TestAccGuide_FirstMachine(t *testing.T) {
 	acctest.Contains(t, acctest.Must(h.Virsh(t.Context(), "dommemstat", "first"))(t), "actual 2097152")
 	said(strings.NewReplacer("vda 1", "vda 2", "vda1", "vda2").Replace(grow)) // the lab's image has another partition first
 	acctest.Contains(t, said("df --output=size -BG / | tail -1"), "20G")
+
+	_, web := guide(t, "first-machine.md", "Several machines over one image")
+	cli.Write("web.tf", web)
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "7 added, 0 changed")
+	var addresses map[string]string
+	if err := json.Unmarshal([]byte(cli.Must("output", "-json", "-no-color", "web")), &addresses); err != nil {
+		t.Fatal(err)
+	}
+	for name := range addresses {
+		address = addresses[name]
+		acctest.Contains(t, said("sudo cloud-init status --wait; hostname; df --output=size -BG / | tail -1"), "status: done", name, "10G")
+	}
+	if len(addresses) != 2 {
+		t.Errorf("the machines are %v", addresses)
+	}
 	if out := joined(cli.Must("plan", "-no-color")); !strings.Contains(out, "No changes.") {
 		t.Errorf("the plan after that is %s", out)
 	}
