@@ -39,7 +39,7 @@ type Backend struct {
 	Content *content.Creator
 	// Tags caches the digests of container image tags.
 	Tags image.Tags
-	// Files are what this process has seen of files.
+	// Files caches what hosts tell of their files.
 	Files content.FileCache
 	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
 	RemovedDisks sync.Map

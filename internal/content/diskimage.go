@@ -18,7 +18,7 @@ import (
 // alignment is the unit of the size of a disk.img, as in KubeVirt: it is a multiple of every sector size.
 const alignment = 1 << 20
 
-// inspectTime is the timeout for looking at a file.
+// inspectTime is the timeout of an inspection of a file.
 const inspectTime = 30 * time.Second
 
 // Folders are the calls of a host that MakeDiskImage and CheckRegular need.

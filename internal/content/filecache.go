@@ -11,8 +11,8 @@ import (
 // cacheTime is how long an inspection of a file counts, where it counts in another operation at all.
 const cacheTime = 5 * time.Second
 
-// FileCache are the files of hosts as they were seen. An inspection takes many calls, so each file is inspected once in an operation, and once in some seconds by
-// those that only describe a master: a machine that starts inspects again. The zero value is ready to use.
+// FileCache caches what hosts tell of their files. An inspection takes many calls, so each file is inspected once in an operation, and once in some
+// seconds by operations that only describe a master: one that starts a machine inspects again. The zero value is ready to use.
 type FileCache struct{ files sync.Map }
 
 type cachedFile struct {
@@ -22,32 +22,32 @@ type cachedFile struct {
 }
 
 // File is that of h, or what an earlier inspection with as many bytes of the head has shown. key distinguishes hosts.
-func (l *FileCache) File(ctx context.Context, h interface {
+func (c *FileCache) File(ctx context.Context, h interface {
 	File(ctx context.Context, path string, head int) (host.File, error)
 }, key, path string, head int,
 ) (host.File, error) {
 	for key += " " + path; ; {
 		own := &cachedFile{head, time.Now(), sync.OnceValues(func() (host.File, error) { return h.File(ctx, path, head) })}
-		seen, _ := l.files.LoadOrStore(key, own)
+		seen, _ := c.files.LoadOrStore(key, own)
 		if s := seen.(*cachedFile); s.head >= head && time.Since(s.began) < cacheTime {
 			file, err := s.file()
 			if err != nil {
-				l.files.CompareAndDelete(key, seen)
+				c.files.CompareAndDelete(key, seen)
 			}
 			return file, err
 		}
-		l.files.CompareAndDelete(key, seen)
+		c.files.CompareAndDelete(key, seen)
 	}
 }
 
 // Forget removes all inspections, because files were written to.
-func (l *FileCache) Forget() { l.files.Clear() }
+func (c *FileCache) Forget() { c.files.Clear() }
 
 // On is a host with these inspections.
-func (l *FileCache) On(h *host.Host) CachedHost { return CachedHost{Host: h, cache: l} }
+func (c *FileCache) On(h *host.Host) CachedHost { return CachedHost{Host: h, cache: c} }
 
 // Fresh is a host whose files are inspected now, for later inspections.
-func (l *FileCache) Fresh(h *host.Host) CachedHost { return CachedHost{h, l, true} }
+func (c *FileCache) Fresh(h *host.Host) CachedHost { return CachedHost{h, c, true} }
 
 // CachedHost is a host of which each file is inspected once.
 type CachedHost struct {
@@ -56,7 +56,7 @@ type CachedHost struct {
 	fresh bool
 }
 
-// File is Looks.File.
+// File is FileCache.File.
 func (h CachedHost) File(ctx context.Context, path string, head int) (host.File, error) {
 	if h.fresh {
 		h.cache.files.Delete(h.Key + " " + path)

@@ -90,7 +90,7 @@ func Inspect(ctx context.Context, h Locator, i volume.Image) (*Seen, error) {
 	return See(ctx, h, v, i.Format)
 }
 
-// InspectChain is Look for each image of a chain.
+// InspectChain is Inspect for each image of a chain.
 func InspectChain(ctx context.Context, h Locator, chain []volume.Image) (all []*Seen, err error) {
 	for _, i := range chain {
 		s, err := Inspect(ctx, h, i)
@@ -166,7 +166,7 @@ func IsGone(ctx context.Context, h Locator, i volume.Image) (bool, error) {
 	return err == nil && s.IsGone(i), err
 }
 
-// IsGone reports the same of an image that was looked at.
+// IsGone reports the same of an image that was inspected.
 func (s *Seen) IsGone(i volume.Image) bool {
 	switch {
 	case i.Type != "file" || i.Generation == "":

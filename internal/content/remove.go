@@ -55,7 +55,8 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	if err == nil && len(above) > 0 {
 		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 header to it, import it with "+
 			"format = \"raw\", or give it to a machine of virtclaim's, which need not run: that another domain has it as raw proves nothing, as a rescue machine "+
-			"may have an overlay so. An overlay of another file of that path counts, too, unless that file is in a storage pool", name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
+			"may have an overlay so. An overlay of another file of that path counts, too, unless that file is in a storage pool",
+			name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
 	}
 	if err != nil || v.Type != "file" {
 		return s, err

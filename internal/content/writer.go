@@ -29,8 +29,8 @@ func CheckWriter(ctx context.Context, h interface {
 		return err
 	}
 	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed. A raw disk to which a guest wrote such a header is none while a machine has it. The overlay of an external snapshot has all that was "+
-		"written since. After virsh blockcommit it is stale, and to commit it once more would put older data over newer: move it out of the "+
+		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed. A raw disk to which a guest wrote such a header "+
+		"is none while a machine has it. The overlay of an external snapshot has all that was written since. After virsh blockcommit it is stale, and to commit it once more would put older data over newer: move it out of the "+
 		"storage pool, and keep it until the machine has proven to have all",
 		ErrMaster, path, strings.Join(namesOf(found), ", "))
 }

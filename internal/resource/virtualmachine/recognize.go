@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// inspect is content.Look for each image of a chain, once in an operation.
+// inspect is content.Inspect for each image of a chain, once in an operation.
 func (m manager) inspect(ctx context.Context, chain []volume.Image) (all []*content.Seen, err error) {
 	for _, i := range chain {
 		s, known := m.seen[i.Name]
@@ -28,7 +28,7 @@ func (m manager) inspect(ctx context.Context, chain []volume.Image) (all []*cont
 	return all, nil
 }
 
-// afresh is the manager of an operation that has waited for long, and looks at everything again.
+// afresh is the manager of an operation that has waited for long, and inspects everything again.
 func (m manager) afresh() manager {
 	if h, is := m.host.(located); is {
 		m.host = locate(h.domains)
