@@ -7,8 +7,12 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// balloonTime is how long a guest's balloon may take to change. QEMU sends an event once a second.
-const balloonTime = 10 * time.Second
+const (
+	// balloonTime is how long a guest's balloon may take to get its size.
+	balloonTime = 10 * time.Second
+	// changeTime is how long a balloon may stay as it is while it gets its size: QEMU sends an event once a second.
+	changeTime = 3 * time.Second
+)
 
 // SetVCPUs sets the number of processors of a running domain; the stored definition is not changed.
 func (h *Host) SetVCPUs(ctx context.Context, id string, n uint) error {
@@ -26,11 +30,23 @@ func (h *Host) SetMemory(ctx context.Context, id string, kib uint, there func(li
 	if err != nil {
 		return err
 	}
-	waitCtx, cancel := context.WithTimeout(ctx, balloonTime)
-	defer cancel()
-	err = h.Await(waitCtx, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, there) })
-	if waitCtx.Err() != nil && ctx.Err() == nil {
-		return nil
-	}
+	_, err = h.awaitMemory(ctx, id, balloonTime, there)
 	return err
+}
+
+// MemoryChanges waits up to changeTime until other, which is called with the live XML of a running domain, is true, and returns whether it
+// was: then the guest's balloon has not reached its size yet.
+func (h *Host) MemoryChanges(ctx context.Context, id string, other func(liveXML string) (bool, error)) (bool, error) {
+	return h.awaitMemory(ctx, id, changeTime, other)
+}
+
+// awaitMemory returns whether there was true within that time, or the domain is off.
+func (h *Host) awaitMemory(ctx context.Context, id string, most time.Duration, there func(liveXML string) (bool, error)) (bool, error) {
+	waitCtx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := h.Await(waitCtx, id, func(ctx context.Context) (bool, error) { return h.detached(ctx, id, there) })
+	if waitCtx.Err() != nil && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
 }

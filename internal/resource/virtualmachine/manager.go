@@ -51,6 +51,7 @@ type domains interface {
 	SetAutostart(ctx context.Context, uuid string, on bool) error
 	SetVCPUs(ctx context.Context, uuid string, n uint) error
 	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error
+	MemoryChanges(ctx context.Context, uuid string, other func(liveXML string) (bool, error)) (bool, error)
 }
 
 // manager manages a machine on one host, from its definition to its end. It does not use Terraform's types.
@@ -354,6 +355,9 @@ func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainx
 	is.State = at.state.String()
 	if at.live != nil {
 		if err := is.Compare(at.live); err != nil {
+			return is, err
+		}
+		if err := m.awaitBalloon(ctx, uuid, &is.Drift); err != nil {
 			return is, err
 		}
 		m.reach(ctx, uuid, &is)

@@ -28,6 +28,22 @@ func (m manager) scale(ctx context.Context, uuid string, live *domainxml.Domain,
 	return m.readLive(ctx, uuid)
 }
 
+// awaitBalloon removes the memory from drift if the guest's balloon is still changing, as it does when the guest boots: then the running
+// machine is about to have its memory.
+func (m manager) awaitBalloon(ctx context.Context, uuid string, drift *domainxml.Drift) error {
+	if drift.Memory == 0 {
+		return nil
+	}
+	changes, err := m.host.MemoryChanges(ctx, uuid, func(live string) (bool, error) {
+		same, err := domainxml.HasMemory(live, drift.Memory)
+		return !same && err == nil, err
+	})
+	if changes {
+		drift.Memory = 0
+	}
+	return err
+}
+
 // scaled is the size that a refresh shows: said is the one in state, stored the one in the persistent definition, and drift the running
 // machine's, which is 0 if it equals stored. It is the running one if stored equals said. Otherwise an update was interrupted, or the
 // definition was changed outside of Terraform: then the size is unknown, so that any plan updates both.

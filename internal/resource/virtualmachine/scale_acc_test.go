@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -55,6 +57,37 @@ func settled(t *testing.T, l *lab.Lab, mebibytes int) {
 		}
 		return err
 	})
+}
+
+// changeMemory changes the memory of the guest of the machine web, and goes on until stop is called.
+func changeMemory(t *testing.T, l *lab.Lab) (stop func()) {
+	t.Helper()
+	set := func(ctx context.Context, mebibytes int) {
+		out, err := l.Hosts["host-a"].Virsh(ctx, "setmem", "web", fmt.Sprintf("%dM", mebibytes), "--live")
+		if err != nil && ctx.Err() == nil {
+			t.Error(err, out)
+		}
+	}
+	set(t.Context(), 240)
+	settled(t, l, 240)
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for n := range 1000 {
+			set(ctx, 208+16*(n%3))
+			select {
+			case <-time.After(500 * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	stop = func() {
+		cancel()
+		ended.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 // drifted expects the drift that a refresh has found before the machine is corrected.
@@ -127,6 +160,7 @@ resource "virtclaim_disk" "data" {
 				}
 			}
 			update := planned(plancheck.ResourceActionUpdate)
+			var stop func()
 			const names = "title = \"the web\"\ndescription = \"serves <pages>\"\nautostart = true\n"
 			named := func(*terraform.State) error {
 				for _, where := range []string{"--live", "--config"} {
@@ -155,7 +189,13 @@ resource "virtclaim_disk" "data" {
 						ImportStateVerifyIgnore: []string{"max_memory", "cpu.mode"},
 					},
 					{
+						// While the balloon changes, as it does when a guest boots, its size is no drift.
+						PreConfig: func() { stop = changeMemory(t, l) },
+						Config:    config(3, "192Mi", "", names), PlanOnly: true,
+					},
+					{
 						PreConfig: func() {
+							stop()
 							virsh("setmem", "web", "224M", "--live")
 							virsh("desc", "web", "--title", "--config", "--new-desc", "theirs")
 							virsh("desc", "web", "--live", "--new-desc", "for now")
