@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -225,7 +226,11 @@ func (r *rangeReader) explain(err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return fmt.Errorf("asking for %s: %w", r.address, err)
+	remedy := ""
+	if unreached := (*net.OpError)(nil); errors.As(err, &unreached) {
+		remedy = ". The image is read by the computer that runs Terraform: check that it reaches the server (curl -I), and whether it needs a proxy (HTTPS_PROXY)"
+	}
+	return fmt.Errorf("asking for %s: %w%s", r.address, err, remedy)
 }
 
 // refusal is the error of a response without the content.

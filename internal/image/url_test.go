@@ -329,7 +329,8 @@ func TestURL_UnreachableServer(t *testing.T) {
 	pauses := image.WithoutPauses(t)
 	s := httptest.NewServer(nil)
 	s.Close()
-	if _, err := readAll(image.URL{URL: s.URL}.Open(t.Context())); err == nil || !strings.Contains(err.Error(), "connection refused") || len(*pauses) != maxFailures-1 {
+	const want = "connection refused. The image is read by the computer that runs Terraform"
+	if _, err := readAll(image.URL{URL: s.URL}.Open(t.Context())); err == nil || !strings.Contains(err.Error(), want) || len(*pauses) != maxFailures-1 {
 		t.Errorf("got %v after %v", err, *pauses)
 	}
 }

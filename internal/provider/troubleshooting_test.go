@@ -13,7 +13,7 @@ import (
 var foreign = []string{
 	"Permission denied (publickey", "connect: permission denied", "connect: no such file or directory", "Could not resolve hostname", "Connection refused",
 	"Connection timed out", "cannot find character device", "storage pool '", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
-	"cannot connect to '", "inconsistent final plan", "Network not found", "' is not active",
+	"doesn't match any of the checksums previously recorded", "cannot connect to '", "inconsistent final plan", "Network not found", "' is not active",
 	"Cannot get interface MTU on '", "': No such device",
 }
 

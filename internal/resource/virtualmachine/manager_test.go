@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (h *busy) AwaitEvery(ctx context.Context, _ time.Duration, _ string, done f
 	if end, err := done(ctx); end || err != nil {
 		return err
 	}
-	return context.DeadlineExceeded
+	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
 }
 
 func (h *busy) SavedXML(context.Context, string) (string, error) { return "", nil }
@@ -126,12 +127,23 @@ func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 			"agent":     types.BoolValue(true), "timeout": types.StringValue("1s"),
 		}),
 	}
-	for active, want := range map[bool]string{true: "within 1s there was no address at interface lan, no agent", false: "it has gone off"} {
+	for name, c := range map[string]struct {
+		active, interrupted bool
+		want                string
+	}{
+		"nothing comes": {true, false, "within 1s there was no address at interface lan, no agent"}, "it is off": {false, false, "it has gone off"},
+		"interrupted": {true, true, "until the interruption there was no address"},
+	} {
 		var diags diag.Diagnostics
-		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		m.await(t.Context(), manager{host: h}, &diags)
-		if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), want) {
-			t.Errorf("active %v: %v", active, diags)
+		ctx, cancel := context.WithCancel(t.Context())
+		if c.interrupted {
+			cancel()
+		}
+		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, c.active}}
+		m.await(ctx, manager{host: h}, &diags)
+		cancel()
+		if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), c.want) {
+			t.Errorf("%s: %v", name, diags)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (m model) warnOfRestart(now, want domainxml.Machine, diags *diag.Diagnostic
 	if most := max(now.VCPUs, now.MaxVCPUs); want.VCPUs > most && most > 0 {
 		beyond = append(beyond, fmt.Sprintf("vcpus = %d exceeds %d", want.VCPUs, most))
 	}
-	if len(beyond) == 0 {
+	if len(beyond) == 0 || diags.HasError() { // what is refused is not stored
 		return
 	}
 	summary, what := "Machine %s needs a restart", "The apply stores the change, which takes effect at the next start. Set allow_restart to restart the guest"

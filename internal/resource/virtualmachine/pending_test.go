@@ -29,5 +29,9 @@ func TestVirtualMachine_PlanSaysWhatRestarts(t *testing.T) {
 		if (len(diags) == 1) != (c.says != "") || len(diags) == 1 && !strings.Contains(diags[0].Summary()+diags[0].Detail(), c.says) {
 			t.Errorf("%s: %v", name, diags)
 		}
+		diags = diag.Diagnostics{diag.NewErrorDiagnostic("refused", "")}
+		if m.warnOfRestart(now, c.want, &diags); len(diags) != 1 {
+			t.Errorf("%s: it is refused, and %v", name, diags)
+		}
 	}
 }

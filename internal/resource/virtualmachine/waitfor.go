@@ -141,13 +141,16 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 		return false, standsStill(at.state)
 	})
 	if err != nil {
-		why := err.Error()
-		if errors.Is(err, context.DeadlineExceeded) {
+		until, why := fmt.Sprintf("within %s", timeout), err.Error()
+		switch {
+		case errors.Is(err, context.Canceled):
+			until, why = "until the interruption", "It was not waited for any longer."
+		case errors.Is(err, context.DeadlineExceeded):
 			why = fmt.Sprintf("On the host, its console tells more (virsh console %s, with serial = {}), and virsh net-dhcp-leases.", m.Name.ValueString())
 		}
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",
-			fmt.Sprintf("Machine %s on host %s: within %s there was no %s. It is left as it is, and looked at again at the "+
-				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), timeout, strings.Join(missing, ", no "), why))
+			fmt.Sprintf("Machine %s on host %s: %s there was no %s. It is left as it is, and looked at again at the "+
+				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), until, strings.Join(missing, ", no "), why))
 	}
 	withPort := is
 	withPort.AgentPort = true
