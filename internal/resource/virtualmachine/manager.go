@@ -357,9 +357,6 @@ func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainx
 		if err := is.Compare(at.live); err != nil {
 			return is, err
 		}
-		if err := m.awaitBalloon(ctx, uuid, &is.Drift); err != nil {
-			return is, err
-		}
 		m.reach(ctx, uuid, &is)
 	} else if is.Run != "" && at.state.Reason != host.ReasonDestroyed { // without power, the root disk may tell of the run before
 		m.addProgram(ctx, &is)

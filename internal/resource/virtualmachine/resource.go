@@ -200,6 +200,9 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	mgr := r.manager(h, state.Host.ValueString())
 	is, at, err := mgr.observe(ctx, state.UUID.ValueString())
 	if err == nil {
+		err = mgr.ignoreChangingMemory(ctx, state.UUID.ValueString(), &is.Drift)
+	}
+	if err == nil {
 		is.Autostart, err = h.Autostart(ctx, state.UUID.ValueString())
 	}
 	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil && state.Running.ValueBool() {

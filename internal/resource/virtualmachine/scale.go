@@ -28,9 +28,8 @@ func (m manager) scale(ctx context.Context, uuid string, live *domainxml.Domain,
 	return m.readLive(ctx, uuid)
 }
 
-// awaitBalloon removes the memory from drift if the guest's balloon is still changing, as it does when the guest boots: then the running
-// machine is about to have its memory.
-func (m manager) awaitBalloon(ctx context.Context, uuid string, drift *domainxml.Drift) error {
+// ignoreChangingMemory removes the memory from drift if the guest's balloon is still changing, as it does when the guest boots.
+func (m manager) ignoreChangingMemory(ctx context.Context, uuid string, drift *domainxml.Drift) error {
 	if drift.Memory == 0 {
 		return nil
 	}
