@@ -130,7 +130,7 @@ func (c Container) find(ctx context.Context, r *registry, digest v1.Hash) (manif
 
 func (c Container) copy(w io.Writer, f File) error {
 	if limit := cmp.Or(c.Limit, MaxUnpacked); f.Size > limit {
-		return fmt.Errorf("%w: %q has %d bytes, and may have %d. If that is right, raise size", ErrUntrusted, "/"+f.Path, f.Size, limit)
+		return fmt.Errorf("%w: %q has %d bytes, and at most %d are read for a volume of this size", ErrUntrusted, "/"+f.Path, f.Size, limit)
 	}
 	if err := unpack(w, f, c.Limit); err != nil {
 		return fmt.Errorf("%q: %w", "/"+f.Path, err)

@@ -44,6 +44,8 @@ func fixedVHD(raw []byte) []byte {
 	return slices.Concat(raw, make([]byte, (512-len(raw)%512)%512), footer)
 }
 
+var lfsPointer = []byte("version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("ab", 32) + "\nsize 2361393152\n")
+
 // Hostile files are refused in the same way from a web server and from a local disk.
 func TestHostileFiles(t *testing.T) {
 	const limit = 1 << 20
@@ -57,7 +59,7 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		"empty":                       {nil, "it is empty"},
 		"gzip of nothing":             {gzipped(t, nil), "it is empty"},
-		"a bomb":                      {bomb, "it has more than 1048576 bytes. If that is right, raise size"},
+		"a bomb":                      {bomb, "it has more than 1048576 bytes, the most that is read for a volume of this size"},
 		"a fixed VHD":                 {fixedVHD(good), "a fixed VHD, as of Hyper-V and Azure"},
 		"a fixed VHD in gzip":         {gzipped(t, fixedVHD(good)), "qemu-img convert -f vpc -O qcow2"},
 		"a bomb in gzip":              {gzipped(t, bomb), "it has more than 1048576 bytes"},
@@ -91,6 +93,8 @@ func TestHostileFiles(t *testing.T) {
 		"bzip2":                       {[]byte("BZh91AY&SY"), "it is packed with bzip2"},
 		"a web page":                  {[]byte("\n<!DOCTYPE html><title>Log in</title>"), "the server answered with a web page"},
 		"a web page without its type": {[]byte("\xef\xbb\xbf<HTML><body>"), "the server answered with a web page"},
+		"a pointer of Git LFS":        {lfsPointer, "it is a pointer of Git LFS, not the file that it stands for. Get that (git lfs pull)"},
+		"less than a sector":          {[]byte("404 page not found"), "it has 18 bytes, and a disk has at least a sector of 512"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readAll(image.LocalFile{Path: file(t, c.content), Limit: limit}.Open(t.Context()))
@@ -103,7 +107,7 @@ func TestHostileFiles(t *testing.T) {
 			f.push(nil, tarred(t, plain("disk/d", c.content)))
 			_, err = pull(t, image.Container{Reference: at(t, f), Limit: limit})
 			if len(c.content) > limit {
-				c.want = "and may have 1048576. If that is right, raise size"
+				c.want = "and at most 1048576 are read for a volume of this size"
 			}
 			refused(t, err, c.want)
 		})

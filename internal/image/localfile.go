@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -19,6 +20,15 @@ type LocalFile struct {
 	Digest string
 	// Limit is the maximal number of bytes of the unpacked image; 0 means MaxUnpacked.
 	Limit int64
+}
+
+// Check refuses a file that can't be opened; fs.ErrNotExist if there is none.
+func (f LocalFile) Check() error {
+	file, _, err := f.open()
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // Hash returns the digest of the file, packed or not, as sha256:hex. It is cached for all disks of this process until the file changes.
@@ -74,16 +84,46 @@ func (f LocalFile) read(ctx context.Context, write func(w io.Writer, file io.Rea
 	m := &meter{}
 	return stream(ctx, cancel, m, func(w io.Writer) error {
 		defer func() { _ = file.Close() }()
-		if err := write(w, verify(contextReader{ctx, m.of(file, info.Size())}, want, -1, changed), f.Limit); err != nil {
-			return fmt.Errorf("%s: %w", f.Path, err)
-		}
-		return nil
+		return f.explain(write(w, verify(contextReader{ctx, m.of(file, info.Size())}, want, -1, changed), f.Limit))
 	}), nil
 }
+
+// explain names the file, once.
+func (f LocalFile) explain(err error) error {
+	if err == nil || errors.As(err, &ofFile{}) {
+		return err
+	}
+	return ofFile{f.Path, err}
+}
+
+type ofFile struct {
+	path string
+	error
+}
+
+func (e ofFile) Error() string { return e.path + ": " + e.error.Error() }
+
+func (e ofFile) Unwrap() error { return e.error }
+
+// missing is fs.ErrNotExist for a file.
+type missing struct{ path string }
+
+func (m missing) Error() string {
+	text := fmt.Sprintf("there is no file %q on the computer that runs Terraform", m.path)
+	if at, err := filepath.Abs(m.path); err == nil && at != m.path {
+		text += fmt.Sprintf(" (it was looked for at %q)", at)
+	}
+	return text
+}
+
+func (m missing) Unwrap() error { return fs.ErrNotExist }
 
 // open checks the type of the file first: opening a pipe would wait for a writer.
 func (f LocalFile) open() (*os.File, fs.FileInfo, error) {
 	seen, err := os.Stat(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missing{f.Path}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,11 +172,12 @@ func isUnchanged(a, b fs.FileInfo) bool {
 // time.
 var memory sync.Map
 
-// known is the digest of a file at the time of info; nothing is known if info is nil.
+// known is the digest of a file at the time of info, which is nil if it is not known, and the verdict on it.
 type known struct {
-	turn   chan struct{}
-	info   fs.FileInfo
-	digest string
+	turn    chan struct{}
+	info    fs.FileInfo
+	digest  string
+	verdict *verdict
 }
 
 // memoryOf waits for its turn, so that only one caller reads the file and the other callers use its result.

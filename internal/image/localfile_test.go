@@ -87,12 +87,14 @@ func TestLocalFile_RefusesSpecialFiles(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	for path, want := range map[string]string{
-		dir: "a folder", "/dev/zero": "a device", pipe: "a pipe", link: "a pipe", socket: "a socket", filepath.Join(dir, "none"): "no such file",
+		dir: "a folder", "/dev/zero": "a device", pipe: "a pipe", link: "a pipe", socket: "a socket", filepath.Join(dir, "none"): "there is no file",
 	} {
 		f := image.LocalFile{Path: path}
 		_, hashing := f.Hash(t.Context())
 		_, opening := readAll(f.Open(t.Context()))
-		for _, err := range []error{hashing, opening} {
+		_, _, heading := f.Head(t.Context())
+		_, _, judging := f.Judge(t.Context())
+		for _, err := range []error{hashing, opening, heading, judging} {
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s gives %v", path, err)
 			}

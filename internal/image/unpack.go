@@ -26,6 +26,9 @@ const (
 // headSize is how many bytes of a file are needed to determine its type: the magic of tar archives is at 257.
 const headSize = 512
 
+// smallest is how many bytes an image has at least: those of a sector.
+const smallest = 512
+
 // unpack writes the unpacked image, of at most limit bytes; 0 means MaxUnpacked. It reads all of packed, and fails if it is not a single
 // archive, or if that contains another archive.
 func unpack(w io.Writer, packed io.Reader, limit int64) error {
@@ -44,7 +47,7 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 		return err
 	}
 	image := &withoutVHDFooter{Reader: content}
-	all := &limited{r: image, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "unpacked, it has more than %d bytes. If that is right, raise size"}
+	all := &limited{r: image, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "unpacked, it has more than %d bytes, the most that is read for a volume of this size"}
 	// w may be a pipe, for which few large writes are cheaper.
 	_, err = io.CopyBuffer(w, all, make([]byte, 256<<10))
 	return err
@@ -52,7 +55,15 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 
 // asIs writes a file of at most limit bytes; 0 means MaxUnpacked.
 func asIs(w io.Writer, file io.Reader, limit int64) error {
-	_, err := io.Copy(w, &limited{r: file, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "it has more than %d bytes"})
+	content := bufio.NewReaderSize(file, 64<<10)
+	head, err := content.Peek(headSize)
+	if err == nil || errors.Is(err, io.EOF) {
+		err = checkStandIn(head)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, &limited{r: content, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "it has more than %d bytes"})
 	return err
 }
 
@@ -209,15 +220,29 @@ func checkContent(content *bufio.Reader, wasPacked bool) error {
 	if packing := packingOf(head); wasPacked && packing != "" {
 		return fmt.Errorf("%w: it is packed twice, inside with %s. Unpack it once", ErrUntrusted, packing)
 	}
-	if isWebPage(head) {
-		return fmt.Errorf("%w: it is a web page. If it was downloaded, the server answered with a web page instead of the image: check the URL, and whether one has to log in",
-			ErrUntrusted)
+	if err := checkStandIn(head); err != nil {
+		return err
 	}
 	for _, f := range foreign {
 		if has(head, f.offset, f.magic) {
 			return fmt.Errorf("%w: it is %s, not an image. Unpack it, and take the image that is in it. gzip, xz and zstd are unpacked here",
 				ErrUntrusted, f.what)
 		}
+	}
+	if len(head) < smallest {
+		return fmt.Errorf("%w: it has %d bytes, and a disk has at least a sector of %d", ErrUntrusted, len(head), smallest)
+	}
+	return nil
+}
+
+// checkStandIn refuses what is fetched in place of a file.
+func checkStandIn(head []byte) error {
+	if isWebPage(head) {
+		return fmt.Errorf("%w: it is a web page. If it was downloaded, the server answered with a web page instead of the image: check the URL, and whether one has to log in",
+			ErrUntrusted)
+	}
+	if has(head, 0, "version https://git-lfs.") { // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+		return fmt.Errorf("%w: it is a pointer of Git LFS, not the file that it stands for. Get that (git lfs pull), or take the URL of its content", ErrUntrusted)
 	}
 	return nil
 }
