@@ -58,6 +58,16 @@ func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err err
 	return names, err
 }
 
+// HasBase reports whether the host has the shared image already, so that nothing is downloaded.
+func (s Spec) HasBase(ctx context.Context, h Host) (bool, error) {
+	names, err := s.namesOfBases(ctx, h)
+	if err != nil || s.Base == nil {
+		return false, err
+	}
+	has, err := h.HasVolume(ctx, s.Pool, names[0])
+	return has, ignoreNotFound(err) // the pool may be made before
+}
+
 // overBase creates an overlay of the shared images, and before it those that do not exist.
 func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
 	var release func()
@@ -174,9 +184,8 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 	if s.Capacity == 0 {
 		s.Capacity = base.Capacity
 	}
-	if s.Capacity < base.Capacity {
-		return host.StorageVolume{}, fmt.Errorf("the image has %s, and the disk is to have %s. Set a size that is at least as large, or "+
-			"leave it out", binarySize(base.Capacity), binarySize(s.Capacity))
+	if err := s.holds("the image", base.Capacity); err != nil {
+		return host.StorageVolume{}, err
 	}
 	s.Mode, s.Master = volume.CopyOnWrite, volume.Volume{Images: []volume.Image{{Type: "file", Format: base.Format, Name: base.Path}}}
 	if err := h.CreateVolume(ctx, s.Pool, s.xml(), false); err != nil {

@@ -74,6 +74,8 @@ type Spec struct {
 	Master volume.Volume
 	// Capacity is in bytes; 0 is that of the content or base.
 	Capacity int64
+	// IsFixed is whether that is the capacity of a volume that is there, which the content is for.
+	IsFixed bool
 	// Format is raw or qcow2, raw for blank disks only; empty is that of the content.
 	Format string
 	// ClusterSize is that of a qcow2 image, in bytes; 0 is QEMU's default.

@@ -245,7 +245,8 @@ func (w *fill) run(ctx context.Context, report func(host.Progress)) error {
 		}
 	}
 	s := w.Source
-	s.Name, s.Capacity, s.generation = w.journal.Note.Volume, *w.Target.Capacity, w.journal.Note.Generation
+	s.Name, s.generation = w.journal.Note.Volume, w.journal.Note.Generation
+	s.Capacity, s.IsFixed = *w.Target.Capacity, true
 	if s.Content == nil {
 		s.Format = "qcow2"
 	}

@@ -57,9 +57,8 @@ func (s Spec) checkLayers() error {
 	switch {
 	case len(s.Layers) > maxLayers:
 		return fmt.Errorf("the container image has %d layers, and a disk at most %d. Build it with fewer ones", len(s.Layers), maxLayers)
-	case len(s.Layers) > 0 && s.Capacity != 0 && s.Capacity < rootfs.Size:
-		return fmt.Errorf("the file system of the container image has %s, and the disk is to have %s. Set a size that is at least as large, or leave it out",
-			binarySize(int64(rootfs.Size)), binarySize(s.Capacity))
+	case len(s.Layers) > 0:
+		return s.holds("the file system of the container image", rootfs.Size)
 	}
 	return nil
 }

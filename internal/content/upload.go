@@ -51,7 +51,7 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 	head = bytes.Clone(head) // the buffer is reused
 	is, err := image.Probe(head)
 	if err == nil {
-		err = s.fits(is)
+		err = s.Fits(is, 0)
 	}
 	if err == nil {
 		err = j.makeEmpty(ctx, s)
@@ -65,7 +65,7 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 		Report: func(p host.Progress) { report(estimate(p, content)) },
 	}
 	if is.Format == "raw" {
-		up.Image = &padded{from: &upTo{from: buffered, most: s.Capacity}}
+		up.Image = &padded{from: &upTo{from: buffered, most: s.Capacity, tooSmall: s.tooSmall()}}
 		up.Size = func(length int64) int64 { return max(s.Capacity, length) }
 	}
 	if err := j.host.Upload(ctx, up); err != nil {
@@ -74,16 +74,28 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 	return j.check(ctx, s, is)
 }
 
-// fits refuses an image that does not match the specification.
-func (s Spec) fits(is image.Header) error {
+// Fits refuses an image that does not match the specification. length is that of its file in bytes, unpacked; 0 if it is not known.
+func (s Spec) Fits(is image.Header, length int64) error {
 	if s.Format != "" && s.Format != is.Format {
 		return fmt.Errorf("the image is %s, not %s. Leave format out", is.Format, s.Format)
 	}
-	if s.Capacity != 0 && is.Capacity > s.Capacity {
-		return fmt.Errorf("the image has %s, and the disk is to have %s. Set a size that is at least as large, or leave it out",
-			binarySize(is.Capacity), binarySize(s.Capacity))
+	return s.holds("the image", cmp.Or(is.Capacity, length))
+}
+
+// holds refuses content that has more bytes than the volume.
+func (s Spec) holds(what string, bytes int64) error {
+	if s.Capacity == 0 || bytes <= s.Capacity {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s has %s, and %s", what, binarySize(bytes), s.tooSmall())
+}
+
+// tooSmall says what is too small for its content, and the remedy.
+func (s Spec) tooSmall() string {
+	if s.IsFixed {
+		return fmt.Sprintf("the volume %s. Use a larger one", binarySize(s.Capacity))
+	}
+	return fmt.Sprintf("the disk is to have %s. Set a size that is at least as large, or leave it out", binarySize(s.Capacity))
 }
 
 // makeEmpty creates the volume for an upload. Only a file grows with the written data.
@@ -168,17 +180,17 @@ type upTo struct {
 	from io.Reader
 	most int64
 	read int64
+	// tooSmall is the rest of the error.
+	tooSmall string
 }
 
 func (r *upTo) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if r.read += int64(n); r.most > 0 && r.read > r.most {
-		return 0, errTooLong
+		return 0, fmt.Errorf("the image has more bytes, and %s", r.tooSmall)
 	}
 	return n, err
 }
-
-var errTooLong = errors.New("the image has more bytes than the disk is to have. Set a larger size, or leave it out")
 
 // estimate is the progress of an upload of unknown length, by the part of its source that has been read.
 func estimate(p host.Progress, content io.Reader) host.Progress {

@@ -64,7 +64,7 @@ func TestUpload_Size(t *testing.T) {
 		{"raw", make([]byte, 4096), 0, "raw", 4096, ""},
 		{"raw with half a sector", make([]byte, 700), 0, "raw", 1024, ""},
 		{"raw, larger", make([]byte, 4096), 1 << 20, "raw", 1 << 20, ""},
-		{"raw, smaller", make([]byte, 4096), 2048, "", 0, "more bytes than the disk is to have"},
+		{"raw, smaller", make([]byte, 4096), 2048, "", 0, "the image has more bytes, and the disk is to have 2Ki"},
 		{"qcow2", qcow2(1 << 20), 0, "qcow2", 1 << 20, ""},
 		{"qcow2, larger", qcow2(1 << 20), 1 << 21, "qcow2", 1 << 21, ""},
 		{"qcow2 that is cut off", qcow2(1 << 20)[:image.HeadSize], 0, "", 0, "It is cut off, or broken"},

@@ -31,7 +31,7 @@ func (r *disk) planDigest(ctx context.Context, plan model, diags *diag.Diagnosti
 // content at that time counts, and Terraform accepts no other value than the planned one.
 func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagnostics) types.String {
 	if plan.kind() == fromFile {
-		plan.source(ctx, diags).CheckFile(ctx, path.Root("source"), diags)
+		plan.source(ctx, diags).CheckFile(ctx, path.Root("source"), plan.spec(ctx, "", diags), diags)
 		return types.StringUnknown()
 	}
 	digest := r.planDigest(ctx, plan, diags)
@@ -42,9 +42,10 @@ func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagno
 }
 
 // planOwnDigest is the planned digest of an existing disk. Only files, secrets and inline content can be compared again. A file or secret
-// that was deleted since is not needed any more.
+// that was deleted since is not needed any more; the file may have been in another folder of another computer.
 func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
-	if plan.kind() != fromFile && !plan.isComposed() && !state.isImported() {
+	is := plan.source(ctx, diags)
+	if plan.kind() != fromFile && !plan.isComposed() && !state.isImported() || is.IsElsewhere(state.source(ctx, diags).Source) {
 		return state.Digest
 	}
 	digest := r.planDigest(ctx, plan, diags)
@@ -69,6 +70,7 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 	}
 	if err != nil {
 		addError(diags, *plan, "What the disk is to be made from is not known", err)
+		digest = state.Digest.ValueString() // it is not another one
 	}
 	plan.Digest = tfvalue.OrNull(digest)
 }

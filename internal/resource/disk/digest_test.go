@@ -43,7 +43,7 @@ func TestDigest_OtherContentReplaces(t *testing.T) {
 
 func TestDigest_UnknownUntilCreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(path, []byte("an image"), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, 512), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	pinned := "sha256:" + strings.Repeat("ab", 32)
@@ -51,21 +51,51 @@ func TestDigest_UnknownUntilCreated(t *testing.T) {
 		children any
 		want     types.String
 	}{
-		"nothing":                {nil, types.StringNull()},
-		"file":                   {map[string]any{"file": map[string]any{"path": path}}, types.StringUnknown()},
-		"file that is not there": {map[string]any{"file": map[string]any{"path": path + "-later"}}, types.StringUnknown()},
-		"file of unknown name":   {map[string]any{"file": map[string]any{"path": unknown{}}}, types.StringUnknown()},
-		"seed":                   {map[string]any{"cloud_init": map[string]any{"user_data": "#cloud-config"}}, types.StringUnknown()},
-		"image by digest":        {map[string]any{"container_image": map[string]any{"image": "example.org/image@" + pinned}}, types.StringValue(pinned)},
-		"image by tag":           {map[string]any{"container_image": map[string]any{"image": "example.org/image:v1"}}, types.StringUnknown()},
-		"url":                    {map[string]any{"url": someURL}, types.StringNull()},
+		"nothing":              {nil, types.StringNull()},
+		"file":                 {map[string]any{"file": map[string]any{"path": path}}, types.StringUnknown()},
+		"file of unknown name": {map[string]any{"file": map[string]any{"path": unknown{}}}, types.StringUnknown()},
+		"seed":                 {map[string]any{"cloud_init": map[string]any{"user_data": "#cloud-config"}}, types.StringUnknown()},
+		"image by digest":      {map[string]any{"container_image": map[string]any{"image": "example.org/image@" + pinned}}, types.StringValue(pinned)},
+		"image by tag":         {map[string]any{"container_image": map[string]any{"image": "example.org/image:v1"}}, types.StringUnknown()},
+		"url":                  {map[string]any{"url": someURL}, types.StringNull()},
 	} {
 		var diags diag.Diagnostics
 		r := &disk{backend: backend.New("", nil, nil)}
-		if digest := r.planNewDigest(context.Background(), made(t, c.children), &diags); !digest.Equal(c.want) {
+		plan := made(t, c.children)
+		plan.Format = types.StringUnknown()
+		if digest := r.planNewDigest(context.Background(), plan, &diags); !digest.Equal(c.want) {
 			t.Errorf("%s: planned as %s", name, digest)
 		}
 		ok(t, diags)
+	}
+}
+
+// The stored digest holds for a file that is not there any more, also in another folder; another name is an error.
+func TestDigest_FileElsewhere(t *testing.T) {
+	of := func(path string) model { return made(t, map[string]any{"file": map[string]any{"path": path}}) }
+	state := of("/home/one/image")
+	state.Digest = types.StringValue("sha256:ab")
+	for path, want := range map[string]string{"/home/one/image": "", "/home/two/image": "", "/home/one/image-2": `there is no file "/home/one/image-2"`} {
+		var diags diag.Diagnostics
+		r, plan := &disk{backend: backend.New("", nil, nil)}, of(path)
+		plan.Digest = r.planOwnDigest(context.Background(), plan, state, &diags)
+		switch {
+		case want != "" && (len(diags) != 1 || !strings.Contains(diags[0].Detail(), want)):
+			t.Errorf("%s: %v", path, diags)
+		case want == "" && (len(diags) > 0 || len(plan.otherDisk(context.Background(), state, &diags)) > 0):
+			t.Errorf("%s: it is another disk: %v", path, diags)
+		}
+	}
+}
+
+// A file that turns out to be missing in the apply is one error, and not another disk.
+func TestDigest_MissingInApply(t *testing.T) {
+	var diags diag.Diagnostics
+	plan, state := made(t, map[string]any{"file": map[string]any{"path": "/home/two/other"}}), made(t, map[string]any{"file": someFile})
+	plan.Digest, state.Digest = types.StringUnknown(), types.StringValue("sha256:ab")
+	(&disk{}).settleDigest(context.Background(), &plan, state, &diags)
+	if len(diags) != 1 || len(plan.otherDisk(context.Background(), state, &diags)) > 0 {
+		t.Errorf("it is another disk: %v", diags)
 	}
 }
 

@@ -206,7 +206,8 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if len(resp.RequiresReplace) > 0 {
-		r.warnOfLoss(ctx, req, resp, "Replacing", becauseOf(resp.RequiresReplace))
+		r.warnOfLoss(ctx, req, resp, "Replacing", becauseOf(resp.RequiresReplace)+plan.restIsUnproven())
+		r.judge(ctx, req.Config, *plan, state, &resp.Diagnostics)
 		return
 	}
 	if state.isImported() {

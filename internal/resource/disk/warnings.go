@@ -19,6 +19,14 @@ func becauseOf(paths path.Paths) string {
 		"plan: the disk was not touched. Plan and apply again."
 }
 
+// restIsUnproven says that only the end of a download shows whether it is whole.
+func (m model) restIsUnproven() string {
+	if !m.isFetched() || m.kind() == fromFile {
+		return ""
+	}
+	return " Only the beginning of the new one is looked at before that. With name_prefix and create_before_destroy, this disk stays until the new one is complete."
+}
+
 // warnOfLoss warns of the data that a plan deletes. A seed has none that is not in the configuration; only an apply that may stop at its
 // replacement is explained.
 func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -80,22 +81,80 @@ func (s Source) Check(at path.Path, diags *diag.Diagnostics) {
 	}
 }
 
-// CheckFile refuses a file that can't be opened, without reading all of it. One that does not exist may be created in the same apply.
-func (s Source) CheckFile(ctx context.Context, at path.Path, diags *diag.Diagnostics) {
+// CheckFile refuses a file that is missing, or by its beginning no image for that volume.
+func (s Source) CheckFile(ctx context.Context, at path.Path, spec content.Spec, diags *diag.Diagnostics) {
 	if s.File == nil || s.File.Path.IsUnknown() {
 		return
 	}
-	file, err := image.LocalFile{Path: s.File.Path.ValueString()}.Open(ctx)
+	is, length, err := image.LocalFile{Path: s.File.Path.ValueString()}.Head(ctx)
 	if err == nil {
-		err = file.Close()
+		err = spec.Fits(is, length)
 	}
-	refuseUnreadable(err, at, diags)
+	refuseFile(err, at, diags)
 }
 
-func refuseUnreadable(err error, at path.Path, diags *diag.Diagnostics) {
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		diags.AddAttributeError(at.AtName("file").AtName("path"), "Unreadable image", err.Error())
+// CheckPath refuses a file that is missing.
+func (s Source) CheckPath(at path.Path, diags *diag.Diagnostics) {
+	if s.File == nil || s.File.Path.IsUnknown() {
+		return
 	}
+	refuseFile(image.LocalFile{Path: s.File.Path.ValueString()}.Check(), at, diags)
+}
+
+func refuseFile(err error, at path.Path, diags *diag.Diagnostics) {
+	if err == nil {
+		return
+	}
+	text := err.Error() + "."
+	if errors.Is(err, fs.ErrNotExist) {
+		text += " If this apply is to make it, take its path from what is known only then, such as the output of a terraform_data."
+	}
+	diags.AddAttributeError(at.AtName("file").AtName("path"), "Unusable file", text)
+}
+
+// IsElsewhere reports whether the file of what was made from was is not there, and may have been in another folder of another computer: then what was
+// fetched is not known to have changed.
+func (s Source) IsElsewhere(was Source) bool {
+	if s.File == nil || was.File == nil || s.File.Path.IsUnknown() {
+		return false
+	}
+	err := image.LocalFile{Path: s.File.Path.ValueString()}.Check()
+	return errors.Is(err, fs.ErrNotExist) && filepath.Base(s.File.Path.ValueString()) == filepath.Base(was.File.Path.ValueString())
+}
+
+// Host is where a volume with a source is to be.
+type Host interface {
+	content.Host
+	Architecture(ctx context.Context) (string, error)
+}
+
+// Judge refuses what the creation of a volume with this source would refuse, as far as that is known before: all of a file, and the beginning of what
+// is downloaded.
+func (s Source) Judge(ctx context.Context, tags *image.Tags, h Host, spec content.Spec) error {
+	architecture := func(ctx context.Context) (string, error) { return h.Architecture(ctx) }
+	if _, err := s.Prepare(ctx, tags, architecture, &spec); err != nil {
+		return err
+	}
+	if s.File != nil {
+		is, length, err := image.LocalFile{Path: s.File.Path.ValueString()}.Judge(ctx)
+		return cmp.Or(err, spec.Fits(is, length))
+	}
+	if s.Container != nil {
+		if has, err := spec.HasBase(ctx, h); has || err != nil {
+			return err
+		}
+		spec.Format = "" // that of the overlay
+	}
+	from := cmp.Or(spec.Content, spec.Base)
+	if from == nil {
+		return nil
+	}
+	opened, err := from.Open(ctx)
+	if err != nil {
+		return err
+	}
+	is, err := image.HeaderOf(opened)
+	return cmp.Or(err, spec.Fits(is, 0))
 }
 
 // PlanDigest is the digest of a wholly known source if it is known before the content is fetched, or else unknown; null for a URL without a
@@ -111,7 +170,7 @@ func (s Source) PlanDigest(ctx context.Context, at path.Path, diags *diag.Diagno
 		if err == nil {
 			return types.StringValue(digest)
 		}
-		refuseUnreadable(err, at, diags)
+		refuseFile(err, at, diags)
 		return types.StringUnknown()
 	}
 	return types.StringNull()
@@ -174,10 +233,12 @@ func (s Source) Prepare(ctx context.Context, tags *image.Tags, hostArchitecture 
 		return from.Checksum, nil
 	case s.File != nil:
 		from := image.LocalFile{Path: s.File.Path.ValueString(), Limit: limit(spec.Capacity)}
-		if from.Digest, err = from.Hash(ctx); err == nil {
-			spec.Content = &content.Image{ID: from.Digest, Open: from.Open}
+		if from.Digest, err = from.Hash(ctx); err != nil {
+			return "", err
 		}
-		return from.Digest, err
+		spec.Content = &content.Image{ID: from.Digest, Open: from.Open}
+		is, length, err := from.Head(ctx)
+		return from.Digest, cmp.Or(err, spec.Fits(is, length)) // before all of it is uploaded
 	}
 	return "", nil
 }

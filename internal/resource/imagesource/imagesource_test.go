@@ -1,13 +1,19 @@
 package imagesource
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -18,8 +24,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// digestOfFile is that of the text "an image".
-const digestOfFile = "sha256:a5df3fde7b200c3fa2791144c7e05c5c2bced4c6ad863d3a4cf76c972c1712f9"
+// digestOfFile is that of a sector of zeros.
+const digestOfFile = "sha256:076a27c79e5ace2a3d47f9dd2e83e4ff6ea8872b3c2218f66c92b89b55f36560"
 
 var (
 	here    = path.Root("source")
@@ -93,7 +99,7 @@ func TestSource_Refused(t *testing.T) {
 func TestSource_RefusesNonImage(t *testing.T) {
 	var checked, planned diag.Diagnostics
 	folder := Source{File: &File{Path: types.StringValue(t.TempDir())}}
-	folder.CheckFile(t.Context(), here, &checked)
+	folder.CheckFile(t.Context(), here, content.Spec{}, &checked)
 	refused(t, "a folder", checked, here.AtName("file").AtName("path"), "is a folder")
 	if digest := folder.PlanDigest(t.Context(), here, &planned); !digest.IsUnknown() {
 		t.Errorf("planned as %s", digest)
@@ -101,22 +107,140 @@ func TestSource_RefusesNonImage(t *testing.T) {
 	refused(t, "the digest of a folder", planned, here.AtName("file").AtName("path"), "is a folder")
 }
 
+func fileAt(name string) Source { return Source{File: &File{Path: types.StringValue(name)}} }
+
+func TestSource_MissingFile(t *testing.T) {
+	missing := fileAt("images/none")
+	want := filepath.Join(must(t, os.Getwd), "images", "none")
+	for what, check := range map[string]func(*diag.Diagnostics){
+		"checked": func(d *diag.Diagnostics) { missing.CheckFile(t.Context(), here, content.Spec{}, d) },
+		"sought":  func(d *diag.Diagnostics) { missing.CheckPath(here, d) },
+		"planned": func(d *diag.Diagnostics) { missing.PlanDigest(t.Context(), here, d) },
+	} {
+		var diags diag.Diagnostics
+		check(&diags)
+		refused(t, what, diags, here.AtName("file").AtName("path"), "(it was looked for at \""+want+"\")")
+		if strings.Contains(diags[0].Detail(), "stat ") {
+			t.Errorf("%s: %s", what, diags[0].Detail())
+		}
+	}
+}
+
+func must[T any](t *testing.T, get func() (T, error)) T {
+	t.Helper()
+	got, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// A file that is not there any more, in whatever folder it was, is not known to be another one.
+func TestSource_IsElsewhere(t *testing.T) {
+	there := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(there, make([]byte, 512), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	was := fileAt("/home/one/image")
+	for name, c := range map[string]struct {
+		is   Source
+		want bool
+	}{
+		"the same path":       {was, true},
+		"another folder":      {fileAt("/home/two/image"), true},
+		"another name":        {fileAt("/home/one/image-2"), false},
+		"it is there":         {fileAt(there), false},
+		"not known":           {Source{File: &File{Path: unknown}}, false},
+		"another kind":        {url(types.StringValue("https://example.org/image"), types.StringNull()), false},
+		"nothing to be known": {Source{}, false},
+	} {
+		if got := c.is.IsElsewhere(was); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What an apply would refuse is refused while what it replaces is still there.
+func TestSource_Judge(t *testing.T) {
+	qcow2 := slices.Concat([]byte("QFI\xfb\x00\x00\x00\x03"), make([]byte, 64<<10))
+	for what, c := range map[string]struct {
+		content []byte
+		spec    content.Spec
+		want    string
+	}{
+		"raw":                  {make([]byte, 4096), content.Spec{Capacity: 4096}, ""},
+		"a pointer of Git LFS": {[]byte("version https://git-lfs.github.com/spec/v1\n"), content.Spec{}, "git lfs pull"},
+		"a web page":           {[]byte("<!DOCTYPE html><title>Log in</title>"), content.Spec{}, "it is a web page"},
+		"VMDK":                 {slices.Concat([]byte("KDMV"), make([]byte, 4096)), content.Spec{}, "it is in the format VMDK"},
+		"VHDX":                 {slices.Concat([]byte("vhdxfile"), make([]byte, 4096)), content.Spec{}, "it is in the format VHDX"},
+		"too short":            {[]byte("not found"), content.Spec{}, "it has 9 bytes"},
+		"a broken qcow2":       {qcow2, content.Spec{}, "the image is refused"},
+		"another format":       {make([]byte, 4096), content.Spec{Format: "qcow2"}, "the image is raw, not qcow2"},
+	} {
+		name := filepath.Join(t.TempDir(), "image")
+		if err := os.WriteFile(name, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(c.content))
+		}))
+		t.Cleanup(web.Close)
+		for kind, s := range map[string]Source{"file": fileAt(name), "url": url(types.StringValue(web.URL+"/image"), types.StringNull())} {
+			err := s.Judge(t.Context(), &image.Tags{}, nil, c.spec)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s by %s: %v", what, kind, err)
+			}
+		}
+	}
+}
+
+func TestSource_JudgeWithoutFile(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	err := url(types.StringValue(web.URL+"/image"), types.StringNull()).Judge(t.Context(), &image.Tags{}, nil, content.Spec{})
+	if err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("the server is believed: %v", err)
+	}
+	if err := fileAt("none").Judge(t.Context(), &image.Tags{}, nil, content.Spec{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file is judged: %v", err)
+	}
+}
+
+// A raw file that is too long is refused before its first byte is uploaded. A volume that is there has no size that could be set.
+func TestSource_PrepareTooLong(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(name, make([]byte, 8192), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, spec := range map[string]content.Spec{
+		"the image has 8Ki, and the volume 4Ki. Use a larger one":               {Capacity: 4096, IsFixed: true},
+		"the image has 8Ki, and the disk is to have 4Ki. Set a size that is at": {Capacity: 4096},
+	} {
+		_, err := fileAt(name).Prepare(t.Context(), &image.Tags{}, nil, &spec)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it is to be uploaded: %v", err)
+		}
+		var diags diag.Diagnostics
+		fileAt(name).CheckFile(t.Context(), here, spec, &diags)
+		refused(t, "at plan", diags, here.AtName("file").AtName("path"), want)
+	}
+}
+
 func TestSource_PlanDigest(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(name, []byte("an image"), 0o600); err != nil {
+	if err := os.WriteFile(name, make([]byte, 512), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
 		given Source
 		want  types.String
 	}{
-		"no source":              {Source{}, types.StringNull()},
-		"image by digest":        {container(types.StringValue("example.org/image@"+one), types.StringNull()), types.StringValue(one)},
-		"image by tag":           {container(types.StringValue("example.org/image:v1"), types.StringNull()), unknown},
-		"url":                    {url(types.StringValue("https://example.org/image"), types.StringNull()), types.StringNull()},
-		"checksum in capitals":   {url(types.StringValue("https://example.org/image"), types.StringValue("SHA256:AB")), types.StringValue("sha256:ab")},
-		"file":                   {Source{File: &File{Path: types.StringValue(name)}}, types.StringValue(digestOfFile)},
-		"file that is not there": {Source{File: &File{Path: types.StringValue(name + "-later")}}, unknown},
+		"no source":            {Source{}, types.StringNull()},
+		"image by digest":      {container(types.StringValue("example.org/image@"+one), types.StringNull()), types.StringValue(one)},
+		"image by tag":         {container(types.StringValue("example.org/image:v1"), types.StringNull()), unknown},
+		"url":                  {url(types.StringValue("https://example.org/image"), types.StringNull()), types.StringNull()},
+		"checksum in capitals": {url(types.StringValue("https://example.org/image"), types.StringValue("SHA256:AB")), types.StringValue("sha256:ab")},
+		"file":                 {Source{File: &File{Path: types.StringValue(name)}}, types.StringValue(digestOfFile)},
 	} {
 		var diags diag.Diagnostics
 		if digest := c.given.PlanDigest(t.Context(), here, &diags); !digest.Equal(c.want) {
@@ -129,7 +253,7 @@ func TestSource_PlanDigest(t *testing.T) {
 func TestSource_Prepare(t *testing.T) {
 	pinned := types.StringValue("example.org/image@" + one)
 	name := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(name, []byte("an image"), 0o600); err != nil {
+	if err := os.WriteFile(name, make([]byte, 512), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	architecture := func(context.Context) (string, error) { return "", errors.New("no host") }

@@ -316,3 +316,44 @@ func TestAccKernel_Interrupted(t *testing.T) {
 		}
 	}
 }
+
+// A kernel is not deleted for what is none: the plan refuses it. Its file may be missing, in another folder, too.
+func TestAccKernel_JudgedBeforeReplacement(t *testing.T) {
+	l := acctest.Lab(t)
+	content, _ := vmlinuz(t, l)
+	path := filepath.Join(t.TempDir(), "vmlinuz")
+	write := func(content []byte) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(content)
+	cli := acctest.NewCLI(t)
+	configure := func(source string) { cli.Write("main.tf", acctest.Provider(l, "kernels")+kernel(source, named)) }
+	fromFile := func(path string) string { return fmt.Sprintf("file = { path = %q }", path) }
+	configure(fromFile(path))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	was := acctest.Must(os.ReadFile(poolFile(l, "linux")))(t)
+	pointer := []byte("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 4\n")
+	web := acctest.Must(l.Web(t.Context()))(t)
+	served := acctest.Must(web.AddContent("vmlinuz", pointer))(t)
+	acctest.Undo(t, func(context.Context) error { return web.RemoveFile(served) })
+	write(pointer)
+	for source, want := range map[string]string{
+		fromFile(path):           "a pointer of Git LFS",
+		fromFile(path + "-none"): "there is no file",
+		fmt.Sprintf("url = { url = %q }", served.URL("http", web.HTTP)): "a pointer of Git LFS",
+	} {
+		configure(source)
+		out, err := cli.Run("plan", "-no-color")
+		if err == nil || !regexp.MustCompile(strings.ReplaceAll(want, " ", `\s+(?:│\s+)?`)).MatchString(out) {
+			t.Errorf("%s: %q is missing (%v):\n%s", source, want, err, out)
+		}
+	}
+	configure(fromFile(filepath.Join(t.TempDir(), "vmlinuz")))
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "0 to add, 1 to change, 0 to destroy")
+	if !bytes.Equal(acctest.Must(os.ReadFile(poolFile(l, "linux")))(t), was) {
+		t.Error("the kernel has changed")
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

@@ -2,12 +2,17 @@ package kernel
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -38,7 +43,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		r.checkHost(ctx, plan, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
-		plan.source(ctx, &resp.Diagnostics).files().CheckFile(ctx, sourcePath, &resp.Diagnostics)
+		plan.source(ctx, &resp.Diagnostics).files().CheckPath(sourcePath, &resp.Diagnostics)
 		return
 	}
 	var state model
@@ -56,13 +61,55 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 	default:
 		plan.setBoot(state.paths())
 	}
+	if len(resp.RequiresReplace) > 0 && r.backend.Ready() && !r.backend.IsApplying() {
+		r.judge(ctx, req.Config, plan, state, &resp.Diagnostics)
+	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// planDigest is the digest in the plan of an existing kernel: only a file is read again, unless it was deleted since.
+// judge refuses a replacement by what the apply would refuse: it would delete the kernel first.
+func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan, state model, diags *diag.Diagnostics) {
+	raw, err := plan.Source.ToTerraformValue(ctx)
+	if err != nil || !raw.IsFullyKnown() || plan.Host.IsUnknown() || diags.HasError() {
+		return
+	}
+	var with model
+	diags.Append(config.Get(ctx, &with)...)
+	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	if err == nil {
+		err = r.judgeSource(ctx, h, with.source(ctx, diags))
+	}
+	if err != nil {
+		diags.AddAttributeError(sourcePath, "The kernel can't be replaced", fmt.Sprintf("%s.\n\nKernel %s stays as it is. To destroy it all the same: "+
+			"terraform destroy -refresh=false.", host.Describe("The new kernel", plan.Host.ValueString(), err), state.ID.ValueString()))
+	}
+}
+
+// judgeSource reads a file, the beginning of a download, and what an image is.
+func (r *kernel) judgeSource(ctx context.Context, h *host.Host, s sourceModel) error {
+	switch s.kind() {
+	case fromContainer:
+		_, _, err := s.Container.PrepareRootFS(ctx, &r.backend.Tags, h.Architecture, &content.Spec{})
+		return err
+	case fromURL:
+		is := image.URL{URL: s.URL.URL.ValueString(), Checksum: s.URL.Checksum.ValueString()}
+		from, err := is.OpenFile(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = from.Close() }()
+		_, err = from.Read(make([]byte, 1))
+		return err
+	}
+	_, _, err := r.read(ctx, h, s)
+	return err
+}
+
+// planDigest is the digest in the plan of an existing kernel: only a file is read again, unless it was deleted since. It may have been in
+// another folder of another computer.
 func (m model) planDigest(ctx context.Context, state model, diags *diag.Diagnostics) types.String {
 	s := m.source(ctx, diags)
-	if s.File == nil || s.File.Path.IsUnknown() {
+	if s.File == nil || s.File.Path.IsUnknown() || s.files().IsElsewhere(state.source(ctx, diags).files()) {
 		return state.Digest
 	}
 	if digest := s.files().PlanDigest(ctx, sourcePath, diags); !digest.IsUnknown() {

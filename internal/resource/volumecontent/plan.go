@@ -1,12 +1,14 @@
 package volumecontent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
@@ -38,16 +40,45 @@ func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if r.backend.Ready() {
 		r.checkVia(ctx, plan, v, &resp.Diagnostics)
 	}
-	plan.source(ctx, &resp.Diagnostics).CheckFile(ctx, sourcePath, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	if req.State.Raw.IsNull() {
+		plan.source(ctx, &resp.Diagnostics).CheckFile(ctx, sourcePath, specOf(v), &resp.Diagnostics)
 		plan.planNew(ctx, v, known, &resp.Diagnostics)
-	} else {
-		plan.planChange(ctx, state, v, known, resp)
+	} else if plan.planChange(ctx, state, v, known, resp) && r.backend.Ready() && !r.backend.IsApplying() {
+		r.judge(ctx, req.Config, plan, v, &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// specOf is the specification of an image for a volume, as far as it is known.
+func specOf(v volume.Volume) content.Spec {
+	spec := content.Spec{IsFixed: true}
+	if v.Capacity != nil {
+		spec.Capacity = *v.Capacity
+	}
+	return spec
+}
+
+// judge refuses to write what the apply would refuse: a resource that is replaced, or a pod, would have lost the old content then.
+func (r *volumeContent) judge(ctx context.Context, config tfsdk.Config, plan model, v volume.Volume, diags *diag.Diagnostics) {
+	if len(v.Images) == 0 || !plan.isSourceKnown(ctx) || plan.kind() == "volume" || diags.HasError() {
+		return
+	}
+	var with model
+	diags.Append(config.Get(ctx, &with)...)
+	key := cmp.Or(plan.via(ctx, diags).Host.ValueString(), v.Images[0].Hosts[0])
+	h, err := r.backend.Hosts.Host(key)
+	if err == nil {
+		err = with.source(ctx, diags).Judge(ctx, &r.backend.Tags, h, specOf(v))
+	}
+	if err != nil {
+		diags.AddAttributeError(sourcePath, "The volume can't be filled", fmt.Sprintf("%s: %s.\n\nNothing was written.", v.Images[0].Name, err))
+	}
 }
 
 // planNew plans a volume that is going to be written to.
@@ -56,7 +87,7 @@ func (m *model) planNew(ctx context.Context, v volume.Volume, known bool, diags 
 		m.ID = types.StringValue(content.FillID(v))
 	}
 	if known && m.Overwrite.ValueBool() {
-		diags.AddAttributeWarning(path.Root("overwrite"), "The volume is overwritten", fmt.Sprintf("Whatever is on %s is lost: overwrite is set.", v.Images[0].Name))
+		diags.AddAttributeWarning(path.Root("overwrite"), overwritten(v), fmt.Sprintf("Whatever is on %s is lost: overwrite is set.", v.Images[0].Name))
 	}
 	if m.planContent(ctx, diags); m.kind() == "file" { // it may be created or changed in the same apply
 		m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
@@ -84,8 +115,8 @@ func (m *model) planVolume(ctx context.Context, capacity *int64) {
 	m.Volume = tfvalue.Filled(ctx, m.Target, bytes, m.Generation)
 }
 
-// planChange plans whether other storage is filled, or the volume is written again.
-func (m *model) planChange(ctx context.Context, state model, v volume.Volume, known bool, resp *resource.ModifyPlanResponse) {
+// planChange plans whether other storage is filled, or the volume is written again, and reports whether that writes content that was not written before.
+func (m *model) planChange(ctx context.Context, state model, v volume.Volume, known bool, resp *resource.ModifyPlanResponse) (writes bool) {
 	was, _ := state.target(ctx, &resp.Diagnostics)
 	other, clear := isOther(was, v)
 	if known && other && clear {
@@ -93,7 +124,7 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 		warnOfErasing(ctx, state, &resp.Diagnostics)
 		m.ID = types.StringUnknown()
 		m.planNew(ctx, v, known, &resp.Diagnostics)
-		return
+		return true
 	}
 	if known && !clear {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The storage has another address", fmt.Sprintf("%s has no server in common with the storage that was "+
@@ -111,12 +142,18 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 			v.Capacity = is.Capacity
 		}
 		m.planVolume(ctx, v.Capacity)
-		return
+		return false
 	}
-	resp.Diagnostics.AddAttributeWarning(sourcePath, "The volume is overwritten", fmt.Sprintf("Other content is written onto %s: all that was written to it since it "+
+	resp.Diagnostics.AddAttributeWarning(sourcePath, overwritten(was), fmt.Sprintf("Other content is written onto %s: all that was written to it since it "+
 		"was filled is lost.", was.Images[0].Name))
 	m.planContent(ctx, &resp.Diagnostics)
 	m.planVolume(ctx, v.Capacity)
+	return true
+}
+
+// overwritten is the summary of a warning; of several with one summary Terraform shows only the first.
+func overwritten(v volume.Volume) string {
+	return fmt.Sprintf("The volume %s is overwritten", v.Images[0].Name)
 }
 
 // isOther reports whether two volumes are different storage, and whether that is clear: storage may have got another address.
@@ -145,6 +182,9 @@ func (m model) rewrites(ctx context.Context, state model, diags *diag.Diagnostic
 		return false
 	}
 	is, was := m.source(ctx, diags), state.source(ctx, diags)
+	if is.IsElsewhere(was.Source) {
+		return false
+	}
 	if m.isSourceKnown(ctx) { // the same content may come from elsewhere
 		if digest := is.PlanDigest(ctx, sourcePath, diags).ValueString(); digest != "" && state.Digest.ValueString() != "" {
 			return digest != state.Digest.ValueString() || is.file() != was.file()
@@ -211,6 +251,7 @@ func (r *volumeContent) checkVia(ctx context.Context, plan model, v volume.Volum
 // warnOfErasing warns of the data that a destroy removes.
 func warnOfErasing(ctx context.Context, state model, diags *diag.Diagnostics) {
 	if v, known := state.target(ctx, diags); known && state.Erase.ValueBool() {
-		diags.AddAttributeWarning(path.Root("erase"), "The volume is erased", fmt.Sprintf("Destroying the content of %s erases all that is on it.", v.Images[0].Name))
+		diags.AddAttributeWarning(path.Root("erase"), fmt.Sprintf("The volume %s is erased", v.Images[0].Name), fmt.Sprintf("Destroying the content of %s erases all that is on it.",
+			v.Images[0].Name))
 	}
 }

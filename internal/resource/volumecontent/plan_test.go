@@ -134,9 +134,9 @@ func TestModel_PlanChange(t *testing.T) {
 		want  string
 	}{
 		"nothing":         {web("https://a.example/a"), unit(nil), true, ""},
-		"other content":   {web("https://a.example/b"), unit(nil), false, "The volume is overwritten"},
+		"other content":   {web("https://a.example/b"), unit(nil), false, "The volume iqn.2020-01.org.example:a/1 is overwritten"},
 		"a source later":  {unknown, unit(nil), false, "The volume may be overwritten"},
-		"other storage":   {web("https://a.example/a"), other, true, "The volume is erased"},
+		"other storage":   {web("https://a.example/a"), other, true, "The volume iqn.2020-01.org.example:a/1 is erased"},
 		"which is kept":   {web("https://a.example/a"), other, false, ""},
 		"another cluster": {web("https://a.example/a"), unit(func(i *volume.Image) { i.Protocol, i.Servers = "rbd", []volume.Server{{Host: "b"}} }), false, "The storage has another address"},
 	} {

@@ -75,7 +75,8 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if r.write(ctx, &plan, config, plan.Overwrite.ValueBool(), &resp.Diagnostics) {
+	overwrite := plan.Overwrite.ValueBool()
+	if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: overwrite, again: overwrite, diags: &resp.Diagnostics}) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 }
@@ -160,7 +161,7 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 	isOtherContent := plan.rewrites(ctx, state, &resp.Diagnostics)
 	switch planned := plan.Generation; {
 	case planned.IsUnknown() && isOtherContent, !planned.IsUnknown() && !planned.Equal(state.Generation):
-		if r.write(ctx, &plan, config, true, &resp.Diagnostics) {
+		if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: true, diags: &resp.Diagnostics}) {
 			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 		}
 		return
@@ -176,7 +177,8 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 }
 
 // write fills the volume, and sets what is known of it then.
-func (r *volumeContent) write(ctx context.Context, plan *model, config model, overwrite bool, diags *diag.Diagnostics) (ok bool) {
+func (r *volumeContent) write(ctx context.Context, plan *model, w writer) (ok bool) {
+	diags := w.diags
 	v, _ := plan.target(ctx, diags)
 	checkTarget(v, true, diags)
 	if diags.HasError() {
@@ -194,7 +196,7 @@ func (r *volumeContent) write(ctx context.Context, plan *model, config model, ov
 			r.backend.ReleaseName(reservedName(v))
 		}
 	}()
-	w := writer{volumeContent: r, plan: *plan, secrets: config.source(ctx, diags), target: v, overwrite: overwrite, diags: diags}
+	w.volumeContent, w.plan, w.target = r, *plan, v
 	is, err := w.fill(ctx)
 	if err != nil {
 		addWriteError(diags, v, err)

@@ -92,7 +92,7 @@ resource "virtclaim_volume_binding" "other" {
 		}
 	}
 	tooLarge := step(fmt.Sprintf("file = { path = %q }", imageOf(t, "large", acctest.StorageSize+512)), "", 0)
-	tooLarge.Check, tooLarge.ExpectError = nil, message("the image has more bytes than the disk is to have")
+	tooLarge.Check, tooLarge.ExpectError = nil, message("Use a larger one")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{

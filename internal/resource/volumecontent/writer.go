@@ -29,10 +29,13 @@ type writer struct {
 	// target is the volume; its capacity is measured.
 	target    volume.Volume
 	overwrite bool
-	diags     *diag.Diagnostics
+	// again is whether what the claim is recorded to have been filled with is written once more: machines may have written since.
+	again bool
+	diags *diag.Diagnostics
 }
 
-// fill writes the configured content onto the volume. A claim that was filled with it by an apply whose state was lost is left as it is.
+// fill writes the configured content onto the volume. A claim that was filled with it by an apply whose state was lost is left as it is, but for
+// again.
 func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 	h, spec, err := w.prepare(ctx)
 	if err != nil {
@@ -58,7 +61,7 @@ func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 	if err != nil {
 		return is, err
 	}
-	if was.Generation == is.Generation && !was.Filling {
+	if was.Generation == is.Generation && !was.Filling && !w.again {
 		_, err = w.forgetFills(ctx) // the apply that has filled it may have been killed before it did
 		return is, err
 	}
@@ -127,7 +130,7 @@ func (w *writer) prepare(ctx context.Context) (*host.Host, content.Spec, error) 
 		return nil, content.Spec{}, err
 	}
 	if w.byPod(ctx) {
-		return h, content.Spec{}, nil
+		return h, specOf(w.target), nil
 	}
 	types := w.backend.UsageTypes(h.Key)
 	usage := w.plan.via(ctx, w.diags).UsageType.ValueString()
@@ -145,7 +148,7 @@ func (w *writer) prepare(ctx context.Context) (*host.Host, content.Spec, error) 
 		err = fmt.Errorf("it has %d bytes, which is not a multiple of 512. Make it larger", bytes)
 	}
 	w.target.Capacity = &bytes
-	return h, content.Spec{Pool: pool, Capacity: bytes}, err
+	return h, content.Spec{Pool: pool, Capacity: bytes, IsFixed: true}, err
 }
 
 // host is the configured host, or else the one where the last write was interrupted, or the first one that answers.
