@@ -343,7 +343,13 @@ func (k *maker) remove(ctx context.Context, state model, own privateState, diags
 	}
 	if k.pod != nil {
 		k.pod.Revision = "" // any will do
-		if _, err := k.pod.Start(ctx, func() error { return nil }); err != nil {
+		_, err := k.pod.Start(ctx, func() error { return nil })
+		if k.pod.HasNoNamespace(err) {
+			diags.AddWarning(fmt.Sprintf("The volume of binding %s may be left", state.Name.ValueString()), fmt.Sprintf("The namespace %s is gone, or is being "+
+				"deleted, so that no pod can remove the volume. The binding ends without. Remove what the pod kept elsewhere by hand.", k.pod.Namespace))
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
