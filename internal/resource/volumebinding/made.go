@@ -209,17 +209,23 @@ func (k *maker) create(ctx context.Context, own *privateState, actual *volume.Vo
 		return err
 	}
 	var answer dynamic.Answer
-	if replaced == nil {
-		answer, isNew, err = server.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
-	} else if answer, err = k.find(ctx, server, replaced.Volume, diags); errors.Is(err, dynamic.ErrLost) {
-		err = fmt.Errorf("%s does not know the volume of the binding's instance which is to be replaced: %w. With create_before_destroy the source must be "+
-			"the same: remove that, or give the new binding another name. If there is no such instance any more, run on hosts of the binding: "+
-			"virsh secret-undefine %s", server.Name, err, k.m.ID.ValueString())
-	}
-	if err == nil {
+	if answer, isNew, err = k.ask(ctx, server, replaced, diags); err == nil {
 		own.Answer = &answer
 	}
 	return err
+}
+
+// ask has the volume made. That of an instance which is replaced must be there, and is never new.
+func (k *maker) ask(ctx context.Context, s dynamic.Server, replaced *secret.Record, diags *diag.Diagnostics) (a dynamic.Answer, isNew bool, err error) {
+	if replaced == nil {
+		return s.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
+	}
+	if a, err = k.find(ctx, s, replaced.Volume, diags); errors.Is(err, dynamic.ErrLost) {
+		err = fmt.Errorf("%s does not know the volume of the binding's instance which is to be replaced: %w. With create_before_destroy the source must be "+
+			"the same: remove that, or give the new binding another name. If there is no such instance any more, run on hosts of the binding: "+
+			"virsh secret-undefine %s", s.Name, err, k.m.ID.ValueString())
+	}
+	return a, false, err
 }
 
 // find asks where a volume is that was made before, and has the fingerprint known.
