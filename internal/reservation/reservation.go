@@ -93,8 +93,8 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, resolve Res
 	})
 }
 
-// CheckForeign refuses, in a plan, a claim that the binding could not reserve whatever the apply releases before: one that is being deleted, or that
-// is held by bindings of other owners than its own and former.
+// CheckForeign refuses, in a plan, a claim that the binding could not reserve whatever the apply releases before: one that is being deleted,
+// or that is held by bindings of other owners than its own and former.
 func (b Binding) CheckForeign(claim *corev1.PersistentVolumeClaim, former string) error {
 	b.ClaimUID = string(claim.UID)
 	if err := b.check(claim); err != nil {

@@ -69,7 +69,7 @@ resource "virtclaim_virtual_machine" "web" {
 	if err == nil {
 		t.Errorf("another volume was taken for the former one: %s", out)
 	}
-	says(t, out, "does not know the volume of the binding's instance")
+	says(t, out, "the volume is no longer there", "With create_before_destroy")
 	keeps()
 	cli.Replace("main.tf", `hosts  = ["host-a", "host-b"]`, `hosts  = ["host-a"]`)
 	if out, err = cli.Run("apply", "-auto-approve", "-no-color"); err == nil {
@@ -87,6 +87,10 @@ resource "virtclaim_virtual_machine" "web" {
 // A plan that deletes a dynamic volume warns of it, and names the binding; a plan alone deletes nothing.
 func TestAccVolumeBinding_DynamicLossWarned(t *testing.T) {
 	l := acctest.Lab(t)
+	t.Cleanup(func() { // no controller of the lab ends the namespace
+		acctest.MustShell(t, l, `echo '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "dynamic-loss"}}' | `+
+			"kubectl replace --raw /api/v1/namespaces/dynamic-loss/finalize --filename -")
+	})
 	c := control(t, l, "dynamic-loss")
 	lun := acctest.LUN(t, l, false, "")
 	c.say("answer", lunAnswer(l, lun))
@@ -97,7 +101,7 @@ func TestAccVolumeBinding_DynamicLossWarned(t *testing.T) {
 	where := fmt.Sprintf("%s/%d", lun.IQN, lun.Number)
 	says(t, cli.Must("plan", "-no-color", "-destroy"), summary, "Destroying the binding deletes its dynamic volume", where)
 	cli.Replace("main.tf", "64Mi", "128Mi")
-	says(t, cli.Must("plan", "-no-color"), summary, "Replacing the binding deletes its dynamic volume", where, "1 to add, 0 to change, 1 to destroy")
+	says(t, cli.Must("plan", "-no-color"), "1 to add, 0 to change, 1 to destroy", summary, "Replacing the binding deletes its dynamic volume", where)
 	keeps()
 
 	// The namespace goes, and the pod with it: the binding ends nevertheless.
@@ -131,6 +135,14 @@ func TestAccVolumeBinding_ReplacementRefusedInPlan(t *testing.T) {
 	}
 	heldBy(t, l, "vms-replaced", "mine", "mine/data write-exclusive")
 	says(t, cli.Must("plan", "-no-color", "-replace="+data), "1 to add, 0 to change, 1 to destroy")
+	const record = "virtclaim.io/binding.11111111-1111-5111-8111-111111111111"
+	acctest.MustShell(t, l, "kubectl --namespace vms-replaced annotate pvc mine "+record+"=unreadable")
+	out, err := cli.Run("plan", "-no-color", "-replace="+data)
+	if err == nil {
+		t.Errorf("it was planned: %s", out)
+	}
+	says(t, out, "The claim of a replacement can't be bound", "an unknown holder")
+	acctest.MustShell(t, l, "kubectl --namespace vms-replaced annotate pvc mine "+record+"-")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 	other.Must("destroy", "-auto-approve", "-no-color")
 }

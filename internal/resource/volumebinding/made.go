@@ -175,9 +175,9 @@ func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Se
 	return u.Server(k.m.ID.ValueString(), s.Namespace.ValueString())
 }
 
-// create makes the volume of a new binding. undo removes only what the server says that it has made now, and no machine has. A volume that was there
-// before is that of an apply that was interrupted. The volume of the instance that this one replaces is only looked for. actual is the volume once it
-// is known.
+// create makes the volume of a new binding. undo removes only what the server says that it has made now, and no machine has. A volume that
+// was there before is that of an apply that was interrupted. That of the instance which this one replaces is only looked for. actual is the
+// volume once it is known.
 func (k *maker) create(ctx context.Context, own *privateState, actual *volume.Volume, undo *revert.Stack, diags *diag.Diagnostics) error {
 	replaced, err := k.checkInstances(ctx, *own)
 	if err != nil {
@@ -221,9 +221,8 @@ func (k *maker) ask(ctx context.Context, s dynamic.Server, replaced *secret.Reco
 		return s.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
 	}
 	if a, err = k.find(ctx, s, replaced.Volume, diags); errors.Is(err, dynamic.ErrLost) {
-		err = fmt.Errorf("%s does not know the volume of the binding's instance which is to be replaced: %w. With create_before_destroy the source must be "+
-			"the same: remove that, or give the new binding another name. If there is no such instance any more, run on hosts of the binding: "+
-			"virsh secret-undefine %s", s.Name, err, k.m.ID.ValueString())
+		err = fmt.Errorf("%s: %w. With create_before_destroy a new instance of the binding takes the volume over: remove that, or rename the "+
+			"binding. If there is no former instance any more, run on its hosts: virsh secret-undefine %s", s.Name, err, k.m.ID.ValueString())
 	}
 	return a, false, err
 }
@@ -232,9 +231,9 @@ func (k *maker) ask(ctx context.Context, s dynamic.Server, replaced *secret.Reco
 func (k *maker) find(ctx context.Context, server dynamic.Server, known string, diags *diag.Diagnostics) (dynamic.Answer, error) {
 	answer, isNew, err := server.Find(ctx, textsByName(ctx, k.from.Parameters, diags), known)
 	if err == nil && isNew {
-		diags.AddAttributeWarning(sourcePath.AtName(dynamicSource), fmt.Sprintf("Whether binding %s has its former volume is not proven", k.m.Name.ValueString()),
-			fmt.Sprintf("Asked to make no volume (If-Match), %s says that it has made one now (201), which is where the former one was. Nothing is removed. Have it "+
-				"answer 200 for a volume that was there, and look whether the data is.", server.Name))
+		summary := fmt.Sprintf("Whether binding %s has its former volume is not proven", k.m.Name.ValueString())
+		diags.AddAttributeWarning(sourcePath.AtName(dynamicSource), summary, fmt.Sprintf("Asked to make none (If-Match), %s says that it has made "+
+			"the volume now (201), where the former one was. Nothing is removed. Look whether the data is there, and have it answer 200.", server.Name))
 	}
 	return answer, err
 }
@@ -247,8 +246,8 @@ func (k *maker) other() error {
 		k.pod, k.pod.Namespace, k.pod.Name())
 }
 
-// checkInstances is the secret of another instance of the binding, which this one replaces then; nil if no host has any. An instance that may have the
-// volume on more hosts than this one is refused: it may be that of another state.
+// checkInstances is the secret of another instance of the binding, which this one replaces then; nil if no host has any. An instance that
+// may have the volume on more hosts than this one is refused: it may be that of another state.
 func (k *maker) checkInstances(ctx context.Context, own privateState) (replaced *secret.Record, err error) {
 	var diags diag.Diagnostics
 	hosts := k.m.hostKeys(ctx, &diags)
@@ -351,8 +350,8 @@ func (k *maker) remove(ctx context.Context, state model, own privateState, diags
 		k.pod.Revision = "" // any will do
 		_, err := k.pod.Start(ctx, func() error { return nil })
 		if k.pod.HasNoNamespace(err) {
-			diags.AddWarning(fmt.Sprintf("The volume of binding %s may be left", state.Name.ValueString()), fmt.Sprintf("The namespace %s is gone, or is being "+
-				"deleted, so that no pod can remove the volume. The binding ends without. Remove what the pod kept elsewhere by hand.", k.pod.Namespace))
+			diags.AddWarning(fmt.Sprintf("The volume of binding %s may be left", state.Name.ValueString()), fmt.Sprintf("The namespace %s is gone, "+
+				"or being deleted: no pod can remove the volume, and the binding ends without. Remove by hand what it kept elsewhere.", k.pod.Namespace))
 			return nil
 		}
 		if err != nil {

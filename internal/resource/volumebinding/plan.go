@@ -70,7 +70,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		if !plan.Name.IsUnknown() {
 			plan.ID = id(r.backend.Owner, plan.Name.ValueString())
 		}
-		if own.Nonce != "" { // that of an instance which is replaced, also because of -replace
+		if own.ClaimUID != "" || own.Answer != nil { // those of an instance which is replaced, also because of -replace
 			r.checkReplacement(ctx, plan, own, &resp.Diagnostics)
 			plan.warnOfLoss(ctx, "Replacing", &resp.Diagnostics)
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// warnOfLoss warns of a dynamic volume, which is deleted with its binding. Terraform does not show it for a replacement that only -replace asks for.
+// warnOfLoss warns of a dynamic volume, which is deleted with its binding. Terraform does not show it for a replacement that only -replace
+// asks for.
 func (m model) warnOfLoss(ctx context.Context, how string, diags *diag.Diagnostics) {
 	if m.dynamic(ctx, diags) == nil || m.Volume.IsNull() { // a null one was never made
 		return
@@ -24,8 +25,8 @@ func (m model) warnOfLoss(ctx context.Context, how string, diags *diag.Diagnosti
 		"%s the binding deletes its dynamic volume%s with all data. To guard against that: lifecycle { prevent_destroy = true }.", how, where))
 }
 
-// checkReplacement refuses a replacement whose claim is missing, or can't be bound because of others, before the former binding is destroyed for it.
-// Terraform does not tell what else the apply creates, so that a claim must be there before.
+// checkReplacement refuses a replacement whose claim is missing, or can't be bound because of others, before the former binding is destroyed
+// for it. Terraform does not tell what else the apply creates, so that a claim must be there before.
 func (r *binding) checkReplacement(ctx context.Context, plan model, own privateState, diags *diag.Diagnostics) {
 	c := plan.claim(ctx, diags)
 	if c == nil || r.backend.IsApplying() || !plan.isKnown(ctx, claimSource) || plan.AccessMode.IsUnknown() {
@@ -46,8 +47,8 @@ func (r *binding) checkReplacement(ctx context.Context, plan model, own privateS
 	}
 	detail := fmt.Sprintf("The replacement of binding %s can't have it: %s", plan.Name.ValueString(), err)
 	if apierrors.IsNotFound(err) {
-		detail = fmt.Sprintf("The former binding %s is not destroyed for the PersistentVolumeClaim %s/%s, which does not exist. Create the claim before, in an "+
-			"apply of its own: terraform apply -target=<address of the claim>.", plan.Name.ValueString(), c.Namespace.ValueString(), c.ClaimName.ValueString())
+		detail = fmt.Sprintf("The former binding %s is not destroyed for the %s, which does not exist. Create the claim before, in an apply of "+
+			"its own: terraform apply -target=<address of the claim>.", plan.Name.ValueString(), c.Ref())
 	}
 	diags.AddAttributeError(sourcePath.AtName(claimSource), "The claim of a replacement can't be bound", detail)
 }

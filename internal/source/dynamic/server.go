@@ -51,8 +51,8 @@ func (s Server) Make(ctx context.Context, parameters map[string]string) (a Answe
 	return a, isNew, err
 }
 
-// Find asks for a volume that was made before, and makes and removes none. It is ErrLost if there is none. Status 201 is that of a server which does
-// not know If-Match (isNew): its volume is the known one if the answer has the known fingerprint, and otherwise left alone.
+// Find asks for a volume that was made before, and makes and removes none. It is ErrLost if there is none. Status 201 (isNew) is that of a
+// server which does not know If-Match: its volume is the known one if the answer has the known fingerprint, and otherwise left alone.
 func (s Server) Find(ctx context.Context, parameters map[string]string, known string) (a Answer, isNew bool, err error) {
 	status, body, err := s.ask(ctx, http.MethodPut, parameters, http.Header{"If-Match": {"*"}})
 	if err != nil {
@@ -63,7 +63,7 @@ func (s Server) Find(ctx context.Context, parameters map[string]string, known st
 	}
 	isNew = status == http.StatusCreated
 	if a, err = s.answer(status, body); err == nil && isNew && a.Fingerprint() != known {
-		err = fmt.Errorf("%w: asked to make none (If-Match), the server says that it has made one now (201), which is left there", ErrLost)
+		err = fmt.Errorf("%w: asked to make none (If-Match), it says that it has made another one (201), which is left", ErrLost)
 	}
 	return a, isNew, err
 }
