@@ -93,6 +93,22 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, resolve Res
 	})
 }
 
+// CheckForeign refuses, in a plan, a claim that the binding could not reserve whatever the apply releases before: one that is being deleted,
+// or that is held by bindings of other owners than its own and former.
+func (b Binding) CheckForeign(claim *corev1.PersistentVolumeClaim, former string) error {
+	b.ClaimUID = string(claim.UID)
+	if err := b.check(claim); err != nil {
+		return err
+	}
+	against := slices.DeleteFunc(b.conflicting(Look(claim), ContentOf(claim)), func(r Record) bool {
+		return r.Unreadable == nil && (r.Owner == b.Owner || r.Owner == former)
+	})
+	if len(against) > 0 {
+		return heldError(claim, b.Mode, against)
+	}
+	return nil
+}
+
 // check refuses a claim that can't be reserved.
 func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 	switch {

@@ -308,3 +308,37 @@ func TestReserve_TwoStates(t *testing.T) {
 		})
 	}
 }
+
+// A plan can't know which holders of its own owner the apply releases; those of others it doesn't.
+func TestBinding_CheckForeign(t *testing.T) {
+	const exclusive, readers = volume.WriteExclusive, volume.ReadShared
+	by := func(owner string, mode volume.AccessMode) Record {
+		b := binding("other", "n2", mode)
+		b.Owner = owner
+		return b.record()
+	}
+	for name, tt := range map[string]struct {
+		there  Record
+		mode   volume.AccessMode
+		former string
+		held   bool
+	}{
+		"another owner":           {by("test", exclusive), exclusive, "prod", true},
+		"another owner reads":     {by("test", readers), exclusive, "prod", true},
+		"both read":               {by("test", readers), readers, "prod", false},
+		"the same owner":          {by("prod", exclusive), exclusive, "prod", false},
+		"the former owner":        {by("test", exclusive), exclusive, "test", false},
+		"of another claim's copy": {ofUID("uid-0", by("test", exclusive)), exclusive, "prod", false},
+		"no owner":                {by("", exclusive), exclusive, "prod", true},
+	} {
+		claims := newClaims()
+		claims.claim.Annotations = with(tt.there)
+		b := binding("db", "n1", tt.mode)
+		b.ClaimUID = "" // a plan has not resolved it
+		err := b.CheckForeign(claims.claim, tt.former)
+		var held *HeldError
+		if errors.As(err, &held) != tt.held || !tt.held && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -35,6 +35,8 @@ type Record struct {
 	Nonce string
 	// Version is the version of the credentials.
 	Version string
+	// Volume is the fingerprint of the answer about a dynamic volume; empty for others, and for a binding that an older virtclaim created.
+	Volume string
 }
 
 // prefix starts every description; a query string follows, so that names may have any character.
@@ -46,6 +48,9 @@ func (r Record) description() string {
 	v.Set("owner", r.Owner)
 	v.Set("nonce", r.Nonce)
 	v.Set("version", r.Version)
+	if r.Volume != "" {
+		v.Set("volume", r.Volume)
+	}
 	return prefix + v.Encode()
 }
 
@@ -55,7 +60,9 @@ func parse(id, description string) (Record, error) {
 	if !ours || err != nil {
 		return Record{}, fmt.Errorf("secret %s: %w", id, ErrForeign)
 	}
-	return Record{ID: id, Owner: v.Get("owner"), Name: v.Get("name"), Nonce: v.Get("nonce"), Version: v.Get("version")}, nil
+	return Record{
+		ID: id, Owner: v.Get("owner"), Name: v.Get("name"), Nonce: v.Get("nonce"), Version: v.Get("version"), Volume: v.Get("volume"),
+	}, nil
 }
 
 // xml describes the secret, for credentials of that type, without its value. It is private, so that libvirt does not return the value, and

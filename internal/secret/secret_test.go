@@ -64,7 +64,7 @@ func (s *hostStub) UndefineSecret(_ context.Context, id string) error {
 
 func TestPutAndGet(t *testing.T) {
 	s := newStub()
-	for _, r := range []Record{record, {ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "8"}} {
+	for _, r := range []Record{record, {ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "8", Volume: "a1"}} {
 		if _, err := Put(t.Context(), s, r, credentials); err != nil {
 			t.Fatal(err)
 		}

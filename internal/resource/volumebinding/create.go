@@ -99,7 +99,7 @@ func (c *creation) make(ctx context.Context) (ok bool) {
 	k, err := c.maker(ctx, c.plan, c.diags)
 	if err == nil && k != nil {
 		defer tfvalue.Progress(ctx, "Waiting for the volume to be made", map[string]any{"binding": c.plan.Name.ValueString()})()
-		err = k.create(ctx, c.own, &c.undo, c.diags)
+		err = k.create(ctx, c.own, &c.actual, &c.undo, c.diags)
 		c.plan = c.plan.answered(ctx, *c.own, c.diags)
 		c.plan.Reserved = c.planReserved(c.plan)
 	}

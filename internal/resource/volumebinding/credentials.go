@@ -16,7 +16,7 @@ import (
 )
 
 func (m model) record(own privateState, c *volume.Credentials) secret.Record {
-	r := secret.Record{ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce}
+	r := secret.Record{ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce, Volume: own.Answer.Fingerprint()}
 	if c != nil {
 		r.Version = c.Version
 	}

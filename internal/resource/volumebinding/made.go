@@ -175,17 +175,22 @@ func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Se
 	return u.Server(k.m.ID.ValueString(), s.Namespace.ValueString())
 }
 
-// create makes the volume of a new binding. undo removes only what the server says that it has made now. A volume that was there before is that of
-// an apply that was interrupted, or of the instance of the binding that this one replaces.
-func (k *maker) create(ctx context.Context, own *privateState, undo *revert.Stack, diags *diag.Diagnostics) error {
-	isReplacing, err := k.checkInstances(ctx, *own)
+// create makes the volume of a new binding. undo removes only what the server says that it has made now, and no machine has. A volume that
+// was there before is that of an apply that was interrupted. That of the instance which this one replaces is only looked for. actual is the
+// volume once it is known.
+func (k *maker) create(ctx context.Context, own *privateState, actual *volume.Volume, undo *revert.Stack, diags *diag.Diagnostics) error {
+	replaced, err := k.checkInstances(ctx, *own)
 	if err != nil {
 		return err
 	}
 	var isNewPod, isNew bool
 	undo.Push(func(ctx context.Context) error {
 		if isNew {
-			if err := k.removeVolume(ctx, diags); err != nil {
+			err := k.checkVolumeUnused(ctx, *actual)
+			if err == nil {
+				err = k.removeVolume(ctx, diags)
+			}
+			if err != nil {
 				return fmt.Errorf("the volume: %w", err)
 			}
 		}
@@ -204,16 +209,33 @@ func (k *maker) create(ctx context.Context, own *privateState, undo *revert.Stac
 		return err
 	}
 	var answer dynamic.Answer
-	answer, isNew, err = server.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
-	if err == nil && isNew && isReplacing {
-		err = fmt.Errorf("%s has made another volume than that of the instance of the binding which is to be replaced. With create_before_destroy "+
-			"the new instance takes the volume over, so the source must be the same: remove that, or give the new binding another name. If there is no such instance any more, run on hosts of the "+
-			"binding: virsh secret-undefine %s", server.Name, k.m.ID.ValueString())
-	}
-	if err == nil {
+	if answer, isNew, err = k.ask(ctx, server, replaced, diags); err == nil {
 		own.Answer = &answer
 	}
 	return err
+}
+
+// ask has the volume made. That of an instance which is replaced must be there, and is never new.
+func (k *maker) ask(ctx context.Context, s dynamic.Server, replaced *secret.Record, diags *diag.Diagnostics) (a dynamic.Answer, isNew bool, err error) {
+	if replaced == nil {
+		return s.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
+	}
+	if a, err = k.find(ctx, s, replaced.Volume, diags); errors.Is(err, dynamic.ErrLost) {
+		err = fmt.Errorf("%s: %w. With create_before_destroy a new instance of the binding takes the volume over: remove that, or rename the "+
+			"binding. If there is no former instance any more, run on its hosts: virsh secret-undefine %s", s.Name, err, k.m.ID.ValueString())
+	}
+	return a, false, err
+}
+
+// find asks where a volume is that was made before, and has the fingerprint known.
+func (k *maker) find(ctx context.Context, server dynamic.Server, known string, diags *diag.Diagnostics) (dynamic.Answer, error) {
+	answer, isNew, err := server.Find(ctx, textsByName(ctx, k.from.Parameters, diags), known)
+	if err == nil && isNew {
+		summary := fmt.Sprintf("Whether binding %s has its former volume is not proven", k.m.Name.ValueString())
+		diags.AddAttributeWarning(sourcePath.AtName(dynamicSource), summary, fmt.Sprintf("Asked to make none (If-Match), %s says that it has made "+
+			"the volume now (201), where the former one was. Nothing is removed. Look whether the data is there, and have it answer 200.", server.Name))
+	}
+	return answer, err
 }
 
 // other is the error of a pod that was made for another configuration. Whether a state has its volume is not known.
@@ -224,39 +246,46 @@ func (k *maker) other() error {
 		k.pod, k.pod.Namespace, k.pod.Name())
 }
 
-// checkInstances is whether a host has the secret of another instance of the binding, which this one replaces then. One that may have the volume on
-// more hosts than this one is refused: it may be that of another state.
-func (k *maker) checkInstances(ctx context.Context, own privateState) (isReplacing bool, err error) {
+// checkInstances is the secret of another instance of the binding, which this one replaces then; nil if no host has any. An instance that
+// may have the volume on more hosts than this one is refused: it may be that of another state.
+func (k *maker) checkInstances(ctx context.Context, own privateState) (replaced *secret.Record, err error) {
 	var diags diag.Diagnostics
 	hosts := k.m.hostKeys(ctx, &diags)
 	isOurs := func(key string) bool { return slices.Contains(hosts, key) }
 	found, err := k.instances(ctx, own, isOurs)
-	for _, key := range found {
-		if !isOurs(key) {
-			return true, fmt.Errorf("host %s has another instance of the binding %s: another state has the same owner and name, or hosts are changed "+
+	for _, i := range found {
+		if !isOurs(i.host) {
+			return nil, fmt.Errorf("host %s has another instance of the binding %s: another state has the same owner and name, or hosts are changed "+
 				"together with a replacement. Change hosts in an apply of its own. If the other instance is gone for good, run there: "+
-				"virsh secret-undefine %s", key, k.m.Name.ValueString(), k.m.ID.ValueString())
+				"virsh secret-undefine %s", i.host, k.m.Name.ValueString(), k.m.ID.ValueString())
 		}
+		replaced = &i.Record
 	}
-	return len(found) > 0, err
+	return replaced, err
 }
 
-// instances are the hosts, of all of the provider, that have the secret of another instance of the binding. Some of them have to answer.
-func (k *maker) instances(ctx context.Context, own privateState, mustAnswer func(key string) bool) (hosts []string, err error) {
+// instance is the secret of another instance of the binding on a host.
+type instance struct {
+	host string
+	secret.Record
+}
+
+// instances are those on all hosts of the provider. Some of them have to answer.
+func (k *maker) instances(ctx context.Context, own privateState, mustAnswer func(key string) bool) (all []instance, err error) {
 	for _, key := range k.backend.Hosts.Keys() {
 		h, err := k.backend.Hosts.Host(key)
 		if err != nil {
-			return hosts, err
+			return all, err
 		}
 		found, err := secret.Get(ctx, h, k.m.ID.ValueString())
 		switch {
 		case err == nil && found.Nonce != own.Nonce:
-			hosts = append(hosts, key)
+			all = append(all, instance{key, found})
 		case err != nil && !errors.Is(err, host.ErrNotFound) && mustAnswer(key):
-			return hosts, err
+			return all, err
 		}
 	}
-	return hosts, nil
+	return all, nil
 }
 
 // update makes sure that the pod runs as configured, and asks again where the volume is.
@@ -270,7 +299,7 @@ func (k *maker) update(ctx context.Context, state model, own *privateState, diag
 	if err != nil {
 		return err
 	}
-	answer, err := server.Find(ctx, textsByName(ctx, k.from.Parameters, diags))
+	answer, err := k.find(ctx, server, own.Answer.Fingerprint(), diags)
 	if errors.Is(err, dynamic.ErrLost) {
 		return fmt.Errorf("%s: %w. Put it back, or go on with an empty one: terraform apply -replace=<address of this resource>", server.Name, err)
 	}
@@ -308,7 +337,7 @@ func (k *maker) remove(ctx context.Context, state model, own privateState, diags
 	if err == nil && len(others) > 0 {
 		diags.AddWarning("The volume is left to another instance of the binding", fmt.Sprintf("The secret of binding %s on host %s is that of another "+
 			"instance, which has replaced this one, or is in another state. The volume is removed with that if its source is dynamic, too; otherwise "+
-			"remove it by hand.", state.Name.ValueString(), others[0]))
+			"remove it by hand.", state.Name.ValueString(), others[0].host))
 		return nil
 	}
 	if err == nil {
@@ -319,7 +348,13 @@ func (k *maker) remove(ctx context.Context, state model, own privateState, diags
 	}
 	if k.pod != nil {
 		k.pod.Revision = "" // any will do
-		if _, err := k.pod.Start(ctx, func() error { return nil }); err != nil {
+		_, err := k.pod.Start(ctx, func() error { return nil })
+		if k.pod.HasNoNamespace(err) {
+			diags.AddWarning(fmt.Sprintf("The volume of binding %s may be left", state.Name.ValueString()), fmt.Sprintf("The namespace %s is gone, "+
+				"or being deleted: no pod can remove the volume, and the binding ends without. Remove by hand what it kept elsewhere.", k.pod.Namespace))
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -337,8 +372,13 @@ func (k *maker) checkUnused(ctx context.Context, state model, diags *diag.Diagno
 				"apply before", key, err)
 		}
 	}
-	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
-	if diags.Append(d...); !known || len(v.Images) == 0 {
+	v, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	diags.Append(d...)
+	return k.checkVolumeUnused(ctx, v)
+}
+
+func (k *maker) checkVolumeUnused(ctx context.Context, v volume.Volume) error {
+	if len(v.Images) == 0 { // it was never bound
 		return nil
 	}
 	keys := v.Images[0].Hosts

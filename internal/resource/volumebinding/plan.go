@@ -42,16 +42,19 @@ func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 // ModifyPlan plans the attributes of the volume by reading the source, without waiting for it. A source that does not exist yet leaves the
 // volume unknown with a warning; a permanent failure is an error.
 func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() || !r.backend.Ready() {
-		return
-	}
 	var plan model
 	var state *model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if !req.State.Raw.IsNull() {
 		state = &model{}
 		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
 	}
+	if req.Plan.Raw.IsNull() && state != nil {
+		state.warnOfLoss(ctx, "Destroying", &resp.Diagnostics)
+	}
+	if req.Plan.Raw.IsNull() || !r.backend.Ready() {
+		return
+	}
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	r.checkHosts(plan, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -61,14 +64,18 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 			"interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
 	}
 	plan.Reserved = r.planReserved(plan)
+	own, diags := loadPrivateState(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
 	if state == nil {
 		if !plan.Name.IsUnknown() {
 			plan.ID = id(r.backend.Owner, plan.Name.ValueString())
 		}
+		if own.ClaimUID != "" || own.Answer != nil { // those of an instance which is replaced, also because of -replace
+			r.checkReplacement(ctx, plan, own, &resp.Diagnostics)
+			plan.warnOfLoss(ctx, "Replacing", &resp.Diagnostics)
+		}
 		plan.Volume, plan.Credentials = r.planVolume(ctx, plan, nil, privateState{}, &resp.Diagnostics)
 	} else {
-		own, diags := loadPrivateState(ctx, req.Private)
-		resp.Diagnostics.Append(diags...)
 		r.planChange(ctx, &plan, *state, own, resp)
 	}
 	if !resp.Diagnostics.HasError() {
@@ -81,6 +88,12 @@ func (r *binding) planChange(ctx context.Context, plan *model, state model, own 
 	r.present(state, state.hostKeys(ctx, diags), diags)
 	if plan.otherStorage(ctx, state, diags) {
 		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
+	}
+	if len(resp.RequiresReplace) > 0 {
+		state.warnOfLoss(ctx, "Replacing", diags)
+		if r.checkReplacement(ctx, *plan, own, diags); diags.HasError() {
+			return
+		}
 	}
 	source := plan.Source
 	made := plan.dynamic(ctx, diags)

@@ -49,6 +49,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 	if r.backend.IsApplying() {
 		return
 	}
+	r.checkReplacement(ctx, *plan, own, &resp.Diagnostics)
 	plan.Volume, plan.Credentials = now, credentials
 	resp.RequiresReplace = append(resp.RequiresReplace, path.Root("volume"))
 	resp.Diagnostics.AddAttributeWarning(at, "The claim was made again over other storage",

@@ -3,6 +3,7 @@
 package dynamic
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,15 @@ type Answer struct {
 	ISCSI            *direct.ISCSI `json:",omitempty"`
 	RBD              *direct.RBD   `json:",omitempty"`
 	NBD              *direct.NBD   `json:",omitempty"`
+}
+
+// Fingerprint distinguishes answers; it is empty without one.
+func (a *Answer) Fingerprint() string {
+	if a == nil {
+		return ""
+	}
+	text, _ := json.Marshal(a) // strings and numbers can always be marshaled
+	return RevisionOf(string(text))
 }
 
 // MaxAnswer is the greatest size of an answer, in bytes.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -102,6 +103,17 @@ func (p Pod) Start(ctx context.Context, mayReplace func() error) (isNew bool, er
 		return isNew, err
 	}
 	return isNew, p.managed().AwaitReady(ctx, pod)
+}
+
+// HasNoNamespace is whether an error of Start proves that the pod's namespace is gone, or is being deleted: then nothing can be made in it.
+func (p Pod) HasNoNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	of := status.Status().Details
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
+		apierrors.IsNotFound(err) && of != nil && of.Kind == "namespaces" && of.Name == p.Namespace
 }
 
 // make makes the pod, in the place of the one before, if there is one.

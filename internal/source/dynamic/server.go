@@ -51,18 +51,21 @@ func (s Server) Make(ctx context.Context, parameters map[string]string) (a Answe
 	return a, isNew, err
 }
 
-// Find asks for a volume that was made before. It is ErrLost if there is none; then none is made.
-func (s Server) Find(ctx context.Context, parameters map[string]string) (a Answer, err error) {
+// Find asks for a volume that was made before, and makes and removes none. It is ErrLost if there is none. Status 201 (isNew) is that of a
+// server which does not know If-Match: its volume is the known one if the answer has the known fingerprint, and otherwise left alone.
+func (s Server) Find(ctx context.Context, parameters map[string]string, known string) (a Answer, isNew bool, err error) {
 	status, body, err := s.ask(ctx, http.MethodPut, parameters, http.Header{"If-Match": {"*"}})
-	switch {
-	case err != nil:
-		return a, err
-	case status == http.StatusCreated: // it does not know the header
-		return a, errors.Join(ErrLost, s.Remove(ctx))
-	case status == http.StatusPreconditionFailed:
-		return a, ErrLost
+	if err != nil {
+		return a, false, err
 	}
-	return s.answer(status, body)
+	if status == http.StatusPreconditionFailed {
+		return a, false, ErrLost
+	}
+	isNew = status == http.StatusCreated
+	if a, err = s.answer(status, body); err == nil && isNew && a.Fingerprint() != known {
+		err = fmt.Errorf("%w: asked to make none (If-Match), it says that it has made another one (201), which is left", ErrLost)
+	}
+	return a, isNew, err
 }
 
 func (s Server) answer(status int, body []byte) (a Answer, err error) {

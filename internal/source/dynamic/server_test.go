@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
 )
 
 // serve is a server with a handler, as a URL with a token reaches it.
@@ -167,29 +168,57 @@ func TestServer_HangsUntilTimeout(t *testing.T) {
 	}
 }
 
-// A volume that is gone is not made again when it is looked for.
+// A look makes and removes no volume, whatever the server answers: one that does not know the header answers 201 each time.
 func TestServer_Find(t *testing.T) {
 	var asked []string
-	status := http.StatusOK
+	status, body := http.StatusOK, claimAnswer
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.Header.Get("If-Match"))
-		if r.Method == http.MethodDelete {
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
 		w.WriteHeader(status)
-		_, _ = fmt.Fprint(w, claimAnswer)
+		_, _ = fmt.Fprint(w, body)
 	})
-	if a, err := s.Find(t.Context(), nil); err != nil || a.Claim != "made" {
-		t.Errorf("%v, %v", a, err)
-	}
-	for _, status = range []int{http.StatusPreconditionFailed, http.StatusCreated} {
-		if _, err := s.Find(t.Context(), nil); !errors.Is(err, ErrLost) {
-			t.Errorf("%d: %v", status, err)
+	known := Answer{Claim: "made", Namespace: "vms"}
+	moved := Answer{Claim: "moved", Namespace: "vms"}
+	for _, tt := range []struct {
+		status int
+		known  string
+		isNew  bool
+		lost   bool
+	}{
+		{http.StatusOK, known.Fingerprint(), false, false},
+		{http.StatusOK, moved.Fingerprint(), false, false},
+		{http.StatusOK, "", false, false},
+		{http.StatusCreated, known.Fingerprint(), true, false},
+		{http.StatusCreated, moved.Fingerprint(), true, true},
+		{http.StatusCreated, "", true, true},
+		{http.StatusPreconditionFailed, known.Fingerprint(), false, true},
+	} {
+		status = tt.status
+		a, isNew, err := s.Find(t.Context(), nil, tt.known)
+		if errors.Is(err, ErrLost) != tt.lost || err == nil && a != known || isNew != tt.isNew {
+			t.Errorf("%d, known as %q: %v, %v, %v", tt.status, tt.known, a, isNew, err)
 		}
 	}
-	if got := strings.Join(asked, ", "); got != "PUT *, PUT *, PUT *, DELETE " {
-		t.Errorf("it was asked %s", got)
+	status, body = http.StatusCreated, "nonsense"
+	if _, _, err := s.Find(t.Context(), nil, known.Fingerprint()); err == nil {
+		t.Error("nonsense is an answer")
+	}
+	for _, a := range asked {
+		if a != "PUT *" {
+			t.Errorf("it was asked %s", a)
+		}
+	}
+}
+
+func TestAnswer_Fingerprint(t *testing.T) {
+	a := Answer{ISCSI: &direct.ISCSI{Portal: "192.0.2.7:3260", IQN: "iqn.2026-01.org.example:a", LUN: 1}}
+	same, other := Answer{ISCSI: new(*a.ISCSI)}, Answer{ISCSI: new(*a.ISCSI)}
+	other.ISCSI.LUN = 2
+	if a.Fingerprint() != same.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
+		t.Errorf("%s, %s and %s", a.Fingerprint(), same.Fingerprint(), other.Fingerprint())
+	}
+	if none := (*Answer)(nil).Fingerprint(); none != "" {
+		t.Errorf("no answer has %q", none)
 	}
 }
 
