@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -118,7 +119,9 @@ func (g *garbage) read(ctx context.Context) (err error) {
 		return nil
 	}
 	if g.domains, err = g.host.Domains(ctx); err == nil {
-		g.opened, err = openedIn(g.domains)
+		var read []domainxml.Definitions
+		read, err = guard.Read(ctx, g.host, g.domains)
+		g.opened = OpenedBy(read)
 	}
 	if err == nil {
 		g.volumes, err = g.host.Overlays(ctx)
