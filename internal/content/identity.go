@@ -112,8 +112,8 @@ func (s *Seen) ProvesItself(i volume.Image) bool {
 }
 
 // Recognize returns nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized if
-// neither header nor ledger has an identity, or if a raw file has another length than the ledger says. It writes nothing, because plans ask it, too:
-// the identity of a volume of an earlier version is recorded by RecognizeChain.
+// neither header nor ledger has an identity, or if a raw file has another length than the ledger says. It writes nothing, because plans
+// ask it, too: the identity of a volume of an earlier version is recorded by RecognizeChain.
 func Recognize(s *Seen, format, id string) error {
 	switch {
 	case s.ID != "" && id != "" && s.is(id):

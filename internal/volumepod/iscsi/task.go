@@ -76,8 +76,8 @@ func (s *session) command(p *pdu) error {
 	return s.reply(t)
 }
 
-// spawn has a worker finish the task. While other sessions have all buffers of the target, a session has one worker with a small buffer: so it
-// goes on, even if they never read their answers.
+// spawn has a worker finish the task. While other sessions have all buffers of the target, a session has one worker with a small buffer:
+// so it goes on, even if they never read their answers.
 func (s *session) spawn(t *task) {
 	s.slots <- struct{}{}
 	buffer := s.target.takeBuffer()
