@@ -17,6 +17,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -37,7 +38,7 @@ type Host interface {
 
 	PoolFree(ctx context.Context, pool string) (int64, error)
 	CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error
-	Volume(ctx context.Context, pool, name string) (host.StorageVolume, error)
+	guard.Volumes
 	DeleteVolume(ctx context.Context, pool, name string) error
 	Overlays(ctx context.Context) ([]host.StorageVolume, error)
 	Rescan(ctx context.Context, pool string) error

@@ -41,7 +41,7 @@ func mustMake(t *testing.T, h *fakeHost, s content.Spec) content.Created {
 		t.Fatalf("it is not whole: %+v", v)
 	}
 	if s.Base != nil {
-		if base := h.volumes["ssd/"+path.Base(v.Backing)]; base == nil || base.content == nil {
+		if base := h.volumes[made.Pool+"/"+path.Base(v.Backing)]; base == nil || base.content == nil {
 			t.Fatalf("it is over %+v", base)
 		}
 	}

@@ -54,6 +54,11 @@ func (h *fakeHost) Volume(_ context.Context, pool, name string) (host.StorageVol
 	return host.StorageVolume{}, host.ErrNotFound
 }
 
+// Pool has the folder of its name.
+func (h *fakeHost) Pool(_ context.Context, name string) (host.Pool, error) {
+	return host.Pool{Type: "dir", Path: "/" + name}, nil
+}
+
 func (h *fakeHost) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
 	for _, v := range h.volumes {
 		if v.Path == path && v.Undescribed {

@@ -76,6 +76,19 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
+// A second pool over the same folder shows the same files: a domain that names one of them by that pool has it open.
+func TestFormatOf_SecondPoolOverTheFolder(t *testing.T) {
+	h := newHost()
+	v := host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web", Type: "file"}
+	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: v, content: overlaid()}
+	h.volumes["second/web"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "second", Name: "web", Path: "/ssd/web", Type: "file"}}
+	h.domains["web"] = opener("<disk type='volume'><driver type='raw'/><source pool='second' volume='web'/><target dev='vda'/></disk>")
+	is, err := content.FormatOf(t.Context(), h, v)
+	if err != nil || is.Name != "raw" || is.Domain != "web" {
+		t.Errorf("got %+v, %v", is, err)
+	}
+}
+
 // marked is a disk of a virtclaim machine, with the image in its metadata.
 func marked(disk string) string {
 	return disk + `</devices><metadata><machine xmlns="https://virtclaim.io/libvirt/domain/1" phase="ready"><disk key="vda">` +

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -91,11 +92,15 @@ func (g *garbage) collect(ctx context.Context, name string) (below string, err e
 	if err := g.read(ctx); err != nil {
 		return "", err
 	}
-	isAwaited, err := g.isAwaited(v.Name)
-	if err != nil || isAwaited || g.opened.hasFile(v.Name) {
+	of := &master{host: g.host, path: v.Path}
+	used, err := g.isAwaited(ctx, of)
+	if err == nil && !used {
+		used, err = of.isOpened(ctx, g.opened)
+	}
+	if err != nil || used {
 		return "", err
 	}
-	above, err := (&master{host: g.host, path: v.Path}).overlays(ctx, g.host, g.volumes, g.opened, openedImage.isNoted)
+	above, err := of.overlays(ctx, g.host, g.volumes, g.opened, openedImage.isNoted)
 	if err != nil || len(above) > 0 {
 		return "", err
 	}
@@ -118,7 +123,9 @@ func (g *garbage) read(ctx context.Context) (err error) {
 		return nil
 	}
 	if g.domains, err = g.host.Domains(ctx); err == nil {
-		g.opened, err = openedIn(g.domains)
+		var read []domainxml.Definitions
+		read, err = guard.Read(ctx, g.host, g.domains)
+		g.opened = OpenedBy(read)
 	}
 	if err == nil {
 		g.volumes, err = g.host.Overlays(ctx)
@@ -128,17 +135,37 @@ func (g *garbage) read(ctx context.Context) (err error) {
 }
 
 // isAwaited reports whether a disk over the shared image, or over one above, is being created. Its creator shows that while it has the mutex (overBase).
-func (g *garbage) isAwaited(name string) (bool, error) {
+func (g *garbage) isAwaited(ctx context.Context, base *master) (bool, error) {
 	for _, d := range g.domains {
 		if !isJournal(d.Name) || d.Live == "" {
 			continue
 		}
 		note, _, err := domainxml.ParseJournal(d.Live)
-		if err != nil || note.Target == "" && slices.Contains(note.Bases, name) {
+		if err == nil && (note.Target != "" || !slices.Contains(note.Bases, path.Base(base.path))) {
+			continue
+		}
+		is := true
+		if err == nil && note.Pool != g.pool {
+			is, err = g.isOver(ctx, note.Pool, base)
+		}
+		if is || err != nil {
 			return true, err
 		}
 	}
 	return false, nil
+}
+
+// isOver reports whether another pool, whose images have the same names, may be over the folder of the image.
+func (g *garbage) isOver(ctx context.Context, pool string, base *master) (bool, error) {
+	in, err := g.host.Pool(ctx, pool)
+	if err != nil || path.Clean(in.Path) == path.Dir(path.Clean(base.path)) {
+		return err == nil, ignoreNotFound(err)
+	}
+	v, err := g.host.Volume(ctx, pool, path.Base(base.path))
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	return base.mayBe(ctx, v.Path)
 }
 
 // removeAbandoned removes what an interrupted creation of a base has left, unless its domain is active: then its creator is alive, or the
@@ -149,9 +176,4 @@ func (j *journal) removeAbandoned(ctx context.Context) error {
 		return ignoreNotFound(err)
 	}
 	return j.removeWithVolume(ctx)
-}
-
-// hasFile reports whether a domain has the base in a chain, by its path or as a volume of a pool. No other file has its name.
-func (all Opened) hasFile(name string) bool {
-	return slices.ContainsFunc(all, func(i openedImage) bool { return path.Base(i.Name) == name })
 }

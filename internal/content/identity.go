@@ -112,16 +112,16 @@ func (s *Seen) ProvesItself(i volume.Image) bool {
 }
 
 // Recognize returns nil for the volume that was created with that identity, ErrReplaced for another one of its name, and ErrUnrecognized if
-// neither header nor ledger has an identity, or if a raw file has another length than the ledger says. The identity of a volume of an earlier
-// version is recorded if it has not been yet.
-func Recognize(ctx context.Context, h Identities, s *Seen, format, id string) error {
+// neither header nor ledger has an identity, or if a raw file has another length than the ledger says. It writes nothing, because plans
+// ask it, too: the identity of a volume of an earlier version is recorded by RecognizeChain.
+func Recognize(s *Seen, format, id string) error {
 	switch {
 	case s.ID != "" && id != "" && s.is(id):
 		return s.otherLength
 	case s.ID != "" && id != "":
 		return fmt.Errorf("volume %s in storage pool %s: %w (identity %q instead of %q)", s.Name, s.Pool, ErrReplaced, s.ID, id)
 	case s.ID == "" && (id == "" || id != volume.LastingGeneration(id)):
-		return note(ctx, h, s.StorageVolume, format, id)
+		return nil
 	}
 	command, err := ledgerCommand(s.StorageVolume, format, id)
 	if err != nil {
@@ -146,13 +146,17 @@ type Locator interface {
 }
 
 // RecognizeChain refuses a chain, top first, with an image that is about to be opened and is not the one of its generation, and what CheckBacking
-// refuses.
+// refuses. It is for applies: it records the identity of a volume of an earlier version, if it has not been yet.
 func RecognizeChain(ctx context.Context, h Identities, chain []volume.Image, seen []*Seen) error {
 	for n, s := range seen {
 		if s == nil {
 			continue
 		}
-		if err := Recognize(ctx, h, s, chain[n].Format, chain[n].Generation); err != nil {
+		err := Recognize(s, chain[n].Format, chain[n].Generation)
+		if err == nil && s.ID == "" {
+			err = note(ctx, h, s.StorageVolume, chain[n].Format, chain[n].Generation)
+		}
+		if err != nil {
 			return err
 		}
 	}

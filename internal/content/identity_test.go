@@ -67,13 +67,21 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// A volume of an earlier version has its identity in the state alone. It is recorded once, and counts from then on.
+// A volume of an earlier version has its identity in the state alone. A plan records nothing; an apply that opens it does, once, and that counts from
+// then on.
 func TestRecognize_EarlierVersions(t *testing.T) {
 	h := newHost()
-	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "web", Type: "file", Format: "qcow2", Capacity: 1}}
+	h.volumes["ssd/web"] = &fakeVolume{StorageVolume: host.StorageVolume{Pool: "ssd", Name: "web", Path: "/ssd/web", Type: "file", Format: "qcow2", Capacity: 1}}
 	v := h.volumes["ssd/web"].StorageVolume
+	if err := recognize(t, h, v, "qcow2", "abcdefghijklmnop"); err != nil || h.changes > 0 {
+		t.Errorf("%v after %d changes of the host", err, h.changes)
+	}
 	for range 2 {
-		if err := recognize(t, h, v, "qcow2", "abcdefghijklmnop"); err != nil || len(h.secrets) != 1 {
+		err := recognizeChain(t, h, volume.Image{Type: "file", Format: "qcow2", Name: "/ssd/web", Generation: "abcdefghijklmnop"})
+		if err == nil {
+			err = recognize(t, h, v, "qcow2", "abcdefghijklmnop")
+		}
+		if err != nil || len(h.secrets) != 1 {
 			t.Errorf("%v, %v", err, h.secrets)
 		}
 	}

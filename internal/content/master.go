@@ -41,9 +41,6 @@ func (m *master) isNamed(ctx context.Context, named, at string) (bool, error) {
 
 // mayBe reports whether another path with the name of the file may lead to it.
 func (m *master) mayBe(ctx context.Context, other string) (bool, error) {
-	if IsBase(m.path) {
-		return true, nil // no other file has the name of a shared image
-	}
 	if m.own == nil {
 		own, err := m.volumeAt(ctx, m.path)
 		if err != nil {
@@ -73,6 +70,22 @@ func (m *master) volumeAt(ctx context.Context, path string) (host.StorageVolume,
 		err = nil
 	}
 	return v, ignoreNotFound(err)
+}
+
+// isOpened reports whether a domain has the master, or what may be it, in a chain.
+func (m *master) isOpened(ctx context.Context, opened Opened) (is bool, err error) {
+	for _, i := range opened {
+		switch {
+		case is || err != nil:
+			return is, err
+		case path.Base(i.Name) != path.Base(m.path):
+		case i.Type != "file" || path.Clean(i.Name) == path.Clean(m.path):
+			is = true
+		default:
+			is, err = m.mayBe(ctx, i.Name)
+		}
+	}
+	return is, err
 }
 
 // byOtherPaths lists the disks of domains that may be the master, by another path. Disks that virtclaim has attached never have such paths.

@@ -6,6 +6,7 @@ import (
 	"path"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -37,30 +38,9 @@ func OpenedBy(domains []domainxml.Definitions) (all Opened) {
 }
 
 // openedOn are those of a host. Temporary domains that measure are skipped, because they open everything as raw.
-func openedOn(ctx context.Context, h interface {
-	Domains(ctx context.Context) ([]host.Domain, error)
-},
-) (Opened, error) {
-	listed, err := h.Domains(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return openedIn(listed)
-}
-
-func openedIn(listed []host.Domain) (Opened, error) {
-	var domains []domainxml.Definitions
-	for _, d := range listed {
-		if d.IsProbe() {
-			continue
-		}
-		read, err := domainxml.ReadDefinitions(d.Name, d.UUID, d.Live, d.Saved, d.Stored)
-		if err != nil {
-			return nil, err
-		}
-		domains = append(domains, read)
-	}
-	return OpenedBy(domains), nil
+func openedOn(ctx context.Context, h guard.Looker) (Opened, error) {
+	domains, err := guard.List(ctx, h)
+	return OpenedBy(domains), err
 }
 
 // of are those of a volume.

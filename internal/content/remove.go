@@ -41,7 +41,7 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	}
 	s, err := See(ctx, h, v, format)
 	if err == nil {
-		err = Recognize(ctx, h, s, format, generation)
+		err = Recognize(s, format, generation)
 	}
 	if err != nil {
 		return nil, err

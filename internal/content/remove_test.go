@@ -39,7 +39,7 @@ func recognize(t *testing.T, h *fakeHost, v host.StorageVolume, format, id strin
 	t.Helper()
 	is, err := content.See(t.Context(), h, v, format)
 	if err == nil {
-		err = content.Recognize(t.Context(), h, is, format, id)
+		err = content.Recognize(is, format, id)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -43,7 +44,7 @@ func provesAll(openedImage) bool { return true }
 func OverlaysOf(ctx context.Context, h interface {
 	Locator
 	Overlays(ctx context.Context) ([]host.StorageVolume, error)
-	Domains(ctx context.Context) ([]host.Domain, error)
+	guard.Looker
 }, path string,
 ) (names []string, err error) {
 	volumes, err := h.Overlays(ctx)

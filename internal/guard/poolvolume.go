@@ -24,6 +24,11 @@ func List(ctx context.Context, h Looker) (all []domainxml.Definitions, err error
 	if err != nil {
 		return nil, err
 	}
+	return Read(ctx, h, domains)
+}
+
+// Read is List of domains that a host has listed.
+func Read(ctx context.Context, h Volumes, domains []host.Domain) (all []domainxml.Definitions, err error) {
 	for _, d := range domains {
 		if d.IsProbe() {
 			continue

@@ -31,7 +31,7 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 	}
 	is, err := content.See(ctx, h, v, own.Images[0].Format)
 	if err == nil {
-		err = content.Recognize(ctx, h, is, own.Images[0].Format, id)
+		err = content.Recognize(is, own.Images[0].Format, id)
 	}
 	if errors.Is(err, content.ErrUnrecognized) || errors.Is(err, content.ErrOtherLength) {
 		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s", m.Host.ValueString(), err))

@@ -182,7 +182,7 @@ func (r *kernel) observe(ctx context.Context, h *host.Host, m model, ids *identi
 			*v.id = as.ID
 		}
 		if err == nil {
-			err = content.Recognize(ctx, h, as, "raw", *v.id)
+			err = content.Recognize(as, "raw", *v.id)
 		}
 		switch {
 		case errors.Is(err, host.ErrNotFound):

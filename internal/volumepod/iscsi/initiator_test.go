@@ -1,6 +1,7 @@
 package iscsi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -87,6 +88,7 @@ type initiator struct {
 	tag       uint32
 	isid      byte
 	stage     byte
+	part      int
 	last      pdu
 	segments  []int // of the Data-In PDUs of the last command
 }
@@ -224,13 +226,13 @@ func (r result) end(p *pdu) result {
 	return r
 }
 
-// dataOut answers an R2T with PDUs of 1,000 bytes.
+// dataOut answers an R2T with PDUs of 1,000 bytes, or of a part.
 func (i *initiator) dataOut(r2t *pdu, out []byte) {
 	i.Helper()
 	at := int(r2t.word(40))
 	part, transfer := out[at:at+int(r2t.word(44))], r2t.word(20)
 	for n := 0; len(part) > 0; n++ {
-		data := part[:min(1000, len(part))]
+		data := part[:min(cmp.Or(i.part, 1000), len(part))]
 		part = part[len(data):]
 		var flags byte
 		if len(part) == 0 {

@@ -45,6 +45,9 @@ var be = binary.BigEndian
 type pdu struct {
 	header [headerSize]byte
 	data   []byte
+	// buffer has the data, or a part of it; unread is how much is not read yet, with the padding.
+	buffer []byte
+	unread int
 }
 
 func (p *pdu) op() byte        { return p.header[0] & 0x3f }
@@ -61,19 +64,40 @@ func (p *pdu) additionalHeaders() byte { return p.header[4] }
 
 // read has the next PDU, whose data is in the buffer. Its length is the limit, and a multiple of four.
 func (p *pdu) read(r io.Reader, buffer []byte) error {
+	if err := p.readHeader(r); err != nil {
+		return err
+	}
+	if n := p.dataLength(); n > len(buffer) {
+		return p.tooLong(len(buffer))
+	}
+	p.buffer = buffer
+	return p.next(r)
+}
+
+func (p *pdu) readHeader(r io.Reader) error {
 	if _, err := io.ReadFull(r, p.header[:]); err != nil {
 		return err
 	}
 	if p.additionalHeaders() != 0 {
 		return fmt.Errorf("opcode %#x has additional header segments, and none are known here", p.op())
 	}
-	n := p.dataLength()
-	if n > len(buffer) {
-		return fmt.Errorf("opcode %#x has %d bytes of data, and the limit is %d", p.op(), n, len(buffer))
+	p.data, p.unread = nil, padded(p.dataLength())
+	return nil
+}
+
+func (p *pdu) tooLong(limit int) error {
+	return fmt.Errorf("opcode %#x has %d bytes of data, and the limit is %d", p.op(), p.dataLength(), limit)
+}
+
+// next has the next part of the data in the buffer, whose length is a multiple of four.
+func (p *pdu) next(r io.Reader) error {
+	n := min(len(p.buffer), p.unread)
+	_, err := io.ReadFull(r, p.buffer[:n])
+	if p.unread -= n; p.unread == 0 {
+		n -= padded(p.dataLength()) - p.dataLength()
 	}
-	p.data = buffer[:n]
-	_, err := io.ReadFull(r, buffer[:padded(n)])
-	if err == io.EOF && n > 0 {
+	p.data = p.buffer[:n]
+	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return err

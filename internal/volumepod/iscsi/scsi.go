@@ -12,7 +12,7 @@ const (
 	// maxUnmap and maxSame are the most blocks of an UNMAP descriptor and of a WRITE SAME, maxDescriptors how many an UNMAP has.
 	maxUnmap       = 1 << 20
 	maxSame        = 1 << 18
-	maxDescriptors = 256
+	maxDescriptors = 16
 	// granule is the number of blocks that is efficient to write and to unmap, as an exponent of 2.
 	granule = 3
 )
@@ -167,7 +167,7 @@ func (u *unit) writeSame(cdb []byte, lba, n uint64) (operation, error) {
 		if len(block) == 0 || bytes.Equal(block, make([]byte, BlockSize)) {
 			return u.writable.Zero(off, length)
 		}
-		part := bytes.Repeat(block, int(min(n, 256)))
+		part := bytes.Repeat(block, int(min(n, 16)))
 		for at := int64(0); at < length; at += int64(len(part)) {
 			if _, err := u.writable.WriteAt(part[:min(int64(len(part)), length-at)], off+at); err != nil {
 				return err

@@ -18,7 +18,7 @@ const (
 	workers = 16
 	// loginTime is what a login may take.
 	loginTime = 15 * time.Second
-	// sendTime is how long an initiator may leave its answers unread.
+	// sendTime is how long an initiator may leave its answers unread, and how long it may keep a buffer of the target waiting for data.
 	sendTime = time.Minute
 )
 
@@ -104,23 +104,48 @@ func (s *session) serve() error {
 		_ = s.conn.Close() // so that no worker waits for it
 		s.running.Wait()
 	}()
-	buffer := make([]byte, segmentSize)
-	for {
-		var p pdu
-		if err := p.read(s.in, buffer); err != nil {
-			return err
-		}
-		if isNext, err := s.isNext(&p); err != nil {
-			return err
-		} else if !isNext {
-			continue
-		}
-		if err := s.handle(&p); errors.Is(err, errLogout) {
+	for own := make([]byte, loginSegment); ; {
+		if err := s.serveOne(own); errors.Is(err, errLogout) {
 			return nil
 		} else if err != nil {
 			return err
 		}
 	}
+}
+
+// serveOne handles a request. Its data comes in parts if it is too long for the session's own buffer and the target has no larger one.
+func (s *session) serveOne(own []byte) error {
+	p := pdu{buffer: own}
+	if err := p.readHeader(s.in); err != nil {
+		return err
+	}
+	limit := len(own)
+	if op := p.op(); op == opCommand || op == opDataOut {
+		limit = segmentSize
+	}
+	if p.dataLength() > limit {
+		return p.tooLong(limit)
+	}
+	if p.unread > len(own) {
+		if large := s.target.takeBuffer(); large != nil {
+			defer s.target.giveBuffer(large)
+			p.buffer = large[:segmentSize]
+			_ = s.conn.SetReadDeadline(time.Now().Add(sendTime)) // that of a closed connection fails, and so does what follows
+			defer func() { _ = s.conn.SetReadDeadline(time.Time{}) }()
+		}
+	}
+	if err := p.next(s.in); err != nil {
+		return err
+	}
+	if isNext, err := s.isNext(&p); err != nil {
+		return err
+	} else if isNext {
+		if err := s.handle(&p); err != nil {
+			return err
+		}
+	}
+	_, err := s.in.Discard(p.unread)
+	return err
 }
 
 // isNext is false for commands outside of the window, which are ignored (RFC 7143, section 4.2.2.1).

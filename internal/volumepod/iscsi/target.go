@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -69,6 +70,8 @@ type Target struct {
 	// Log takes errors of disks, and what ended sessions. May be nil.
 	Log func(error)
 
+	// large is how many large buffers the sessions have.
+	large    atomic.Int32
 	mu       sync.Mutex
 	units    map[uint16]*unit
 	sessions map[sessionKey]*session

@@ -40,7 +40,7 @@ func (s *session) command(p *pdu) error {
 	if s.tasks[t.tag] != nil {
 		return fmt.Errorf("the task tag %#x is in use", t.tag)
 	}
-	if !p.has(flagFinal) || len(p.data) > 0 && !s.limits.immediate || int64(len(p.data)) > t.expected {
+	if !p.has(flagFinal) || p.dataLength() > 0 && !s.limits.immediate || int64(p.dataLength()) > t.expected {
 		return errors.New("data came with a command that may have none, or less")
 	}
 	number, ok := lunOf(t.lun[:])
@@ -68,7 +68,7 @@ func (s *session) command(p *pdu) error {
 	t.length = min(t.n, t.expected)
 	switch {
 	case t.takesData():
-		return s.receive(t, p.data)
+		return s.receive(t, p)
 	case t.kind == reads || t.finish != nil:
 		s.spawn(t)
 		return nil
@@ -76,27 +76,33 @@ func (s *session) command(p *pdu) error {
 	return s.reply(t)
 }
 
-// spawn has a worker finish the task.
+// spawn has a worker finish the task. While other sessions have all buffers of the target, a session has one worker with a small buffer:
+// so it goes on, even if they never read their answers.
 func (s *session) spawn(t *task) {
 	s.slots <- struct{}{}
+	buffer := s.target.takeBuffer()
+	if buffer == nil {
+		s.running.Wait()
+		buffer = make([]byte, headerSize+loginSegment)
+	}
 	s.running.Add(1)
-	go s.run(t)
+	go s.run(t, buffer)
 }
 
-func (s *session) run(t *task) {
-	defer func() { <-s.slots; s.running.Done() }()
-	if err := s.finish(t); err != nil {
+func (s *session) run(t *task, buffer []byte) {
+	defer func() { s.target.giveBuffer(buffer); <-s.slots; s.running.Done() }()
+	if err := s.finish(t, buffer); err != nil {
 		_ = s.conn.Close() // and so the session ends
 	}
 }
 
-func (s *session) finish(t *task) error {
+func (s *session) finish(t *task, buffer []byte) error {
 	if !s.target.reuse(t.unit) {
 		return s.checkCondition(t, errNoUnit)
 	}
 	defer t.unit.users.Done()
 	if t.kind == reads {
-		return s.read(t)
+		return s.read(t, buffer)
 	}
 	if err := t.finish(t.parameters); err != nil {
 		return s.checkCondition(t, err)
@@ -104,19 +110,39 @@ func (s *session) finish(t *task) error {
 	return s.statusGood(t)
 }
 
+const (
+	largeBuffer = headerSize + segmentSize
+	// maxLarge is how many large buffers all sessions of a target have together: 24 MiB.
+	maxLarge = 192
+)
+
 // buffers have a PDU each.
-var buffers = sync.Pool{New: func() any { return new([headerSize + segmentSize]byte) }}
+var buffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
+
+// takeBuffer is a large buffer until giveBuffer; nil if the sessions of the target have all.
+func (t *Target) takeBuffer() []byte {
+	if t.large.Add(1) > maxLarge {
+		t.large.Add(-1)
+		return nil
+	}
+	return buffers.Get().(*[largeBuffer]byte)[:]
+}
+
+func (t *Target) giveBuffer(b []byte) {
+	if len(b) == largeBuffer {
+		buffers.Put((*[largeBuffer]byte)(b))
+		t.large.Add(-1)
+	}
+}
 
 // read sends what a disk has.
-func (s *session) read(t *task) error {
-	buffer := buffers.Get().(*[headerSize + segmentSize]byte)
-	defer buffers.Put(buffer)
+func (s *session) read(t *task, buffer []byte) error {
 	if t.length == 0 {
 		return s.statusGood(t)
 	}
 	var at, burst int64
 	for sn := uint32(0); at < t.length; sn++ {
-		n := min(int64(s.limits.send), int64(s.limits.burst)-burst, t.length-at)
+		n := min(int64(s.limits.send), int64(s.limits.burst)-burst, t.length-at, int64(len(buffer)-headerSize))
 		b := buffer[:headerSize+n]
 		if err := readFull(t.unit.Disk, b[headerSize:], t.off+at); err != nil {
 			return s.checkCondition(t, s.target.senseOf(err, "read", t.unit, errRead))
@@ -199,15 +225,30 @@ func (s *session) checkCondition(t *task, err error) error {
 }
 
 // receive begins a task that takes data: with what came, and the rest is asked for.
-func (s *session) receive(t *task, data []byte) error {
+func (s *session) receive(t *task, p *pdu) error {
 	if len(s.tasks) >= 2*window { // immediate commands are not in the window
 		b := newPDU(opResponse, t.tag, nil)
 		b[3] = statusFull
 		return s.send(b, t.ending)
 	}
 	s.tasks[t.tag] = t
-	t.receive(s.target, data[:min(int64(len(data)), t.length)])
+	if err := s.takeData(t, p); err != nil {
+		return err
+	}
 	return s.proceed(t)
+}
+
+// takeData hands the task the data of a PDU, which its buffer may have a part of.
+func (s *session) takeData(t *task, p *pdu) error {
+	for {
+		t.receive(s.target, p.data[:min(int64(len(p.data)), t.length-t.got)])
+		if p.unread == 0 {
+			return nil
+		}
+		if err := p.next(s.in); err != nil {
+			return err
+		}
+	}
 }
 
 // receive handles a part of the data. An error is answered when no more data is on its way.
@@ -262,15 +303,14 @@ func (s *session) dataOut(p *pdu) error {
 	if t == nil {
 		return nil // it was aborted
 	}
-	got := t.got + int64(len(p.data))
+	got := t.got + int64(p.dataLength())
 	if p.word(20) != t.transferTag || p.word(36) != t.dataSN || int64(p.word(40)) != t.got || got > t.requested || p.has(flagFinal) != (got == t.requested) {
 		delete(s.tasks, t.tag)
 		return s.checkCondition(t, errData)
 	}
 	t.dataSN++
-	t.receive(s.target, p.data)
-	if got < t.requested {
-		return nil
+	if err := s.takeData(t, p); err != nil || got < t.requested {
+		return err
 	}
 	return s.proceed(t)
 }
