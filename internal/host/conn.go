@@ -82,9 +82,9 @@ type dialled struct{ net.Conn }
 // Dial implements go-libvirt's dialer.
 func (d dialled) Dial() (net.Conn, error) { return d.Conn, nil }
 
-// dial connects and calls greet within dialTimeout, or the deadline of ctx if that is earlier. If greet fails, the connection is closed.
-func dial(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) error) (*conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, fmt.Errorf("no answer within %s", dialTimeout))
+// dial connects and calls greet within the timeout, or the deadline of ctx if that is earlier. If greet fails, the connection is closed.
+func dial(ctx context.Context, uri *url.URL, timeout time.Duration, greet func(*libvirt.Libvirt) error) (*conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s (connect_timeout of the host)", timeout))
 	defer cancel()
 	return retryStartup(ctx, func() (*conn, error) { return dialOnce(ctx, uri, greet) })
 }

@@ -29,7 +29,7 @@ func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err 
 	if err != nil {
 		return nil, h.failed("start domain "+id, err)
 	}
-	l, err := dial(ctx, h.uri, func(*libvirt.Libvirt) error { return nil })
+	l, err := dial(ctx, h.uri, h.timeout, func(*libvirt.Libvirt) error { return nil })
 	if err != nil {
 		return nil, h.failed("start domain "+id, err)
 	}

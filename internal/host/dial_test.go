@@ -12,9 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // On a host with modular daemons the socket of virtqemud is used; on one with only virtproxyd or libvirtd, theirs.
@@ -146,10 +148,37 @@ func TestDial_InvalidTLSFiles(t *testing.T) {
 	}
 }
 
+// The configured time is that of calls, events and streams, and of ssh.
+func TestRegistry_ConnectTimeout(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "silent")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	uri := "qemu+unix:///system?socket=" + socket
+	h, err := NewRegistry(map[string]Config{"slow": {URI: uri, ConnectTimeout: 50 * time.Millisecond}, "usual": {URI: uri}}).Host("slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pinged := h.Domains(t.Context())
+	_, _, _, listening := h.events.listen(t.Context(), "id")
+	for name, err := range map[string]error{"calls": pinged, "events": listening} {
+		if err == nil || !strings.Contains(err.Error(), "no answer within 50ms (connect_timeout of the host)") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	if args := sshArguments(parse(t, "qemu+ssh://h/system"), timeFor(ctx)); !slices.Contains(args, "ConnectTimeout=40") {
+		t.Errorf("ssh has %q", args)
+	}
+}
+
 func TestDial_SilentHostTimesOut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
-	_, err := dial(ctx, asSSH(t, "exec sleep 60"), nil)
+	_, err := dial(ctx, asSSH(t, "exec sleep 60"), dialTimeout, nil)
 	if !unreachable(err) || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -80,7 +80,8 @@ func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.T
 // watcher has its own connection for events only. It subscribes once per connection and never cancels the subscription, which sometimes
 // breaks the connection; it always drains the events.
 type watcher struct {
-	uri *url.URL
+	uri     *url.URL
+	timeout time.Duration
 
 	attempts attempts
 	mu       sync.Mutex
@@ -126,7 +127,7 @@ var eventIDs = []libvirt.DomainEventID{
 
 func (w *watcher) connect(ctx context.Context) error {
 	var streams []<-chan any
-	c, err := dial(ctx, w.uri, func(l *libvirt.Libvirt) error {
+	c, err := dial(ctx, w.uri, w.timeout, func(l *libvirt.Libvirt) error {
 		for _, id := range eventIDs {
 			events, err := l.SubscribeEvents(context.WithoutCancel(ctx), id, nil)
 			if err != nil {

@@ -21,7 +21,7 @@ func (h *Host) Hold(ctx context.Context, xml string) (release func(context.Conte
 	if err := wanted.Unmarshal(xml); err != nil {
 		return nil, h.failed(op, err)
 	}
-	l, err := dial(ctx, h.uri, func(*libvirt.Libvirt) error { return nil })
+	l, err := dial(ctx, h.uri, h.timeout, func(*libvirt.Libvirt) error { return nil })
 	if err != nil {
 		return nil, h.failed(op, err)
 	}

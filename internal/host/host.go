@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"time"
 	"sync/atomic"
 
 	"github.com/digitalocean/go-libvirt"
@@ -18,6 +19,7 @@ type Host struct {
 	Key string
 
 	uri      *url.URL
+	timeout  time.Duration
 	registry *Registry
 
 	attempts attempts
@@ -108,7 +110,7 @@ func (h *Host) connected() *conn {
 }
 
 func (h *Host) dial(ctx context.Context) error {
-	c, err := dial(ctx, h.uri, func(l *libvirt.Libvirt) error { return h.registry.meet(h.Key, h.uri, l) })
+	c, err := dial(ctx, h.uri, h.timeout, func(l *libvirt.Libvirt) error { return h.registry.meet(h.Key, h.uri, l) })
 	if err != nil {
 		return err
 	}

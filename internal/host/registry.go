@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -20,6 +22,8 @@ type Config struct {
 	Node string
 	// Storage are the host's storage pools by usage type; empty if not configured.
 	Storage map[string]string
+	// ConnectTimeout limits how long the host may take to accept a connection; 0 is ten seconds.
+	ConnectTimeout time.Duration
 }
 
 // Registry has the hosts of one configuration, by key.
@@ -43,7 +47,8 @@ func NewRegistry(configs map[string]Config) *Registry {
 		if err != nil {
 			uri = &url.URL{Scheme: "invalid"}
 		}
-		f.hosts[key] = &Host{Key: key, uri: uri, registry: f, events: watcher{uri: uri}}
+		timeout := cmp.Or(c.ConnectTimeout, dialTimeout)
+		f.hosts[key] = &Host{Key: key, uri: uri, timeout: timeout, registry: f, events: watcher{uri: uri, timeout: timeout}}
 		f.nodes[key], f.storage[key] = c.Node, c.Storage
 		if c.Node == "" {
 			f.nodes[key] = key

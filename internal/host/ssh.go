@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -18,7 +19,15 @@ import (
 func connectSSH(ctx context.Context, uri *url.URL) (net.Conn, error) {
 	program := cmp.Or(uri.Query().Get("command"), "ssh")
 	// The end of ctx cancels the attempt, not an open connection.
-	return startTunnel(exec.CommandContext(context.WithoutCancel(ctx), program, sshArguments(uri)...), uri.Host)
+	return startTunnel(exec.CommandContext(context.WithoutCancel(ctx), program, sshArguments(uri, timeFor(ctx))...), uri.Host)
+}
+
+// timeFor is how long ssh may take to connect.
+func timeFor(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return max(time.Second, time.Until(end).Round(time.Second))
+	}
+	return dialTimeout
 }
 
 // The users and hosts that are passed to ssh: without characters that ssh, a shell of its configuration's commands, or that of the host could
@@ -54,13 +63,13 @@ func validateSSH(uri *url.URL) error {
 
 // sshArguments override the user's configuration: ssh must not prompt, because there is no terminal, and a pseudo-terminal, an escape
 // character or a forwarding must not disturb the data.
-func sshArguments(uri *url.URL) []string {
+func sshArguments(uri *url.URL, timeout time.Duration) []string {
 	query := uri.Query()
 	args := []string{"-T", "-e", "none"}
 	option := func(text string) { args = append(args, "-o", text) }
 	option("BatchMode=yes")
 	option("ClearAllForwardings=yes")
-	option(fmt.Sprintf("ConnectTimeout=%d", int(dialTimeout.Seconds())))
+	option(fmt.Sprintf("ConnectTimeout=%d", int(timeout.Seconds())))
 	if user := uri.User.Username(); user != "" {
 		args = append(args, "-l", user)
 	}

@@ -34,7 +34,7 @@ func TestSSH_ArgumentsFromURI(t *testing.T) {
 		"qemu+ssh://h/system?no_verify=0":                      {"--", "h"},
 		"qemu+ssh://h/system?known_hosts_verify=auto&no_tty=1": {"-o", "StrictHostKeyChecking=accept-new", "--", "h"},
 	} {
-		got := sshArguments(parse(t, uri))
+		got := sshArguments(parse(t, uri), dialTimeout)
 		always := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes", "-o", "ConnectTimeout=10"}
 		if !slices.Equal(got[:len(got)-1], slices.Concat(always, want)) {
 			t.Errorf("%s: got %q", uri, got)
@@ -58,7 +58,7 @@ func TestSSH_RemoteCommandTriesPrograms(t *testing.T) {
 		"qemu+ssh://h/session?proxy=netcat": netcat("'nc'",
 			`"${XDG_RUNTIME_DIR:-$HOME/.cache}"'/libvirt/virtqemud-sock' "${XDG_RUNTIME_DIR:-$HOME/.cache}"'/libvirt/libvirt-sock'`),
 	} {
-		args := sshArguments(parse(t, uri))
+		args := sshArguments(parse(t, uri), dialTimeout)
 		if got := args[len(args)-1]; got != "sh -c "+ShellQuote(want) {
 			t.Errorf("%s: got %s", uri, got)
 		}
@@ -76,7 +76,7 @@ func asSSH(t *testing.T, script string) *url.URL {
 }
 
 func TestSSH_StderrIsTheError(t *testing.T) {
-	h := &Host{Key: "a", uri: asSSH(t, `echo "a banner" >&2; echo "root@node-a: Permission denied (publickey)." >&2; exit 255`)}
+	h := &Host{Key: "a", timeout: dialTimeout, uri: asSSH(t, `echo "a banner" >&2; echo "root@node-a: Permission denied (publickey)." >&2; exit 255`)}
 	_, err := h.LookupByName(t.Context(), "web")
 	if !unreachable(err) || errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -84,7 +84,7 @@ func TestSSH_StderrIsTheError(t *testing.T) {
 	if err != nil && !strings.Contains(err.Error(), "(publickey). Check that this works, and asks nothing: ssh -o BatchMode=yes root@node-a true") {
 		t.Errorf("got %v", err)
 	}
-	h = &Host{Key: "a", uri: parse(t, "qemu+ssh://node-a/system?command=/nowhere/ssh")}
+	h = &Host{Key: "a", timeout: dialTimeout, uri: parse(t, "qemu+ssh://node-a/system?command=/nowhere/ssh")}
 	if _, err := h.LookupByName(t.Context(), "web"); !unreachable(err) || !strings.Contains(err.Error(), "/nowhere/ssh") {
 		t.Errorf("got %v", err)
 	}
@@ -94,7 +94,7 @@ func TestSSH_StderrIsTheError(t *testing.T) {
 func TestSSH_ShellOutputIsShown(t *testing.T) {
 	uri := asSSH(t, `echo "Welcome to node-a"; sleep 0.1; echo "0 updates"; printf '\000\000\000\034'; echo "a warning" >&2; cat >/dev/null`)
 	start := time.Now()
-	h := &Host{Key: "a", uri: uri}
+	h := &Host{Key: "a", timeout: dialTimeout, uri: uri}
 	_, err := h.LookupByName(t.Context(), "web")
 	if want := `the shell of the host printed "Welcome to node-a\n0 updates\n" before libvirt's answer`; err == nil ||
 		!unreachable(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a warning") {
@@ -118,7 +118,7 @@ func TestSSH_RefusedConnectionIsTriedAgain(t *testing.T) {
 	}
 	const refuse = `echo "kex_exchange_identification: read: Connection reset by peer" >&2; echo "Connection reset by 192.0.2.1 port 22" >&2; exit 255`
 	// What the third attempt prints shows that it got through.
-	h := &Host{Key: "a", uri: asSSH(t, "printf x >>"+tries+"; [ $(wc -c <"+tries+") -lt 3 ] || { echo through; exit; }; "+refuse)}
+	h := &Host{Key: "a", timeout: dialTimeout, uri: asSSH(t, "printf x >>"+tries+"; [ $(wc -c <"+tries+") -lt 3 ] || { echo through; exit; }; "+refuse)}
 	if _, err := h.LookupByName(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), `printed "through\n"`) || count() != 3 {
 		t.Errorf("got %v after %d tries", err, count())
 	}
@@ -127,13 +127,13 @@ func TestSSH_RefusedConnectionIsTriedAgain(t *testing.T) {
 		"a stream": func(h *Host) error { _, err := h.openStream(t.Context()); return err },
 	} {
 		_ = os.Remove(tries)
-		err := open(&Host{Key: "a", uri: asSSH(t, "printf x >>"+tries+"; "+refuse)})
+		err := open(&Host{Key: "a", timeout: dialTimeout, uri: asSSH(t, "printf x >>"+tries+"; "+refuse)})
 		if !unreachable(err) || !strings.Contains(err.Error(), "raise MaxStartups in its sshd_config") || count() != startupTries {
 			t.Errorf("%s: got %v after %d tries", name, err, count())
 		}
 	}
 	_ = os.Remove(tries)
-	h = &Host{Key: "a", uri: asSSH(t, "printf x >>"+tries+`; echo "root@node-a: Permission denied (publickey)." >&2; exit 255`)}
+	h = &Host{Key: "a", timeout: dialTimeout, uri: asSSH(t, "printf x >>"+tries+`; echo "root@node-a: Permission denied (publickey)." >&2; exit 255`)}
 	if _, err := h.LookupByName(t.Context(), "web"); err == nil || strings.Contains(err.Error(), "MaxStartups") || count() != 1 {
 		t.Errorf("got %v after %d tries", err, count())
 	}

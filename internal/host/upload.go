@@ -86,7 +86,7 @@ func (s *source) Read(p []byte) (int, error) {
 
 // openStream opens a connection for one transfer.
 func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
-	dialled, cancel := context.WithTimeout(ctx, dialTimeout)
+	dialled, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	return retryStartup(dialled, func() (*stream.Conn, error) { return h.openStreamOnce(ctx, dialled) })
 }

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// dialTimeout limits how long a host may take to accept a connection.
+// dialTimeout limits how long a host may take to accept a connection, unless it is configured.
 const dialTimeout = 10 * time.Second
 
 // parameters are the allowed parameters of a URI, by transport.

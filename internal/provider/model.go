@@ -22,6 +22,8 @@ type hostModel struct {
 	URI            types.String `tfsdk:"uri"`
 	KubernetesNode types.String `tfsdk:"kubernetes_node"`
 	Storage        types.Map    `tfsdk:"storage"`
+	// ConnectTimeout is a duration; it is validated.
+	ConnectTimeout types.String `tfsdk:"connect_timeout"`
 }
 
 type kubernetesModel struct {

@@ -4,6 +4,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -81,7 +82,8 @@ func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registr
 		if !h.Storage.IsNull() {
 			diags.Append(h.Storage.ElementsAs(ctx, &storage, false)...)
 		}
-		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage}
+		timeout, _ := time.ParseDuration(h.ConnectTimeout.ValueString()) // validated
+		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage, ConnectTimeout: timeout}
 	}
 	warnOfHosts(hosts, diags)
 	return host.NewRegistry(configs)

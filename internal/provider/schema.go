@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"regexp"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -40,6 +42,13 @@ func providerSchema() schema.Schema {
 						Optional: true, ElementType: types.StringType,
 						MarkdownDescription: "The host's libvirt storage pools by usage type, such as `{ fast = \"ssd\" }`. Defaults " +
 							"to the annotations `kubevirt.io/storage.usage-type.<usage type>: <folder>` of the host's Kubernetes node.",
+					},
+					"connect_timeout": schema.StringAttribute{
+						Optional: true,
+						Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^([1-9][0-9]?s|([1-9]|10)m)$`),
+							"must be a number of seconds or minutes, such as 30s or 2m, and at most 10m")},
+						MarkdownDescription: "How long the host may take to accept a connection, such as `30s` or `2m`. Defaults to `10s`. Hosts under load, or behind " +
+							"slow jump hosts, need more; that a host is down is noticed later then.",
 					},
 					"kubernetes_node": schema.StringAttribute{
 						Optional: true,
