@@ -38,7 +38,7 @@ func TestAccDisk_JudgedBeforeReplacement(t *testing.T) {
 		want             []string
 	}{
 		{path, noDisk, foreign.Reference, []string{"a pointer of Git LFS", "in the format VMDK", "in the format VHDX"}},
-		{other, strings.Replace(first, "\" } }", "-none\" } }", 1), image.Reference + "-none", []string{"there is no file", "404", "MANIFEST_UNKNOWN"}},
+		{other, strings.Replace(first, "\" } }", "-none\" } }", 1), image.Reference + "-none", []string{"there is no file", "404", "the registry does not have it"}},
 	} {
 		configure(c.file, c.url, c.image)
 		for _, command := range []string{"plan", "apply"} {

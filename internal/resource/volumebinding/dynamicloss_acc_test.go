@@ -107,7 +107,9 @@ func TestAccVolumeBinding_DynamicLossWarned(t *testing.T) {
 	// The namespace goes, and the pod with it: the binding ends nevertheless.
 	acctest.MustShell(t, l, "kubectl --namespace dynamic-loss delete pod,secret --selector virtclaim.io/binding --wait")
 	acctest.MustShell(t, l, "kubectl delete namespace dynamic-loss --wait=false")
-	says(t, cli.Must("destroy", "-auto-approve", "-no-color"), summary, "The volume of binding data may be left")
+	out := cli.Must("destroy", "-auto-approve", "-no-color")
+	says(t, out, summary)
+	says(t, out, "The volume of binding data may be left")
 	if !isEmpty(t, cli) {
 		t.Error("it is in the state")
 	}
