@@ -51,7 +51,7 @@ func sourceAttribute() schema.Attribute {
 			"With it, changing `url` does not force a new resource."),
 		fromFile: imagesource.FileAttribute("An image in a file on the computer that runs Terraform: raw or qcow2, uncompressed or compressed with "+
 			"gzip, xz or zstd. The file is hashed at each plan; changed content forces a new resource.",
-			"After the disk was created, a missing file is not a change."),
+			"After the disk was created, a file that is missing, there or in another folder, is not a change."),
 		fromCloudInit:   cloudInitAttribute(),
 		fromEnvironment: environmentAttribute(),
 	}

@@ -98,7 +98,7 @@ func sourceAttribute() schema.Attribute {
 				"with the same files, or a kernel alone, on a web server. "+files+" A tar archive and a kernel may be compressed with gzip, xz or zstd.",
 				"With it, changing `url` does not force a new resource."),
 			fromFile: imagesource.FileAttribute("The same in a file on the computer that runs Terraform. The file is hashed at each plan; changed content forces a new resource.",
-				"After the kernel was created, a missing file is not a change."),
+				"After the kernel was created, a file that is missing, there or in another folder, is not a change."),
 			fromHost: schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Path of a kernel on the host, which stays where it is, and is the user's. It must have the drivers for virtio, ext4 and " +
 					"fw_cfg built in.",

@@ -76,7 +76,7 @@ func sourceAttribute() schema.Attribute {
 		"url": imagesource.URLAttribute("An image on a web server: raw or qcow2, uncompressed or compressed with gzip, xz or zstd. Interrupted downloads are "+
 			"resumed. "+rest, "With it, changing `url` does not have the volume written again."),
 		"file": imagesource.FileAttribute("An image in a file on the computer that runs Terraform: raw or qcow2, uncompressed or compressed with gzip, xz or "+
-			"zstd. The file is hashed at each plan. "+rest, "After the volume was filled, a missing file is not a change."),
+			"zstd. The file is hashed at each plan. "+rest, "After the volume was filled, a file that is missing, there or in another folder, is not a change."),
 		"volume": schema.ObjectAttribute{
 			Optional: true, AttributeTypes: tfvalue.VolumeTypes,
 			MarkdownDescription: "Another volume, which the host copies: the `volume` of a `virtclaim_volume_binding`, or of a `virtclaim_disk` of that host. No " +
