@@ -58,14 +58,17 @@ func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err err
 	return names, err
 }
 
-// HasBase reports whether the host has the shared image already, so that nothing is downloaded.
-func (s Spec) HasBase(ctx context.Context, h Host) (bool, error) {
+// CheckBase reports whether the host has the shared image already, so that nothing is downloaded, and refuses one that is larger than the volume.
+func (s Spec) CheckBase(ctx context.Context, h Host) (has bool, err error) {
 	names, err := s.namesOfBases(ctx, h)
 	if err != nil || s.Base == nil {
 		return false, err
 	}
-	has, err := h.HasVolume(ctx, s.Pool, names[0])
-	return has, ignoreNotFound(err) // the pool may be made before
+	base, err := h.Volume(ctx, s.Pool, names[0])
+	if err != nil {
+		return false, ignoreNotFound(err) // the pool may be made before
+	}
+	return true, s.holds("the image", asProbed(base).Capacity)
 }
 
 // overBase creates an overlay of the shared images, and before it those that do not exist.

@@ -140,7 +140,7 @@ func (s Source) Judge(ctx context.Context, tags *image.Tags, h Host, spec conten
 		return cmp.Or(err, spec.Fits(is, length))
 	}
 	if s.Container != nil {
-		if has, err := spec.HasBase(ctx, h); has || err != nil {
+		if has, err := spec.CheckBase(ctx, h); has || err != nil {
 			return err
 		}
 		spec.Format = "" // that of the overlay
