@@ -20,7 +20,7 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (value T, err error) {
 	run := func(p libvirt.StoragePool) (T, error) {
 		value, err := f(l, p)
-		return value, explainInactive(err, "pool-start", pool, func() (int32, error) { return l.StoragePoolIsActive(p) })
+		return value, explainInactive(l, err, StoragePool, pool)
 	}
 	if kept, is := h.pools.Load(pool); is {
 		value, err = run(kept.(libvirt.StoragePool))

@@ -91,8 +91,8 @@ func TestPresence_OfPoolAndNetwork(t *testing.T) {
 		d := invalidDaemon(0)
 		change(d)
 		h := d.connected(t)
-		pool, poolErr := h.PoolPresence(t.Context(), "ssd")
-		network, networkErr := h.NetworkPresence(t.Context(), "lan")
+		pool, poolErr := h.Presence(t.Context(), StoragePool, "ssd")
+		network, networkErr := h.Presence(t.Context(), Network, "lan")
 		if pool != want || network != want || slices.Contains([]bool{poolErr != nil, networkErr != nil}, want != "") {
 			t.Errorf("%q: pool %q, %v; network %q, %v", want, pool, poolErr, network, networkErr)
 		}
