@@ -365,7 +365,7 @@ func TestAccDisk_PlanWarnsOfWhatApplyRefuses(t *testing.T) {
 		t.Errorf("a plan for an active pool warns:\n%s", plan)
 	}
 	cli.Must("apply", "-auto-approve", "-no-color")
-	if plan := cli.Must("plan", "-no-color", "-destroy"); !message("It is the master of 1 volumes, such as", "ssd/over").MatchString(plan) {
+	if plan := cli.Must("plan", "-no-color", "-destroy"); !message("Overlays of it: 1, such as", "ssd/over").MatchString(plan) {
 		t.Errorf("the plan does not name the overlay:\n%s", plan)
 	}
 	cli.Must("destroy", "-auto-approve", "-no-color")

@@ -76,7 +76,7 @@ func refusedForOverlays(volumes []host.StorageVolume, path string) string {
 	if len(volumes) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" It is the master of %d volumes, such as %q: the apply refuses that unless it removes them first.",
+	return fmt.Sprintf(" Overlays of it: %d, such as %q. The apply refuses that unless it removes them first.",
 		len(volumes), volumes[0].Pool+"/"+volumes[0].Name)
 }
 
