@@ -23,8 +23,8 @@ type Prerequisites interface {
 	Presence(ctx context.Context, kind host.Kind, name string) (host.Presence, error)
 }
 
-// WarnOfPrerequisite warns in a plan of a host that does not answer, and of a pool or network that can't be used yet. An empty name asks only whether
-// the host answers. Of several warnings with one summary Terraform shows only the first.
+// WarnOfPrerequisite warns in a plan of a host that does not answer, and of a pool or network that can't be used yet. An empty name
+// asks only whether the host answers. Of several warnings with one summary Terraform shows only the first.
 func (b *Backend) WarnOfPrerequisite(
 	ctx context.Context, key string, h Prerequisites, kind host.Kind, name string, at path.Path, diags *diag.Diagnostics,
 ) {

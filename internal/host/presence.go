@@ -61,7 +61,8 @@ func isActive(l *libvirt.Libvirt, kind Kind, name string) (int32, error) {
 	return l.StoragePoolIsActive(pool)
 }
 
-// explainInactive adds to the error of an operation that its pool or network is not active. libvirt has one code for all invalid operations.
+// explainInactive adds to the error of an operation that its pool or network is not active. libvirt has one code for all
+// invalid operations.
 func explainInactive(l *libvirt.Libvirt, err error, kind Kind, name string) error {
 	if !isCode(err, libvirt.ErrOperationInvalid) {
 		return err

@@ -52,7 +52,8 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 		state.Pool.ValueString(), state.Host.ValueString(), detail, why, r.refusedFor(ctx, state, &resp.Diagnostics)))
 }
 
-// refusedFor says which overlays of a disk, as far as libvirt knows them, make the apply refuse to delete it. The apply looks at all that there is.
+// refusedFor says which overlays of a disk, as far as libvirt knows them, make the apply refuse to delete it. The apply looks at all
+// that there is.
 func (r *disk) refusedFor(ctx context.Context, state model, diags *diag.Diagnostics) string {
 	own, known := state.made(ctx, diags)
 	if !known || !r.backend.Ready() {

@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// warnOfNetworks warns of the host of a new machine if it does not answer, and of networks that new or moved interfaces can't have yet. Not each libvirt
-// knows the bridges of its host.
+// warnOfNetworks warns of the host of a new machine if it does not answer, and of networks that new or moved interfaces can't
+// have yet. libvirt does not list the bridges of its host as node devices.
 func (r *machine) warnOfNetworks(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	key := plan.Host.ValueString()
 	h, err := r.backend.Hosts.Host(key)
