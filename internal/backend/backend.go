@@ -52,6 +52,7 @@ type Backend struct {
 	bound       sync.Map
 	locked      sync.Map
 	plannedUses plannedUses
+	asked       sync.Map
 	destroying  atomic.Int32
 }
 

@@ -16,7 +16,7 @@ const unplugInterval = 5 * time.Second
 // Attach plugs a device into a running domain; the stored definition is not changed.
 func (h *Host) Attach(ctx context.Context, id, deviceXML string) error {
 	return domainDo(ctx, h, "plug a device into domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
-		return l.DomainAttachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive))
+		return explainNetworks(l, l.DomainAttachDeviceFlags(d, deviceXML, uint32(libvirt.DomainAffectLive)), deviceXML)
 	})
 }
 

@@ -75,7 +75,14 @@ func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
 
 // Start boots a domain.
 func (h *Host) Start(ctx context.Context, id string) error {
-	return domainDo(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error { return l.DomainCreate(d) })
+	return domainDo(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		err := l.DomainCreate(d)
+		if isCode(err, libvirt.ErrOperationInvalid) {
+			xml, _ := l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive) // without it nothing is explained
+			err = explainNetworks(l, err, xml)
+		}
+		return err
+	})
 }
 
 // Destroy turns a domain off. Data that its guest has not written yet are lost.

@@ -18,7 +18,7 @@ const agentTime = 6 * time.Second
 // changes its link state, without an unplug. The stored definition is not changed.
 func (h *Host) ChangeInterface(ctx context.Context, id, deviceXML string) error {
 	return domainDo(ctx, h, "change a network interface of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
-		return l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive)
+		return explainNetworks(l, l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive), deviceXML)
 	})
 }
 

@@ -18,8 +18,12 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 
 // withPool calls f with a pool, whose UUID is kept; again if the pool was defined again since, and has another one.
 func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (value T, err error) {
+	run := func(p libvirt.StoragePool) (T, error) {
+		value, err := f(l, p)
+		return value, explainInactive(l, err, StoragePool, pool)
+	}
 	if kept, is := h.pools.Load(pool); is {
-		value, err = f(l, kept.(libvirt.StoragePool))
+		value, err = run(kept.(libvirt.StoragePool))
 		if !isCode(err, libvirt.ErrNoStoragePool) {
 			return value, err
 		}
@@ -36,7 +40,7 @@ func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool stri
 		return value, err
 	}
 	h.pools.Store(pool, p)
-	return f(l, p)
+	return run(p)
 }
 
 // rescan has libvirt read the files of a pool again.

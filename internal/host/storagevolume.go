@@ -46,6 +46,9 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 				value, err = f(l, libvirt.StorageVol{Pool: pool, Name: name})
 			}
 		}
+		if isCode(err, libvirt.ErrOperationInvalid) {
+			value, err = withPool(ctx, h, l, pool, func(*libvirt.Libvirt, libvirt.StoragePool) (T, error) { return value, err }) // it explains the error
+		}
 		if isCode(err, libvirt.ErrNoStoragePool) {
 			err = ErrNoPool
 		}
@@ -68,7 +71,9 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 			}
 			_, err := l.StorageVolCreateXML(p, text, flags)
 			if isCode(err, libvirt.ErrOperationInvalid) {
-				err = fmt.Errorf("%w: %w", ErrExists, err) // libvirt's code for an existing file
+				if active, failed := l.StoragePoolIsActive(p); failed != nil || active != 0 {
+					err = fmt.Errorf("%w: %w", ErrExists, err) // libvirt's code for an existing file
+				}
 			}
 			return struct{}{}, err
 		})

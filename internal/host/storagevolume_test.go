@@ -13,10 +13,11 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// daemon is a libvirtd that answers each procedure with the same body, after a call of before. It calls hungUp when a client has
-// closed the connection.
+// daemon is a libvirtd that answers each procedure with the same body, which is that of an error in errors, after a call of before. It calls
+// hungUp when a client has closed the connection.
 type daemon struct {
 	answers map[uint32][]byte
+	errors  map[uint32][]byte
 	before  func(procedure uint32)
 	hungUp  func()
 }
@@ -34,7 +35,7 @@ func volumeDaemon() *daemon {
 		answers: map[uint32][]byte{
 			procAuthList: make([]byte, 4), procPoolLookup: []byte(text + "0123456789abcdef"),
 		},
-		before: func(uint32) {}, hungUp: func() {},
+		errors: map[uint32][]byte{}, before: func(uint32) {}, hungUp: func() {},
 	}
 }
 
@@ -51,9 +52,16 @@ func (d *daemon) serve(conn net.Conn) {
 		}
 		procedure := binary.BigEndian.Uint32(packet[12:])
 		d.before(procedure)
-		answer := slices.Concat(packet, d.answers[procedure])
+		body, fails := d.errors[procedure]
+		if !fails {
+			body = d.answers[procedure]
+		}
+		answer := slices.Concat(packet, body)
 		binary.BigEndian.PutUint32(answer, uint32(len(answer)))
 		binary.BigEndian.PutUint32(answer[16:], 1) // a reply
+		if fails {
+			binary.BigEndian.PutUint32(answer[24:], 1)
+		}
 		if _, err := conn.Write(answer); err != nil {
 			return
 		}

@@ -55,6 +55,9 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	plan.checkClusterSize(&resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {
+		if r.backend.Ready() {
+			r.backend.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		}
 		plan.checkSize(ctx, &resp.Diagnostics)
 		plan.Digest = r.planNewDigest(ctx, plan, &resp.Diagnostics)
 		plan.planNew(ctx, &resp.Diagnostics)

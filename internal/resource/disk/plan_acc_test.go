@@ -344,3 +344,29 @@ func TestAccDisk_InvalidConfigurations(t *testing.T) {
 	cli.Write("main.tf", acctest.Provider(l, "disks")) // an invalid configuration can't be destroyed either
 	cli.Must("apply", "-auto-approve", "-no-color")
 }
+
+// The plan warns of an inactive pool, which a resource of the apply might start, and of overlays, because of which the apply would refuse to delete
+// a master; the apply says how to start the pool.
+func TestAccDisk_PlanWarnsOfWhatApplyRefuses(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("golden", "size = \"1Mi\"")+disk("over", over("copy-on-write", "virtclaim_disk.golden")))
+	virsh(t, l, "pool-destroy", "ssd")
+	plan := cli.Must("plan", "-no-color")
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	virsh(t, l, "pool-start", "ssd")
+	if !message(`The storage pool "ssd" of host host-a is not active`, "To start it: virsh pool-start ssd").MatchString(plan) {
+		t.Errorf("the plan does not warn:\n%s", plan)
+	}
+	if err == nil || !message("The disk could not be made", "Start it: virsh pool-start ssd").MatchString(out) {
+		t.Errorf("the apply: %v:\n%s", err, out)
+	}
+	if plan := cli.Must("plan", "-no-color"); strings.Contains(plan, "Warning") {
+		t.Errorf("a plan for an active pool warns:\n%s", plan)
+	}
+	cli.Must("apply", "-auto-approve", "-no-color")
+	if plan := cli.Must("plan", "-no-color", "-destroy"); !message("Overlays of it: 1, such as", "ssd/over").MatchString(plan) {
+		t.Errorf("the plan does not name the overlay:\n%s", plan)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}

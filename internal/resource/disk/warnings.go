@@ -3,10 +3,15 @@ package disk
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // becauseOf explains a replacement whose cause is not in the configuration. If the plan did not have it, Terraform stops the apply and
@@ -43,8 +48,37 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 		}
 		summary, detail = fmt.Sprintf("Disk %s is replaced", id), " writes what the configuration has now."
 	}
-	resp.Diagnostics.AddWarning(summary, fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s)%s%s",
-		how, id, state.Name.ValueString(), state.Pool.ValueString(), state.Host.ValueString(), detail, why))
+	resp.Diagnostics.AddWarning(summary, fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s)%s%s%s", how, id, state.Name.ValueString(),
+		state.Pool.ValueString(), state.Host.ValueString(), detail, why, r.refusedFor(ctx, state, &resp.Diagnostics)))
+}
+
+// refusedFor says which overlays of a disk, as far as libvirt knows them, make the apply refuse to delete it. The apply looks at all
+// that there is.
+func (r *disk) refusedFor(ctx context.Context, state model, diags *diag.Diagnostics) string {
+	own, known := state.made(ctx, diags)
+	if !known || !r.backend.Ready() {
+		return ""
+	}
+	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	if err != nil {
+		return ""
+	}
+	volumes, err := backend.AskOnce(ctx, r.backend, h.Key+"/overlays", func(ctx context.Context) ([]host.StorageVolume, error) {
+		return h.KnownOverlays(ctx, "")
+	})
+	if err != nil {
+		tflog.Warn(ctx, "The overlays of a disk are not known", map[string]any{"disk": state.ID.ValueString(), "error": err.Error()})
+	}
+	return refusedForOverlays(volumes, own.Images[0].Name)
+}
+
+func refusedForOverlays(volumes []host.StorageVolume, path string) string {
+	volumes = slices.DeleteFunc(slices.Clone(volumes), func(v host.StorageVolume) bool { return v.Backing != path })
+	if len(volumes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Overlays of it: %d, such as %q. The apply refuses that unless it removes them first.",
+		len(volumes), volumes[0].Pool+"/"+volumes[0].Name)
 }
 
 // warnOfNoEffect warns of changed attributes that apply to new disks only.

@@ -43,6 +43,9 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		r.checkHost(ctx, plan, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
+		if r.backend.Ready() {
+			r.backend.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		}
 		plan.source(ctx, &resp.Diagnostics).files().CheckPath(sourcePath, &resp.Diagnostics)
 		return
 	}

@@ -266,3 +266,25 @@ func TestAccVirtualMachine_WaitForRenewedLease(t *testing.T) {
 		},
 	})
 }
+
+// The plan warns of networks that a resource of the apply may make or start; the apply says how to start one.
+func TestAccVirtualMachine_PlanWarnsOfNetworks(t *testing.T) {
+	w := newNetworked(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", w.config(machine{}, `lan = { network = "red" }`, `other = { network = "nowhere" }`))
+	virsh := func(args ...string) { acctest.Must(w.Virsh(t.Context(), args...))(t) }
+	virsh("net-destroy", "red")
+	plan := cli.Must("plan", "-no-color")
+	cli.Write("main.tf", w.config(machine{}, `lan = { network = "red" }`))
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	virsh("net-start", "red")
+	if !message(`The network "red" of host `, "To start it: virsh net-start red").MatchString(plan) || !message("Host ", `has no network "nowhere"`).MatchString(plan) {
+		t.Errorf("the plan does not warn:\n%s", plan)
+	}
+	if err == nil || !message("could not be started", "Start it: virsh net-start red").MatchString(out) {
+		t.Errorf("the apply: %v:\n%s", err, out)
+	}
+	if plan := cli.Must("plan", "-no-color"); strings.Contains(plan, "Warning") {
+		t.Errorf("a plan for an active network warns:\n%s", plan)
+	}
+}

@@ -82,6 +82,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		}
 		plan.check(ctx, &resp.Diagnostics)
 		r.checkOthers(ctx, plan, &resp.Diagnostics)
+		r.warnOfNetworks(ctx, plan, state, &resp.Diagnostics)
 		r.planCapabilities(ctx, plan, req.Config, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {

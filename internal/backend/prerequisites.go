@@ -1,0 +1,76 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// askTime is how long a plan waits for a host that does not answer.
+const askTime = 10 * time.Second
+
+// Prerequisites are the calls of a host for what a planned resource needs of it.
+type Prerequisites interface {
+	CheckConnection(ctx context.Context) error
+	Presence(ctx context.Context, kind host.Kind, name string) (host.Presence, error)
+}
+
+// WarnOfPrerequisite warns in a plan of a host that does not answer, and of a pool or network that can't be used yet. An empty name
+// asks only whether the host answers. Of several warnings with one summary Terraform shows only the first.
+func (b *Backend) WarnOfPrerequisite(
+	ctx context.Context, key string, h Prerequisites, kind host.Kind, name string, at path.Path, diags *diag.Diagnostics,
+) {
+	if b.IsApplying() {
+		return
+	}
+	_, err := AskOnce(ctx, b, key, func(ctx context.Context) (host.Presence, error) { return "", h.CheckConnection(ctx) })
+	if err != nil {
+		diags.AddAttributeWarning(path.Root("host"), fmt.Sprintf("Host %s does not answer", key),
+			fmt.Sprintf("The apply fails unless it does by then: %s", err))
+	}
+	if err != nil || name == "" {
+		return
+	}
+	ask := func(ctx context.Context) (host.Presence, error) { return h.Presence(ctx, kind, name) }
+	is, err := AskOnce(ctx, b, fmt.Sprintf("%s/%s/%s", key, kind, name), ask)
+	object := fmt.Sprintf("%s %q", map[host.Kind]string{host.StoragePool: "storage pool", host.Network: "network"}[kind], name)
+	switch {
+	case err != nil:
+		tflog.Warn(ctx, "What a host has is not known", map[string]any{"error": err.Error()})
+	case is == host.Missing:
+		diags.AddAttributeWarning(at, fmt.Sprintf("Host %s has no %s", key, object), fmt.Sprintf(
+			"A resource of this apply may make it; otherwise the apply fails. To see what there is: virsh %s-list --all", kind))
+	case is == host.Inactive:
+		diags.AddAttributeWarning(at, fmt.Sprintf("The %s of host %s is not active", object, key), fmt.Sprintf(
+			"A resource of this apply may start it; otherwise the apply fails. To start it: virsh %s-start %s", kind, name))
+	}
+}
+
+// AskOnce is the answer to a question that is asked once in a plan.
+func AskOnce[T any](ctx context.Context, b *Backend, what string, ask func(context.Context) (T, error)) (T, error) {
+	once, _ := b.asked.LoadOrStore(what, sync.OnceValues(func() (T, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		return ask(ctx)
+	}))
+	return once.(func() (T, error))()
+}
+
+// WarnOfPool is WarnOfPrerequisite for the pool of a usage type, as far as it is known. The apply makes that of a folder.
+func (b *Backend) WarnOfPool(ctx context.Context, on, usageType types.String, diags *diag.Diagnostics) {
+	key := on.ValueString()
+	h, err := b.Hosts.Host(key)
+	if err != nil || diags.HasError() {
+		return
+	}
+	places, _ := b.UsageTypes(key).Places(ctx) // an error is one of the plan already
+	b.WarnOfPrerequisite(ctx, key, h, host.StoragePool, places[usageType.ValueString()].Pool, path.Root("usage_type"), diags)
+}

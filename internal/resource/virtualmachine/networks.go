@@ -1,0 +1,41 @@
+package virtualmachine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+)
+
+// warnOfNetworks warns of the host of a new machine if it does not answer, and of networks that new or moved interfaces can't
+// have yet. libvirt does not list the bridges of its host as node devices.
+func (r *machine) warnOfNetworks(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+	key := plan.Host.ValueString()
+	h, err := r.backend.Hosts.Host(key)
+	if err != nil || diags.HasError() {
+		return
+	}
+	if state.ID.IsNull() {
+		r.backend.WarnOfPrerequisite(ctx, key, h, host.Network, "", path.Root("host"), diags)
+	}
+	networks := plan.otherNetworks(ctx, state, diags)
+	for _, interfaceKey := range slices.Sorted(maps.Keys(networks)) {
+		at := interfacePath(interfaceKey).AtName("network")
+		r.backend.WarnOfPrerequisite(ctx, key, h, host.Network, networks[interfaceKey], at, diags)
+	}
+}
+
+// otherNetworks are the networks of the interfaces that are new, or on another network than before.
+func (m model) otherNetworks(ctx context.Context, state model, diags *diag.Diagnostics) map[string]string {
+	was, networks := state.interfaces(ctx, diags), map[string]string{}
+	for key, i := range m.interfaces(ctx, diags) {
+		if isSet(i.Network) && (!i.Network.Equal(was[key].Network) || !m.Host.Equal(state.Host)) {
+			networks[key] = i.Network.ValueString()
+		}
+	}
+	return networks
+}
