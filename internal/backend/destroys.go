@@ -14,11 +14,17 @@ func (b *Backend) Destroys() (done func()) {
 	return func() { b.destroying.Add(-1) }
 }
 
+// Releases returns what reports, from now on, whether this apply may still release what others have.
+func (b *Backend) Releases() func() bool {
+	began := time.Now()
+	return func() bool { return b.destroying.Load() > 0 || time.Since(began) < firstDestroy }
+}
+
 // RetryTaken calls create again, each second, while its error is that a name is taken and this apply destroys resources, one of which may have that
 // name. Terraform does not tell what an apply will destroy, and libvirt has no event for the end of a volume.
 func (b *Backend) RetryTaken(ctx context.Context, create func() (taken bool)) {
-	for began := time.Now(); ; {
-		last := b.destroying.Load() == 0 && time.Since(began) >= firstDestroy
+	for releases := b.Releases(); ; {
+		last := !releases()
 		if !create() || last || ctx.Err() != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +23,8 @@ type Client struct {
 	// Unverified is whether the server's identity is not verified: a man in the middle could read all requests, with their credentials.
 	Unverified bool
 
+	// anonymous is whether it has no credentials.
+	anonymous  bool
 	server     string
 	objects    kubernetes.Interface
 	metadata   metadata.Interface
@@ -47,7 +50,7 @@ func (c *Client) PatchClaim(ctx context.Context, namespace, name string, patch [
 	as := metav1.PatchOptions{FieldManager: userAgent}
 	_, err := c.objects.CoreV1().PersistentVolumeClaims(namespace).Patch(ctx, name, types.MergePatchType, patch, as)
 	if err != nil {
-		return fmt.Errorf("writing PersistentVolumeClaim %s/%s at the API server %s: %w", namespace, name, c.server, err)
+		return fmt.Errorf("writing PersistentVolumeClaim %s/%s at the API server %s: %w", namespace, name, c.server, c.explain(err))
 	}
 	return nil
 }
@@ -117,7 +120,16 @@ func get[T any](ctx context.Context, c *Client, what, name string, from getter[T
 }
 
 func (c *Client) reading(what string, err error) error {
-	return fmt.Errorf("reading %s from the API server %s: %w", what, c.server, err)
+	return fmt.Errorf("reading %s from the API server %s: %w", what, c.server, c.explain(err))
+}
+
+// explain says what is missing if the API server refuses a client without credentials.
+func (c *Client) explain(err error) error {
+	if c.anonymous && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
+		return fmt.Errorf("%w. No credentials were sent: set token, client_certificate and client_key, exec, or a config_path whose user has some in the "+
+			"provider's kubernetes block; over http none are sent", err)
+	}
+	return err
 }
 
 // withAnswerTime bounds one request. rest.Config.Timeout would also bound watches.

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // serve returns a client of an API server with that handler.
@@ -196,5 +198,54 @@ func TestPodRequest_StreamsBody(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// The API server calls a client without credentials system:anonymous, and does not say what is missing.
+func TestClient_AnonymousIsToldOfCredentials(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/none"):
+			refuse(w, apierrors.NewNotFound(corev1.Resource("things"), "none"))
+		case strings.HasSuffix(r.URL.Path, "/bad"):
+			refuse(w, apierrors.NewUnauthorized("no"))
+		default:
+			refuse(w, apierrors.NewForbidden(corev1.Resource("things"), "x", errors.New("no")))
+		}
+	}))
+	defer server.Close()
+	const said = "No credentials were sent: set token"
+	for name, c := range map[string]struct {
+		config    Config
+		anonymous bool
+	}{
+		"nothing":                    {Config{Host: server.URL}, true},
+		"a token":                    {Config{Host: server.URL, Token: "top-secret-token"}, false},
+		"a password":                 {Config{Host: server.URL, Username: "u", Password: "top-secret-token"}, false},
+		"a user":                     {Config{Host: server.URL, ConfigPath: write(t, t.TempDir(), kubeconfig)}, false},
+		"a user without credentials": {Config{Host: server.URL, ConfigPath: write(t, t.TempDir(), strings.ReplaceAll(kubeconfig, "token: top-secret-token", ""))}, true},
+	} {
+		c.config.Insecure = true
+		client, err := New(c.config)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, read := client.Volume(t.Context(), "x")
+		_, unknown := client.Volume(t.Context(), "bad")
+		_, listed := client.PodsUsing(t.Context(), "vms", "x")
+		for what, err := range map[string]error{
+			"read": read, "unknown": unknown, "written": client.PatchClaim(t.Context(), "vms", "x", []byte("{}")), "listed": listed,
+			"watched": client.WatchClaim(t.Context(), "vms", "x", func(*corev1.PersistentVolumeClaim) bool { return true }),
+		} {
+			if err == nil || strings.Contains(err.Error(), said) != c.anonymous || !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if _, err := client.Volume(t.Context(), "none"); !apierrors.IsNotFound(err) || strings.Contains(err.Error(), said) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if isAnonymous(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}) || isAnonymous(&rest.Config{ExecProvider: &api.ExecConfig{}}) {
+		t.Error("a certificate or a program is no credential")
 	}
 }

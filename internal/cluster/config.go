@@ -115,7 +115,7 @@ func dialer(c *rest.Config) (*Client, error) {
 		return nil, &ConfigError{Err: err}
 	}
 	client := NewForClients(c.Host, objects, meta)
-	client.Unverified = isUnverified(c)
+	client.Unverified, client.anonymous = isUnverified(c), isAnonymous(c)
 	return client, nil
 }
 
@@ -163,6 +163,11 @@ func checkURL(s string) error {
 // isUnverified reports whether the server's identity is not verified.
 func isUnverified(c *rest.Config) bool {
 	return c.Insecure || strings.HasPrefix(strings.ToLower(c.Host), "http://")
+}
+
+// isAnonymous reports whether no credentials are sent.
+func isAnonymous(c *rest.Config) bool {
+	return c.BearerToken+c.BearerTokenFile+c.Username+c.CertFile+string(c.CertData) == "" && c.ExecProvider == nil && c.AuthProvider == nil
 }
 
 // check checks the apiVersion, which client-go would refuse without naming its source.

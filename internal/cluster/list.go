@@ -61,7 +61,7 @@ func listAll[L, T runtime.Object](ctx context.Context, c *Client, what string, f
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("listing %s at the API server %s: %w", what, c.server, err)
+		return fmt.Errorf("listing %s at the API server %s: %w", what, c.server, c.explain(err))
 	}
 	return nil
 }

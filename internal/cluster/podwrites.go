@@ -66,7 +66,7 @@ func (c *Client) writing(what string, of metav1.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s/%s at the API server %s: %w", what, of.GetNamespace(), of.GetName(), c.server, err)
+	return fmt.Errorf("%s %s/%s at the API server %s: %w", what, of.GetNamespace(), of.GetName(), c.server, c.explain(err))
 }
 
 // logBytes bounds what is read of a container's log.

@@ -70,7 +70,7 @@ func watchObject[T, L runtime.Object](ctx context.Context, c *Client, what, reso
 	case watching.Err() != nil:
 		err = errors.Join(context.Cause(watching), w.lastError())
 	}
-	return fmt.Errorf("watching %s at the API server %s: %w", what, c.server, err)
+	return fmt.Errorf("watching %s at the API server %s: %w", what, c.server, c.explain(err))
 }
 
 // objectWatch keeps the last error of a watch, which the reflector only logs.

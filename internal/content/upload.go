@@ -15,8 +15,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// sector is the unit of the size of a raw image, for a guest.
-const sector = 512
+// sector is the unit of the size of a raw image, for a guest; largeSector is that of storage with 4 KiB sectors, where QEMU writes to no other length.
+const sector, largeSector = 512, 4096
 
 // upload creates the volume with its content. conclude is called at the end, while the journal's domain is still active, so that no other process
 // takes the volume for a partial one.
@@ -65,7 +65,7 @@ func (j *journal) writeContent(ctx context.Context, s Spec, report func(host.Pro
 		Report: func(p host.Progress) { report(estimate(p, content)) },
 	}
 	if is.Format == "raw" {
-		up.Image = &padded{from: &upTo{from: buffered, most: s.Capacity, tooSmall: s.tooSmall()}}
+		up.Image = &padded{from: &upTo{from: buffered, most: s.Capacity, tooSmall: s.tooSmall()}, most: s.Capacity}
 		up.Size = func(length int64) int64 { return max(s.Capacity, length) }
 	}
 	if err := j.host.Upload(ctx, up); err != nil {
@@ -152,17 +152,23 @@ func asProbed(v host.StorageVolume) host.StorageVolume {
 	return v
 }
 
-// padded ends with zeros up to a whole sector. libvirt does not grow a file to less than its file system has allocated for it.
+// padded ends with zeros up to a whole large sector, or up to most, unless that is 0. libvirt does not grow a file to less than its file system has allocated
+// for it.
 type padded struct {
 	from io.Reader
+	most int64
 	read int64
 }
 
 func (r *padded) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.read += int64(n)
-	if err == io.EOF && r.read%sector != 0 { // an error that wraps it is no end
-		r.from = io.LimitReader(zeros{}, sector-r.read%sector)
+	end := (r.read + largeSector - 1) / largeSector * largeSector
+	if r.most > 0 {
+		end = min(end, r.most)
+	}
+	if err == io.EOF && r.read < end { // an error that wraps it is no end
+		r.from = io.LimitReader(zeros{}, end-r.read)
 		err = nil
 	}
 	return n, err

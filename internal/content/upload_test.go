@@ -62,7 +62,9 @@ func TestUpload_Size(t *testing.T) {
 		errorParts string
 	}{
 		{"raw", make([]byte, 4096), 0, "raw", 4096, ""},
-		{"raw with half a sector", make([]byte, 700), 0, "raw", 1024, ""},
+		{"raw with half a sector", make([]byte, 700), 0, "raw", 4096, ""},
+		{"raw with half a large sector", make([]byte, 3*2048), 0, "raw", 8192, ""},
+		{"raw with half a large sector, larger", make([]byte, 3*2048), 7 << 10, "raw", 7 << 10, ""},
 		{"raw, larger", make([]byte, 4096), 1 << 20, "raw", 1 << 20, ""},
 		{"raw, smaller", make([]byte, 4096), 2048, "", 0, "the image has more bytes, and the disk is to have 2Ki"},
 		{"qcow2", qcow2(1 << 20), 0, "qcow2", 1 << 20, ""},
@@ -84,6 +86,16 @@ func TestUpload_Size(t *testing.T) {
 				t.Errorf("got %+v, %v", made, err)
 			}
 		})
+	}
+}
+
+// What is for a volume that is there must not get larger than that.
+func TestUpload_PaddedUpToFixedVolume(t *testing.T) {
+	spec := uploaded("web", bytesOf(make([]byte, 4096+100)), 4096+1024)
+	spec.IsFixed = true
+	made, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", newHost(), spec, quiet)
+	if err != nil || made.Capacity != 4096+1024 {
+		t.Errorf("got %+v, %v", made, err)
 	}
 }
 

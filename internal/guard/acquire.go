@@ -44,6 +44,8 @@ type Request struct {
 	Images []volume.Image
 	// Hosts returns a host by its key.
 	Hosts func(key string) (Waiter, error)
+	// Releases is set by what fills the storage. It reports whether this apply may still take it from a machine; otherwise none is waited for.
+	Releases func() bool
 }
 
 // Acquire returns when the machine may use its images, with the domains of its host as it has seen them. It is the only protection, because QEMU does not stop a second writer on network
@@ -69,6 +71,9 @@ func Acquire(ctx context.Context, e Request) (domains []domainxml.Definitions, e
 				return nil, c.refusal()
 			}
 		}
+		if err := e.refuseHeld(found); err != nil {
+			return nil, err
+		}
 		wait := waitCtx
 		if found[0].yields() {
 			wait = yielding
@@ -77,6 +82,22 @@ func Acquire(ctx context.Context, e Request) (domains []domainxml.Definitions, e
 			return nil, err
 		}
 	}
+}
+
+// refuseHeld names all machines that have the storage to be filled, and will keep it.
+func (e Request) refuseHeld(found []conflict) error {
+	found = slices.DeleteFunc(slices.Clone(found), func(c conflict) bool { return c.use.isPublished() })
+	if len(found) == 0 || e.Releases == nil || e.Releases() {
+		return nil
+	}
+	var names []string
+	for _, c := range found {
+		names = append(names, fmt.Sprintf("%s on host %s", c.use.Domain, c.use.Host))
+	}
+	if names = slices.Compact(names); len(names) == 1 {
+		return found[0].refusal()
+	}
+	return fmt.Errorf("%w. All that have it: %s", found[0].refusal(), strings.Join(names, ", "))
 }
 
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -287,6 +308,10 @@ func (c conflict) advice() string {
 		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (%s), or remove the domain", u.command())
 	case u.Metadata.Phase == domainxml.Creating && !u.Live:
 		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
+			ofOwner(u.Metadata.Owner))
+	}
+	if c.Releases != nil {
+		return fmt.Sprintf("Nothing is written beside a machine%s, not even one that is off. Take the disk away from it, or destroy it, and apply again",
 			ofOwner(u.Metadata.Owner))
 	}
 	if u.Depth > 0 {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -223,6 +224,45 @@ func TestAcquire_WaitsFor(t *testing.T) {
 				w.set("b", c.after)
 				if err := <-ended; err != nil {
 					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What fills a volume waits for machines only while this apply may take it from them, and names all of them. It can't be bound for reading.
+func TestAcquire_FillingWaitsWhileApplyReleases(t *testing.T) {
+	exclusive, reader := shared(volume.WriteExclusive, "a", "b"), shared(volume.ReadShared, "a", "b")
+	local := image("/ssd/over", "o")
+	for name, c := range map[string]struct {
+		others []host.Domain
+		parts  []string
+	}{
+		"running":          {[]host.Domain{live(user(t, "db", low, "me", "ready", exclusive))}, []string{"db on host b runs with it"}},
+		"off":              {[]host.Domain{user(t, "db", low, "me", "ready", exclusive)}, []string{"db on host b has it", "not even one that is off"}},
+		"with an overlay":  {[]host.Domain{live(user(t, "db", low, "me", "ready", local, reader))}, []string{"db on host b runs with it"}},
+		"of another owner": {[]host.Domain{live(user(t, "db", low, "x", "ready", local, reader))}, []string{"(the other is of the owner x)"}},
+		"several that have it": {[]host.Domain{live(user(t, "db", low, "me", "ready", exclusive)), live(user(t, "web", high, "me", "ready", local, reader))},
+			[]string{"db on host b runs with it", "All that have it: db on host b, web on host b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				for _, d := range c.others {
+					w.set("b", d)
+				}
+				began := time.Now()
+				err := acquire(t, guard.Request{
+					Host: "a", Name: "fill", UUID: mine, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
+					Releases: func() bool { return time.Since(began) < 10*time.Second },
+				})
+				if !errors.Is(err, guard.ErrInUse) || strings.Contains(err.Error(), "read-shared (") || time.Since(began) > 15*time.Second {
+					t.Fatalf("after %s: %v", time.Since(began), err)
+				}
+				for _, part := range append(c.parts, "Take the disk away from it, or destroy it") {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("%q is not in %v", part, err)
+					}
 				}
 			})
 		})

@@ -1,8 +1,10 @@
 package image
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -34,4 +36,34 @@ func CheckUserData(data []byte) error {
 			"cloudinit_config, or leave base64encode() or base64gzip() out")
 	}
 	return nil
+}
+
+// heads are those of texts that cloud-init, or cloudbase-init on Windows, understands, in any case. CR LF does no harm: cloud-init replaces it in scripts.
+var heads = regexp.MustCompile(`(?i)^\s*(#cloud-config|#!|#include|#cloud-boothook|#upstart-job|#part-handler|##\s*template:\s*jinja` +
+	`|#ps1|rem cmd|<powershell|<script)`)
+
+// SuspiciousUserData says why cloud-init ignores user data, in silence; empty if it does not.
+func SuspiciousUserData(data []byte) string {
+	start := bytes.ToLower(data[:min(len(data), 4096)]) // where cloud-init looks for headers
+	if len(data) == 0 || data[0] == 0x1f || bytes.HasPrefix(start, []byte("content-type:")) || bytes.Contains(start, []byte("mime-version:")) {
+		return ""
+	}
+	found := heads.FindSubmatch(data)
+	switch {
+	case found == nil:
+		return "they begin with none of #cloud-config, #! and the other heads that cloud-init knows, so that it ignores them"
+	case len(found[0]) != len(found[1]):
+		return fmt.Sprintf("there are blanks before %s, so that a script is not run, and older versions of cloud-init ignore all of it", found[1])
+	}
+	return ""
+}
+
+var tabs = regexp.MustCompile(`(?m)^ *\t\s*[^\s]`)
+
+// SuspiciousNetworkData says why cloud-init can't read a network configuration, as far as it shows.
+func SuspiciousNetworkData(data []byte) string {
+	if tabs.Match(data) {
+		return "a line is indented with a tab, which YAML does not allow, so that cloud-init ignores all of it"
+	}
+	return ""
 }

@@ -50,3 +50,50 @@ func TestCheckUserData(t *testing.T) {
 		}
 	}
 }
+
+// What cloud-init documents, and what works in it, makes no warning: an unknown head does.
+func TestSuspiciousUserData(t *testing.T) {
+	for name, c := range map[string]struct {
+		data string
+		want string
+	}{
+		"empty":                  {},
+		"a configuration":        {data: "#cloud-config\npassword: hunter2\n"},
+		"one with CR LF":         {data: "#cloud-config\r\npassword: hunter2\r\n"},
+		"one in capitals":        {data: "#Cloud-Config\n"},
+		"an archive":             {data: "#cloud-config-archive\n- x\n"},
+		"a script":               {data: "#!/bin/sh\n"},
+		"an include":             {data: "#include\nhttps://example.org\n"},
+		"one that is kept":       {data: "#include-once\nhttps://example.org\n"},
+		"a boothook":             {data: "#cloud-boothook\n#!/bin/sh\n"},
+		"a job":                  {data: "#upstart-job\n"},
+		"a handler":              {data: "#part-handler\n"},
+		"a template":             {data: "## template: jinja\n#cloud-config\n"},
+		"MIME parts":             {data: "Content-Type: multipart/mixed; boundary=\"x\"\nMIME-Version: 1.0\n"},
+		"MIME in other letters":  {data: "mime-version: 1.0\ncontent-type: text/cloud-config\n"},
+		"MIME behind others":     {data: "From nobody\nMIME-Version: 1.0\n"},
+		"gzip":                   {data: "\x1f\x8b\x08"},
+		"PowerShell for Windows": {data: "#ps1_sysnative\n"},
+		"an indented head":       {"  #cloud-config\n  password: hunter2\n", "blanks before #cloud-config"},
+		"a line before it":       {"\n#!/bin/sh\n", "blanks before #!"},
+		"a head with a space":    {"# cloud-config\npassword: hunter2\n", "begin with none of"},
+		"a byte order mark":      {"\ufeff#cloud-config\n", "begin with none of"},
+		"no head":                {"password: hunter2\n", "begin with none of"},
+		"one that is further on": {"password: hunter2\n#cloud-config\n", "begin with none of"},
+	} {
+		got := image.SuspiciousUserData([]byte(c.data))
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestSuspiciousNetworkData(t *testing.T) {
+	for data, suspicious := range map[string]bool{
+		"": false, "version: 2\nethernets:\n  all: {dhcp4: true} #\ttab\n": false, "version: 2\nethernets:\n\tall: {dhcp4: true}\n": true, "a:\n  \tb: c": true, "a: b\n\t\n": false,
+	} {
+		if got := image.SuspiciousNetworkData([]byte(data)); (got != "") != suspicious {
+			t.Errorf("%q: %q", data, got)
+		}
+	}
+}

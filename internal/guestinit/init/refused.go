@@ -26,6 +26,8 @@ func explainRefusal(path string, refusal error) error {
 	switch {
 	case architecture != "" && architecture != runtime.GOARCH:
 		return fmt.Errorf("%s is for %s, and this machine is %s: use the image for %s", path, architecture, runtime.GOARCH, runtime.GOARCH)
+	case errors.Is(refusal, unix.ENOENT) && strings.HasSuffix(interpreter, "\r"):
+		return fmt.Errorf("%s's first line ends with a carriage return (CR LF), so that the kernel looks for %q. Save it with LF", path, interpreter)
 	case errors.Is(refusal, unix.ENOENT) && interpreter != "":
 		return fmt.Errorf("%s needs %s, which the image does not have", path, interpreter)
 	case errors.Is(refusal, unix.ENOEXEC):
@@ -63,7 +65,8 @@ func scriptInterpreter(file io.ReaderAt) string {
 	const longest = 256 // of the kernel
 	line, _ := bufio.NewReader(io.NewSectionReader(file, 0, longest)).ReadString('\n')
 	rest, found := strings.CutPrefix(line, "#!")
-	if fields := strings.Fields(rest); found && len(fields) > 0 {
+	isEnd := func(r rune) bool { return strings.ContainsRune(" \t\n\x00", r) } // for the kernel, a carriage return is a part of the name
+	if fields := strings.FieldsFunc(rest, isEnd); found && len(fields) > 0 {
 		return fields[0]
 	}
 	return ""

@@ -102,7 +102,18 @@ func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 		for name, data := range map[string]types.String{"user_data": c.UserData, "user_data_wo": c.UserDataWO} {
 			if err := image.CheckUserData([]byte(data.ValueString())); err != nil {
 				diags.AddAttributeError(childPath(fromCloudInit).AtName(name), "Invalid user data", err.Error())
+			} else {
+				warnOfSeed(name, image.SuspiciousUserData([]byte(data.ValueString())), diags)
 			}
 		}
+		warnOfSeed("network_data", image.SuspiciousNetworkData([]byte(c.NetworkData.ValueString())), diags)
+		warnOfSeed("network_data_wo", image.SuspiciousNetworkData([]byte(c.NetworkDataWO.ValueString())), diags)
+	}
+}
+
+// warnOfSeed says, without the data, why a guest may ignore them: other programs than cloud-init may read them.
+func warnOfSeed(name, why string, diags *diag.Diagnostics) {
+	if why != "" {
+		diags.AddAttributeWarning(childPath(fromCloudInit).AtName(name), "cloud-init may ignore "+name, "If the guest has cloud-init: "+why+".")
 	}
 }

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -162,6 +163,33 @@ func TestSource_FormatWhenKnown(t *testing.T) {
 		plan.Format = types.StringUnknown()
 		if plan.planFormat(); !plan.Format.Equal(c.want) {
 			t.Errorf("%s: planned as %s", name, plan.Format)
+		}
+	}
+}
+
+// A guest ignores such data in silence. They may be secret, and are not known in each plan.
+func TestSource_SuspiciousSeedIsWarnedOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		seed map[string]any
+		want int
+	}{
+		"right":         {map[string]any{"user_data": "#cloud-config\n", "network_data": "version: 2\n"}, 0},
+		"unknown":       {map[string]any{"user_data": unknown{}, "network_data": unknown{}}, 0},
+		"from a secret": {map[string]any{"meta_data": "x"}, 0},
+		"user data":     {map[string]any{"user_data": "# cloud-config\npassword: hunter2\n"}, 1},
+		"write-only":    {map[string]any{"user_data_wo": "password: hunter2\n", "network_data_wo": "a:\n\tb: hunter2\n"}, 2},
+		"network data":  {map[string]any{"network_data": "a:\n\tb: hunter2\n"}, 1},
+		"base64":        {map[string]any{"user_data": "I2Nsb3VkLWNvbmZpZwo="}, 0},
+	} {
+		var diags diag.Diagnostics
+		made(t, map[string]any{"cloud_init": c.seed}).checkSource(t.Context(), &diags)
+		if len(diags.Warnings()) != c.want || diags.HasError() != (name == "base64") {
+			t.Errorf("%s: %v", name, diags)
+		}
+		for _, d := range diags {
+			if strings.Contains(d.Summary()+d.Detail(), "hunter2") {
+				t.Errorf("%s: %s", name, d.Detail())
+			}
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 const planTime = 10 * time.Second
 
 // checkCapabilities refuses what the host does not support, before anything is created or changed. Each group has its rules in able.
-func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine, diags *diag.Diagnostics) error {
+func checkCapabilities(ctx context.Context, h *host.Host, m model, want domainxml.Machine, diags *diag.Diagnostics) error {
 	caps, err := h.DomainCapabilities(ctx, host.Hardware{Arch: want.Arch, Type: want.Type, DomainType: want.DomainType})
 	var missing *host.CannotEmulateError
 	if errors.As(err, &missing) {
@@ -36,6 +36,7 @@ func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine
 	if err != nil {
 		return err
 	}
+	m.checkImageFor(caps.Arch, diags)
 	for _, g := range groups {
 		if g.able != nil {
 			g.able(caps, want, diags)
@@ -46,7 +47,7 @@ func checkCapabilities(ctx context.Context, h *host.Host, want domainxml.Machine
 
 // hostSupports reports whether the host supports the machine, and adds an error if not.
 func hostSupports(ctx context.Context, h *host.Host, m model, want domainxml.Machine, diags *diag.Diagnostics) bool {
-	if err := checkCapabilities(ctx, h, want, diags); err != nil {
+	if err := checkCapabilities(ctx, h, m, want, diags); err != nil {
 		addError(diags, m, "The host could not be asked what it is capable of", err)
 	}
 	return !diags.HasError()
@@ -73,7 +74,7 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	if err := checkCapabilities(ctx, h, plan.intent(ctx, &ignored), diags); err != nil {
+	if err := checkCapabilities(ctx, h, plan, plan.intent(ctx, &ignored), diags); err != nil {
 		tflog.Warn(ctx, "What the host is capable of is not known", map[string]any{"host": h.Key, "error": err.Error()})
 	}
 }

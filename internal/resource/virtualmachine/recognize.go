@@ -28,6 +28,11 @@ func (m manager) inspect(ctx context.Context, chain []volume.Image) (all []*cont
 	return all, nil
 }
 
+// notInspected is the error of a disk that its host did not show: nothing is known of it then.
+func notInspected(key string, err error) error {
+	return fmt.Errorf("what disk %s is now could not be read from its host: %w", key, err)
+}
+
 // afresh is the manager of an operation that has waited for long, and inspects everything again.
 func (m manager) afresh() manager {
 	if h, is := m.host.(located); is {
@@ -43,10 +48,10 @@ func (m manager) recognize(ctx context.Context, want domainxml.Machine, keys []s
 	for _, key := range keys {
 		chain := want.Disks[key].Volume.Images
 		seen, err := m.inspect(ctx, chain)
-		if err == nil {
-			err = content.RecognizeChain(ctx, m.host, chain, seen)
-		}
 		if err != nil {
+			return notInspected(key, err)
+		}
+		if err := content.RecognizeChain(ctx, m.host, chain, seen); err != nil {
 			return fmt.Errorf("disk %s can't be given to the machine (terraform plan says what became of the disk): %w", key, err)
 		}
 	}
@@ -68,10 +73,10 @@ func (m manager) checkBacking(ctx context.Context, live *domainxml.Domain, want 
 			continue
 		}
 		seen, err := m.inspect(ctx, chain)
-		if err == nil {
-			err = content.CheckBacking(chain, seen)
-		}
 		if err != nil {
+			return notInspected(key, err)
+		}
+		if err := content.CheckBacking(chain, seen); err != nil {
 			return fmt.Errorf("%w: disk %s: %w", errExternal, key, err)
 		}
 	}

@@ -238,6 +238,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // running guest gets only at its next start; a domain is never undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	r.backend.Apply()
+	defer r.backend.Destroys()() // a disk that is taken away, for one
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)

@@ -151,11 +151,7 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 			fmt.Sprintf("force_stop forces the machine off after a minute, and stop_timeout gives its program %d seconds to shut down: unwritten data would be lost. "+
 				"Remove force_stop, or lower stop_timeout.", timeout))
 	}
-	image, machine := fieldsOf(run["image"]).text("architecture"), fieldsOf(m.Machine).text("arch")
-	if is, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; ok && image != "" && is != image {
-		diags.AddAttributeError(runPath.AtName("image"), "Image for another architecture",
-			fmt.Sprintf("The container image is for %s, and the machine has the architecture %s.", image, machine))
-	}
+	m.checkImageFor(fieldsOf(m.Machine).text("arch"), diags)
 	raw, err := m.Run.ToTerraformValue(ctx)
 	if err != nil || !raw.IsFullyKnown() || m.Name.IsUnknown() || m.Disks.IsUnknown() || m.Interfaces.IsUnknown() || diags.HasError() {
 		return
@@ -163,6 +159,23 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 	if _, err := m.runConfig().Encode(); err != nil {
 		addRunError(diags, err)
 	}
+}
+
+// checkImageFor refuses to create a machine of an architecture, configured or the host's choice, that its image is not for. One that is there was made
+// like that: refusing it would be in the way of all plans.
+func (m model) checkImageFor(arch string, diags *diag.Diagnostics) {
+	image := fieldsOf(fieldsOf(m.Run)["image"]).text("architecture")
+	of, _, _ := strings.Cut(image, "/") // without the variant
+	is, known := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[arch]
+	if !known || image == "" || of == is {
+		return
+	}
+	add := diags.AddAttributeError
+	if isSet(m.UUID) {
+		add = diags.AddAttributeWarning
+	}
+	add(runPath.AtName("image"), "Image for another architecture", fmt.Sprintf("The container image is for %.100s, and the machine has the architecture %s. "+
+		"Use an image for %s, or set machine.arch to that of the image.", image, arch, is))
 }
 
 func (m model) checkRunNetwork(run fields, diags *diag.Diagnostics) {

@@ -302,3 +302,36 @@ func nullOf(t *testing.T, kind attr.Type) tftypes.Value {
 	t.Helper()
 	return tftypes.NewValue(kind.TerraformType(t.Context()), nil)
 }
+
+// The host's choice counts like a configured architecture. What is there already is managed further.
+func TestRun_ImageForAnotherArchitecture(t *testing.T) {
+	for name, c := range map[string]struct {
+		image, arch, uuid string
+		errors, warnings  int
+	}{
+		"its own":                         {image: "amd64", arch: "x86_64"},
+		"a variant of its own":            {image: "amd64/v3", arch: "x86_64"},
+		"an unknown one":                  {image: "arm64", arch: "riscv64"},
+		"one that is not known yet":       {arch: "x86_64"},
+		"another one":                     {image: "arm64", arch: "x86_64", errors: 1},
+		"another one, of an old machine":  {image: "arm64", arch: "x86_64", uuid: "5e0", warnings: 1},
+		"a smaller one of the same maker": {image: "arm/v7", arch: "aarch64", errors: 1},
+	} {
+		image := filled(t, tfvalue.ImageConfigurationTypes, map[string]attr.Value{"architecture": tfvalue.OrNull(c.image), "entrypoint": listOf("/x")})
+		m := runner(t, map[string]attr.Value{"image": image})
+		m.UUID = tfvalue.OrNull(c.uuid)
+		var diags diag.Diagnostics
+		m.checkImageFor(c.arch, &diags)
+		if len(diags.Errors()) != c.errors || len(diags.Warnings()) != c.warnings {
+			t.Errorf("%s: %v", name, diags)
+		}
+		m.Machine = filled(t, machineTypes, map[string]attr.Value{"arch": types.StringValue(c.arch)})
+		before := len(diags)
+		if checkRun(t.Context(), m, &diags); len(diags) != before {
+			t.Errorf("%s: a configured one is another: %v", name, diags)
+		}
+		if len(diags) == 1 && !strings.Contains(diags[0].Detail(), "or set machine.arch to that of the image") {
+			t.Errorf("%s: %v", name, diags)
+		}
+	}
+}

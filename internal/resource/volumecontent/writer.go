@@ -264,6 +264,7 @@ func (w *writer) acquire(key string) func(ctx context.Context, name, uuid string
 		}
 		_, err := guard.Acquire(ctx, guard.Request{
 			Host: key, Name: name, UUID: uuid, Owner: w.backend.Owner, Images: []volume.Image{top}, Hosts: w.waiter,
+			Releases: w.backend.Releases(),
 		})
 		if err != nil {
 			return err
