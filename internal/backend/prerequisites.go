@@ -14,7 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// askTime is how long a plan waits for a host that does not answer.
+// askTime is how long a plan waits for a host that is connected and does not answer.
 const askTime = 10 * time.Second
 
 // Prerequisites are the calls of a host for what a planned resource needs of it.
@@ -39,7 +39,11 @@ func (b *Backend) WarnOfPrerequisite(
 	if err != nil || name == "" {
 		return
 	}
-	ask := func(ctx context.Context) (host.Presence, error) { return h.Presence(ctx, kind, name) }
+	ask := func(ctx context.Context) (host.Presence, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		return h.Presence(ctx, kind, name)
+	}
 	is, err := AskOnce(ctx, b, fmt.Sprintf("%s/%s/%s", key, kind, name), ask)
 	object := fmt.Sprintf("%s %q", map[host.Kind]string{host.StoragePool: "storage pool", host.Network: "network"}[kind], name)
 	switch {
@@ -50,17 +54,13 @@ func (b *Backend) WarnOfPrerequisite(
 			"A resource of this apply may make it; otherwise the apply fails. To see what there is: virsh %s-list --all", kind))
 	case is == host.Inactive:
 		diags.AddAttributeWarning(at, fmt.Sprintf("The %s of host %s is not active", object, key), fmt.Sprintf(
-			"A resource of this apply may start it; otherwise the apply fails. To start it: virsh %s-start %s", kind, name))
+			"A resource of this apply may start it; otherwise the apply fails. To start it: virsh %s-start %s", kind, host.ShellQuote(name)))
 	}
 }
 
 // AskOnce is the answer to a question that is asked once in a plan.
 func AskOnce[T any](ctx context.Context, b *Backend, what string, ask func(context.Context) (T, error)) (T, error) {
-	once, _ := b.asked.LoadOrStore(what, sync.OnceValues(func() (T, error) {
-		ctx, cancel := context.WithTimeout(ctx, askTime)
-		defer cancel()
-		return ask(ctx)
-	}))
+	once, _ := b.asked.LoadOrStore(what, sync.OnceValues(func() (T, error) { return ask(ctx) }))
 	return once.(func() (T, error))()
 }
 

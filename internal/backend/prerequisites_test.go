@@ -39,9 +39,9 @@ func TestBackend_WarnOfPrerequisite(t *testing.T) {
 		asked           int
 	}{
 		"missing pool":     {having{presence: host.Missing}, host.StoragePool, `Host a has no storage pool "x"`, "virsh pool-list --all", 2},
-		"inactive pool":    {having{presence: host.Inactive}, host.StoragePool, `The storage pool "x" of host a is not active`, "virsh pool-start x", 2},
+		"inactive pool":    {having{presence: host.Inactive}, host.StoragePool, `The storage pool "x" of host a is not active`, "virsh pool-start 'x'", 2},
 		"missing network":  {having{presence: host.Missing}, host.Network, `Host a has no network "x"`, "virsh net-list --all", 2},
-		"inactive network": {having{presence: host.Inactive}, host.Network, `The network "x" of host a is not active`, "virsh net-start x", 2},
+		"inactive network": {having{presence: host.Inactive}, host.Network, `The network "x" of host a is not active`, "virsh net-start 'x'", 2},
 		"active":           {having{presence: host.Active}, host.Network, "", "", 2},
 		"not known":        {having{unknown: failed, presence: host.Inactive}, host.Network, "", "", 2},
 		"silent":           {having{silent: failed}, host.StoragePool, "Host a does not answer", "no route", 1},

@@ -61,12 +61,15 @@ func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err err
 // CheckBase reports whether the host has the shared image already, so that nothing is downloaded, and refuses one that is larger than the volume.
 func (s Spec) CheckBase(ctx context.Context, h Host) (has bool, err error) {
 	names, err := s.namesOfBases(ctx, h)
-	if err != nil || s.Base == nil {
+	if err != nil || s.Base == nil || s.Pool == "" {
 		return false, err
 	}
 	base, err := h.Volume(ctx, s.Pool, names[0])
+	if errors.Is(err, host.ErrNoPool) || errors.Is(err, host.ErrNotFound) { // the pool may be made before
+		return false, nil
+	}
 	if err != nil {
-		return false, ignoreNotFound(err) // the pool may be made before
+		return false, err
 	}
 	return true, s.holds("the image", asProbed(base).Capacity)
 }

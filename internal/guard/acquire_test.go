@@ -242,8 +242,10 @@ func TestAcquire_FillingWaitsWhileApplyReleases(t *testing.T) {
 		"off":              {[]host.Domain{user(t, "db", low, "me", "ready", exclusive)}, []string{"db on host b has it", "not even one that is off"}},
 		"with an overlay":  {[]host.Domain{live(user(t, "db", low, "me", "ready", local, reader))}, []string{"db on host b runs with it"}},
 		"of another owner": {[]host.Domain{live(user(t, "db", low, "x", "ready", local, reader))}, []string{"(the other is of the owner x)"}},
-		"several that have it": {[]host.Domain{live(user(t, "db", low, "me", "ready", exclusive)), live(user(t, "web", high, "me", "ready", local, reader))},
-			[]string{"db on host b runs with it", "All that have it: db on host b, web on host b"}},
+		"several that have it": {
+			[]host.Domain{live(user(t, "db", low, "me", "ready", exclusive)), live(user(t, "web", high, "me", "ready", local, reader))},
+			[]string{"db on host b runs with it", "All that have it: db on host b, web on host b"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/url"
 	"sync"
-	"time"
 	"sync/atomic"
+	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )

@@ -70,7 +70,7 @@ func explainInactive(l *libvirt.Libvirt, err error, kind Kind, name string) erro
 	if active, failed := isActive(l, kind, name); failed != nil || active != 0 {
 		return err
 	}
-	return fmt.Errorf("%w. Start it: virsh %s-start %s", err, kind, name)
+	return fmt.Errorf("%w. Start it: virsh %s-start %s", err, kind, ShellQuote(name))
 }
 
 // networkSource matches the network of an interface in XML.

@@ -58,12 +58,12 @@ func TestError_InactivePoolOrNetworkHasRemedy(t *testing.T) {
 	}{
 		"a volume is made": {func(h *Host) error {
 			return h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{Name: "root"}, false)
-		}, "virsh pool-start ssd"},
-		"a volume is deleted": {func(h *Host) error { return h.DeleteVolume(t.Context(), "ssd", "root") }, "virsh pool-start ssd"},
-		"a domain is started": {func(h *Host) error { return h.Start(t.Context(), id) }, "virsh net-start lan"},
+		}, "virsh pool-start 'ssd'"},
+		"a volume is deleted": {func(h *Host) error { return h.DeleteVolume(t.Context(), "ssd", "root") }, "virsh pool-start 'ssd'"},
+		"a domain is started": {func(h *Host) error { return h.Start(t.Context(), id) }, "virsh net-start 'lan'"},
 		"an interface is plugged in": {func(h *Host) error {
 			return h.Attach(t.Context(), id, `<interface type="network"><source network="lan"></source></interface>`)
-		}, "virsh net-start lan"},
+		}, "virsh net-start 'lan'"},
 	} {
 		for _, active := range []byte{0, 1} {
 			err := c.do(invalidDaemon(active).connected(t))

@@ -78,7 +78,7 @@ func (d *daemon) connected(t *testing.T) *Host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Disconnect() })
-	return &Host{Key: "host-a", uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l, way: client}}
+	return &Host{Key: "host-a", timeout: dialTimeout, uri: &url.URL{Scheme: "qemu", Path: "/system"}, calls: &conn{Libvirt: l, way: client}}
 }
 
 // After the error of a cancelled creation the caller may create another volume with that name.

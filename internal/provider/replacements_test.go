@@ -32,19 +32,21 @@ var replacements = []replacement{
 	},
 	{
 		"virtclaim_disk", "the master in `source.volume`", "warns: `The content of disk … is lost`, or `The master of disk … may be another one`", "deletes the overlay or clone, unless a machine has it",
-		"the master", []string{"TestAccDisk_OtherClaimReplacesWithWarning"},
+		"the master",
+		[]string{"TestAccDisk_OtherClaimReplacesWithWarning"},
 	},
 	{
-		"virtclaim_disk", "destroyed", "warns: `The content of disk … is lost`", "deletes it, unless a machine or an overlay has it", "nothing",
+		"virtclaim_disk", "destroyed", "warns: `The content of disk … is lost`, and names overlays of it", "deletes it, unless a machine or an overlay has it", "nothing",
 		[]string{"TestAccDisk_OtherClaimReplacesWithWarning", "TestRemovable_DisksOfOthers"},
 	},
 	{
 		"virtclaim_kernel", "other content of the source; `host`, `name`, `name_prefix`, `usage_type`", "refuses what is no kernel or can't be had: `The kernel can't be replaced`",
-		"deletes both files, unless a domain boots them, and makes the new ones", "the kernel if the plan refuses it", []string{"TestAccKernel_JudgedBeforeReplacement"},
+		"deletes both files, unless a domain boots them, and makes the new ones", "the kernel if the plan refuses it",
+		[]string{"TestAccKernel_JudgedBeforeReplacement"},
 	},
 	{
 		"virtclaim_volume_content", "other content of the source", "warns: `The volume … is overwritten`; refuses what is no disk or can't be had: `The volume can't be filled`",
-		"in place; a host copies a complete image, a pod writes what arrives", "the former content until the first byte is written",
+		"in place, unless a machine has it; a host copies a complete image, a pod writes what arrives", "the former content until the first byte is written",
 		[]string{"TestAccVolumeContent_JudgedBeforeWritten", "TestModel_PlanChange"},
 	},
 	{
@@ -53,11 +55,13 @@ var replacements = []replacement{
 	},
 	{
 		"virtclaim_volume_content", "`-replace`, also with `create_before_destroy`", "warns if `overwrite` is set: `The volume … is overwritten`",
-		"writes all again if `overwrite` is set, and otherwise leaves what it has filled as it is", "nothing with `overwrite`", []string{"TestAccVolumeContent_ReplacedBeforeDestroyed"},
+		"writes all again if `overwrite` is set, and otherwise leaves what it has filled as it is", "nothing with `overwrite`",
+		[]string{"TestAccVolumeContent_ReplacedBeforeDestroyed"},
 	},
 	{
 		"virtclaim_volume_binding", "another claim", "refuses one that is missing, being deleted or held by another owner", "releases the former claim, unless a machine has it",
-		"the former binding if the plan refuses the new one; the content of both claims", []string{"TestVolumeBinding_ReplacementRefusedInPlan", "TestAccVolumeBinding_ReplacementRefusedInPlan"},
+		"the former binding if the plan refuses the new one; the content of both claims",
+		[]string{"TestVolumeBinding_ReplacementRefusedInPlan", "TestAccVolumeBinding_ReplacementRefusedInPlan"},
 	},
 	{
 		"virtclaim_volume_binding", "of a dynamic volume: `parameters` such as the size, server, image or namespace; another kind of source; `name`",
@@ -66,7 +70,8 @@ var replacements = []replacement{
 	},
 	{
 		"virtclaim_volume_binding", "of a dynamic volume: `hosts`; `-replace` with `create_before_destroy`", "in place, or a new instance of the binding",
-		"asks where the volume is; refuses another one, and deletes none", "the volume", []string{"TestServer_Find", "TestAccVolumeBinding_DynamicCreatedEachTime"},
+		"asks where the volume is; refuses another one, and deletes none", "the volume",
+		[]string{"TestServer_Find", "TestAccVolumeBinding_DynamicCreatedEachTime"},
 	},
 	{
 		"virtclaim_volume_binding", "of a dynamic volume: destroyed", "warns: `The content of volume binding … is lost`",
@@ -75,7 +80,8 @@ var replacements = []replacement{
 	},
 	{
 		"virtclaim_virtual_machine", "`host`, `name`, `machine.type`, `machine.arch`, `machine.domain_type`", "shows the replacement", "shuts the machine down, removes its definition, and makes the new one",
-		"all volumes and disks, which are resources of their own", []string{"TestChanges_OnlyHostAndNameReplace", "TestAccVirtualMachine_ReplacementKeepsTargets"},
+		"all volumes and disks, which are resources of their own",
+		[]string{"TestChanges_OnlyHostAndNameReplace", "TestAccVirtualMachine_ReplacementKeepsTargets"},
 	},
 }
 

@@ -140,7 +140,8 @@ func (s Source) Judge(ctx context.Context, tags *image.Tags, h Host, spec conten
 		return cmp.Or(err, spec.Fits(is, length))
 	}
 	if s.Container != nil {
-		if has, err := spec.CheckBase(ctx, h); has || err != nil {
+		has, err := spec.CheckBase(ctx, h)
+		if has || err != nil || s.Container.PullPolicy.ValueString() == pullNever {
 			return err
 		}
 		spec.Format = "" // that of the overlay
