@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -35,15 +36,23 @@ func (h *Host) CheckConnection(ctx context.Context) error {
 // Presence is that of a pool, or of one of libvirt's networks.
 func (h *Host) Presence(ctx context.Context, kind Kind, name string) (Presence, error) {
 	return call(ctx, h, fmt.Sprintf("look at the %s %s", kind, name), func(l *libvirt.Libvirt) (Presence, error) {
-		active, err := isActive(l, kind, name)
+		active, err := h.isActive(ctx, l, kind, name)
 		switch {
-		case isCode(err, libvirt.ErrNoStoragePool), isCode(err, libvirt.ErrNoNetwork):
+		case errors.Is(err, ErrNoPool), isCode(err, libvirt.ErrNoNetwork):
 			return Missing, nil
 		case active == 0:
 			return Inactive, err
 		}
 		return Active, err
 	})
+}
+
+// isActive keeps the pool for the operations that follow.
+func (h *Host) isActive(ctx context.Context, l *libvirt.Libvirt, kind Kind, name string) (int32, error) {
+	if kind != StoragePool {
+		return isActive(l, kind, name)
+	}
+	return withPool(ctx, h, l, name, func(l *libvirt.Libvirt, p libvirt.StoragePool) (int32, error) { return l.StoragePoolIsActive(p) })
 }
 
 func isActive(l *libvirt.Libvirt, kind Kind, name string) (int32, error) {

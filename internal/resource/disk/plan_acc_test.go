@@ -355,13 +355,13 @@ func TestAccDisk_PlanWarnsOfWhatApplyRefuses(t *testing.T) {
 	plan := cli.Must("plan", "-no-color")
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	virsh(t, l, "pool-start", "ssd")
-	if !message(`The storage pool "ssd" of host host-a is not active`, "To start it: virsh pool-start ssd").MatchString(plan) {
+	if !message(`The storage pool "ssd" of host host-a is not active`, "To start it: virsh pool-start 'ssd'").MatchString(plan) {
 		t.Errorf("the plan does not warn:\n%s", plan)
 	}
-	if err == nil || !message("The disk could not be made", "Start it: virsh pool-start ssd").MatchString(out) {
+	if err == nil || !message("The disk could not be made", "Start it: virsh pool-start 'ssd'").MatchString(out) {
 		t.Errorf("the apply: %v:\n%s", err, out)
 	}
-	if plan := cli.Must("plan", "-no-color"); strings.Contains(plan, "Warning") {
+	if plan := cli.Must("plan", "-no-color"); strings.Contains(plan, "not active") {
 		t.Errorf("a plan for an active pool warns:\n%s", plan)
 	}
 	cli.Must("apply", "-auto-approve", "-no-color")

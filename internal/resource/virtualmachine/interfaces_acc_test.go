@@ -278,13 +278,13 @@ func TestAccVirtualMachine_PlanWarnsOfNetworks(t *testing.T) {
 	cli.Write("main.tf", w.config(machine{}, `lan = { network = "red" }`))
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	virsh("net-start", "red")
-	if !message(`The network "red" of host `, "To start it: virsh net-start red").MatchString(plan) || !message("Host ", `has no network "nowhere"`).MatchString(plan) {
+	if !message(`The network "red" of host `, "To start it: virsh net-start 'red'").MatchString(plan) || !message("Host ", `has no network "nowhere"`).MatchString(plan) {
 		t.Errorf("the plan does not warn:\n%s", plan)
 	}
-	if err == nil || !message("could not be started", "Start it: virsh net-start red").MatchString(out) {
+	if err == nil || !message("could not be started", "Start it: virsh net-start 'red'").MatchString(out) {
 		t.Errorf("the apply: %v:\n%s", err, out)
 	}
-	if plan := cli.Must("plan", "-no-color"); strings.Contains(plan, "Warning") {
+	if plan := cli.Must("plan", "-no-color"); strings.Contains(plan, "not active") {
 		t.Errorf("a plan for an active network warns:\n%s", plan)
 	}
 }
