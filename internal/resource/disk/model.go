@@ -115,13 +115,15 @@ func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) c
 	return s
 }
 
-// size is the configured size in bytes, 0 when there is none or it is unknown.
+// size is the configured size in bytes, rounded up to whole 4 KiB, because storage with such sectors has no other raw disks; 0 when there is none or it is
+// unknown.
 func (m model) size() int64 {
 	if m.Size.IsNull() || m.Size.IsUnknown() {
 		return 0
 	}
+	const largeSector = 4096
 	bytes, _ := m.Size.Bytes() // validated
-	return bytes
+	return (bytes + largeSector - 1) / largeSector * largeSector
 }
 
 // read fills the model with the host's volume; for a disk that is being imported, id is its identity and below its chain. The attributes of

@@ -79,7 +79,7 @@ func TestModel_CheckSizeOfRootFilesystem(t *testing.T) {
 		size   tfvalue.Quantity
 		bad    bool
 	}{
-		"less":          {root, tfvalue.QuantityOfBytes(16<<30 - 1024), true},
+		"less":          {root, tfvalue.QuantityOfBytes(16<<30 - 4096), true},
 		"as much":       {root, tfvalue.QuantityOfBytes(16 << 30), false},
 		"more":          {root, tfvalue.QuantityOfBytes(20 << 30), false},
 		"none":          {root, tfvalue.Quantity{}, false},
@@ -115,6 +115,22 @@ func TestSharedBases(t *testing.T) {
 		}
 		if got := fmt.Sprint(sharedBases(own)); got != c.want {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Storage with sectors of 4 KiB refuses raw disks of another length. A size that was rounded is no drift.
+func TestModel_SizeInLargeSectors(t *testing.T) {
+	for size, want := range map[string]int64{"1025Ki": 1028 << 10, "10G": 10_000_003_072, "64Mi": 64 << 20} {
+		var diags diag.Diagnostics
+		m := made(t, nil)
+		m.Format, m.Size = types.StringValue("raw"), tfvalue.NewQuantity(size)
+		if got := m.spec(t.Context(), "ssd", &diags).Capacity; got != want {
+			t.Errorf("%s: the disk is to have %d bytes, and not %d", size, got, want)
+		}
+		m.read(t.Context(), host.StorageVolume{Name: "root", Pool: "ssd", Format: "raw", Capacity: want, Physical: want}, "", nil, &diags)
+		if m.Size.ValueString() != size {
+			t.Errorf("%s has become %s", size, m.Size.ValueString())
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
 				MarkdownDescription: "Size as a Kubernetes quantity, such as `20Gi`; below `1Mi` a suffix is required. Rounded up to " +
-					"whole KiB. At least that of the master or image, which is also the default; required for a blank disk. The size of a " +
+					"whole 4 KiB. At least that of the master or image, which is also the default; required for a blank disk. The size of a " +
 					"bound master is measured: that of its storage counts, and not the capacity of its PersistentVolume. It can be " +
 					"increased, but not decreased.",
 			},
