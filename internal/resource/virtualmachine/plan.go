@@ -80,10 +80,11 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		if _, err := r.backend.Hosts.Host(plan.Host.ValueString()); err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		}
-		plan.check(ctx, &resp.Diagnostics)
+		checked := plan.withOtherImage(state)
+		checked.check(ctx, &resp.Diagnostics)
 		r.checkOthers(ctx, plan, &resp.Diagnostics)
 		r.warnOfNetworks(ctx, plan, state, &resp.Diagnostics)
-		r.planCapabilities(ctx, plan, req.Config, &resp.Diagnostics)
+		r.planCapabilities(ctx, checked, req.Config, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {

@@ -164,7 +164,7 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 // checkImageFor refuses to create a machine of an architecture, configured or the host's choice, that its image is not for. One that is there was made
 // like that: refusing it would be in the way of all plans.
 func (m model) checkImageFor(arch string, diags *diag.Diagnostics) {
-	image := fieldsOf(fieldsOf(m.Run)["image"]).text("architecture")
+	image := m.imageArchitecture()
 	of, _, _ := strings.Cut(image, "/") // without the variant
 	is, known := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[arch]
 	if !known || image == "" || of == is {
@@ -176,6 +176,16 @@ func (m model) checkImageFor(arch string, diags *diag.Diagnostics) {
 	}
 	add(runPath.AtName("image"), "Image for another architecture", fmt.Sprintf("The container image is for %.100s, and the machine has the architecture %s. "+
 		"Use an image for %s, or set machine.arch to that of the image.", image, arch, is))
+}
+
+func (m model) imageArchitecture() string { return fieldsOf(fieldsOf(m.Run)["image"]).text("architecture") }
+
+// withOtherImage is the machine to check: one that gets an image of another architecture counts as new.
+func (m model) withOtherImage(was model) model {
+	if m.imageArchitecture() != was.imageArchitecture() {
+		m.UUID = types.StringNull()
+	}
+	return m
 }
 
 func (m model) checkRunNetwork(run fields, diags *diag.Diagnostics) {

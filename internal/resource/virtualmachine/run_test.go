@@ -304,6 +304,23 @@ func nullOf(t *testing.T, kind attr.Type) tftypes.Value {
 }
 
 // The host's choice counts like a configured architecture. What is there already is managed further.
+func TestRun_ExistingMachineGetsAnotherArchitecture(t *testing.T) {
+	of := func(architecture string) model {
+		m := runner(t, map[string]attr.Value{"image": filled(t, tfvalue.ImageConfigurationTypes, map[string]attr.Value{
+			"architecture": tfvalue.OrNull(architecture), "entrypoint": listOf("/x"),
+		})})
+		m.UUID = types.StringValue("5e0")
+		return m
+	}
+	for was, errors := range map[string]int{"amd64": 1, "arm64": 0} {
+		var diags diag.Diagnostics
+		of("arm64").withOtherImage(of(was)).checkImageFor("x86_64", &diags)
+		if len(diags.Errors()) != errors || len(diags) != 1 {
+			t.Errorf("one of %s gets an image for arm64: %v", was, diags)
+		}
+	}
+}
+
 func TestRun_ImageForAnotherArchitecture(t *testing.T) {
 	for name, c := range map[string]struct {
 		image, arch, uuid string
