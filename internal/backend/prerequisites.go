@@ -31,7 +31,7 @@ func (b *Backend) WarnOfPrerequisite(
 	if b.IsApplying() {
 		return
 	}
-	_, err := AskOnce(ctx, b, key, func(ctx context.Context) (host.Presence, error) { return "", h.CheckConnection(ctx) })
+	err := b.CheckHost(ctx, key, h)
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("host"), fmt.Sprintf("Host %s does not answer", key),
 			fmt.Sprintf("The apply fails unless it does by then: %s", err))
@@ -56,6 +56,12 @@ func (b *Backend) WarnOfPrerequisite(
 		diags.AddAttributeWarning(at, fmt.Sprintf("The %s of host %s is not active", object, key), fmt.Sprintf(
 			"A resource of this apply may start it; otherwise the apply fails. To start it: virsh %s-start %s", kind, host.ShellQuote(name)))
 	}
+}
+
+// CheckHost is the error of a host that does not answer. In a plan, it is asked once.
+func (b *Backend) CheckHost(ctx context.Context, key string, h Prerequisites) error {
+	_, err := AskOnce(ctx, b, key, func(ctx context.Context) (host.Presence, error) { return "", h.CheckConnection(ctx) })
+	return err
 }
 
 // AskOnce is the answer to a question that is asked once in a plan.

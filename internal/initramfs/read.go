@@ -35,6 +35,40 @@ func Read(r io.Reader) (*Kernel, error) {
 	return found.kernel()
 }
 
+// Check refuses what is by its beginning nothing that Read reads.
+func Check(r io.Reader) error {
+	raw := bufio.NewReaderSize(r, headSize)
+	head, err := raw.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if bytes.HasPrefix(head, []byte(arMagic)) {
+		return nil
+	}
+	unpacked, err := image.Unpack(raw)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unpacked.Close() }()
+	_, err = checkHead(bufio.NewReaderSize(unpacked, headSize))
+	return err
+}
+
+// checkHead reports whether what comes next is a tar archive. It refuses what is neither that nor a kernel.
+func checkHead(content *bufio.Reader) (isArchive bool, err error) {
+	head, err := content.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	if len(head) > 262 && string(head[257:262]) == "ustar" {
+		return true, nil
+	}
+	if _, err := ArchitectureOf(head); err != nil {
+		return false, fmt.Errorf("%w. A Debian package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone are read", err)
+	}
+	return false, nil
+}
+
 // ReadLayers reads a kernel and its modules from the layers of a container image, the lowest one first. Each is read to its end.
 func ReadLayers(open []func() (io.ReadCloser, error)) (*Kernel, error) {
 	var found files
@@ -63,20 +97,17 @@ func (f *files) addPacked(r io.Reader) error {
 	}
 	defer func() { _ = unpacked.Close() }()
 	content := bufio.NewReaderSize(unpacked, headSize)
-	head, err := content.Peek(headSize)
-	if err != nil && !errors.Is(err, io.EOF) {
+	isArchive, err := checkHead(content)
+	if err != nil {
 		return err
 	}
-	if len(head) > 262 && string(head[257:262]) == "ustar" {
-		if err := f.addArchive(content); err != nil {
-			return err
-		}
-		return image.Drain(content)
+	if !isArchive {
+		return f.keep("vmlinuz", content)
 	}
-	if _, err := ArchitectureOf(head); err != nil {
-		return fmt.Errorf("%w. A Debian package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone are read", err)
+	if err := f.addArchive(content); err != nil {
+		return err
 	}
-	return f.keep("vmlinuz", content)
+	return image.Drain(content)
 }
 
 // addArchive adds the files of a tar archive, which may be a layer of a container image.

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -45,7 +46,14 @@ func (r *disk) planNewDigest(ctx context.Context, plan model, diags *diag.Diagno
 // that was deleted since is not needed any more; the file may have been in another folder of another computer.
 func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag.Diagnostics) types.String {
 	is := plan.source(ctx, diags)
-	if plan.kind() != fromFile && !plan.isComposed() && !state.isImported() || is.IsElsewhere(state.source(ctx, diags).Source) {
+	if plan.kind() != fromFile && !plan.isComposed() && !state.isImported() {
+		return state.Digest
+	}
+	if is.IsElsewhere(state.source(ctx, diags).Source) {
+		if !plan.Source.Equal(state.Source) {
+			diags.AddAttributeWarning(childPath(fromFile).AtName("path"), fmt.Sprintf("The file of disk %s is not there", state.ID.ValueString()),
+				"It is taken for the one that the disk was made from, in another folder, and the disk stays as it is.")
+		}
 		return state.Digest
 	}
 	digest := r.planDigest(ctx, plan, diags)

@@ -82,7 +82,7 @@ func TestDigest_FileElsewhere(t *testing.T) {
 		switch {
 		case want != "" && (len(diags) != 1 || !strings.Contains(diags[0].Detail(), want)):
 			t.Errorf("%s: %v", path, diags)
-		case want == "" && (len(diags) > 0 || len(plan.otherDisk(context.Background(), state, &diags)) > 0):
+		case want == "" && (diags.HasError() || len(diags) > 0 != (path != "/home/one/image") || len(plan.otherDisk(context.Background(), state, &diags)) > 0):
 			t.Errorf("%s: it is another disk: %v", path, diags)
 		}
 	}

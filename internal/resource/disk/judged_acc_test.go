@@ -19,7 +19,7 @@ func TestAccDisk_JudgedBeforeReplacement(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
 	change(1)
-	_, _, first := served(t, l, smallImage())
+	web, page, first := served(t, l, smallImage())
 	cli := acctest.NewCLI(t)
 	configure := func(fileAt, url, image string) {
 		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("local", fromFile(fileAt))+disk("web", url)+disk("pulled", containerImage(image)))
@@ -57,8 +57,51 @@ func TestAccDisk_JudgedBeforeReplacement(t *testing.T) {
 			t.Errorf("a disk has changed: %.60q, and was %.60q", is, was)
 		}
 	}
+	change(1)
+	configure(path, first, image.Reference)
+	if err := web.RemoveFile(page); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-replace=virtclaim_disk.web"}, {"-replace=virtclaim_disk.local", "-replace=virtclaim_disk.web"}} {
+		out, err := cli.Run(append([]string{"apply", "-auto-approve", "-no-color"}, args...)...)
+		if err == nil || !message("The disk can't be replaced", "404").MatchString(out) || contents(t, l) != was {
+			t.Errorf("%v ends with %v, and the disks have changed: %v\n%s", args, err, contents(t, l) != was, out)
+		}
+	}
 	cli.Must("destroy", "-auto-approve", "-no-color", "-refresh=false") // what can't be applied
 	nothingIn(t, l, "ssd")
+}
+
+// A replacement may have another format. The plan says what would make the apply fail after it has deleted the former disk, and refuses a host that
+// does not answer.
+func TestAccDisk_ReplacementByWhatIsThere(t *testing.T) {
+	l := acctest.Lab(t)
+	path, change := changing(t)
+	change(1)
+	cli := acctest.NewCLI(t)
+	config := acctest.Provider(l, "disks") + disk("local", fromFile(path))
+	cli.Write("main.tf", config)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	writeFile(t, path, string(qcow2Image(t)))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	sameImage(t, file(l, "local"), rawImage())
+
+	virsh(t, l, "vol-create-as", "ssd", "taken", "1M")
+	cli.Write("main.tf", strings.Replace(config, `name       = "local"`, `name       = "taken"`, 1))
+	if plan := cli.Must("plan", "-no-color"); !message(`frees the name "taken" in pool "ssd"`).MatchString(plan) {
+		t.Errorf("the plan does not warn:\n%s", plan)
+	}
+	virsh(t, l, "vol-delete", "taken", "--pool", "ssd")
+	cli.Write("main.tf", strings.NewReplacer(`host       = "host-a"`, `host       = "silent"`, "hosts = {",
+		`hosts = {`+"\n"+`silent = { uri = "qemu:///system?socket=/nowhere", storage = { fast = "ssd" } }`).Replace(config))
+	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil || !message("The disk can't be replaced", "libvirt can't be reached").MatchString(out) {
+		t.Errorf("a silent host: %v\n%s", err, out)
+	}
+	sameImage(t, file(l, "local"), rawImage())
+	cli.Write("main.tf", config)
+	isSettled(t, cli)
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 // contents are those of the disks of TestAccDisk_JudgedBeforeReplacement.

@@ -58,6 +58,9 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 		if r.backend.Ready() {
 			r.backend.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
+		if isReplacing(ctx, req, &resp.Diagnostics) {
+			r.judge(ctx, req.Config, plan, model{}, &resp.Diagnostics)
+		}
 		plan.checkSize(ctx, &resp.Diagnostics)
 		plan.Digest = r.planNewDigest(ctx, plan, &resp.Diagnostics)
 		plan.planNew(ctx, &resp.Diagnostics)
@@ -209,8 +212,11 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	if len(resp.RequiresReplace) > 0 {
-		r.warnOfLoss(ctx, req, resp, "Replacing", becauseOf(resp.RequiresReplace)+plan.restIsUnproven())
-		r.judge(ctx, req.Config, *plan, state, &resp.Diagnostics)
+		why := becauseOf(resp.RequiresReplace) + plan.restIsUnproven(ctx) + r.ofTakenName(ctx, *plan, state, &resp.Diagnostics)
+		r.warnOfLoss(ctx, req, resp, "Replacing", why)
+		if r.judge(ctx, req.Config, *plan, state, &resp.Diagnostics); r.backend.Ready() {
+			r.backend.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		}
 		return
 	}
 	if state.isImported() {

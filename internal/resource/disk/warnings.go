@@ -25,7 +25,10 @@ func becauseOf(paths path.Paths) string {
 }
 
 // restIsUnproven says that only the end of a download shows whether it is whole.
-func (m model) restIsUnproven() string {
+func (m model) restIsUnproven(ctx context.Context) string {
+	if m.isUndecided() || m.isFetched() && !m.isSourceKnown(ctx) {
+		return " What the new one is made from is known after that, and may turn out to be no disk."
+	}
 	if !m.isFetched() || m.kind() == fromFile {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/initramfs"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -47,6 +48,9 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 			r.backend.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
 		plan.source(ctx, &resp.Diagnostics).files().CheckPath(sourcePath, &resp.Diagnostics)
+		if load(ctx, req.Private, &resp.Diagnostics).Kernel != "" { // of the one that this one replaces, also because of -replace
+			r.judge(ctx, req.Config, plan, &resp.Diagnostics)
+		}
 		return
 	}
 	var state model
@@ -64,27 +68,28 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 	default:
 		plan.setBoot(state.paths())
 	}
-	if len(resp.RequiresReplace) > 0 && r.backend.Ready() && !r.backend.IsApplying() {
-		r.judge(ctx, req.Config, plan, state, &resp.Diagnostics)
-	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
 // judge refuses a replacement by what the apply would refuse: it would delete the kernel first.
-func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan, state model, diags *diag.Diagnostics) {
+func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, diags *diag.Diagnostics) {
 	raw, err := plan.Source.ToTerraformValue(ctx)
-	if err != nil || !raw.IsFullyKnown() || plan.Host.IsUnknown() || diags.HasError() {
+	if err != nil || !r.backend.Ready() || r.backend.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
 		return
 	}
 	var with model
 	diags.Append(config.Get(ctx, &with)...)
-	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	key := plan.Host.ValueString()
+	h, err := r.backend.Hosts.Host(key)
 	if err == nil {
+		err = r.backend.CheckHost(ctx, key, h)
+	}
+	if err == nil && raw.IsFullyKnown() {
 		err = r.judgeSource(ctx, h, with.source(ctx, diags))
 	}
 	if err != nil {
-		diags.AddAttributeError(sourcePath, "The kernel can't be replaced", fmt.Sprintf("%s.\n\nKernel %s stays as it is. To destroy it all the same: "+
-			"terraform destroy -refresh=false.", host.Describe("The new kernel", plan.Host.ValueString(), err), state.ID.ValueString()))
+		diags.AddAttributeError(sourcePath, "The kernel can't be replaced", fmt.Sprintf("%s.\n\nThe former kernel stays as it is. To destroy it all the same: "+
+			"terraform destroy -refresh=false.", host.Describe("The new kernel", key, err)))
 	}
 }
 
@@ -101,8 +106,7 @@ func (r *kernel) judgeSource(ctx context.Context, h *host.Host, s sourceModel) e
 			return err
 		}
 		defer func() { _ = from.Close() }()
-		_, err = from.Read(make([]byte, 1))
-		return err
+		return initramfs.Check(from)
 	}
 	_, _, err := r.read(ctx, h, s)
 	return err

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -18,6 +19,12 @@ func (r *machine) warnOfNetworks(ctx context.Context, plan, state model, diags *
 	h, err := r.backend.Hosts.Host(key)
 	if err != nil || diags.HasError() {
 		return
+	}
+	if !state.ID.IsNull() && !plan.Host.Equal(state.Host) && !r.backend.IsApplying() {
+		if err := r.backend.CheckHost(ctx, key, h); err != nil { // the former machine would be destroyed first
+			addError(diags, plan, "The machine can't be replaced", fmt.Errorf("%w. The former one stays as it is", err))
+			return
+		}
 	}
 	if state.ID.IsNull() {
 		r.backend.WarnOfPrerequisite(ctx, key, h, host.Network, "", path.Root("host"), diags)

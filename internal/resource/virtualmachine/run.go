@@ -178,7 +178,9 @@ func (m model) checkImageFor(arch string, diags *diag.Diagnostics) {
 		"Use an image for %s, or set machine.arch to that of the image.", image, arch, is))
 }
 
-func (m model) imageArchitecture() string { return fieldsOf(fieldsOf(m.Run)["image"]).text("architecture") }
+func (m model) imageArchitecture() string {
+	return fieldsOf(fieldsOf(m.Run)["image"]).text("architecture")
+}
 
 // withOtherImage is the machine to check: one that gets an image of another architecture counts as new.
 func (m model) withOtherImage(was model) model {

@@ -50,5 +50,6 @@ func (r *binding) checkReplacement(ctx context.Context, plan model, own privateS
 		detail = fmt.Sprintf("The former binding %s is not destroyed for the %s, which does not exist. Create the claim before, in an apply of "+
 			"its own: terraform apply -target=<address of the claim>.", plan.Name.ValueString(), c.Ref())
 	}
-	diags.AddAttributeError(sourcePath.AtName(claimSource), "The claim of a replacement can't be bound", detail)
+	diags.AddAttributeError(sourcePath.AtName(claimSource), "The claim of a replacement can't be bound", detail+
+		"\n\nTo destroy the former binding all the same: terraform destroy -refresh=false.")
 }

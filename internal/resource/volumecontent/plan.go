@@ -77,7 +77,7 @@ func (r *volumeContent) judge(ctx context.Context, config tfsdk.Config, plan mod
 		err = with.source(ctx, diags).Judge(ctx, &r.backend.Tags, h, specOf(v))
 	}
 	if err != nil {
-		diags.AddAttributeError(sourcePath, "The volume can't be filled", fmt.Sprintf("%s: %s.\n\nNothing was written.", v.Images[0].Name, err))
+		diags.AddAttributeError(sourcePath, "The volume can't be filled", fmt.Sprintf("%s: %s.\n\nNothing was written. To destroy it all the same: terraform destroy -refresh=false.", v.Images[0].Name, err))
 	}
 }
 
