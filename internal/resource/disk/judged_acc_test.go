@@ -19,7 +19,9 @@ func TestAccDisk_JudgedBeforeReplacement(t *testing.T) {
 	l := acctest.Lab(t)
 	path, change := changing(t)
 	change(1)
-	web, page, first := served(t, l, smallImage())
+	web := acctest.Must(l.Web(t.Context()))(t)
+	page := acctest.Must(web.AddContent("image", smallImage()))(t)
+	first := fmt.Sprintf("source = { url = { url = %q } }", page.URL("http", web.HTTP))
 	cli := acctest.NewCLI(t)
 	configure := func(fileAt, url, image string) {
 		cli.Write("main.tf", acctest.Provider(l, "disks")+disk("local", fromFile(fileAt))+disk("web", url)+disk("pulled", containerImage(image)))
