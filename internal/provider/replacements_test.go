@@ -20,14 +20,14 @@ type replacement struct {
 
 var replacements = []replacement{
 	{
-		"virtclaim_disk", "other content in `file`, `url`, `checksum`, `container_image` or `root_filesystem`; `host`, `name`, `name_prefix`, `usage_type`, `copy_mode`, `format`",
-		"warns: `The content of disk … is lost`; refuses what is no disk or can't be had: `The disk can't be replaced`",
+		"virtclaim_disk", "other content in `file`, `url`, `checksum`, `container_image` or `root_filesystem`; `host`, `name`, `name_prefix`, `usage_type`, `copy_mode`, `format`; `-replace`",
+		"warns: `The content of disk … is lost`; refuses what is no disk or can't be had, and a host that does not answer: `The disk can't be replaced`",
 		"deletes the disk, unless a machine has it, and makes the new one; refuses what only the end of a download shows",
 		"the disk if the plan refuses it; with `name_prefix` and `create_before_destroy` also if the apply does",
-		[]string{"TestAccDisk_JudgedBeforeReplacement", "TestSource_Judge", "TestAccDisk_OtherClaimReplacesWithWarning"},
+		[]string{"TestAccDisk_JudgedBeforeReplacement", "TestAccDisk_ReplacementByWhatIsThere", "TestSource_Judge", "TestAccDisk_OtherClaimReplacesWithWarning"},
 	},
 	{
-		"virtclaim_disk", "`file.path` in another folder, or a file that is gone", "in place; another name of a missing file is refused: `there is no file`", "nothing", "the disk",
+		"virtclaim_disk", "`file.path` in another folder, or a file that is gone", "in place, with a warning: `The file of disk … is not there`; another name of a missing file is refused: `there is no file`", "nothing", "the disk",
 		[]string{"TestAccDisk_FileOfAnotherComputer", "TestDigest_FileElsewhere", "TestDigest_MissingInApply"},
 	},
 	{
@@ -40,7 +40,7 @@ var replacements = []replacement{
 		[]string{"TestAccDisk_OtherClaimReplacesWithWarning", "TestRemovable_DisksOfOthers"},
 	},
 	{
-		"virtclaim_kernel", "other content of the source; `host`, `name`, `name_prefix`, `usage_type`", "refuses what is no kernel or can't be had: `The kernel can't be replaced`",
+		"virtclaim_kernel", "other content of the source; `host`, `name`, `name_prefix`, `usage_type`; `-replace`", "refuses what is no kernel or can't be had: `The kernel can't be replaced`",
 		"deletes both files, unless a domain boots them, and makes the new ones", "the kernel if the plan refuses it",
 		[]string{"TestAccKernel_JudgedBeforeReplacement"},
 	},
