@@ -186,11 +186,17 @@ func TestAccDisk_MasterChangedDuringApply(t *testing.T) {
 		return info.Sys().(*syscall.Stat_t).Ino
 	}
 	before := inode()
+	later := lab.ClaimSpec{Namespace: "disks", Name: "two", LUN: two} // the plan needs the claim, but not its volume
+	acctest.Must(l.Cluster.Client.CoreV1().PersistentVolumeClaims("disks").Create(t.Context(), l.Claim(later), metav1.CreateOptions{}))(t)
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveClaim(ctx, later) })
 	cli.Write("main.tf", config("two"))
 	if plan := cli.Must("plan", "-out=saved", "-no-color"); !message("The master of disk host-a/ssd/root may be another one").MatchString(plan) {
 		t.Error("the plan does not say that the master may be another one:", plan)
 	}
-	acctest.Claim(t, l, "disks", "two", two)
+	acctest.Must(l.Cluster.Client.CoreV1().PersistentVolumes().Create(t.Context(), l.Volume(later), metav1.CreateOptions{}))(t)
+	if err := l.AwaitBound(t.Context(), "disks", "two"); err != nil {
+		t.Fatal(err)
+	}
 	out, err := cli.Run("apply", "-no-color", "saved")
 	if err == nil || strings.Contains(out, "bug in the provider") || !message("The disk changed during the apply", "source.volume of disk host-a/ssd/root").MatchString(out) {
 		t.Errorf("the apply ended with %v:\n%s", err, out)
