@@ -107,3 +107,13 @@ func TestDigest_PlanRefusesNonImage(t *testing.T) {
 		t.Errorf("not refused: %v", diags)
 	}
 }
+
+// While the provider's configuration is unknown, there are no hosts to ask for the name of a replacement.
+func TestDisk_RenamedWithUnknownProvider(t *testing.T) {
+	var diags diag.Diagnostics
+	plan, state := made(t, nil), made(t, nil)
+	plan.Name = types.StringValue("other")
+	if text := (&disk{backend: &backend.Backend{}}).ofTakenName(context.Background(), plan, state, &diags); text != "" || len(diags) > 0 {
+		t.Errorf("it says %q, %v", text, diags)
+	}
+}

@@ -36,8 +36,8 @@ func (r *disk) judge(ctx context.Context, config tfsdk.Config, plan, state model
 		err = r.judgeSource(ctx, h, config, plan, state, diags)
 	}
 	if err != nil {
-		diags.AddAttributeError(at, "The disk can't be replaced", fmt.Sprintf("%s.\n\nDisk %s stays as it is. To destroy it all the "+
-			"same: terraform destroy -refresh=false.", host.Describe("The new disk", key, err), plan.label()))
+		diags.AddAttributeError(at, "The disk can't be replaced", fmt.Sprintf("%s.\n\nThe former disk stays as it is. To destroy it all the "+
+			"same: terraform destroy -refresh=false.", host.Describe("The new disk", key, err)))
 	}
 }
 
@@ -67,6 +67,9 @@ func (r *disk) judgeSource(ctx context.Context, h *host.Host, config tfsdk.Confi
 
 // ofTakenName says that the apply fails after it has deleted a disk, because the name of the new one is taken.
 func (r *disk) ofTakenName(ctx context.Context, plan, state model, diags *diag.Diagnostics) string {
+	if !r.backend.Ready() {
+		return ""
+	}
 	name, pool := plan.Name.ValueString(), r.plannedPool(ctx, plan, state, diags)
 	if name == "" || name == state.Name.ValueString() && pool == state.Pool.ValueString() && plan.Host.Equal(state.Host) {
 		return ""
