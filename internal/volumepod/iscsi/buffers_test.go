@@ -31,8 +31,8 @@ func held() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// Initiators that read none of their answers, and those that send no data of their writes, have a few buffers of the target together, and are in
-// nobody's way.
+// Initiators that read none of their answers, and those that send no data of their writes, share a few buffers of the target, and delay
+// no other session.
 func TestTarget_SessionsThatStallShareBuffers(t *testing.T) {
 	const sessions = 600
 	target, disk := newTarget(t)
