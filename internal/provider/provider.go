@@ -12,11 +12,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	hostsource "github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/persistentvolumeclaim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/kernel"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/virtualmachine"
@@ -51,7 +51,7 @@ func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource 
 // Configure checks all that can be checked without connecting to a host or cluster.
 func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	if !req.Config.Raw.IsFullyKnown() {
-		resp.ResourceData, resp.DataSourceData = &backend.Backend{}, &backend.Backend{}
+		resp.ResourceData, resp.DataSourceData = &providerdata.Data{}, &providerdata.Data{}
 		return
 	}
 	var config model
@@ -64,7 +64,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	b := backend.New(config.Owner.ValueString(), hosts, client)
+	b := providerdata.New(config.Owner.ValueString(), hosts, client)
 	b.ReservesClaims, b.VolumeImage = client != nil && k.reserves(), k.VolumeImage.ValueString()
 	resp.ResourceData, resp.DataSourceData = b, b
 }

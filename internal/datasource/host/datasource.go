@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	libvirthost "github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 )
 
 // readTimeout is the default timeout.
@@ -23,7 +23,7 @@ const readTimeout = 2 * time.Minute
 // unreadable is the summary of errors.
 const unreadable = "The host could not be read"
 
-type host struct{ backend *backend.Backend }
+type host struct{ provider *providerdata.Data }
 
 var _ datasource.DataSourceWithConfigure = &host{}
 
@@ -35,12 +35,12 @@ func (d *host) Metadata(_ context.Context, req datasource.MetadataRequest, resp 
 }
 
 func (d *host) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+	d.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // Read queries the host.
 func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if !d.backend.Ready() {
+	if !d.provider.Ready() {
 		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so no host can be "+
 			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
 		return
@@ -54,7 +54,7 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h, err := d.backend.Hosts.Host(m.Host.ValueString())
+	h, err := d.provider.Hosts.Host(m.Host.ValueString())
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "No such host", err.Error()+".")
 		return
@@ -65,7 +65,7 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 		return
 	}
 	m.fill(about)
-	m.UsageTypes = usageTypes(ctx, h, d.backend.UsageTypes(h.Key), &resp.Diagnostics)
+	m.UsageTypes = usageTypes(ctx, h, d.provider.UsageTypes(h.Key), &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	}

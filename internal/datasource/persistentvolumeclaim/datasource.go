@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 )
 
@@ -23,7 +23,7 @@ const readTimeout = 2 * time.Minute
 // unreadable is the summary of all errors.
 const unreadable = "The claim could not be read"
 
-type persistentVolumeClaim struct{ backend *backend.Backend }
+type persistentVolumeClaim struct{ provider *providerdata.Data }
 
 var _ datasource.DataSourceWithConfigure = &persistentVolumeClaim{}
 
@@ -35,12 +35,12 @@ func (d *persistentVolumeClaim) Metadata(_ context.Context, req datasource.Metad
 }
 
 func (d *persistentVolumeClaim) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+	d.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // Read queries the API server without a cache: objects that were created in the same apply must be seen.
 func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if !d.backend.Ready() {
+	if !d.provider.Ready() {
 		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so the cluster can't be "+
 			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
 		return
@@ -54,7 +54,7 @@ func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadReq
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	client, err := d.backend.Cluster()
+	client, err := d.provider.Cluster()
 	if err != nil {
 		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.Ref(), err))
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -57,13 +57,13 @@ func TestDisk_RenamedUsageType(t *testing.T) {
 	} {
 		var diags diag.Diagnostics
 		hosts := host.NewRegistry(map[string]host.Config{"host-a": {URI: "qemu:///system", Storage: map[string]string{"quick": "ssd", "slow": "hdd"}}})
-		r := &disk{backend: backend.New("", hosts, nil)}
+		r := &disk{provider: providerdata.New("", hosts, nil)}
 		plan, state := made(t, nil), made(t, nil)
 		plan.UsageType, state.Pool = types.StringValue(c.usageType), types.StringValue(c.pool)
 		if got := fmt.Sprint(r.replacedBy(ctx, plan, state, &diags)); got != c.want {
 			t.Errorf("%s: %s replaces it, want %s", name, got, c.want)
 		}
-		r.backend.Known = false
+		r.provider.Known = false
 		if got := r.replacedBy(ctx, plan, state, &diags); len(got) > 0 {
 			t.Errorf("%s: an unknown provider replaces it by %s", name, got)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -22,13 +22,13 @@ func (r *disk) checkPods(ctx context.Context, images []volume.Image, diags *diag
 		if from.Claim == "" {
 			continue
 		}
-		client, err := r.backend.Cluster()
+		client, err := r.provider.Cluster()
 		var pods []cluster.PodUse
 		if err == nil {
 			pods, err = client.PodsUsing(ctx, from.Namespace, from.Claim)
 		}
 		switch {
-		case apierrors.IsForbidden(err), errors.Is(err, backend.ErrNoCluster):
+		case apierrors.IsForbidden(err), errors.Is(err, providerdata.ErrNoCluster):
 			diags.AddAttributeWarning(sourcePath, "Pods could not be asked", fmt.Sprintf("Whether pods write to the PersistentVolumeClaim %s/%s "+
 				"while it is cloned is not known: %s. See to it yourself that none does.", from.Namespace, from.Claim, err))
 			continue

@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -26,7 +26,7 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type disk struct{ backend *backend.Backend }
+type disk struct{ provider *providerdata.Data }
 
 var (
 	_ resource.ResourceWithConfigure      = &disk{}
@@ -43,12 +43,12 @@ func (r *disk) Metadata(_ context.Context, req resource.MetadataRequest, resp *r
 }
 
 func (r *disk) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // Create creates the volume. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.backend.Apply()
+	r.provider.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
@@ -88,21 +88,21 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 		plan.Digest = tfvalue.OrNull(digest)
 	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
-	resp.Diagnostics.Append(saveOwner(ctx, r.backend.Owner, resp.Private)...)
+	resp.Diagnostics.Append(saveOwner(ctx, r.provider.Owner, resp.Private)...)
 	resp.Diagnostics.Append(noteFilesystem(ctx, h, plan, resp.Private)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
 // make creates the volume in the pool of its usage type, and returns the images below it and the digest of its content.
 func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
-	pool, err := r.backend.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
+	pool, err := r.provider.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
 		return made, nil, "", err
 	}
 	spec := plan.spec(ctx, pool, diags)
 	var on content.Host = h
 	if plan.isOver() { // a clone's master is looked at again before it is opened
-		on = r.backend.Files.On(h)
+		on = r.provider.Files.On(h)
 	}
 	if plan.kind() == fromVolume {
 		err = r.prepareMaster(ctx, h, on, &spec, diags)
@@ -112,8 +112,8 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 	if err != nil {
 		return made, nil, "", err
 	}
-	r.backend.RetryTaken(ctx, func() bool {
-		made, err = r.backend.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, *plan))
+	r.provider.RetryTaken(ctx, func() bool {
+		made, err = r.provider.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, *plan))
 		return errors.Is(err, content.ErrTaken)
 	})
 	switch {
@@ -128,10 +128,10 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 // Read reads the disk from the host. Only a volume that is missing in its pool is removed from the state; a missing or inactive pool is an
 // error.
 func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.backend.Ready() {
+	if !r.provider.Ready() {
 		return
 	}
-	r.backend.Refreshes()
+	r.provider.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
@@ -174,7 +174,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 
 // Update grows the disk. All other changes in place concern its chain, and take effect in the machines.
 func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.backend.Apply()
+	r.provider.Apply()
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -213,7 +213,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 
 // host is the disk's host.
 func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
-	return r.backend.RecordedHost(m.Host.ValueString(), "disk "+cmp.Or(m.ID.ValueString(), m.label()), diags)
+	return r.provider.RecordedHost(m.Host.ValueString(), "disk "+cmp.Or(m.ID.ValueString(), m.label()), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 )
 
 // becauseOf explains a replacement whose cause is not in the configuration. If the plan did not have it, Terraform stops the apply and
@@ -46,7 +46,7 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 	// Of several warnings with one summary Terraform shows only the first.
 	summary, detail := fmt.Sprintf("The content of disk %s is lost", id), " deletes all that was written to it."
 	if state.isComposed() {
-		if why == "" || r.backend.HasRefreshed() {
+		if why == "" || r.provider.HasRefreshed() {
 			return
 		}
 		summary, detail = fmt.Sprintf("Disk %s is replaced", id), " writes what the configuration has now."
@@ -59,14 +59,14 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 // that there is.
 func (r *disk) refusedFor(ctx context.Context, state model, diags *diag.Diagnostics) string {
 	own, known := state.made(ctx, diags)
-	if !known || !r.backend.Ready() {
+	if !known || !r.provider.Ready() {
 		return ""
 	}
-	h, err := r.backend.Hosts.Host(state.Host.ValueString())
+	h, err := r.provider.Hosts.Host(state.Host.ValueString())
 	if err != nil {
 		return ""
 	}
-	volumes, err := backend.AskOnce(ctx, r.backend, h.Key+"/overlays", func(ctx context.Context) ([]host.StorageVolume, error) {
+	volumes, err := providerdata.AskOnce(ctx, r.provider, h.Key+"/overlays", func(ctx context.Context) ([]host.StorageVolume, error) {
 		return h.KnownOverlays(ctx, "")
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 // warnOfUnknownMaster warns of a master that this plan may replace: a disk over another one would be a mix of two.
 func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	was, known := state.master(ctx, diags)
-	if !known || !plan.sourceVolume().IsUnknown() || !state.isOver() || !r.backend.HasRefreshed() {
+	if !known || !plan.sourceVolume().IsUnknown() || !state.isOver() || !r.provider.HasRefreshed() {
 		return
 	}
 	diags.AddAttributeWarning(sourcePath, fmt.Sprintf("The master of disk %s may be another one", state.ID.ValueString()), fmt.Sprintf(
@@ -111,10 +111,10 @@ func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags
 
 // warnOfPool warns that a changed storage map moves no disk.
 func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
-	if !r.backend.Ready() {
+	if !r.provider.Ready() {
 		return
 	}
-	pool, ok := r.backend.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]
+	pool, ok := r.provider.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]
 	if ok && pool != state.Pool.ValueString() {
 		diags.AddAttributeWarning(path.Root("usage_type"), "The disk stays in its pool", fmt.Sprintf(
 			"The usage type %s of host %s is the pool %s now. That holds for new disks; disk %s stays in pool %s.",

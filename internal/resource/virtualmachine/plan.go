@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -73,11 +73,11 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	r.settleDevices(ctx, &plan, state, req.Config, &resp.Diagnostics)
 	plan.warnOfBootDisk(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
-	if !r.backend.Ready() {
+	if !r.provider.Ready() {
 		return
 	}
 	if !plan.Host.IsUnknown() {
-		if _, err := r.backend.Hosts.Host(plan.Host.ValueString()); err != nil {
+		if _, err := r.provider.Hosts.Host(plan.Host.ValueString()); err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		}
 		checked := plan.withOtherImage(state)
@@ -129,9 +129,9 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
 		d := disks[key]
-		use := backend.PlannedUse{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
+		use := providerdata.PlannedUse{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
 		for use.Depth, use.Image = range v.Uses() {
-			if use.Image.Name != "" && !r.backend.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
+			if use.Image.Name != "" && !r.provider.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
 				return
 			}
 		}

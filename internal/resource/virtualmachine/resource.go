@@ -16,11 +16,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
@@ -33,7 +33,7 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type machine struct{ backend *backend.Backend }
+type machine struct{ provider *providerdata.Data }
 
 var (
 	_ resource.ResourceWithConfigure      = &machine{}
@@ -50,7 +50,7 @@ func (r *machine) Metadata(_ context.Context, req resource.MetadataRequest, resp
 }
 
 func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.
@@ -58,7 +58,7 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 	plan.check(ctx, diags)
 	want = plan.intent(ctx, diags)
 	readPassword(ctx, config, &want, diags)
-	h, err := r.backend.Hosts.Host(plan.Host.ValueString())
+	h, err := r.provider.Hosts.Host(plan.Host.ValueString())
 	if err != nil {
 		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 	}
@@ -76,7 +76,7 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 // Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
 // as the domain exists; if the domain can't be started, it is undefined again.
 func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.backend.Apply()
+	r.provider.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
@@ -88,18 +88,18 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		return
 	}
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
-	if !r.backend.ReserveName(name) {
+	if !r.provider.ReserveName(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
 	uuid, runs, err := "", false, error(nil)
-	r.backend.RetryTaken(ctx, func() bool {
+	r.provider.RetryTaken(ctx, func() bool {
 		uuid, runs, err = mgr.define(ctx, want)
 		return errors.Is(err, errNameTaken)
 	})
 	if err != nil {
-		r.backend.ReleaseName(name)
+		r.provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
 		return
 	}
@@ -109,7 +109,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
-	want.Metadata.Owner = r.backend.Owner
+	want.Metadata.Owner = r.provider.Owner
 	if err == nil {
 		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	}
@@ -126,12 +126,12 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	switch {
 	case errors.Is(err, errTakenOver):
 		resp.State.RemoveResource(ctx)
-		r.backend.ReleaseName(name)
+		r.provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine is in another state", err)
 	case err != nil && runs:
 		// Its guest may have run for long, and have data to lose.
 		resp.State.RemoveResource(ctx)
-		r.backend.ReleaseName(name)
+		r.provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
@@ -139,7 +139,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
-			r.backend.ReleaseName(name)
+			r.provider.ReleaseName(name)
 		}
 		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
 	}
@@ -172,18 +172,18 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 // manager returns the manager of the machines on a host.
 func (r *machine) manager(h *host.Host, key string) manager {
 	return manager{
-		host: locate(h), key: key, owner: r.backend.Owner, creation: newCreation(), all: guard.HostsOf(r.backend.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
-		hosts: func(key string) (guard.Waiter, error) { return r.backend.Hosts.Host(key) },
+		host: locate(h), key: key, owner: r.provider.Owner, creation: newCreation(), all: guard.HostsOf(r.provider.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
+		hosts: func(key string) (guard.Waiter, error) { return r.provider.Hosts.Host(key) },
 	}
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
 // UUID is a different machine.
 func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.backend.Ready() {
+	if !r.provider.Ready() {
 		return
 	}
-	r.backend.Refreshes()
+	r.provider.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
@@ -193,7 +193,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h := r.backend.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
+	h := r.provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
 		return
 	}
@@ -237,8 +237,8 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
 // running guest gets only at its next start; a domain is never undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.backend.Apply()
-	defer r.backend.Destroys()() // a disk that is taken away, for one
+	r.provider.Apply()
+	defer r.provider.Destroys()() // a disk that is taken away, for one
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -278,7 +278,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 
 // Delete shuts the machine down and undefines it. A domain that is already gone is no error.
 func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	defer r.backend.Destroys()()
+	defer r.provider.Destroys()()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
@@ -288,15 +288,15 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	h := r.backend.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
+	h := r.provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
 		return
 	}
 	err := r.manager(h, state.Host.ValueString()).end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
 	if err == nil {
-		r.backend.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
+		r.provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
 		for _, name := range state.names() {
-			r.backend.RemovedDisks.Store(name, state.Disks)
+			r.provider.RemovedDisks.Store(name, state.Disks)
 		}
 	}
 	if err != nil {

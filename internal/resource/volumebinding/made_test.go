@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
@@ -43,7 +43,7 @@ func createdServer(t *testing.T) (k *maker, asked func() string) {
 		kinds[name] = v.Type(t.Context())
 	}
 	return &maker{
-		binding: &binding{backend: backend.New("team", host.NewRegistry(nil), nil)},
+		binding: &binding{provider: providerdata.New("team", host.NewRegistry(nil), nil)},
 		m:       model{ID: types.StringValue("id"), Name: types.StringValue("data"), Hosts: types.SetNull(types.StringType)},
 		from:    dynamicModel{Parameters: types.MapNull(types.StringType), Server: types.ObjectValueMust(kinds, values)},
 	}, func() string { return strings.Join(seen, ", ") }

@@ -64,7 +64,7 @@ func (r *binding) checkPods(ctx context.Context, m model, diags *diag.Diagnostic
 	if c == nil {
 		return nil
 	}
-	client, err := r.backend.Cluster()
+	client, err := r.provider.Cluster()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diag
 	if c == nil {
 		return
 	}
-	lists, err := r.backend.Lists()
+	lists, err := r.provider.Lists()
 	if err != nil {
 		return // already reported by refreshVolume
 	}

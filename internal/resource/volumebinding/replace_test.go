@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -52,14 +52,14 @@ func resourceWith(t *testing.T, source string, attributes map[string]attr.Value)
 // modified is what ModifyPlan says of a change; after is nil for a destroy.
 func modified(t *testing.T, api runtime.Object, before tfsdk.State, after *tfsdk.State) diag.Diagnostics {
 	t.Helper()
-	b := backend.New("team", host.NewRegistry(nil), cluster.NewForClients("https://api", fake.NewClientset(api), nil))
+	b := providerdata.New("team", host.NewRegistry(nil), cluster.NewForClients("https://api", fake.NewClientset(api), nil))
 	b.ReservesClaims = true
 	plan := tfsdk.Plan{Schema: before.Schema, Raw: tftypes.NewValue(before.Raw.Type(), nil)}
 	if after != nil {
 		plan.Raw = after.Raw
 	}
 	resp := resource.ModifyPlanResponse{Plan: plan}
-	(&binding{backend: b}).ModifyPlan(t.Context(), resource.ModifyPlanRequest{State: before, Plan: plan}, &resp)
+	(&binding{provider: b}).ModifyPlan(t.Context(), resource.ModifyPlanRequest{State: before, Plan: plan}, &resp)
 	return resp.Diagnostics
 }
 
@@ -167,7 +167,7 @@ func TestVolumeBinding_DestroyedWithoutNamespace(t *testing.T) {
 		objects := fake.NewClientset()
 		objects.PrependReactor("create", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, tt.err })
 		k := maker{
-			binding: &binding{backend: backend.New("team", host.NewRegistry(nil), nil)},
+			binding: &binding{provider: providerdata.New("team", host.NewRegistry(nil), nil)},
 			pod: &dynamic.Pod{Cluster: cluster.NewForClients("https://api", objects, nil), Namespace: "vms", Binding: "id", Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}},
 			}},

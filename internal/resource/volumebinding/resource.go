@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -24,7 +24,7 @@ const (
 	deleteTimeout = 5 * time.Minute
 )
 
-type binding struct{ backend *backend.Backend }
+type binding struct{ provider *providerdata.Data }
 
 var (
 	_ resource.ResourceWithConfigure      = &binding{}
@@ -41,16 +41,16 @@ func (r *binding) Metadata(_ context.Context, req resource.MetadataRequest, resp
 }
 
 func (r *binding) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // Read refreshes the volume and the credentials on the hosts. It never removes the binding from state: its secrets are still on the hosts,
 // and only a destroy or another source ends it.
 func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.backend.Ready() {
+	if !r.provider.Ready() {
 		return
 	}
-	r.backend.Refreshes()
+	r.provider.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)

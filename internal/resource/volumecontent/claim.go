@@ -8,9 +8,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -24,11 +24,11 @@ type claimed struct {
 
 func (r *volumeContent) claimOf(v volume.Volume) (claimed, error) {
 	c := claimed{ref: volume.ParseBinding(v.Images[0].Binding)}
-	if c.ref.Claim == "" || !r.backend.ReservesClaims {
+	if c.ref.Claim == "" || !r.provider.ReservesClaims {
 		return c, nil
 	}
 	var err error
-	c.cluster, err = r.backend.Cluster()
+	c.cluster, err = r.provider.Cluster()
 	return c, err
 }
 
@@ -74,13 +74,13 @@ func (r *volumeContent) checkPods(ctx context.Context, v volume.Volume, diags *d
 	if ref.Claim == "" {
 		return nil
 	}
-	client, err := r.backend.Cluster()
+	client, err := r.provider.Cluster()
 	var pods []cluster.PodUse
 	if err == nil {
 		pods, err = client.PodsUsing(ctx, ref.Namespace, ref.Claim)
 	}
 	switch {
-	case apierrors.IsForbidden(err), errors.Is(err, backend.ErrNoCluster):
+	case apierrors.IsForbidden(err), errors.Is(err, providerdata.ErrNoCluster):
 		diags.AddAttributeWarning(targetPath, "Pods could not be asked", fmt.Sprintf("Whether pods use the PersistentVolumeClaim %s/%s while it is filled is not "+
 			"known: %s. Make sure that none does.", ref.Namespace, ref.Claim, err))
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -28,7 +28,7 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type volumeContent struct{ backend *backend.Backend }
+type volumeContent struct{ provider *providerdata.Data }
 
 var (
 	_ resource.ResourceWithConfigure      = &volumeContent{}
@@ -45,7 +45,7 @@ func (r *volumeContent) Metadata(_ context.Context, req resource.MetadataRequest
 }
 
 func (r *volumeContent) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.backend = backend.From(req.ProviderData, &resp.Diagnostics)
+	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // ImportState refuses imports.
@@ -65,7 +65,7 @@ func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.Validat
 
 // Create fills the volume.
 func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.backend.Apply()
+	r.provider.Apply()
 	var plan, config model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -83,10 +83,10 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 
 // Read looks for an interrupted write: then the content is not known.
 func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.backend.Ready() {
+	if !r.provider.Ready() {
 		return
 	}
-	r.backend.Refreshes()
+	r.provider.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
@@ -122,7 +122,7 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 	}
 	failed = append(failed, err)
 	for _, key := range v.Images[0].Hosts {
-		h, err := r.backend.Hosts.Host(key)
+		h, err := r.provider.Hosts.Host(key)
 		if err != nil {
 			continue // it was taken out of the provider
 		}
@@ -140,7 +140,7 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 
 // Update writes other content, or none if only attributes have changed.
 func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.backend.Apply()
+	r.provider.Apply()
 	var plan, state, config model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -186,14 +186,14 @@ func (r *volumeContent) write(ctx context.Context, plan *model, w writer) (ok bo
 	}
 	id := content.FillID(v)
 	// After a success, a resource of the former name that is destroyed in the same apply must not remove what is there.
-	if !r.backend.ReserveName(reservedName(v)) {
+	if !r.provider.ReserveName(reservedName(v)) {
 		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too, or is being destroyed. "+
 			"Remove one of the two. If the resource got another name, say so in a moved block.", v.Images[0].Name))
 		return false
 	}
 	defer func() {
 		if !ok {
-			r.backend.ReleaseName(reservedName(v))
+			r.provider.ReleaseName(reservedName(v))
 		}
 	}()
 	w.volumeContent, w.plan, w.target = r, *plan, v
@@ -244,7 +244,7 @@ func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
 
 // Delete leaves the data, or erases all of the volume.
 func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	r.backend.Apply()
+	r.provider.Apply()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
@@ -255,12 +255,12 @@ func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	name := reservedName(v)
-	if !r.backend.ReserveName(name) {
+	if !r.provider.ReserveName(name) {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
 			"or removed.", v.Images[0].Name))
 		return
 	}
-	defer r.backend.ReleaseName(name)
+	defer r.provider.ReleaseName(name)
 	w := writer{volumeContent: r, plan: state, target: v, overwrite: true, diags: &resp.Diagnostics}
 	if err := w.end(ctx); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed", fmt.Sprintf("%s: %s", v.Images[0].Name, err))

@@ -1,5 +1,5 @@
-// Package backend has the shared data of a configured provider for its resources: its owner, hosts and cluster.
-package backend
+// Package providerdata has the shared data of a configured provider for its resources: its owner, hosts and cluster.
+package providerdata
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 var ErrNoCluster = errors.New("the provider has no kubernetes block, so no PersistentVolumeClaim can be resolved; " +
 	"add one, for example: kubernetes = { config_path = \"~/.kube/config\" }")
 
-// Backend is one configuration of the provider. Connections to hosts and the cluster are opened lazily.
-type Backend struct {
+// Data is one configuration of the provider. Connections to hosts and the cluster are opened lazily.
+type Data struct {
 	// Known is false while any part of the provider's configuration is unknown: then no connection may be opened, reads return the prior
 	// state, and plans leave values unknown.
 	Known bool
@@ -56,18 +56,18 @@ type Backend struct {
 	destroying  atomic.Int32
 }
 
-// New returns the backend of a configuration that is completely known. client is nil if no cluster is configured.
-func New(owner string, hosts *host.Registry, client *cluster.Client) *Backend {
-	b := &Backend{Known: true, Owner: owner, Hosts: hosts, Content: &content.Creator{Owner: owner}, kubernetes: client}
+// New returns the data of a configuration that is completely known. client is nil if no cluster is configured.
+func New(owner string, hosts *host.Registry, client *cluster.Client) *Data {
+	d := &Data{Known: true, Owner: owner, Hosts: hosts, Content: &content.Creator{Owner: owner}, kubernetes: client}
 	if client != nil {
-		b.lists = client.Cached()
+		d.lists = client.Cached()
 	}
-	return b
+	return d
 }
 
 // RecordedHost is the host of an object in the state, such as "disk host-a/ssd/root". If hosts does not have it any more, nil and an error that says how to go on.
-func (b *Backend) RecordedHost(key, object string, diags *diag.Diagnostics) *host.Host {
-	h, err := b.Hosts.Host(key)
+func (d *Data) RecordedHost(key, object string, diags *diag.Diagnostics) *host.Host {
+	h, err := d.Hosts.Host(key)
 	if err != nil {
 		diags.AddAttributeError(path.Root("host"), "Unknown host", fmt.Sprintf("The %s is on it, and %s.", object, err)+"\n\nPut it back into hosts to read, change or destroy what it has. "+
 			"If it was renamed there, or is off for good, take what it has out of the state:\n\n    terraform state rm <address of this resource>\n\n"+
@@ -77,27 +77,27 @@ func (b *Backend) RecordedHost(key, object string, diags *diag.Diagnostics) *hos
 }
 
 // Apply records that this process has begun to apply a plan.
-func (b *Backend) Apply() { b.applies.Store(true) }
+func (d *Data) Apply() { d.applies.Store(true) }
 
 // IsApplying reports whether this process has begun to apply a plan. Terraform plans and applies in separate processes, so a plan that is
 // made now is not shown to the user: it may fill in unknown values, but must not replace a resource.
-func (b *Backend) IsApplying() bool { return b != nil && b.applies.Load() }
+func (d *Data) IsApplying() bool { return d != nil && d.applies.Load() }
 
 // ReserveName reserves a name for one resource of this process; false if another resource has it.
-func (b *Backend) ReserveName(name string) bool {
-	_, taken := b.names.LoadOrStore(name, true)
+func (d *Data) ReserveName(name string) bool {
+	_, taken := d.names.LoadOrStore(name, true)
 	return !taken
 }
 
 // ReleaseName ends the reservation of a name.
-func (b *Backend) ReleaseName(name string) { b.names.Delete(name) }
+func (d *Data) ReleaseName(name string) { d.names.Delete(name) }
 
 // RecordBinding records the storage of a binding that this process has created.
-func (b *Backend) RecordBinding(id string, storage volume.Image) { b.bound.Store(id, storage) }
+func (d *Data) RecordBinding(id string, storage volume.Image) { d.bound.Store(id, storage) }
 
 // LookupBinding returns the storage of the binding with that id that this process has created; ok is false if there is none.
-func (b *Backend) LookupBinding(id string) (storage volume.Image, ok bool) {
-	found, ok := b.bound.Load(id)
+func (d *Data) LookupBinding(id string) (storage volume.Image, ok bool) {
+	found, ok := d.bound.Load(id)
 	if ok {
 		storage = found.(volume.Image)
 	}
@@ -105,34 +105,34 @@ func (b *Backend) LookupBinding(id string) (storage volume.Image, ok bool) {
 }
 
 // LockBinding waits until no other operation of this process has locked the binding with that id.
-func (b *Backend) LockBinding(id string) (unlock func()) {
-	m, _ := b.locked.LoadOrStore(id, &sync.Mutex{})
+func (d *Data) LockBinding(id string) (unlock func()) {
+	m, _ := d.locked.LoadOrStore(id, &sync.Mutex{})
 	m.(*sync.Mutex).Lock()
 	return m.(*sync.Mutex).Unlock
 }
 
 // Cluster returns the Kubernetes client, or ErrNoCluster.
-func (b *Backend) Cluster() (*cluster.Client, error) {
-	if b.kubernetes == nil {
+func (d *Data) Cluster() (*cluster.Client, error) {
+	if d.kubernetes == nil {
 		return nil, ErrNoCluster
 	}
-	return b.kubernetes, nil
+	return d.kubernetes, nil
 }
 
 // Lists returns the Kubernetes client for refreshes, whose answers may be some seconds old, or ErrNoCluster.
-func (b *Backend) Lists() (*cluster.Cached, error) {
-	if b.lists == nil {
+func (d *Data) Lists() (*cluster.Cached, error) {
+	if d.lists == nil {
 		return nil, ErrNoCluster
 	}
-	return b.lists, nil
+	return d.lists, nil
 }
 
 // UsageTypes returns the usage types of a host: the configured ones, or those in the annotations of its Kubernetes node.
-func (b *Backend) UsageTypes(key string) content.UsageTypes {
-	u := content.UsageTypes{Host: key, Pools: b.Hosts.Storage(key)}
-	if client := b.kubernetes; client != nil {
+func (d *Data) UsageTypes(key string) content.UsageTypes {
+	u := content.UsageTypes{Host: key, Pools: d.Hosts.Storage(key)}
+	if client := d.kubernetes; client != nil {
 		u.Annotations = func(ctx context.Context) (map[string]string, error) {
-			node, err := client.Node(ctx, b.Hosts.Node(key))
+			node, err := client.Node(ctx, d.Hosts.Node(key))
 			if err != nil {
 				return nil, err
 			}
@@ -142,17 +142,17 @@ func (b *Backend) UsageTypes(key string) content.UsageTypes {
 	return u
 }
 
-// From returns the backend in a resource's provider data. It is nil before the provider has been configured, as during validation.
-func From(providerData any, diags *diag.Diagnostics) *Backend {
+// From returns the data that a resource is configured with. It is nil before the provider has been configured, as during validation.
+func From(providerData any, diags *diag.Diagnostics) *Data {
 	if providerData == nil {
 		return nil
 	}
-	b, ok := providerData.(*Backend)
+	d, ok := providerData.(*Data)
 	if !ok {
 		diags.AddError("Unexpected provider data", fmt.Sprintf("Got %T. This is a bug in virtclaim; please report it.", providerData))
 	}
-	return b
+	return d
 }
 
 // Ready reports whether hosts and cluster may be queried.
-func (b *Backend) Ready() bool { return b != nil && b.Known }
+func (d *Data) Ready() bool { return d != nil && d.Known }

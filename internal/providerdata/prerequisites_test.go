@@ -1,4 +1,4 @@
-package backend_test
+package providerdata_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 )
 
 // having is a host with the pools and networks of that presence; it counts questions.
@@ -30,7 +30,7 @@ func (h *having) Presence(context.Context, host.Kind, string) (host.Presence, er
 	return h.presence, h.unknown
 }
 
-func TestBackend_WarnOfPrerequisite(t *testing.T) {
+func TestData_WarnOfPrerequisite(t *testing.T) {
 	failed := errors.New("no route")
 	for name, c := range map[string]struct {
 		host            having
@@ -47,7 +47,7 @@ func TestBackend_WarnOfPrerequisite(t *testing.T) {
 		"silent":           {having{silent: failed}, host.StoragePool, "Host a does not answer", "no route", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := backend.New("", nil, nil)
+			b := providerdata.New("", nil, nil)
 			for range 2 { // the host is asked once
 				var diags diag.Diagnostics
 				b.WarnOfPrerequisite(t.Context(), "a", &c.host, c.kind, "x", path.Root("at"), &diags)
@@ -67,8 +67,8 @@ func TestBackend_WarnOfPrerequisite(t *testing.T) {
 }
 
 // What an apply needs, another resource of it may have made since.
-func TestBackend_WarnOfPrerequisite_NotDuringApply(t *testing.T) {
-	b, h, diags := backend.New("", nil, nil), having{presence: host.Missing}, diag.Diagnostics{}
+func TestData_WarnOfPrerequisite_NotDuringApply(t *testing.T) {
+	b, h, diags := providerdata.New("", nil, nil), having{presence: host.Missing}, diag.Diagnostics{}
 	b.Apply()
 	b.WarnOfPrerequisite(t.Context(), "a", &h, host.StoragePool, "x", path.Root("at"), &diags)
 	if len(diags) > 0 || h.asked > 0 {

@@ -1,4 +1,4 @@
-package backend
+package providerdata
 
 import (
 	"context"
@@ -25,13 +25,13 @@ type Prerequisites interface {
 
 // WarnOfPrerequisite warns in a plan of a host that does not answer, and of a pool or network that can't be used yet. An empty name
 // asks only whether the host answers. Of several warnings with one summary Terraform shows only the first.
-func (b *Backend) WarnOfPrerequisite(
+func (d *Data) WarnOfPrerequisite(
 	ctx context.Context, key string, h Prerequisites, kind host.Kind, name string, at path.Path, diags *diag.Diagnostics,
 ) {
-	if b.IsApplying() {
+	if d.IsApplying() {
 		return
 	}
-	err := b.CheckHost(ctx, key, h)
+	err := d.CheckHost(ctx, key, h)
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("host"), fmt.Sprintf("Host %s does not answer", key),
 			fmt.Sprintf("The apply fails unless the host answers by then: %s", err))
@@ -44,7 +44,7 @@ func (b *Backend) WarnOfPrerequisite(
 		defer cancel()
 		return h.Presence(ctx, kind, name)
 	}
-	is, err := AskOnce(ctx, b, fmt.Sprintf("%s/%s/%s", key, kind, name), ask)
+	is, err := AskOnce(ctx, d, fmt.Sprintf("%s/%s/%s", key, kind, name), ask)
 	object := fmt.Sprintf("%s %q", map[host.Kind]string{host.StoragePool: "storage pool", host.Network: "network"}[kind], name)
 	switch {
 	case err != nil:
@@ -59,24 +59,24 @@ func (b *Backend) WarnOfPrerequisite(
 }
 
 // CheckHost is the error of a host that does not answer. In a plan, it is asked once.
-func (b *Backend) CheckHost(ctx context.Context, key string, h Prerequisites) error {
-	_, err := AskOnce(ctx, b, key, func(ctx context.Context) (host.Presence, error) { return "", h.CheckConnection(ctx) })
+func (d *Data) CheckHost(ctx context.Context, key string, h Prerequisites) error {
+	_, err := AskOnce(ctx, d, key, func(ctx context.Context) (host.Presence, error) { return "", h.CheckConnection(ctx) })
 	return err
 }
 
 // AskOnce is the answer to a question that is asked once in a plan.
-func AskOnce[T any](ctx context.Context, b *Backend, what string, ask func(context.Context) (T, error)) (T, error) {
-	once, _ := b.asked.LoadOrStore(what, sync.OnceValues(func() (T, error) { return ask(ctx) }))
+func AskOnce[T any](ctx context.Context, d *Data, what string, ask func(context.Context) (T, error)) (T, error) {
+	once, _ := d.asked.LoadOrStore(what, sync.OnceValues(func() (T, error) { return ask(ctx) }))
 	return once.(func() (T, error))()
 }
 
 // WarnOfPool is WarnOfPrerequisite for the pool of a usage type, as far as it is known. The apply makes that of a folder.
-func (b *Backend) WarnOfPool(ctx context.Context, on, usageType types.String, diags *diag.Diagnostics) {
+func (d *Data) WarnOfPool(ctx context.Context, on, usageType types.String, diags *diag.Diagnostics) {
 	key := on.ValueString()
-	h, err := b.Hosts.Host(key)
+	h, err := d.Hosts.Host(key)
 	if err != nil || diags.HasError() {
 		return
 	}
-	places, _ := b.UsageTypes(key).Places(ctx) // an error is one of the plan already
-	b.WarnOfPrerequisite(ctx, key, h, host.StoragePool, places[usageType.ValueString()].Pool, path.Root("usage_type"), diags)
+	places, _ := d.UsageTypes(key).Places(ctx) // an error is one of the plan already
+	d.WarnOfPrerequisite(ctx, key, h, host.StoragePool, places[usageType.ValueString()].Pool, path.Root("usage_type"), diags)
 }

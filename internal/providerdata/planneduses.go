@@ -1,4 +1,4 @@
-package backend
+package providerdata
 
 import (
 	"fmt"
@@ -46,30 +46,30 @@ func (u PlannedUse) goesWith(other PlannedUse) bool {
 }
 
 // Refreshes records that this process reads resources in a state: they exist, and this is not an apply.
-func (b *Backend) Refreshes() { b.refreshes.Store(true) }
+func (d *Data) Refreshes() { d.refreshes.Store(true) }
 
 // HasRefreshed reports whether this process has read a resource in the state.
-func (b *Backend) HasRefreshed() bool { return b != nil && b.refreshes.Load() }
+func (d *Data) HasRefreshed() bool { return d != nil && d.refreshes.Load() }
 
 // RecordPlannedUse records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan before a
 // destroy, without telling the provider: it only warns of what an apply may have led to, which is over storage that exists, and the apply
 // refuses. Such storage was read before its users are planned, other resources are read at any time.
-func (b *Backend) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diagnostics) (ok bool) {
-	b.plannedUses.mu.Lock()
-	defer b.plannedUses.mu.Unlock()
-	for _, w := range b.plannedUses.all {
+func (d *Data) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diagnostics) (ok bool) {
+	d.plannedUses.mu.Lock()
+	defer d.plannedUses.mu.Unlock()
+	for _, w := range d.plannedUses.all {
 		if w.By == is.By || w.goesWith(is) || !volume.Overlap(w.Image, is.Image) {
 			continue
 		}
 		summary, detail := is.conflict(w)
-		if b.HasRefreshed() && (exists(w.Image) || exists(is.Image)) {
+		if d.HasRefreshed() && (exists(w.Image) || exists(is.Image)) {
 			diags.AddAttributeWarning(at, summary, detail+is.refused(w))
 		} else {
 			diags.AddAttributeError(at, summary, detail)
 		}
 		return false
 	}
-	b.plannedUses.all = append(b.plannedUses.all, is)
+	d.plannedUses.all = append(d.plannedUses.all, is)
 	return true
 }
 

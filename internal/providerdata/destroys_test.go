@@ -1,4 +1,4 @@
-package backend_test
+package providerdata_test
 
 import (
 	"sync"
@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/backend"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 )
 
 // A name is waited for while the apply destroys resources, and not for long if it destroys none.
-func TestBackend_RetryTaken(t *testing.T) {
+func TestData_RetryTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins, ends time.Duration
 		waits        time.Duration
@@ -21,7 +21,7 @@ func TestBackend_RetryTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, began := backend.New("", nil, nil), time.Now()
+				b, began := providerdata.New("", nil, nil), time.Now()
 				var all sync.WaitGroup
 				all.Go(func() {
 					time.Sleep(c.begins)
