@@ -27,7 +27,7 @@ type Kernel struct {
 	builtin map[string]bool
 }
 
-// The files of the initial RAM disk, as internal/guestinit/init reads them. A list has names of files, one per line, in the order in which they are loaded.
+// The files of the initial RAM disk, as internal/programs/init reads them. A list has names of files, one per line, in the order in which they are loaded.
 const (
 	moduleFolder = "modules"
 	// moduleList has the modules that are always loaded; with a dot and a type of file system appended, those for a mount of that type.

@@ -24,8 +24,8 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod/podimage"
+	volumeprogram "github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume/podimage"
 )
 
 // folderClaim is a claim whose filesystem is a folder of this machine.
@@ -345,7 +345,7 @@ func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	said, done := &lines{}, make(chan int, 1)
 	go func() {
-		done <- volumepod.Run(ctx, []string{
+		done <- volumeprogram.Run(ctx, []string{
 			"provision", "-folder=" + folder, "-listen=127.0.0.1:0", "-iscsi-listen=127.0.0.1:0", "-portal=127.0.0.1", "-token-file=" + filepath.Join(keys, "token"),
 			"-tls-cert=" + filepath.Join(keys, "ca.pem"), "-tls-key=" + filepath.Join(keys, "tls.key"), "-chap=" + keys, "-chap-secret=chap",
 		}, "test", said)

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/managedpod"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/pods"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
@@ -368,13 +368,13 @@ func (r *binding) refreshPod(ctx context.Context, state model, own *privateState
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		addSourceError(diags, "The binding could not be read", at, err)
-	case err != nil || managedpod.HasEnded(pod) || pod.DeletionTimestamp != nil:
+	case err != nil || pods.HasEnded(pod) || pod.DeletionTimestamp != nil:
 		own.PodLost = true
 		diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is gone, or has ended. An apply makes it again; machines that "+
 			"run with the volume may have to be restarted then, because its address may be another one.", k.pod, state.Name.ValueString()))
 	default:
 		own.PodLost = false
-		if !managedpod.IsReady(pod) {
+		if !pods.IsReady(pod) {
 			diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is not ready.", k.pod, state.Name.ValueString()))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/populator"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/pods"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -42,9 +42,9 @@ func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, dia
 }
 
 // pod is the pod that fills the volume.
-func (w *writer) pod(ctx context.Context) (p populator.Pod, err error) {
+func (w *writer) pod(ctx context.Context) (p pods.Filler, err error) {
 	ref := volume.ParseBinding(w.target.Images[0].Binding)
-	p = populator.Pod{Namespace: ref.Namespace, Claim: ref.Claim, Image: w.provider.VolumeImage, ID: podID(ref), Overwrite: w.overwrite}
+	p = pods.Filler{Namespace: ref.Namespace, Claim: ref.Claim, Image: w.provider.VolumeImage, ID: podID(ref), Overwrite: w.overwrite}
 	client, err := w.provider.Cluster()
 	if err != nil {
 		return p, err
@@ -102,7 +102,7 @@ func (w *writer) fillByPod(spec content.Spec, digest string, report func(host.Pr
 				err = p.Erase(ctx)
 			}
 		}
-		if errors.Is(err, populator.ErrHasContent) {
+		if errors.Is(err, pods.ErrHasContent) {
 			err = fmt.Errorf("%w: %w", content.ErrNotBlank, err)
 		}
 		return err

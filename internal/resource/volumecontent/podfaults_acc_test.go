@@ -14,7 +14,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/populator"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/pods"
 )
 
 // killPods kills the programs of pods that fill volumes; one may not have started, or have ended.
@@ -29,7 +29,7 @@ func killPods() error {
 // podsLeft fails the test if a pod, a Secret or a journal is left.
 func podsLeft(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
-	only := metav1.ListOptions{LabelSelector: populator.Label}
+	only := metav1.ListOptions{LabelSelector: pods.Label}
 	pods := acctest.Must(l.Cluster.Client.CoreV1().Pods(namespace).List(t.Context(), only))(t)
 	secrets := acctest.Must(l.Cluster.Client.CoreV1().Secrets(namespace).List(t.Context(), only))(t)
 	if left := journals(t, l); len(pods.Items)+len(secrets.Items)+len(left) > 0 {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volumepod/podimage"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume/podimage"
 )
 
 // qcow2 is the same image as qcow2.

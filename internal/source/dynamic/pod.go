@@ -16,7 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/managedpod"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/pods"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
 // What the pod of a volume has.
@@ -25,14 +26,12 @@ const (
 	BindingLabel = "virtclaim.io/binding"
 	// revisionAnnotation distinguishes what a pod was made from.
 	revisionAnnotation = "virtclaim.io/revision"
-	// SecretPath is where the pod's Secret is mounted.
-	SecretPath = "/var/run/virtclaim"
-	container  = "volume"
+	container          = "volume"
 )
 
 // Pod is the pod that makes one volume, and may serve it.
 type Pod struct {
-	Cluster   managedpod.Cluster
+	Cluster   pods.Cluster
 	Namespace string
 	// Binding is the id of the binding, BindingName its name for people.
 	Binding, BindingName string
@@ -55,8 +54,8 @@ func (p Pod) Name() string { return "virtclaim-" + p.Binding }
 
 func (p Pod) String() string { return p.managed().String() }
 
-func (p Pod) managed() managedpod.Pod {
-	return managedpod.Pod{
+func (p Pod) managed() pods.Pod {
+	return pods.Pod{
 		Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Name(), Label: BindingLabel, Owner: p.Binding, Container: container,
 		Confidential: []string{tokenKey, passwordKey},
 	}
@@ -86,7 +85,7 @@ func (p Pod) Start(ctx context.Context, mayReplace func() error) (isNew bool, er
 		return false, fmt.Errorf("the %s was not made by virtclaim. Remove it, or give the binding another name", p)
 	case neverRan(pod):
 		isNew = true
-	case pod.DeletionTimestamp != nil, managedpod.HasEnded(pod):
+	case pod.DeletionTimestamp != nil, pods.HasEnded(pod):
 	case !hasSecret || p.Revision != "" && pod.Annotations[revisionAnnotation] != p.Revision:
 		if err := mayReplace(); err != nil {
 			return false, err
@@ -136,7 +135,7 @@ func (p Pod) spec() corev1.PodSpec {
 		fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 		{Name: "VIRTCLAIM_SECRET", Value: p.Name()},
 	}, c.Env...)
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "virtclaim", MountPath: SecretPath, ReadOnly: true})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "virtclaim", MountPath: podwire.SecretPath, ReadOnly: true})
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name: "virtclaim", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: p.Name()}},
 	})
@@ -194,9 +193,9 @@ func (p Pod) Server(ctx context.Context) (Server, error) {
 	port := p.Spec.Containers[0].Ports[0].ContainerPort
 	return Server{
 		Name: "the " + p.String(), Key: p.Binding, Namespace: p.Namespace,
-		Header: http.Header{managedpod.TokenHeader: {string(s.Data[tokenKey])}},
+		Header: http.Header{podwire.TokenHeader: {string(s.Data[tokenKey])}},
 		Call: func(ctx context.Context, method string, query url.Values, header http.Header) (*http.Response, error) {
-			return p.Cluster.PodRequest(ctx, p.Namespace, p.Name(), p.Scheme, port, method, Path, query, header, http.NoBody)
+			return p.Cluster.PodRequest(ctx, p.Namespace, p.Name(), p.Scheme, port, method, podwire.Path, query, header, http.NoBody)
 		},
 	}, nil
 }

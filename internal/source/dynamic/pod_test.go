@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
 // fakeCluster has one pod and one Secret, and notes what is written.
@@ -158,7 +160,7 @@ func TestPod_ExplainsFailure(t *testing.T) {
 func TestPod_Spec(t *testing.T) {
 	spec := testPod(nil).spec()
 	c := spec.Containers[0]
-	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == SecretPath && m.ReadOnly }) ||
+	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == podwire.SecretPath && m.ReadOnly }) ||
 		c.ReadinessProbe.TCPSocket.Port.IntValue() != 8443 || spec.RestartPolicy != corev1.RestartPolicyAlways {
 		t.Errorf("got %+v", spec)
 	}

@@ -15,12 +15,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
 const bearer = "Bearer "
-
-// Path is that of the requests.
-const Path = "/volume"
 
 // Server makes and removes one volume, by version 1 of the protocol.
 type Server struct {
@@ -134,7 +133,7 @@ func (s Server) ask(ctx context.Context, method string, parameters map[string]st
 		var lost *unreachableError
 		switch {
 		case ctx.Err() != nil:
-			return status, body, fmt.Errorf("%s has not answered %s %s in time: %w", s.Name, method, Path, errors.Join(ctx.Err(), err))
+			return status, body, fmt.Errorf("%s has not answered %s %s in time: %w", s.Name, method, podwire.Path, errors.Join(ctx.Err(), err))
 		case errors.As(err, &lost):
 			if failed++; failed == failures {
 				return status, body, err
@@ -158,8 +157,8 @@ func (e *unreachableError) Unwrap() error { return e.error }
 func (s Server) askOnce(ctx context.Context, method string, query url.Values, header http.Header) (status int, body []byte, again time.Duration, err error) {
 	maps.Copy(header, s.Header)
 	header.Set("Accept", "application/yaml")
-	header.Set("Idempotency-Key", s.Key)
-	header.Set("Virtclaim-Protocol", "v1")
+	header.Set(podwire.KeyHeader, s.Key)
+	header.Set(podwire.ProtocolHeader, podwire.Protocol)
 	resp, err := s.Call(ctx, method, query, header)
 	if err != nil {
 		return 0, nil, 0, &unreachableError{fmt.Errorf("asking %s: %w", s.Name, err)}
