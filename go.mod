@@ -18,6 +18,7 @@ require (
 	github.com/kdomanski/iso9660 v0.4.0
 	github.com/klauspost/compress v1.20.3
 	github.com/lima-vm/go-qcow2reader v0.7.1
+	github.com/moby/sys/user v0.5.0
 	github.com/therootcompany/xz v1.0.1
 	github.com/vishvananda/netlink v1.3.1
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d

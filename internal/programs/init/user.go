@@ -4,9 +4,11 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"io"
 	"strconv"
 	"strings"
+
+	"github.com/moby/sys/user"
 )
 
 // An account is what a program runs as.
@@ -16,84 +18,33 @@ type account struct {
 	home     string
 }
 
-// FindAccount looks up user[:group] as container runtimes do: names in the image's files, numbers need not be there.
+// findAccount looks up user[:group] as container runtimes do: names in the image's files, numbers need not be there.
 func findAccount(text, passwd, group string) (account, error) {
-	user, groupName, hasGroup := strings.Cut(text, ":")
-	if user == "" {
-		user = "0"
-	}
-	found, name, err := findUser(user, passwd)
+	const passwdFields, groupFields = 7, 3
+	is, err := user.GetExecUser(text, &user.ExecUser{Home: "/"}, validLines(passwd, passwdFields-1, 2, 3), validLines(group, groupFields, 2))
 	if err != nil {
-		return account{}, err
+		return account{}, fmt.Errorf("user %q is not in the image: %w. Name a user or group of its /etc/passwd or /etc/group, or a number", text, err)
 	}
-	if !hasGroup || groupName == "" {
-		found.groups = groupsOf(name, group)
-		return found, nil
-	}
-	found.gid, err = findGroup(groupName, group)
-	return found, err
+	return account{uid: is.Uid, gid: is.Gid, groups: is.Sgids, home: is.Home}, nil
 }
 
-// FindUser returns the user's name, too; it is empty if only the number is known.
-func findUser(user, passwd string) (account, string, error) {
-	const columns, home = 7, 5
-	number, isNumber := parseID(user)
-	for fields := range lines(passwd, columns-1) {
-		uid, valid := parseID(fields[2])
-		if !valid || fields[0] != user && (!isNumber || uid != number) {
-			continue
+// validLines reads the lines that have enough fields, and ids in the columns of ids: the library would take any other text for 0, which is root.
+func validLines(file string, fields int, ids ...int) io.Reader {
+	var valid strings.Builder
+	for line := range strings.Lines(file) {
+		parts := strings.Split(strings.TrimSpace(line), ":")
+		if len(parts) >= fields && !strings.HasPrefix(line, "#") && areIDs(parts, ids) {
+			_, _ = fmt.Fprintln(&valid, strings.TrimSpace(line))
 		}
-		gid, valid := parseID(fields[3])
-		if !valid {
-			continue
-		}
-		return account{uid: uid, gid: gid, home: fields[home]}, fields[0], nil
 	}
-	if !isNumber {
-		return account{}, "", fmt.Errorf("user %q is not in the image's /etc/passwd: name one that is, or a number", user)
-	}
-	return account{uid: number, home: "/"}, "", nil
+	return strings.NewReader(valid.String())
 }
 
-func findGroup(name, group string) (int, error) {
-	for fields := range lines(group, 3) {
-		if gid, valid := parseID(fields[2]); valid && fields[0] == name {
-			return gid, nil
+func areIDs(parts []string, columns []int) bool {
+	for _, column := range columns {
+		if _, err := strconv.ParseUint(parts[column], 10, 31); err != nil {
+			return false
 		}
 	}
-	if gid, isNumber := parseID(name); isNumber {
-		return gid, nil
-	}
-	return 0, fmt.Errorf("group %q is not in the image's /etc/group: name one that is, or a number", name)
-}
-
-// GroupsOf returns the groups that have the user as a member.
-func groupsOf(user, group string) []int {
-	const members = 3
-	var all []int
-	for fields := range lines(group, members+1) {
-		gid, valid := parseID(fields[2])
-		if valid && user != "" && slices.Contains(strings.Split(fields[members], ","), user) {
-			all = append(all, gid)
-		}
-	}
-	return all
-}
-
-// Lines yields the fields of each line that has enough of them.
-func lines(file string, fields int) func(yield func([]string) bool) {
-	return func(yield func([]string) bool) {
-		for line := range strings.Lines(file) {
-			parts := strings.Split(strings.TrimSpace(line), ":")
-			if len(parts) >= fields && !strings.HasPrefix(line, "#") && !yield(parts) {
-				return
-			}
-		}
-	}
-}
-
-func parseID(text string) (int, bool) {
-	const bits = 31
-	number, err := strconv.ParseUint(text, 10, bits)
-	return int(number), err == nil
+	return true
 }

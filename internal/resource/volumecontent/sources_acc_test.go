@@ -115,7 +115,7 @@ func podProvider(t *testing.T, l *lab.Lab) string {
 }
 
 // A claim that is a device, and one with a filesystem, are filled, overwritten and erased by pods. How they copy container images is tested in
-// package populator: in the lab, a pod finds the registry only with an alias.
+// package pods: in the lab, a pod finds the registry only with an alias.
 func TestAccVolumeContent_Pod(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Schedule(t, l, "content")
