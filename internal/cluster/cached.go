@@ -35,8 +35,9 @@ func (c *Client) Cached() *Cached {
 		secrets: listCachesOf(c, kind[string]{name: "Secret", resource: "secrets", get: c.SecretVersion, list: c.allSecretVersions}),
 		// These objects are few, and many volumes reference the same one.
 		configMaps: listCachesOf(c, kind[*corev1.ConfigMap]{name: "ConfigMap", get: c.ConfigMap}),
-		endpoints:  listCachesOf(c, kind[*corev1.Endpoints]{name: "Endpoints", get: c.Endpoints}), //nolint:staticcheck // see Client.Endpoints
-		pods:       listCachesOf(c, kind[[]PodUse]{name: "the pods that use PersistentVolumeClaim", list: c.podUses}),
+		//nolint:staticcheck // see Client.Endpoints
+		endpoints: listCachesOf(c, kind[*corev1.Endpoints]{name: "Endpoints", get: c.Endpoints}),
+		pods:      listCachesOf(c, kind[[]PodUse]{name: "the pods that use PersistentVolumeClaim", list: c.podUses}),
 	}
 }
 

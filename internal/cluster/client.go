@@ -126,8 +126,8 @@ func (c *Client) reading(what string, err error) error {
 // explain says what is missing if the API server refuses a client without credentials.
 func (c *Client) explain(err error) error {
 	if c.anonymous && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
-		return fmt.Errorf("%w. No credentials were sent: set token, client_certificate and client_key, exec, or a config_path whose user has some in the "+
-			"provider's kubernetes block; over http none are sent", err)
+		return fmt.Errorf("%w. No credentials were sent: set token, client_certificate and client_key, exec, or a config_path whose user "+
+			"has some in the provider's kubernetes block; over http none are sent", err)
 	}
 	return err
 }

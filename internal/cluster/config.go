@@ -1,5 +1,5 @@
-// Package cluster is the Kubernetes client: its configuration, the reads and watches that virtclaim needs, and its writes: a patch of a claim,
-// and the pods that make volumes, with their Secrets.
+// Package cluster is the Kubernetes client: its configuration, the reads and watches that virtclaim needs, and its writes: a patch of a
+// claim, and the pods that make volumes, with their Secrets.
 package cluster
 
 import (
@@ -133,7 +133,10 @@ func (c Config) check() error {
 		}
 	}
 	if c.Insecure && c.ClusterCACertificate != "" {
-		return &ConfigError{Field: "insecure", Err: errors.New("conflicts with cluster_ca_certificate: an unchecked certificate needs no authority")}
+		return &ConfigError{
+			Field: "insecure",
+			Err:   errors.New("conflicts with cluster_ca_certificate: an unchecked certificate needs no authority"),
+		}
 	}
 	if c.ClusterCACertificate != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.ClusterCACertificate)) {
 		return &ConfigError{Field: "cluster_ca_certificate", Err: errors.New("holds no certificate in PEM form")}
@@ -149,11 +152,11 @@ func checkURL(s string) error {
 	parsed, err := url.Parse(s)
 	switch {
 	case err == nil && parsed.User != nil, strings.Contains(s, "@"):
-		return errors.New("has a user name or a password in the URL, which errors and logs would show. Take it out: credentials for the API server " +
-			"have attributes of their own, those for a proxy belong in the environment (HTTPS_PROXY)")
+		return errors.New("has a user name or a password in the URL, which errors and logs would show. Take it out: credentials for the " +
+			"API server have attributes of their own, those for a proxy belong in the environment (HTTPS_PROXY)")
 	case strings.ContainsAny(s, "?#"):
-		return errors.New("has a query or a fragment in the URL, which errors and logs would show. Take it out, from the ? or # on: the API server " +
-			"wants none, and a token has an attribute of its own")
+		return errors.New("has a query or a fragment in the URL, which errors and logs would show. Take it out, from the ? or # on: the " +
+			"API server wants none, and a token has an attribute of its own")
 	case err != nil || parsed.Host == "":
 		return errors.New("it is no URL; an example is https://192.0.2.1:6443")
 	}
@@ -178,7 +181,10 @@ func (e *Exec) check() error {
 	case e.Command == "":
 		return &ConfigError{Field: "exec", Err: errors.New("names no command")}
 	case e.APIVersion != execGroup+"v1" && e.APIVersion != execGroup+"v1beta1":
-		return &ConfigError{Field: "exec", Err: fmt.Errorf("api_version %q is not known: use %sv1 or %[2]sv1beta1", e.APIVersion, execGroup)}
+		return &ConfigError{
+			Field: "exec",
+			Err:   fmt.Errorf("api_version %q is not known: use %sv1 or %[2]sv1beta1", e.APIVersion, execGroup),
+		}
 	}
 	return nil
 }

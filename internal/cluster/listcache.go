@@ -143,7 +143,8 @@ func (s *listCache[T]) pick(all map[string]T, name string) (T, error) {
 	return object, nil
 }
 
-// fetchOnce fetches once for all concurrent readers of a key. A reader whose ctx ends returns without ending the request for the other readers.
+// fetchOnce fetches once for all concurrent readers of a key. A reader whose ctx ends returns without ending the request for the other
+// readers.
 func fetchOnce[T any](ctx context.Context, flights *singleflight.Group, key string, fetch func(context.Context) (T, error)) (T, error) {
 	answer := flights.DoChan(key, func() (any, error) { return fetch(context.WithoutCancel(ctx)) })
 	var none T

@@ -18,7 +18,8 @@ type PodUse struct {
 	// Node is the pod's node; empty until it is scheduled.
 	Node  string
 	Phase corev1.PodPhase
-	// Fills is whether the pod writes the content of the claim: it is one of virtclaim-volume, or of KubeVirt's Containerized Data Importer.
+	// Fills is whether the pod writes the content of the claim: it is one of virtclaim-volume, or of KubeVirt's Containerized Data
+	// Importer.
 	Fills bool
 }
 
@@ -50,8 +51,8 @@ func PodNames(pods []PodUse) string {
 // VolumePodLabel is the label of a pod of virtclaim-volume; its value is the command.
 const VolumePodLabel = "virtclaim.io/volume-pod"
 
-// fillers are the labels of pods that write to the claim that they mount, and their values: commands, and components of the Containerized Data
-// Importer.
+// fillers are the labels of pods that write to the claim that they mount, and their values: commands, and components of the Containerized
+// Data Importer.
 var fillers = map[string][]string{VolumePodLabel: {"upload", "copy", "erase"}, "cdi.kubevirt.io": {"importer", "cdi-upload-server"}}
 
 func isFiller(pod *corev1.Pod) bool {

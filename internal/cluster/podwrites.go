@@ -72,8 +72,8 @@ func (c *Client) writing(what string, of metav1.Object, err error) error {
 // logBytes bounds what is read of a container's log.
 const logBytes = 16 << 10
 
-// LastLines are the last lines of the log of a container, or of the one before it if it has just been started. They are empty if they can't be
-// read, because they only detail another error.
+// LastLines are the last lines of the log of a container, or of the one before it if it has just been started. They are empty if they can't
+// be read, because they only detail another error.
 func (c *Client) LastLines(ctx context.Context, namespace, pod, container string, lines int64) string {
 	for _, previous := range []bool{false, true} {
 		limited, cancel := c.withAnswerTime(ctx)
@@ -89,15 +89,18 @@ func (c *Client) LastLines(ctx context.Context, namespace, pod, container string
 	return ""
 }
 
-// PodRequest sends a request to a port of a pod through the API server, and returns the pod's answer, or that of the API server if it does not
-// reach the pod. The body and the answer may be of any size, and take as long as the context lets them. Redirects are not followed: they would
-// be with the credentials of the API server.
-func (c *Client) PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+// PodRequest sends a request to a port of a pod through the API server, and returns the pod's answer, or that of the API server if it does
+// not reach the pod. The body and the answer may be of any size, and take as long as the context lets them. Redirects are not followed:
+// they would be with the credentials of the API server.
+func (c *Client) PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, query url.Values,
+	header http.Header, body io.Reader,
+) (*http.Response, error) {
 	api, ok := c.objects.CoreV1().RESTClient().(*rest.RESTClient)
 	if !ok {
 		return nil, errors.New("this client has no connection")
 	}
-	to := api.Verb(method).Namespace(namespace).Resource("pods").Name(fmt.Sprintf("%s:%s:%d", scheme, pod, port)).SubResource("proxy").Suffix(path).URL()
+	to := api.Verb(method).Namespace(namespace).Resource("pods").Name(fmt.Sprintf("%s:%s:%d", scheme, pod, port)).SubResource("proxy").
+		Suffix(path).URL()
 	to.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {

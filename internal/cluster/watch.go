@@ -21,7 +21,8 @@ import (
 // ctx, and the last error of the watch.
 func (c *Client) WatchClaim(ctx context.Context, namespace, name string, done func(*corev1.PersistentVolumeClaim) bool) error {
 	claims := c.objects.CoreV1().PersistentVolumeClaims(namespace)
-	return watchObject(ctx, c, "PersistentVolumeClaim "+namespace+"/"+name, "persistentvolumeclaims", name, claims, &corev1.PersistentVolumeClaim{},
+	return watchObject(ctx, c, "PersistentVolumeClaim "+namespace+"/"+name, "persistentvolumeclaims", name, claims,
+		&corev1.PersistentVolumeClaim{},
 		func(claim *corev1.PersistentVolumeClaim) (bool, error) { return done(claim), nil })
 }
 
@@ -36,7 +37,9 @@ type watchable[L runtime.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-func watchObject[T, L runtime.Object](ctx context.Context, c *Client, what, resource, name string, from watchable[L], kind T, done func(T) (bool, error)) error {
+func watchObject[T, L runtime.Object](ctx context.Context, c *Client, what, resource, name string, from watchable[L], kind T,
+	done func(T) (bool, error),
+) error {
 	gone := apierrors.NewNotFound(corev1.Resource(resource), name)
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -12,21 +12,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// ErrRebased is the error of an overlay whose backing file is not the one in its chain: its guest would read the data of another image where the
-// overlay has none.
-var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it would be a " +
-	"mix of two disks. If the master only has another path now, as after its pool was moved: shut the machine down, and enter that path (qemu-img rebase -u -F " +
-	"<format> -b <master> <overlay>). " + domainxml.TakeCut)
+// ErrRebased is the error of an overlay whose backing file is not the one in its chain: its guest would read the data of another image
+// where the overlay has none.
+var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it " +
+	"would be a mix of two disks. If the master only has another path now, as after its pool was moved: shut the machine down, and enter " +
+	"that path (qemu-img rebase -u -F <format> -b <master> <overlay>). " + domainxml.TakeCut)
 
-// ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest writes
-// such a reference: the image was opened as raw elsewhere, or converted into an overlay.
-var ErrNamesBacking = errors.New("the disk was created or imported without one. Something that opened it as raw may have written that header; with it, " +
-	"the guest could read any file of the host. If it did: restore the disk from a backup, replace it, or, while nothing has it open, remove the " +
-	"reference (qemu-img rebase -u -f qcow2 -b '' <image>). If it was made an overlay on purpose: " + domainxml.TakeCut)
+// ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest
+// writes such a reference: the image was opened as raw elsewhere, or converted into an overlay.
+var ErrNamesBacking = errors.New("the disk was created or imported without one. Something that opened it as raw may have written that " +
+	"header; with it, the guest could read any file of the host. If it did: restore the disk from a backup, replace it, or, while " +
+	"nothing has it open, remove the reference (qemu-img rebase -u -f qcow2 -b '' <image>). If it was made an overlay on purpose: " +
+	domainxml.TakeCut)
 
 // CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose header names no backing file, or another one than
-// the image below it, ErrNamesBacking for a chain that ends with an image whose header names one, and ErrDataFile. seen may end before the chain. The header
-// of an image outside of all storage pools, or whose path another volume has, is not compared.
+// the image below it, ErrNamesBacking for a chain that ends with an image whose header names one, and ErrDataFile. seen may end before the
+// chain. The header of an image outside of all storage pools, or whose path another volume has, is not compared.
 func CheckBacking(chain []volume.Image, seen []*Seen) error {
 	for n, s := range seen {
 		top := chain[n]
@@ -51,7 +52,8 @@ func CheckBacking(chain []volume.Image, seen []*Seen) error {
 	return nil
 }
 
-// Shown is a printable reference to a backing file: without the query and the user of a URL, and without QEMU's options, which may be secret.
+// Shown is a printable reference to a backing file: without the query and the user of a URL, and without QEMU's options, which may be
+// secret.
 func Shown(named string) string {
 	if named == "" {
 		return "nothing"
@@ -76,8 +78,8 @@ func Shown(named string) string {
 // farBacking replaces the name of a backing file that is beyond the bytes that were read.
 const farBacking = "what is further in the file"
 
-// IsOther reports whether the backing file in the header of an overlay is known not to be the image. An overlay of network storage names none,
-// because libvirt can't create one that does, and such storage has many names.
+// IsOther reports whether the backing file in the header of an overlay is known not to be the image. An overlay of network storage names
+// none, because libvirt can't create one that does, and such storage has many names.
 func IsOther(named, overlay string, below volume.Image) bool {
 	named = absolute(named, overlay)
 	switch {
@@ -90,7 +92,8 @@ func IsOther(named, overlay string, below volume.Image) bool {
 	return clear && !same
 }
 
-// absolute is the path of the file in the header of an overlay, or the reference itself if it is no file. libvirt and QEMU have several notations.
+// absolute is the path of the file in the header of an overlay, or the reference itself if it is no file. libvirt and QEMU have several
+// notations.
 func absolute(named, overlay string) string {
 	named = strings.TrimPrefix(named, "file:")
 	switch {

@@ -20,7 +20,8 @@ const BasePrefix = volume.BasePrefix
 // IsBase reports whether the path is that of an image that disks share.
 func IsBase(path string) bool { return volume.IsBase(path) }
 
-// BasesOf returns the shared images below a disk, the lowest one last. They are complete, because overlays are created only over complete ones.
+// BasesOf returns the shared images below a disk, the lowest one last. They are complete, because overlays are created only over complete
+// ones.
 func BasesOf(ctx context.Context, h Host, disk host.StorageVolume) (bases []volume.Image, err error) {
 	for at := disk; IsBase(at.Backing) && len(bases) < maxLayers; {
 		if at, err = h.Volume(ctx, disk.Pool, filepath.Base(at.Backing)); errors.Is(err, host.ErrNotFound) {
@@ -37,8 +38,8 @@ func BasesOf(ctx context.Context, h Host, disk host.StorageVolume) (bases []volu
 	return bases, err
 }
 
-// namesOfBases are the names of the shared images on a host, the lowest one first. Two hosts with one folder as their pool have an image each, because
-// neither sees the domains and journals of the other.
+// namesOfBases are the names of the shared images on a host, the lowest one first. Two hosts with one folder as their pool have an image
+// each, because neither sees the domains and journals of the other.
 func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err error) {
 	var ids []string
 	if s.Base != nil {
@@ -58,7 +59,8 @@ func (s Spec) namesOfBases(ctx context.Context, h Host) (names []string, err err
 	return names, err
 }
 
-// CheckBase reports whether the host has the shared image already, so that nothing is downloaded, and refuses one that is larger than the volume.
+// CheckBase reports whether the host has the shared image already, so that nothing is downloaded, and refuses one that is larger than the
+// volume.
 func (s Spec) CheckBase(ctx context.Context, h Host) (has bool, err error) {
 	names, err := s.namesOfBases(ctx, h)
 	if err != nil || s.Base == nil || s.Pool == "" {
@@ -75,7 +77,9 @@ func (s Spec) CheckBase(ctx context.Context, h Host) (has bool, err error) {
 }
 
 // overBase creates an overlay of the shared images, and before it those that do not exist.
-func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
+func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
+	report func(host.Progress),
+) (made host.StorageVolume, err error) {
 	var release func()
 	defer func() {
 		if release != nil {
@@ -161,8 +165,8 @@ func finishedBase(ctx context.Context, h Host, pool, name string) (v host.Storag
 	return asProbed(v), err
 }
 
-// refuseWritten refuses an image that disks share and that a domain writes to, or would at its next start, as after virsh blockcommit without
-// --base: it is no longer what was downloaded.
+// refuseWritten refuses an image that disks share and that a domain writes to, or would at its next start, as after virsh blockcommit
+// without --base: it is no longer what was downloaded.
 func refuseWritten(opened Opened, base host.StorageVolume) error {
 	writer, format := "", ""
 	for i := range opened.of(base) {
@@ -173,9 +177,9 @@ func refuseWritten(opened Opened, base host.StorageVolume) error {
 	if writer == "" {
 		return nil
 	}
-	return fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit without "+
-		"--base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has (stop it, and "+
-		"copy the image: %s), and remove all disks over it: the next one downloads it again",
+	return fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit "+
+		"without --base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has "+
+		"(stop it, and copy the image: %s), and remove all disks over it: the next one downloads it again",
 		writer, base.Name, base.Pool, image.ConvertCommand(format, "qcow2", base.Path))
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A shared image is read-only once it is finished. Its length and modification time are recorded in a libvirt secret without a value, so that
-// changes are detected: virsh blockcommit without --base writes one guest's data into the image below all other disks.
+// A shared image is read-only once it is finished. Its length and modification time are recorded in a libvirt secret without a value, so
+// that changes are detected: virsh blockcommit without --base writes one guest's data into the image below all other disks.
 
 func baseUsage(pool, name string) string { return "virtclaim base " + pool + "/" + name }
 
 func describeBase(v host.StorageVolume) string {
-	return fmt.Sprintf("the image %s in the storage pool %s, which disks share: %d bytes, modified at %s", v.Name, v.Pool, v.Physical, v.Modified)
+	return fmt.Sprintf("the image %s in the storage pool %s, which disks share: %d bytes, modified at %s", v.Name, v.Pool, v.Physical,
+		v.Modified)
 }
 
 // checkUnchanged refuses a shared image that was written to since the first disk over it was created, which adds the record.
@@ -24,10 +25,10 @@ func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) 
 	if err != nil || id == "" {
 		return err
 	}
-	return fmt.Errorf("the image %s in the storage pool %s, which disks share, was written to since it was downloaded, as by virsh blockcommit without --base. Restore "+
-		"it with its time (cp -p), or remove all disks over it: the next one downloads it again. If only the file was copied, as with its pool, remove "+
-		"the record: virsh secret-undefine %s\n\nA new disk over it would have what another guest has written, and those that are over it are a mix of two disks. "+
-		"Recorded was %q, and it is %q now",
+	return fmt.Errorf("the image %s in the storage pool %s, which disks share, was written to since it was downloaded, as by virsh "+
+		"blockcommit without --base. Restore it with its time (cp -p), or remove all disks over it: the next one downloads it again. If "+
+		"only the file was copied, as with its pool, remove the record: virsh secret-undefine %s\n\nA new disk over it would have what "+
+		"another guest has written, and those that are over it are a mix of two disks. Recorded was %q, and it is %q now",
 		base.Name, base.Pool, id, was, describeBase(base))
 }
 
@@ -47,8 +48,9 @@ func checkBase(ctx context.Context, h Locator, i volume.Image, record bool) erro
 	if err != nil || id == "" {
 		return err
 	}
-	return fmt.Errorf("the shared image %s in the storage pool %s: %w. Recorded was %q, and it is %q now. If machines run over it, do not stop them before their data "+
-		"is saved. Restore the image with its time (cp -p). If only the file was copied, as with its pool, remove the record: virsh secret-undefine %s",
+	return fmt.Errorf("the shared image %s in the storage pool %s: %w. Recorded was %q, and it is %q now. If machines run over it, do "+
+		"not stop them before their data is saved. Restore the image with its time (cp -p). If only the file was copied, as with its "+
+		"pool, remove the record: virsh secret-undefine %s",
 		base.Name, base.Pool, ErrMasterChanged, was, describeBase(base), id)
 }
 

@@ -1,6 +1,6 @@
-// Package content creates images in the storage pools of a host: blank disks, overlays, clones, and uploaded images. Each creation has a journal
-// on the host, which distinguishes interrupted creations from finished ones and from volumes of other owners. The package depends neither on
-// Terraform nor on Kubernetes.
+// Package content creates images in the storage pools of a host: blank disks, overlays, clones, and uploaded images. Each creation has a
+// journal on the host, which distinguishes interrupted creations from finished ones and from volumes of other owners. The package depends
+// neither on Terraform nor on Kubernetes.
 package content
 
 import (
@@ -84,8 +84,8 @@ type Spec struct {
 	// Preallocation is off, metadata or falloc, as in qemu-img; for blank disks only, because an overlay reads its master where nothing is
 	// allocated.
 	Preallocation string
-	// Precheck is nil if the master may be used now. It is called when the journal of a clone is visible to other processes, and again after the
-	// copy; for an overlay, when its header names the master. It may be nil.
+	// Precheck is nil if the master may be used now. It is called when the journal of a clone is visible to other processes, and again
+	// after the copy; for an overlay, when its header names the master. It may be nil.
 	Precheck func(context.Context) error
 
 	// baseNames are the names of the shared images on the host, the lowest one first.
@@ -157,8 +157,8 @@ func (m *Creator) release(key string) {
 	delete(m.mine, key)
 }
 
-// Make creates a volume on the host of that key, or continues an interrupted creation of the same owner. report is called with the progress of
-// a copy. After an error nothing is left, or the error names it.
+// Make creates a volume on the host of that key, or continues an interrupted creation of the same owner. report is called with the progress
+// of a copy. After an error nothing is left, or the error names it.
 func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) (made Created, err error) {
 	if s.Name == "" {
 		if err := m.generateName(ctx, key, h, &s); err != nil {
@@ -183,8 +183,8 @@ func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report f
 
 func (s Spec) claimKey(hostKey string) string { return hostKey + "/" + s.Pool + "/" + s.Name }
 
-// generateName generates a name, or reuses that of a partial volume of an interrupted creation of the same configuration, which otherwise would
-// never be removed.
+// generateName generates a name, or reuses that of a partial volume of an interrupted creation of the same configuration, which otherwise
+// would never be removed.
 func (m *Creator) generateName(ctx context.Context, key string, h Host, s *Spec) error {
 	left, err := m.staleNames(ctx, h, *s)
 	if err != nil {

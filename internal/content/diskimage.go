@@ -29,8 +29,8 @@ type Folders interface {
 	EndFolder(ctx context.Context, folder string) error
 }
 
-// MakeDiskImage creates the raw, sparse file of that path, with at most capacity bytes. An existing regular file is not changed; a symbolic link is
-// host.ErrNotRegular, and its target is not changed. The pool of a killed apply is ended before a tenant writes to the folder.
+// MakeDiskImage creates the raw, sparse file of that path, with at most capacity bytes. An existing regular file is not changed; a symbolic
+// link is host.ErrNotRegular, and its target is not changed. The pool of a killed apply is ended before a tenant writes to the folder.
 func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) error {
 	if capacity < alignment {
 		return fmt.Errorf("%s can't be made: the claim has less than 1 MiB", file)
@@ -38,7 +38,8 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 	err := inspectFile(ctx, h, file)
 	if err == nil {
 		if err = h.EndFolder(ctx, path.Dir(file)); err != nil {
-			err = fmt.Errorf("%s is there, but the storage pool with which a killed apply may have made it can't be ended (virsh pool-list): %w", file, err)
+			err = fmt.Errorf("%s is there, but the storage pool with which a killed apply may have made it can't be ended (virsh "+
+				"pool-list): %w", file, err)
 		}
 		return err
 	}
@@ -54,21 +55,23 @@ func MakeDiskImage(ctx context.Context, h Folders, file string, capacity int64) 
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: %w", file, explain(err, file))
+		err = fmt.Errorf("%s can't be made. A symbolic link or FIFO of that name is never replaced or followed: %w", file,
+			explain(err, file))
 	}
 	return err
 }
 
-// CheckRegular refuses bound images in files of the host that are not regular files: a pod that mounts the claim, or another user with write
-// access to the folder, could put a symbolic link to any file of the host in their place, which libvirt and QEMU follow. An image that is
-// opened as qcow2 must have such a header, which names no other file: it may have changed since the binding was created.
+// CheckRegular refuses bound images in files of the host that are not regular files: a pod that mounts the claim, or another user with
+// write access to the folder, could put a symbolic link to any file of the host in their place, which libvirt and QEMU follow. An image
+// that is opened as qcow2 must have such a header, which names no other file: it may have changed since the binding was created.
 func CheckRegular(ctx context.Context, h Folders, images []volume.Image) (cannotTell error) {
 	for _, i := range images {
 		if i.Type != "file" || i.Binding == "" {
 			continue
 		}
 		err := checkRegular(ctx, h, i)
-		if errors.Is(err, host.ErrCannotTell) { // of this file, for example because root may not read it: the other files are checked nevertheless
+		// of this file, for example because root may not read it: the other files are checked nevertheless
+		if errors.Is(err, host.ErrCannotTell) {
 			cannotTell = cmp.Or(cannotTell, err)
 			continue
 		}
@@ -99,8 +102,9 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 	if errors.Is(look, host.ErrCannotTell) {
 		var err error
 		if head, err = h.ReadFile(ctx, i.Name, image.HeadSize); err != nil {
-			return fmt.Errorf("%s is not opened as %s, because its header can't be checked before: %s (%s). If you trust its author, convert it "+
-				"(%s), or have its server let the host's root read it", i.Name, i.Format, err, look, image.ConvertCommand(i.Format, "raw", i.Name))
+			return fmt.Errorf("%s is not opened as %s, because its header can't be checked before: %s (%s). If you trust its author, "+
+				"convert it (%s), or have its server let the host's root read it", i.Name, i.Format, err, look,
+				image.ConvertCommand(i.Format, "raw", i.Name))
 		}
 	} else if look != nil {
 		return explain(look, i.Name)
@@ -110,8 +114,8 @@ func checkRegular(ctx context.Context, h Folders, i volume.Image) error {
 		err = fmt.Errorf("it is a %s image", is.Format)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is opened as %s, but its header must not be: %w. Either its format is another one, or something other than the "+
-			"guest has changed it: look at a copy with qemu-img info", i.Name, i.Format, err)
+		return fmt.Errorf("%s is opened as %s, but its header must not be: %w. Either its format is another one, or something other than "+
+			"the guest has changed it: look at a copy with qemu-img info", i.Name, i.Format, err)
 	}
 	return look
 }
@@ -127,13 +131,14 @@ func explain(err error, file string) error {
 	if !errors.Is(err, host.ErrNotRegular) {
 		return err
 	}
-	return fmt.Errorf("%s: %w. Look there with ls -l, and put the image itself in its place: anyone who can write to its folder could put a link "+
-		"there that leads to any file of the host. A folder must be named by its own path, not by a link to it (mount_path)", file, err)
+	return fmt.Errorf("%s: %w. Look there with ls -l, and put the image itself in its place: anyone who can write to its folder could "+
+		"put a link there that leads to any file of the host. A folder must be named by its own path, not by a link to it (mount_path)",
+		file, err)
 }
 
-// MeasureFile returns the size and header of the file of a claim, which must be a regular one. libvirtd does not open its path, because tenants may
-// replace the file at any time by a FIFO, which would block libvirtd for ever. host.ErrCannotTell is the error of a host that can't show it, or
-// whose root may not read it.
+// MeasureFile returns the size and header of the file of a claim, which must be a regular one. libvirtd does not open its path, because
+// tenants may replace the file at any time by a FIFO, which would block libvirtd for ever. host.ErrCannotTell is the error of a host that
+// can't show it, or whose root may not read it.
 func MeasureFile(ctx context.Context, h Folders, path string) (host.Measured, error) {
 	is, err := h.File(ctx, path, image.HeadSize)
 	return host.Measured{Size: (is.Length + sector - 1) / sector * sector, Head: is.Head}, explain(cmp.Or(err, is.Irregular), path)

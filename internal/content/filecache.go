@@ -11,8 +11,8 @@ import (
 // cacheTime is how long an inspection of a file counts, where it counts in another operation at all.
 const cacheTime = 5 * time.Second
 
-// FileCache caches what hosts tell of their files. An inspection takes many calls, so each file is inspected once in an operation, and once in some
-// seconds by operations that only describe a master: one that starts a machine inspects again. The zero value is ready to use.
+// FileCache caches what hosts tell of their files. An inspection takes many calls, so each file is inspected once in an operation, and once
+// in some seconds by operations that only describe a master: one that starts a machine inspects again. The zero value is ready to use.
 type FileCache struct{ files sync.Map }
 
 type cachedFile struct {

@@ -15,16 +15,16 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A volume of any storage is filled by QEMU: an image of exactly its size is created in a storage pool of a host, and a domain without a guest copies
-// that onto the volume. The journal's domain shows all hosts that the volume is being written to. It stays after an interruption, so that no
-// machine is started with half a volume.
+// A volume of any storage is filled by QEMU: an image of exactly its size is created in a storage pool of a host, and a domain without a
+// guest copies that onto the volume. The journal's domain shows all hosts that the volume is being written to. It stays after an
+// interruption, so that no machine is started with half a volume.
 
 // Fill is what is written onto a volume.
 type Fill struct {
 	// Target is the volume, of one raw image, with its capacity.
 	Target volume.Volume
-	// Source describes the image that is created and copied: its Pool, and its Content, Base, or Master with a Mode. Without those it is blank, which
-	// erases the volume.
+	// Source describes the image that is created and copied: its Pool, and its Content, Base, or Master with a Mode. Without those it is
+	// blank, which erases the volume.
 	Source Spec
 	// Content is the same for the same content; empty if it is not known before it is written.
 	Content string
@@ -32,12 +32,13 @@ type Fill struct {
 	Overwrite bool
 	// Verify is whether the volume is read back.
 	Verify bool
-	// Acquire returns when no machine uses the volume. It is called when the journal's domain, with that name and UUID, is visible to others.
+	// Acquire returns when no machine uses the volume. It is called when the journal's domain, with that name and UUID, is visible to
+	// others.
 	Acquire func(ctx context.Context, name, uuid string) error
 	// Begin is called before the first byte is written, and End when all of it is.
 	Begin, End func(context.Context) error
-	// Write writes instead of this host, and calls begin before the first byte, and after it has found the target blank, or overwrite is set: what is there from then
-	// on is its own. nil if this host writes.
+	// Write writes instead of this host, and calls begin before the first byte, and after it has found the target blank, or overwrite is
+	// set: what is there from then on is its own. nil if this host writes.
 	Write func(ctx context.Context, begin func() error, overwrite bool) error
 }
 
@@ -54,7 +55,8 @@ type FillHost interface {
 var ErrNotBlank = errors.New("it is not blank")
 
 // ErrHalfFilled is the error of a volume that has only a part of its new content.
-var ErrHalfFilled = errors.New("the volume has only a part of its new content, and no machine is started with it until another apply has filled it")
+var ErrHalfFilled = errors.New("the volume has only a part of its new content, and no machine is started with it until another apply has " +
+	"filled it")
 
 // ErrFilled is the error of a volume that has all of its new content, while what was needed for that is left.
 var ErrFilled = errors.New("the volume has all of its new content, and no machine is started with it until another apply")
@@ -150,8 +152,8 @@ func (w *fill) start(ctx context.Context) error {
 	return j.write(ctx)
 }
 
-// leftFill is the journal that an interrupted apply of the same owner has left of filling that volume, once that has ended; host.ErrNotFound if
-// there is none.
+// leftFill is the journal that an interrupted apply of the same owner has left of filling that volume, once that has ended;
+// host.ErrNotFound if there is none.
 func (m *Creator) leftFill(ctx context.Context, h Host, target volume.Volume) (*journal, error) {
 	name := fillName(target)
 	id, err := h.LookupByName(ctx, name)
@@ -164,8 +166,9 @@ func (m *Creator) leftFill(ctx context.Context, h Host, target volume.Volume) (*
 		return nil, err
 	}
 	if note := left.Note; !ok || note.Owner != m.Owner || m.Owner == "" {
-		return nil, fmt.Errorf("the domain %s says that the volume is being filled by %s: %w. If that was interrupted, and the volume may be written to, remove "+
-			"what it has left: virsh undefine %s; virsh vol-delete %s --pool %s", name, called(note.Owner), ErrForeign, name, note.Volume, note.Pool)
+		return nil, fmt.Errorf("the domain %s says that the volume is being filled by %s: %w. If that was interrupted, and the volume "+
+			"may be written to, remove what it has left: virsh undefine %s; virsh vol-delete %s --pool %s", name, called(note.Owner),
+			ErrForeign, name, note.Volume, note.Pool)
 	}
 	if err := left.awaitCreator(ctx); err != nil {
 		return nil, err
@@ -342,8 +345,8 @@ func (j *journal) undefineFill(ctx context.Context) error {
 	return ignoreNotFound(j.host.Undefine(ctx, j.UUID))
 }
 
-// ForgetFill removes what an interrupted apply of the same owner has left of filling a volume, and reports whether the volume has only a part of its
-// content.
+// ForgetFill removes what an interrupted apply of the same owner has left of filling a volume, and reports whether the volume has only a
+// part of its content.
 func (m *Creator) ForgetFill(ctx context.Context, key string, h Host, target volume.Volume) (isHalf bool, err error) {
 	left, err := m.leftFill(ctx, h, target)
 	if err != nil {

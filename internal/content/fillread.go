@@ -79,7 +79,10 @@ func (w *fill) verify(ctx context.Context, report func(host.Progress)) error {
 func (w *fill) inFile(ctx context.Context, n int64, fill func(diskXML string) error, use func(pool, name string) error) (err error) {
 	pool, name := w.Source.Pool, w.journal.Note.Volume+readSuffix
 	err = w.host.CreateVolume(ctx, pool, libvirtxml.StorageVolume{
-		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: uint64(n), Unit: "bytes"}, Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
+		Name: name, Capacity: &libvirtxml.StorageVolumeSize{
+			Value: uint64(n),
+			Unit:  "bytes",
+		}, Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 	}, false)
 	if err != nil {

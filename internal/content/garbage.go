@@ -13,9 +13,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// CollectGarbage deletes the shared images of those names, the lowest one first, and those below, as far as they have no overlays any more, or what
-// an interrupted creation has left of them, and other shared images of the pool whose last disk an interrupted destroy has deleted. References are not
-// counted, because a counter would be wrong after the first crash: the headers of all volumes and all domains are searched instead.
+// CollectGarbage deletes the shared images of those names, the lowest one first, and those below, as far as they have no overlays any more,
+// or what an interrupted creation has left of them, and other shared images of the pool whose last disk an interrupted destroy has deleted.
+// References are not counted, because a counter would be wrong after the first crash: the headers of all volumes and all domains are
+// searched instead.
 func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool string, names ...string) error {
 	err := m.locked(ctx, key, h, func(ctx context.Context) error {
 		g := garbage{creator: m, key: key, host: h, pool: pool}
@@ -33,7 +34,8 @@ func (m *Creator) CollectGarbage(ctx context.Context, key string, h Host, pool s
 	return nil
 }
 
-// garbage is what a host has while its mutex is held. A pool may have a hundred images for one disk, and a host is asked for all of them at once.
+// garbage is what a host has while its mutex is held. A pool may have a hundred images for one disk, and a host is asked for all of them at
+// once.
 type garbage struct {
 	creator *Creator
 	key     string
@@ -46,7 +48,8 @@ type garbage struct {
 	volumes []host.StorageVolume
 }
 
-// collectOthers deletes the other shared images of the pool that have been in use, and are not any more. Those that fail are tried again by the next destroy.
+// collectOthers deletes the other shared images of the pool that have been in use, and are not any more. Those that fail are tried again by
+// the next destroy.
 func (g *garbage) collectOthers(ctx context.Context, names []string) {
 	all, err := g.host.VolumeNames(ctx, g.pool)
 	others := slices.DeleteFunc(all, func(name string) bool { return !IsBase(name) || slices.Contains(names, name) })
@@ -134,7 +137,8 @@ func (g *garbage) read(ctx context.Context) (err error) {
 	return err
 }
 
-// isAwaited reports whether a disk over the shared image, or over one above, is being created. Its creator shows that while it has the mutex (overBase).
+// isAwaited reports whether a disk over the shared image, or over one above, is being created. Its creator shows that while it has the
+// mutex (overBase).
 func (g *garbage) isAwaited(ctx context.Context, base *master) (bool, error) {
 	for _, d := range g.domains {
 		if !isJournal(d.Name) || d.Live == "" {

@@ -15,7 +15,8 @@ import (
 const (
 	// beatTime is the interval of the counter.
 	beatTime = 5 * time.Second
-	// heartbeatTimeout is how long a creator is considered alive although its counter does not change, graceTimeout the same for the second check.
+	// heartbeatTimeout is how long a creator is considered alive although its counter does not change, graceTimeout the same for the second
+	// check.
 	heartbeatTimeout = 20 * time.Second
 	graceTimeout     = 2 * beatTime
 )

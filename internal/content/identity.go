@@ -21,12 +21,14 @@ var ErrReplaced = fmt.Errorf("%w: another volume has its name now", host.ErrNotF
 
 // ErrUnrecognized is the error of a volume that has lost its identity.
 var ErrUnrecognized = errors.New("the volume can't be recognized: it does not have the identity that the state knows, as after a " +
-	"conversion, or when another file was created under its name. It was not changed. If it is another volume, move it to another folder, or delete it if it is not needed")
+	"conversion, or when another file was created under its name. It was not changed. If it is another volume, move it to another " +
+	"folder, or delete it if it is not needed")
 
 // ErrDataFile is the error of a qcow2 image whose header references an external data file, which QEMU would open, whatever file it is.
 // Neither virtclaim nor the guest of a qcow2 disk writes such a reference: another machine had the image attached as raw.
-var ErrDataFile = errors.New("its header references an external data file, which it did not when it was created or imported. Something that opened it " +
-	"as raw has written that header; with it, the guest could read and write any file of the host. Restore the disk from a backup, or replace it")
+var ErrDataFile = errors.New("its header references an external data file, which it did not when it was created or imported. Something " +
+	"that opened it as raw has written that header; with it, the guest could read and write any file of the host. Restore the disk from " +
+	"a backup, or replace it")
 
 // Identities are the calls of a host that are needed to identify volumes.
 type Identities interface {
@@ -106,7 +108,8 @@ func (s *Seen) is(id string) bool {
 	return volume.LastingGeneration(s.ID) == volume.LastingGeneration(id)
 }
 
-// ProvesItself reports whether the file has the image's identity in its header. The ledger proves less: it would recognize any file of that name.
+// ProvesItself reports whether the file has the image's identity in its header. The ledger proves less: it would recognize any file of that
+// name.
 func (s *Seen) ProvesItself(i volume.Image) bool {
 	return s != nil && image.Identity(s.Head) == volume.LastingGeneration(i.Generation)
 }
@@ -127,8 +130,9 @@ func Recognize(s *Seen, format, id string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("volume %s in storage pool %s: %w. If it is the right one, restore its identity on its host (not if it has a new content and is a "+
-		"master: over another content its overlays are a mix of two disks):\n\n  %s", s.Name, s.Pool, ErrUnrecognized, command)
+	return fmt.Errorf("volume %s in storage pool %s: %w. If it is the right one, restore its identity on its host (not if it has a new "+
+		"content and is a master: over another content its overlays are a mix of two disks):\n\n  %s", s.Name, s.Pool, ErrUnrecognized,
+		command)
 }
 
 // Described returns err, or nil for host.ErrUndescribed of a volume that is opened as raw: its header has no meaning then.
@@ -145,8 +149,8 @@ type Locator interface {
 	VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
 }
 
-// RecognizeChain refuses a chain, top first, with an image that is about to be opened and is not the one of its generation, and what CheckBacking
-// refuses. It is for applies: it records the identity of a volume of an earlier version, if it has not been yet.
+// RecognizeChain refuses a chain, top first, with an image that is about to be opened and is not the one of its generation, and what
+// CheckBacking refuses. It is for applies: it records the identity of a volume of an earlier version, if it has not been yet.
 func RecognizeChain(ctx context.Context, h Identities, chain []volume.Image, seen []*Seen) error {
 	for n, s := range seen {
 		if s == nil {

@@ -61,7 +61,8 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 	j := &journal{host: h, Journal: domainxml.Journal{
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
-			Owner: owner, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix, Generation: cmp.Or(s.generation, newGeneration()), Bases: s.baseNames,
+			Owner: owner, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix, Generation: cmp.Or(s.generation,
+				newGeneration()), Bases: s.baseNames,
 		},
 	}}
 	if s.Content != nil {
@@ -108,7 +109,8 @@ func (j *journal) orLeft(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w\n\nLeft behind, perhaps: the volume %s in storage pool %s, which is finished. Import it, or remove it: virsh vol-delete %[2]s --pool %[3]s",
+	return fmt.Errorf("%w\n\nLeft behind, perhaps: the volume %s in storage pool %s, which is finished. Import it, or remove it: virsh "+
+		"vol-delete %[2]s --pool %[3]s",
 		err, j.Note.Volume, j.Note.Pool)
 }
 
@@ -138,8 +140,8 @@ func (j *journal) remove(ctx context.Context) error {
 	return err
 }
 
-// removeWithVolume removes the volume, which can't be in use yet, and the journal. An active journal is removed last, because it keeps other
-// processes from beginning. If the journal is missing, another process has taken over both: then the volume is left alone.
+// removeWithVolume removes the volume, which can't be in use yet, and the journal. An active journal is removed last, because it keeps
+// other processes from beginning. If the journal is missing, another process has taken over both: then the volume is left alone.
 func (j *journal) removeWithVolume(ctx context.Context) error {
 	held := j.release != nil
 	if held {

@@ -71,8 +71,8 @@ func (s Spec) below(n int) string {
 	return s.baseNames[n-1]
 }
 
-// refuseOther refuses a volume that has the name of a layer's image, and is not that image: anyone with write access to the pool may have put it there, and
-// over another file its guests would read that.
+// refuseOther refuses a volume that has the name of a layer's image, and is not that image: anyone with write access to the pool may have
+// put it there, and over another file its guests would read that.
 func (s Spec) refuseOther(n int, v host.StorageVolume) error {
 	if len(s.Layers) == 0 || v.Format == "qcow2" && v.Capacity == rootfs.Size && nameOf(v.Backing) == s.below(n) {
 		return nil
@@ -81,9 +81,10 @@ func (s Spec) refuseOther(n int, v host.StorageVolume) error {
 	if below == "" {
 		below = Shown(below)
 	}
-	return fmt.Errorf("the volume %s in storage pool %s is %s of %d bytes over %.200q, and not the image of its layer, which is qcow2 of %d bytes over %q: "+
-		"something else has changed or replaced it. Remove the disks over it and, if it is there after that, delete it: virsh vol-delete %s --pool %s. "+
-		"The next disk makes it again", v.Name, v.Pool, v.Format, v.Capacity, Shown(v.Backing), int64(rootfs.Size), below, v.Name, v.Pool)
+	return fmt.Errorf("the volume %s in storage pool %s is %s of %d bytes over %.200q, and not the image of its layer, which is qcow2 of "+
+		"%d bytes over %q: something else has changed or replaced it. Remove the disks over it and, if it is there after that, delete "+
+		"it: virsh vol-delete %s --pool %s. The next disk makes it again", v.Name, v.Pool, v.Format, v.Capacity, Shown(v.Backing),
+		int64(rootfs.Size), below, v.Name, v.Pool)
 }
 
 // stack is the file system of the layers that were applied.

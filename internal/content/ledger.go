@@ -47,8 +47,8 @@ type entry struct {
 	lengths []int64
 }
 
-// noted returns the ledger's entry of a volume; empty without one. For logical volumes, libvirt's key shows whether the entry is of a former
-// volume of that name, which does not count.
+// noted returns the ledger's entry of a volume; empty without one. For logical volumes, libvirt's key shows whether the entry is of a
+// former volume of that name, which does not count.
 func noted(ctx context.Context, h ledger, v host.StorageVolume) (entry, error) {
 	id, err := h.SecretOfVolume(ctx, ledgerUsage(v.Pool, v.Name))
 	if err != nil {
@@ -103,7 +103,8 @@ func note(ctx context.Context, h Identities, v host.StorageVolume, format, id st
 // ledgerEntry is the ledger's entry of a volume.
 func ledgerEntry(v host.StorageVolume, format, id string, grown ...int64) (string, error) {
 	s := libvirtxml.Secret{
-		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format, grown...),
+		UUID: volume.LastingGeneration(id), Private: "yes", Ephemeral: "no", Description: ledgerDescription(v) + formatNote(v, format,
+			grown...),
 		Usage: &libvirtxml.SecretUsage{Type: "volume", Volume: ledgerUsage(v.Pool, v.Name)},
 	}
 	text, err := s.Marshal()

@@ -80,8 +80,9 @@ func (m *Creator) cleanUp(ctx context.Context, key string, left *journal, s Spec
 // foreign is the error of a volume that must not be touched; it names the remedy.
 func (j *journal) foreign(why string) error {
 	n := j.Note
-	return fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w. If a creation of yours was interrupted, remove what it has left: "+
-		"virsh undefine %s; virsh vol-delete %s --pool %s", j.Name, n.Volume, n.Pool, why, ErrForeign, j.Name, n.Volume, n.Pool)
+	return fmt.Errorf("the domain %s says that the volume %s in the storage pool %s %s: %w. If a creation of yours was interrupted, "+
+		"remove what it has left: virsh undefine %s; virsh vol-delete %s --pool %s", j.Name, n.Volume, n.Pool, why, ErrForeign, j.Name,
+		n.Volume, n.Pool)
 }
 
 func called(owner string) string {
@@ -91,13 +92,14 @@ func called(owner string) string {
 	return "the owner " + owner
 }
 
-// refuseForeign refuses a volume without a journal: an earlier apply has finished it, or another configuration or another tool has created it.
+// refuseForeign refuses a volume without a journal: an earlier apply has finished it, or another configuration or another tool has created
+// it.
 func refuseForeign(ctx context.Context, key string, h Host, s Spec) error {
 	has, err := h.HasVolume(ctx, s.Pool, s.Name)
 	if err == nil && has {
 		err = fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, as after an apply that was "+
-			"killed before the state was written, run: terraform import <address of this resource> %s/%s/%s. A disk that is replaced with create_before_destroy needs a "+
-			"name_prefix instead of a name", s.Name, s.Pool, ErrTaken, key, s.Pool, s.Name)
+			"killed before the state was written, run: terraform import <address of this resource> %s/%s/%s. A disk that is replaced "+
+			"with create_before_destroy needs a name_prefix instead of a name", s.Name, s.Pool, ErrTaken, key, s.Pool, s.Name)
 	}
 	return err
 }
@@ -202,8 +204,8 @@ func (j *journal) copy(ctx context.Context, report func(host.Progress)) error {
 }
 
 // errIncompleteCopy is the error of a copy that QEMU ended early.
-var errIncompleteCopy = errors.New("the copy broke off: the master can't be read any more, or the storage pool is full. libvirt's log on the host " +
-	"has what QEMU said")
+var errIncompleteCopy = errors.New("the copy broke off: the master can't be read any more, or the storage pool is full. libvirt's log on " +
+	"the host has what QEMU said")
 
 func (s Spec) isPreallocated() bool {
 	return s.Preallocation == "metadata" || s.Preallocation == "falloc"

@@ -10,9 +10,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// master is a file whose overlays are searched for, by the references in their headers. A reference counts by its path, or by the name of its file:
-// another path may lead to the same file, by a link or by a storage pool that was moved. No file is opened to tell, because a guest may have
-// written the reference. See docs/decisions/0027.
+// master is a file whose overlays are searched for, by the references in their headers. A reference counts by its path, or by the name of
+// its file: another path may lead to the same file, by a link or by a storage pool that was moved. No file is opened to tell, because a
+// guest may have written the reference. See docs/decisions/0027.
 type master struct {
 	host interface {
 		VolumeAt(ctx context.Context, path string) (host.StorageVolume, error)
@@ -22,8 +22,9 @@ type master struct {
 	own *host.StorageVolume
 }
 
-// isNamed reports whether a reference in the file at a path may be to the master. The path of a file that is in no storage pool, such as that of a
-// claim, leads through no link: there only equal paths count. Nor does the path of another volume count whose length or modification time differs.
+// isNamed reports whether a reference in the file at a path may be to the master. The path of a file that is in no storage pool, such as
+// that of a claim, leads through no link: there only equal paths count. Nor does the path of another volume count whose length or
+// modification time differs.
 func (m *master) isNamed(ctx context.Context, named, at string) (bool, error) {
 	other, own := absolute(named, at), path.Clean(m.path)
 	switch {
@@ -105,9 +106,11 @@ func (m *master) byOtherPaths(ctx context.Context, opened Opened) (disks []strin
 	return disks, nil
 }
 
-// overlays are those of volumes whose headers reference the master and were not written by the guest of a raw disk: a guest has written the header if
-// all domains have the volume as raw, and one of them proves it, or if the ledger records it as raw.
-func (m *master) overlays(ctx context.Context, h Identities, volumes []host.StorageVolume, opened Opened, proves func(openedImage) bool) (all []host.StorageVolume, err error) {
+// overlays are those of volumes whose headers reference the master and were not written by the guest of a raw disk: a guest has written the
+// header if all domains have the volume as raw, and one of them proves it, or if the ledger records it as raw.
+func (m *master) overlays(ctx context.Context, h Identities, volumes []host.StorageVolume, opened Opened,
+	proves func(openedImage) bool,
+) (all []host.StorageVolume, err error) {
 	for _, v := range volumes {
 		if v.Undescribed {
 			if v.Backing, err = Named(ctx, h, v); ignoreNotFound(err) != nil {
@@ -147,8 +150,8 @@ func (all Opened) isOverlay(ctx context.Context, h Identities, v host.StorageVol
 	return !isRaw && err == nil, ignoreNotFound(err)
 }
 
-// Named is the backing file in the header of a volume, as an absolute path if it is a file; empty without one. It is for volumes that libvirt
-// can't describe.
+// Named is the backing file in the header of a volume, as an absolute path if it is a file; empty without one. It is for volumes that
+// libvirt can't describe.
 func Named(ctx context.Context, h interface {
 	VolumeHead(ctx context.Context, pool, name string, n uint64) ([]byte, error)
 }, v host.StorageVolume,

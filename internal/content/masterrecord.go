@@ -11,13 +11,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A master can be replaced or written to outside of virtclaim: the file of a binding, which has no identity, by pods and administrators, and a disk by
-// tools that keep its identity (qemu-img commit) or, if the identity is in the ledger only, by mv. Its length and modification time are recorded for
-// each overlay, by the overlay's identity: over other content, an overlay is a mix of two disks.
+// A master can be replaced or written to outside of virtclaim: the file of a binding, which has no identity, by pods and administrators,
+// and a disk by tools that keep its identity (qemu-img commit) or, if the identity is in the ledger only, by mv. Its length and
+// modification time are recorded for each overlay, by the overlay's identity: over other content, an overlay is a mix of two disks.
 
 // ErrMasterChanged is the error of an overlay whose master was deleted, written to or replaced.
-var ErrMasterChanged = errors.New("the master was deleted, written to or replaced since the overlay was created, and over another content an " +
-	"overlay is a mix of two disks")
+var ErrMasterChanged = errors.New("the master was deleted, written to or replaced since the overlay was created, and over another " +
+	"content an overlay is a mix of two disks")
 
 // ErrMasterGone is ErrMasterChanged for a master that is not there any more: a running guest's QEMU may have the only copy.
 var ErrMasterGone = fmt.Errorf("%w", ErrMasterChanged)
@@ -45,7 +45,8 @@ func describeMaster(ctx context.Context, h masterRecords, master volume.Image) (
 	return describeFile(master.Name, is.Length, is.Modified), true, nil
 }
 
-// describeDisk names the volume without its folder, which may move with the pool. A missing or wrong volume is detected by its identity, not here.
+// describeDisk names the volume without its folder, which may move with the pool. A missing or wrong volume is detected by its identity,
+// not here.
 func describeDisk(ctx context.Context, h masterRecords, master volume.Image) (description string, opened bool, err error) {
 	v, err := h.VolumeAt(ctx, master.Name)
 	switch {
@@ -82,7 +83,8 @@ func CheckMasterRecords(ctx context.Context, h masterRecords, chain []volume.Ima
 	return nil
 }
 
-// checkRecord compares a master with the record that its overlay has of it. add has a missing record added. Shared images have records of their own.
+// checkRecord compares a master with the record that its overlay has of it. add has a missing record added. Shared images have records of
+// their own.
 func checkRecord(ctx context.Context, h masterRecords, overlay, master volume.Image, add bool) error {
 	if overlay.Generation == "" || master.Type != "file" || master.Binding == "" && master.Generation == "" {
 		return nil
@@ -115,9 +117,10 @@ func isOfAnother(record string, master volume.Image) bool {
 }
 
 func describeChange(overlay, master, was, now, record string) error {
-	return fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: their QEMU may "+
-		"have the only copy of the former file. Restore that file with its time (cp -p), or, when they are shut down, recreate the overlay. If the file was only made "+
-		"larger, or only its time has changed, remove the record: virsh secret-undefine %s", overlay, master, ErrMasterChanged, was, now, record)
+	return fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: "+
+		"their QEMU may have the only copy of the former file. Restore that file with its time (cp -p), or, when they are shut down, "+
+		"recreate the overlay. If the file was only made larger, or only its time has changed, remove the record: virsh secret-undefine %s",
+		overlay, master, ErrMasterChanged, was, now, record)
 }
 
 // CheckMasters is CheckMasterRecords for a plan, which adds no record.
@@ -129,8 +132,8 @@ func CheckMasters(ctx context.Context, h masterRecords, chain []volume.Image) er
 	return errors.Join(all...)
 }
 
-// CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, given as its chain, top first, if a master of it was deleted or replaced:
-// QEMU may have the only copy. The error names all masters, also those that can't be checked.
+// CheckOpenMasters is ErrMasterChanged for a disk that a guest has open, given as its chain, top first, if a master of it was deleted or
+// replaced: QEMU may have the only copy. The error names all masters, also those that can't be checked.
 func CheckOpenMasters(ctx context.Context, h masterRecords, chain []volume.Image) error {
 	var all []error
 	for n := 1; n < len(chain); n++ {
@@ -157,12 +160,14 @@ func checkOpenMaster(ctx context.Context, h masterRecords, overlay, master volum
 }
 
 func describeLoss(overlay, master string) error {
-	return fmt.Errorf("%s is an overlay of %s: %w. No active storage pool of the host has that master now, or, if it is the file of a binding, there is none. If "+
-		"its pool is only stopped or has another folder, bring it back. Otherwise do not stop machines that run over it: their QEMU may have the only copy",
+	return fmt.Errorf("%s is an overlay of %s: %w. No active storage pool of the host has that master now, or, if it is the file of a "+
+		"binding, there is none. If its pool is only stopped or has another folder, bring it back. Otherwise do not stop machines that "+
+		"run over it: their QEMU may have the only copy",
 		overlay, master, ErrMasterGone)
 }
 
-// ForgetMasterRecord removes the record of a deleted overlay, the top of a chain. A pulled overlay also has a record, but no master any more.
+// ForgetMasterRecord removes the record of a deleted overlay, the top of a chain. A pulled overlay also has a record, but no master any
+// more.
 func ForgetMasterRecord(ctx context.Context, h Identities, chain []volume.Image) error {
 	if len(chain) == 0 || chain[0].Generation == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// A raw file has no room for an identity, and its guest can write any header, but not change its length: the ledger has that, too. A file of another
-// length is another one, such as a backup that was restored as an image. See docs/decisions/0028.
+// A raw file has no room for an identity, and its guest can write any header, but not change its length: the ledger has that, too. A file
+// of another length is another one, such as a backup that was restored as an image. See docs/decisions/0028.
 
 // ErrOtherLength is the error of a raw disk whose file has another length than the ledger says.
 var ErrOtherLength = errors.New("it is not known as the disk: the length of a raw disk's file is recorded on its host")
@@ -49,8 +49,9 @@ func (e entry) checkLength(ctx context.Context, h Identities, v host.StorageVolu
 		has = fmt.Sprintf(bytesNote, v.Physical)
 	}
 	command, err := ledgerCommand(v, "raw", e.id)
-	return fmt.Errorf("volume %s in storage pool %s has %s, and was recorded with %s: %w. It was not changed. If a backup was restored as an image, or cut off, restore "+
-		"it as raw, with the recorded length. If the disk was resized by hand, record its length on the host:\n\n  %s", v.Name, v.Pool, has, listed(e.lengths),
+	return fmt.Errorf("volume %s in storage pool %s has %s, and was recorded with %s: %w. It was not changed. If a backup was restored "+
+		"as an image, or cut off, restore it as raw, with the recorded length. If the disk was resized by hand, record its length on the "+
+		"host:\n\n  %s", v.Name, v.Pool, has, listed(e.lengths),
 		ErrOtherLength, command), err
 }
 
@@ -65,8 +66,8 @@ func listed(lengths []int64) string {
 // The suffix of the description of a raw file: the lengths that it may have.
 const rawNote, orNote, bytesNote = ", which is raw and has ", ", or ", "%d bytes"
 
-// formatNote is the suffix of the description of a raw file. A file that is about to grow has one of two lengths afterwards, because growing may
-// fail.
+// formatNote is the suffix of the description of a raw file. A file that is about to grow has one of two lengths afterwards, because
+// growing may fail.
 func formatNote(v host.StorageVolume, format string, grown ...int64) string {
 	if v.Type != "file" || format != "raw" || v.Physical == 0 {
 		return ""

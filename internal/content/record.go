@@ -10,7 +10,8 @@ import (
 
 // A record is a libvirt secret without a value. Its usage is the key, its description the value; it survives restarts of libvirtd.
 
-// records is the namespace of the UUIDs of records. They are derived from the usage, so that two processes can add the same record concurrently.
+// records is the namespace of the UUIDs of records. They are derived from the usage, so that two processes can add the same record
+// concurrently.
 var records = uuid.MustParse("5d8f4f52-57e3-4c7e-9b0d-3a1c6e0b9f21")
 
 // addRecord adds a record, or replaces its description.

@@ -32,8 +32,8 @@ func (m *Creator) Remove(ctx context.Context, key string, h Host, pool, name, ge
 	return nil
 }
 
-// Removable is a volume that may be removed, or ErrBacking, ErrLinked, or an error of Recognize. A missing volume is host.ErrNotFound, also if another
-// one has its name. domains are those of the host. The caller checks whether a machine uses it.
+// Removable is a volume that may be removed, or ErrBacking, ErrLinked, or an error of Recognize. A missing volume is host.ErrNotFound, also
+// if another one has its name. domains are those of the host. The caller checks whether a machine uses it.
 func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, pool, name, format, generation string) (*Seen, error) {
 	v, err := h.Volume(ctx, pool, name)
 	if err = Described(err, format); err != nil {
@@ -53,9 +53,10 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	}
 	above, err := of.overlays(ctx, h, volumes, opened, openedImage.isNoted)
 	if err == nil && len(above) > 0 {
-		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 header to it, import it with "+
-			"format = \"raw\", or give it to a machine of virtclaim's, which need not run: that another domain has it as raw proves nothing, as a rescue machine "+
-			"may have an overlay so. An overlay of another file of that path counts, too, unless that file is in a storage pool",
+		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 "+
+			"header to it, import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run: that another "+
+			"domain has it as raw proves nothing, as a rescue machine may have an overlay so. An overlay of another file of that path "+
+			"counts, too, unless that file is in a storage pool",
 			name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
 	}
 	if err != nil || v.Type != "file" {
@@ -63,15 +64,15 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	}
 	linked, err := of.byOtherPaths(ctx, opened)
 	if err == nil && len(linked) > 0 {
-		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Take it out of that domain first (virsh detach-disk). If that is another file of the same name, "+
-			"give one of the two another name", name, pool, ErrLinked, strings.Join(linked, ", "))
+		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Take it out of that domain first (virsh detach-disk). If that is "+
+			"another file of the same name, give one of the two another name", name, pool, ErrLinked, strings.Join(linked, ", "))
 	}
 	return s, err
 }
 
-// RemoveTransients removes the overlays of an ephemeral disk that libvirt has left, and returns their paths. While a domain runs, libvirt has one
-// over each of them. It stays when libvirtd and QEMU die together, and libvirt does not start the domain again while it is there. With a uuid, only
-// that domain's is removed: in a shared folder there may be those of other hosts.
+// RemoveTransients removes the overlays of an ephemeral disk that libvirt has left, and returns their paths. While a domain runs, libvirt
+// has one over each of them. It stays when libvirtd and QEMU die together, and libvirt does not start the domain again while it is there.
+// With a uuid, only that domain's is removed: in a shared folder there may be those of other hosts.
 func RemoveTransients(ctx context.Context, h interface {
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	State(ctx context.Context, uuid string) (host.State, error)

@@ -15,12 +15,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// sector is the unit of the size of a raw image, for a guest; largeSector is that of storage with 4 KiB sectors, where QEMU writes to no other length.
+// sector is the unit of the size of a raw image, for a guest; largeSector is that of storage with 4 KiB sectors, where QEMU writes to no
+// other length.
 const sector, largeSector = 512, 4096
 
-// upload creates the volume with its content. conclude is called at the end, while the journal's domain is still active, so that no other process
-// takes the volume for a partial one.
-func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress), conclude func(context.Context, host.StorageVolume) error) (host.StorageVolume, error) {
+// upload creates the volume with its content. conclude is called at the end, while the journal's domain is still active, so that no other
+// process takes the volume for a partial one.
+func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress),
+	conclude func(context.Context, host.StorageVolume) error,
+) (host.StorageVolume, error) {
 	made, err := j.writeContent(ctx, s, report)
 	if err == nil {
 		err = j.checkMine(ctx)
@@ -114,8 +117,8 @@ func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 	}
 	v, err := j.host.Volume(ctx, s.Pool, s.Name)
 	if err == nil && v.Type != "file" {
-		return fmt.Errorf("the storage pool %s has no files (its volumes are of the type %s), so no image can be put there. Use a usage type "+
-			"whose pool is a folder", s.Pool, v.Type)
+		return fmt.Errorf("the storage pool %s has no files (its volumes are of the type %s), so no image can be put there. Use a usage "+
+			"type whose pool is a folder", s.Pool, v.Type)
 	}
 	return err
 }
@@ -133,7 +136,8 @@ func (j *journal) check(ctx context.Context, s Spec, is image.Header) (v host.St
 		below = s.Content.layer.below
 	}
 	if v = asProbed(v); v.Format != is.Format || nameOf(v.Backing) != below || is.Capacity != 0 && v.Capacity != is.Capacity {
-		return v, fmt.Errorf("%w: the host takes the image for %s of %d bytes over %q, but its head says %s of %d bytes over %q", image.ErrUntrusted,
+		return v, fmt.Errorf("%w: the host takes the image for %s of %d bytes over %q, but its head says %s of %d bytes over %q",
+			image.ErrUntrusted,
 			v.Format, v.Capacity, v.Backing, is.Format, is.Capacity, below)
 	}
 	if s.Capacity > v.Capacity {
@@ -152,8 +156,8 @@ func asProbed(v host.StorageVolume) host.StorageVolume {
 	return v
 }
 
-// padded ends with zeros up to a whole large sector, or up to most, unless that is 0. libvirt does not grow a file to less than its file system has allocated
-// for it.
+// padded ends with zeros up to a whole large sector, or up to most, unless that is 0. libvirt does not grow a file to less than its file
+// system has allocated for it.
 type padded struct {
 	from io.Reader
 	most int64

@@ -13,8 +13,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
-// usagePrefix is the prefix of the annotations of a Kubernetes node with its usage types: the rest of the key is the usage type, the value a
-// folder. The name is that of KubeVirt's design of storage pools.
+// usagePrefix is the prefix of the annotations of a Kubernetes node with its usage types: the rest of the key is the usage type, the value
+// a folder. The name is that of KubeVirt's design of storage pools.
 const usagePrefix = "kubevirt.io/storage.usage-type."
 
 // UsageTypes map the usage types of a host to the storage pools of their volumes.
@@ -119,8 +119,9 @@ func (u UsageTypes) find(ctx context.Context, usageType string) (Place, error) {
 		return Place{}, fmt.Errorf("host %s has no usage type %q; it has %s, %s", u.Host, usageType, names, where)
 	}
 	if place.Pool == "" && (!path.IsAbs(place.Folder) || slices.Contains(strings.Split(place.Folder, "/"), "..")) {
-		return Place{}, fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q, which must be an absolute path, and have no .. in it",
-			usagePrefix+usageType, u.Host, place.Folder)
+		return Place{},
+			fmt.Errorf("the annotation %s of the Kubernetes node of host %s is %q, which must be an absolute path, and have no .. in it",
+				usagePrefix+usageType, u.Host, place.Folder)
 	}
 	return place, nil
 }

@@ -14,8 +14,8 @@ import (
 var ErrMaster = errors.New("it is a master, and so read-only")
 
 // CheckWriter is ErrMaster for the file of an image to which a machine is about to write while volumes of the host are overlays of it,
-// whether a machine has those or not. Nothing else marks a master: it can be written to again when its overlays are deleted. pool is the file's storage pool,
-// which may be empty, and opened are the images of the host's domains.
+// whether a machine has those or not. Nothing else marks a master: it can be written to again when its overlays are deleted. pool is the
+// file's storage pool, which may be empty, and opened are the images of the host's domains.
 func CheckWriter(ctx context.Context, h interface {
 	Locator
 	KnownOverlays(ctx context.Context, pool string) ([]host.StorageVolume, error)
@@ -30,17 +30,18 @@ func CheckWriter(ctx context.Context, h interface {
 		return err
 	}
 	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed. A raw disk to which a guest wrote such a header "+
-		"is none while a machine has it. The overlay of an external snapshot has all that was written since. After virsh blockcommit it is stale, and to commit it once more would put older data over newer: move it out of the "+
-		"storage pool, and keep it until the machine has proven to have all",
+		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed. A raw disk to which a guest "+
+		"wrote such a header is none while a machine has it. The overlay of an external snapshot has all that was written since. After "+
+		"virsh blockcommit it is stale, and to commit it once more would put older data over newer: move it out of the storage pool, and "+
+		"keep it until the machine has proven to have all",
 		ErrMaster, path, strings.Join(namesOf(found), ", "))
 }
 
 // provesAll has any domain that has a volume as raw prove that its guest has written the header, which must not stop other starts.
 func provesAll(openedImage) bool { return true }
 
-// OverlaysOf lists the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or not. An
-// inactive pool is an error.
+// OverlaysOf lists the volumes of the host, as <pool>/<volume>, that are overlays of the file of that path, whether a machine has them or
+// not. An inactive pool is an error.
 func OverlaysOf(ctx context.Context, h interface {
 	Locator
 	Overlays(ctx context.Context) ([]host.StorageVolume, error)

@@ -15,8 +15,8 @@ type Attached struct {
 	Key string
 	// Target is libvirt's name of the device, such as vda.
 	Target string
-	// Boots is true if the domain boots from the device: it has a boot order, or it is the root of the kernel that is booted directly, or it
-	// is the first disk and there is neither. libvirt's own <boot dev='hd'/> is ignored.
+	// Boots is true if the domain boots from the device: it has a boot order, or it is the root of the kernel that is booted directly, or
+	// it is the first disk and there is neither. libvirt's own <boot dev='hd'/> is ignored.
 	Boots bool
 	// Pluggable is true if the device can be unplugged from a running guest and plugged in again.
 	Pluggable bool
@@ -38,8 +38,8 @@ func (a Attached) Writes() bool {
 	return len(a.Volume.Images) > 0 && a.Volume.Images[0].AccessMode != volume.ReadShared && !a.ReadOnly && !a.Ephemeral && !a.Drive
 }
 
-// Attached lists the devices of a domain, including targets of block jobs, volumes that a journal's domain fills, and SCSI devices that are passed
-// through.
+// Attached lists the devices of a domain, including targets of block jobs, volumes that a journal's domain fills, and SCSI devices that are
+// passed through.
 func (d *Domain) Attached() (all []Attached) {
 	for i, disk := range d.xml.Devices.Disks {
 		if isEmpty(disk) {
@@ -136,7 +136,8 @@ func isPluggable(d libvirtxml.DomainDisk) bool {
 func (d *Domain) HasDisk(key string) bool { return d.indexOf(key) >= 0 }
 
 func (d *Domain) indexOf(key string) int {
-	return slices.IndexFunc(d.xml.Devices.Disks, func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && (!isDrive(k) || !isEmpty(k)) })
+	return slices.IndexFunc(d.xml.Devices.Disks,
+		func(k libvirtxml.DomainDisk) bool { return diskKey(k) == key && (!isDrive(k) || !isEmpty(k)) })
 }
 
 // Device returns the <disk> element with that key; ok is false when the domain has none, or only an empty drive.

@@ -32,8 +32,9 @@ func CheckDevices(text string) error {
 	}
 	for _, device := range given.Children {
 		if !device.isKnown() {
-			return fmt.Errorf("<%s> is not, or not with these attributes, among the devices that it takes: %s. These open no storage, file or socket "+
-				"of the host. Most others have an attribute of their own, such as disks, serial or filesystems", device.XMLName.Local, known)
+			return fmt.Errorf("<%s> is not, or not with these attributes, among the devices that it takes: %s. These open no storage, "+
+				"file or socket of the host. Most others have an attribute of their own, such as disks, serial or filesystems",
+				device.XMLName.Local, known)
 		}
 	}
 	list, err := parseDevices(text)

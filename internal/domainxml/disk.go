@@ -209,7 +209,8 @@ func (m *Machine) differs(d *libvirtxml.Domain, n int, live Disk) bool {
 
 func parseDisk(d libvirtxml.DomainDisk, metadata diskMetadata) Disk {
 	disk := Disk{
-		Device: kindOf(d), Ephemeral: d.Transient != nil, Tentative: metadata.Tentative, ReadOnly: isReadOnly(d) && metadata.wasConfigured(readOnly),
+		Device: kindOf(d), Ephemeral: d.Transient != nil, Tentative: metadata.Tentative,
+		ReadOnly: isReadOnly(d) && metadata.wasConfigured(readOnly),
 	}
 	if !isDrive(d) || !isEmpty(d) {
 		disk.Volume = parseVolume(d)

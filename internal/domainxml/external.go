@@ -38,9 +38,9 @@ type External struct {
 }
 
 // TakeCut is the instruction for adopting an overlay that was pulled or rebased outside of Terraform.
-const TakeCut = "Adopt the image; a running machine keeps running: remove the disk from the state (terraform state rm <address of the disk>), remove " +
-	"source and copy_mode from its configuration (or, if another disk is its backing file now, set that as its source; a disk without a source " +
-	"needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
+const TakeCut = "Adopt the image; a running machine keeps running: remove the disk from the state (terraform state rm <address of the " +
+	"disk>), remove source and copy_mode from its configuration (or, if another disk is its backing file now, set that as its source; a " +
+	"disk without a source needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
 
 // IsAdoptedBy reports whether a volume describes the chain as it is, so that defining the volume removes nothing from it.
 func (e External) IsAdoptedBy(v volume.Volume) bool {
@@ -224,7 +224,10 @@ func (m diskMetadata) missing(d libvirtxml.DomainDisk, chain []volume.Image) (im
 	}
 	for _, i := range m.Images {
 		if path.IsAbs(i.Name) {
-			images = append(images, volume.Image{Type: "file", Name: i.Name, AccessMode: i.AccessMode, Generation: i.Generation, Binding: i.Binding, Hosts: i.Hosts})
+			images = append(images, volume.Image{
+				Type: "file", Name: i.Name, AccessMode: i.AccessMode, Generation: i.Generation,
+				Binding: i.Binding, Hosts: i.Hosts,
+			})
 		}
 	}
 	return images

@@ -184,13 +184,17 @@ func applyWire(i *libvirtxml.DomainInterface, is, want Interface) {
 }
 
 func (is Interface) sameSource(want Interface) bool {
-	return is.Network == want.Network && is.PortGroup == want.PortGroup && is.Bridge == want.Bridge && is.Direct == want.Direct && is.User == want.User
+	return is.Network == want.Network && is.PortGroup == want.PortGroup && is.Bridge == want.Bridge && is.Direct == want.Direct &&
+		is.User == want.User
 }
 
 func (is Interface) source() *libvirtxml.DomainInterfaceSource {
 	switch {
 	case is.Network != "":
-		return &libvirtxml.DomainInterfaceSource{Network: &libvirtxml.DomainInterfaceSourceNetwork{Network: is.Network, PortGroup: is.PortGroup}}
+		return &libvirtxml.DomainInterfaceSource{Network: &libvirtxml.DomainInterfaceSourceNetwork{
+			Network:   is.Network,
+			PortGroup: is.PortGroup,
+		}}
 	case is.Bridge != "":
 		return &libvirtxml.DomainInterfaceSource{Bridge: &libvirtxml.DomainInterfaceSourceBridge{Bridge: is.Bridge}}
 	case is.Direct != Direct{}:
@@ -226,7 +230,8 @@ func (p *VirtualPort) has(want *VirtualPort) bool {
 	if p == nil || want == nil {
 		return p == want
 	}
-	return p.Type == want.Type && p.ProfileID == want.ProfileID && (want.InterfaceID == "" || strings.EqualFold(p.InterfaceID, want.InterfaceID))
+	return p.Type == want.Type && p.ProfileID == want.ProfileID &&
+		(want.InterfaceID == "" || strings.EqualFold(p.InterfaceID, want.InterfaceID))
 }
 
 func (p *VirtualPort) element() *libvirtxml.DomainInterfaceVirtualPort {

@@ -105,8 +105,8 @@ type networkOf struct {
 	PortGroup string `xml:"portgroup,attr"`
 }
 
-// networks are the networks of the interfaces of a running domain: libvirt shows an interface on a network as the underlying bridge or device,
-// with the network as an additional attribute, and libvirtxml reads only one of both.
+// networks are the networks of the interfaces of a running domain: libvirt shows an interface on a network as the underlying bridge or
+// device, with the network as an additional attribute, and libvirtxml reads only one of both.
 func (d *Domain) networks() []networkOf {
 	all := make([]networkOf, len(d.xml.Devices.Interfaces))
 	if len(all) == 0 {
@@ -203,12 +203,13 @@ func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	return pending
 }
 
-// PendingRemovals returns the interfaces for which want removes a setting of was that a network can also provide: a running domain keeps such
-// a setting, because its origin can't be determined.
+// PendingRemovals returns the interfaces for which want removes a setting of was that a network can also provide: a running domain keeps
+// such a setting, because its origin can't be determined.
 func PendingRemovals(was, want Machine) (pending []string) {
 	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
 		before, after := was.Interfaces[key], want.Interfaces[key]
-		less := before.VLAN != nil && after.VLAN == nil || before.VirtualPort != nil && after.VirtualPort == nil || before.MTU != 0 && after.MTU == 0
+		less := before.VLAN != nil && after.VLAN == nil || before.VirtualPort != nil && after.VirtualPort == nil ||
+			before.MTU != 0 && after.MTU == 0
 		if after.Network != "" && before.Network == after.Network && less {
 			pending = append(pending, "interface "+key)
 		}

@@ -45,8 +45,8 @@ type Machine struct {
 	Boot *Boot
 	// Run is what the init of virtclaim's initial RAM disk runs, as text for it; empty for other machines.
 	Run string
-	// ExitCode is that of what a machine ran that is off, and RunError why it could not be started; as far as its guest has written that. They are
-	// in no XML.
+	// ExitCode is that of what a machine ran that is off, and RunError why it could not be started; as far as its guest has written that.
+	// They are in no XML.
 	ExitCode *int
 	RunError string
 	// Disks are keyed by the name that the user gave them.

@@ -134,7 +134,8 @@ func (m machineMetadata) disk(key string) diskMetadata {
 func (m diskMetadata) complete(d *Disk) {
 	v := &d.Volume
 	above := len(v.Images) - len(m.Images)
-	if len(m.Images) == 0 || above < 0 || !slices.EqualFunc(m.Images, v.Images[above:], func(m imageMetadata, i volume.Image) bool { return m.Name == i.Name }) {
+	if len(m.Images) == 0 || above < 0 ||
+		!slices.EqualFunc(m.Images, v.Images[above:], func(m imageMetadata, i volume.Image) bool { return m.Name == i.Name }) {
 		return
 	}
 	if above > 0 {
@@ -157,8 +158,8 @@ func (m diskMetadata) completeImages(images []volume.Image) {
 	}
 }
 
-// applyMetadata writes the metadata of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has kept
-// before.
+// applyMetadata writes the metadata of m, and adds the kinds of state that libvirt keeps of the domain as it is now to those that it has
+// kept before.
 func applyMetadata(d *libvirtxml.Domain, m Machine, kept []string) error {
 	metadata := newMachineMetadata(m)
 	if stored := typeOf(d); m.Type != "" && !SameMachineType(m.Type, stored) {
@@ -208,8 +209,8 @@ func parseMetadata(d *libvirtxml.Domain) (machineMetadata, error) {
 // unreadable returns the error for metadata in virtclaim's namespace that virtclaim has not written. Such metadata block all checks of
 // which domains of the host use a volume.
 func unreadable(d *libvirtxml.Domain, err error) error {
-	return fmt.Errorf("read virtclaim's metadata of domain %[1]s: %[2]w. If the domain is not virtclaim's, remove them: virsh metadata %[1]s %[3]s --remove "+
-		"--config (and --live if it runs)", d.Name, err, Namespace)
+	return fmt.Errorf("read virtclaim's metadata of domain %[1]s: %[2]w. If the domain is not virtclaim's, remove them: virsh metadata "+
+		"%[1]s %[3]s --remove --config (and --live if it runs)", d.Name, err, Namespace)
 }
 
 // splitMetadata cuts virtclaim's element out of the domain's metadata.

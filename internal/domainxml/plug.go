@@ -14,9 +14,9 @@ import (
 // Prefix is the XML prefix of Namespace where libvirt requires one.
 const Prefix = "virtclaim"
 
-// DisksToDetach returns the keys of the disks that have to be detached from a running domain before it can match want: those that are not in
-// want, and those with another volume or on another bus. Media are first, because a guest may refuse to eject one, and then nothing
-// else should have changed. Each group is sorted.
+// DisksToDetach returns the keys of the disks that have to be detached from a running domain before it can match want: those that are not
+// in want, and those with another volume or on another bus. Media are first, because a guest may refuse to eject one, and then nothing else
+// should have changed. Each group is sorted.
 //
 // Only devices that can be unplugged, or ejected from a drive, and that are not booted from are listed; others stay until the next
 // start. So does a disk that names a pool and a volume, as in domains defined outside of Terraform: it may well be the file that want
@@ -49,14 +49,15 @@ func canDetach(d *libvirtxml.Domain, n int) bool {
 	return !isEmpty(disk) && !boots(d, n) && (isDrive(disk) || isPluggable(disk))
 }
 
-// ChangedUses returns the keys, sorted, of the disks whose storage want starts to use, or uses in another way: those that was does not have,
-// has with another volume, or has with another access mode. An empty drive uses none.
+// ChangedUses returns the keys, sorted, of the disks whose storage want starts to use, or uses in another way: those that was does not
+// have, has with another volume, or has with another access mode. An empty drive uses none.
 func ChangedUses(was, want Machine) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(want.Disks)) {
 		before, had := was.Disks[key]
 		after := want.Disks[key]
-		if len(after.Volume.Images) > 0 && (!had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after))) {
+		if len(after.Volume.Images) > 0 &&
+			(!had || len(before.Volume.Images) == 0 || before.Another(after) || !slices.Equal(modes(before), modes(after))) {
 			keys = append(keys, key)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// remainingDevices returns the kinds of device, of which a machine has at most one, that a domain defined outside of Terraform still has when the
-// machine has none: the device that the attribute described is removed, the remaining ones are ignored.
+// remainingDevices returns the kinds of device, of which a machine has at most one, that a domain defined outside of Terraform still has
+// when the machine has none: the device that the attribute described is removed, the remaining ones are ignored.
 func remainingDevices(d *libvirtxml.Domain, m Machine) (names []string) {
 	_, _, hasDisplay := displayOf(d)
 	for _, kind := range []struct {

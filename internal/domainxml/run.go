@@ -35,7 +35,8 @@ func applyRun(d *libvirtxml.Domain, m Machine) {
 			return
 		}
 	}
-	d.SysInfo = append(d.SysInfo, libvirtxml.DomainSysInfo{FWCfg: &libvirtxml.DomainSysInfoFWCfg{Entry: []libvirtxml.DomainSysInfoEntry{entry}}})
+	d.SysInfo = append(d.SysInfo,
+		libvirtxml.DomainSysInfo{FWCfg: &libvirtxml.DomainSysInfoFWCfg{Entry: []libvirtxml.DomainSysInfoEntry{entry}}})
 }
 
 func isRun(e libvirtxml.DomainSysInfoEntry) bool { return e.Name == guestinit.ConfigEntry }

@@ -23,7 +23,10 @@ func DiskXML(v volume.Volume) (string, error) {
 func PartXML(v volume.Volume, offset, n int64) (string, error) {
 	d := diskOf(v)
 	d.ReadOnly, d.Shareable = &libvirtxml.DomainDiskReadOnly{}, &libvirtxml.DomainDiskShareable{}
-	d.Source.Slices = &libvirtxml.DomainDiskSlices{Slices: []libvirtxml.DomainDiskSlice{{Type: "storage", Offset: uint(offset), Size: uint(n)}}}
+	d.Source.Slices = &libvirtxml.DomainDiskSlices{Slices: []libvirtxml.DomainDiskSlice{{
+		Type: "storage", Offset: uint(offset),
+		Size: uint(n),
+	}}}
 	return d.Marshal()
 }
 

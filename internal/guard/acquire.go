@@ -44,15 +44,16 @@ type Request struct {
 	Images []volume.Image
 	// Hosts returns a host by its key.
 	Hosts func(key string) (Waiter, error)
-	// Releases is set by what fills the storage. It reports whether this apply may still take it from a machine; otherwise none is waited for.
+	// Releases is set by what fills the storage. It reports whether this apply may still take it from a machine; otherwise none is waited
+	// for.
 	Releases func() bool
 }
 
-// Acquire returns when the machine may use its images, with the domains of its host as it has seen them. It is the only protection, because QEMU does not stop a second writer on network
-// storage. The machine must be published before: its stored definition must have the images, so that of two concurrent machines at
-// least one sees the other. A running machine has precedence. Of two that are only published, the one with the lower UUID stays and
-// waits; the other one gets an error and withdraws. A machine of the same owner, or of a former one, is always waited for, because
-// Terraform updates the machine that loses a disk and the one that gets it at the same time.
+// Acquire returns when the machine may use its images, with the domains of its host as it has seen them. It is the only protection, because
+// QEMU does not stop a second writer on network storage. The machine must be published before: its stored definition must have the images,
+// so that of two concurrent machines at least one sees the other. A running machine has precedence. Of two that are only published, the one
+// with the lower UUID stays and waits; the other one gets an error and withdraws. A machine of the same owner, or of a former one, is
+// always waited for, because Terraform updates the machine that loses a disk and the one that gets it at the same time.
 //
 // All hosts of a write-exclusive image must answer; for the other modes, only the machine's own. The error that names the other
 // machine is ErrInUse.
@@ -162,7 +163,9 @@ func (e Request) plan() (wanted map[string][]volume.Image, needed map[string]boo
 	return wanted, needed
 }
 
-func (e Request) findConflictsOn(ctx context.Context, key string, images []volume.Image) (domains []domainxml.Definitions, found []conflict, err error) {
+func (e Request) findConflictsOn(ctx context.Context, key string,
+	images []volume.Image,
+) (domains []domainxml.Definitions, found []conflict, err error) {
 	h, err := e.Hosts(key)
 	if err == nil {
 		domains, err = List(ctx, h)
@@ -286,7 +289,8 @@ func (c conflict) refusal() error {
 	case u.Saved:
 		has = "was saved with " + as
 	}
-	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s", c.Name, c.Host, c.image.Name, c.image.AccessMode,
+	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s", c.Name, c.Host, c.image.Name,
+		c.image.AccessMode,
 		u.Domain, u.Host, has)
 	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
 }
@@ -297,13 +301,14 @@ func (c conflict) advice() string {
 	case u.isFilling():
 		return untilFilled
 	case u.isCopy:
-		return "A clone of it is being made there, or was begun and never finished. Wait until it is done, or apply that configuration again"
+		return "A clone of it is being made there, or was begun and never finished. Wait until it is done, or apply that configuration " +
+			"again"
 	case u.UUID == c.UUID:
 		return "It is a copy of this machine's own definition, as a migration leaves one. Undefine the one of the two that is not to be"
 	case c.isOfAnotherState():
-		return fmt.Sprintf("That machine has it from another instance of the same binding: another state has the owner %q, too, as the copy of "+
-			"a configuration's folder has. Give each configuration an owner of its own, or use only one of the two. If there is no other "+
-			"state, apply once more", c.Owner)
+		return fmt.Sprintf("That machine has it from another instance of the same binding: another state has the owner %q, too, as the "+
+			"copy of a configuration's folder has. Give each configuration an owner of its own, or use only one of the two. If there is "+
+			"no other state, apply once more", c.Owner)
 	case u.Metadata.Phase == "":
 		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (%s), or remove the domain", u.command())
 	case u.Metadata.Phase == domainxml.Creating && !u.Live:
@@ -311,12 +316,14 @@ func (c conflict) advice() string {
 			ofOwner(u.Metadata.Owner))
 	}
 	if c.Releases != nil {
-		return fmt.Sprintf("Nothing is written beside a machine%s, not even one that is off. Take the disk away from it, or destroy it, and apply again",
+		return fmt.Sprintf("Nothing is written beside a machine%s, not even one that is off. Take the disk away from it, or destroy it, "+
+			"and apply again",
 			ofOwner(u.Metadata.Owner))
 	}
 	if u.Depth > 0 {
 		return fmt.Sprintf("That machine has a disk of its own over it%s, and only reads it. If so does this one, bind it read-shared "+
-			"(access_mode of its virtclaim_volume_binding); otherwise this one can't write to it before that disk is removed", ofOwner(u.Metadata.Owner))
+			"(access_mode of its virtclaim_volume_binding); otherwise this one can't write to it before that disk is removed",
+			ofOwner(u.Metadata.Owner))
 	}
 	advice := fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
 		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Metadata.Owner))

@@ -51,7 +51,8 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	case u.isFilling() && u.Live:
 		why = ": it is being filled. Wait until that is done"
 	case u.isFilling():
-		why = ": filling it was interrupted. Apply the configuration of its virtclaim_volume_content again, or give it up: virsh undefine " +
+		why = ": filling it was interrupted. Apply the configuration of its virtclaim_volume_content again, or give it up: virsh " +
+			"undefine " +
 			u.Domain + ", and delete the volume that its description names"
 	case u.isCopy && u.Live:
 		why = ": a clone of it is being made. Wait until that is done"
@@ -63,11 +64,12 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	case u.Stored && !u.isDisk():
 		why = ", which is no disk of QEMU's, so that only you can take it away: virsh edit " + u.Domain
 	case u.hasDeleted(image):
-		why = fmt.Sprintf(": the deleted file that had this name before, and what the guest has written to it is nowhere else. To save it: %s. "+
-			"To go on without it, stop the machine first (running = false, or virsh destroy %s)", Rescue(u.Domain, u.Device.Target), u.Domain)
+		why = fmt.Sprintf(": the deleted file that had this name before, and what the guest has written to it is nowhere else. To save "+
+			"it: %s. To go on without it, stop the machine first (running = false, or virsh destroy %s)", Rescue(u.Domain,
+			u.Device.Target), u.Domain)
 	case u.Saved:
-		why = ", which its managed save goes on with. Start it first (virsh start " + u.Domain + "), or give up what its memory had: virsh " +
-			"managedsave-remove " + u.Domain
+		why = ", which its managed save goes on with. Start it first (virsh start " + u.Domain + "), or give up what its memory had: " +
+			"virsh managedsave-remove " + u.Domain
 	case u.Live && u.Device.Boots:
 		why = ", which it boots from, and runs. Stop the machine first (running = false), or replace both together: " +
 			"terraform apply -replace=<the disk> -replace=<the machine>"
@@ -139,10 +141,10 @@ func withWayOut(err error) error {
 	if !errors.Is(err, host.ErrDetachRefused) {
 		return err
 	}
-	return fmt.Errorf("%w\n\nApply again when its guest runs and does not use the disk: it is asked again. To do without the guest, leave this "+
-		"resource in the configuration for now, take the disk out of disks of its virtclaim_virtual_machine, set there allow_restart = true and, "+
-		"if the guest ignores its power button, too, force_stop = true, and apply: the machine is restarted without the disk. Then remove this "+
-		"resource", err)
+	return fmt.Errorf("%w\n\nApply again when its guest runs and does not use the disk: it is asked again. To do without the guest, "+
+		"leave this resource in the configuration for now, take the disk out of disks of its virtclaim_virtual_machine, set there "+
+		"allow_restart = true and, if the guest ignores its power button, too, force_stop = true, and apply: the machine is restarted "+
+		"without the disk. Then remove this resource", err)
 }
 
 // Unplugger are the calls of a host that Unplug needs.

@@ -17,9 +17,11 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	is := fmt.Sprintf("disk %s (%s) of domain %s", key, e.Target, domain)
 	switch {
 	case e.Job == "backup":
-		return fmt.Sprintf("a backup of %s runs. Wait until it has ended (virsh domjobinfo %[2]s), or end it: virsh domjobabort %[2]s", is, domain)
+		return fmt.Sprintf("a backup of %s runs. Wait until it has ended (virsh domjobinfo %[2]s), or end it: virsh domjobabort %[2]s", is,
+			domain)
 	case e.Job != "":
-		return fmt.Sprintf("a block job (%s) runs on %s. Wait until it has ended, or end it: virsh blockjob %s %s --abort", e.Job, is, domain, e.Target)
+		return fmt.Sprintf("a block job (%s) runs on %s. Wait until it has ended, or end it: virsh blockjob %s %s --abort", e.Job, is,
+			domain, e.Target)
 	case e.Cut && len(e.Chain) > 0 && len(e.Noted) > len(e.Chain):
 		return fmt.Sprintf("%s opens its volume %s, which is no overlay of %s any more, as after virsh blockpull: over that it would be a "+
 			"mix of two disks. %s", is, e.Chain[0].Name, pulled(e), domainxml.TakeCut)
@@ -28,19 +30,21 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	case len(e.Chain) == 0 || len(e.Noted) == 0:
 		return is + " has another chain than is noted"
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name) && volume.IsBase(e.Chain[0].Name):
-		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are. To go on with what the guest has, stop the domain, copy it "+
-			"into a storage pool (%[4]s), import that as a virtclaim_disk, give it to the machine, and remove all disks over the image: the next one downloads it "+
-			"again. What the guest had was committed there (virsh blockcommit without --base), and it writes there: no other overlay of that image can be used any "+
-			"more, restore those from a backup",
+		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are. To go on with what the guest has, "+
+			"stop the domain, copy it into a storage pool (%[4]s), import that as a virtclaim_disk, give it to the machine, and remove "+
+			"all disks over the image: the next one downloads it again. What the guest had was committed there (virsh blockcommit "+
+			"without --base), and it writes there: no other overlay of that image can be used any more, restore those from a backup",
 			is, e.Chain[0].Name, e.Noted[0], image.ConvertCommand(e.Chain[0].Format, "qcow2", e.Chain[0].Name))
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name):
-		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit without --base), and "+
-			"its guest writes there. No other overlay of that image can be used any more: restore those from a backup. To go on with it, give the "+
-			"machine the virtclaim_disk %[2]s, apply that, and then remove %[3]s, which must never be used again", is, e.Chain[0].Name, e.Noted[0])
+		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit "+
+			"without --base), and its guest writes there. No other overlay of that image can be used any more: restore those from a "+
+			"backup. To go on with it, give the machine the virtclaim_disk %[2]s, apply that, and then remove %[3]s, which must never be "+
+			"used again", is, e.Chain[0].Name, e.Noted[0])
 	}
-	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh blockcopy, "+
-		"blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written there may go, take it out "+
-		"(virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is, e.Chain[0].Name, e.Noted[0], domain, e.Target)
+	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh "+
+		"blockcopy, blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written "+
+		"there may go, take it out (virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is,
+		e.Chain[0].Name, e.Noted[0], domain, e.Target)
 }
 
 // pulled is the first recorded image that is missing in the chain.
@@ -52,8 +56,8 @@ func pulled(e domainxml.External) string {
 	return e.Noted[n]
 }
 
-// Rescue describes how to save the data of a running domain whose file was deleted. Without --transient-job, virsh refuses to copy a disk of
-// a persistent domain.
+// Rescue describes how to save the data of a running domain whose file was deleted. Without --transient-job, virsh refuses to copy a disk
+// of a persistent domain.
 func Rescue(domain, target string) string {
 	return fmt.Sprintf("virsh suspend %[1]s, so that its guest writes nothing after the copy, then virsh blockcopy %[1]s %[2]s <new file> "+
 		"--transient-job --wait --finish, then virsh destroy %[1]s", domain, target)
@@ -61,9 +65,9 @@ func Rescue(domain, target string) string {
 
 // ExplainMaster is the remedy for a running domain that may have the only copy of a master of its disk.
 func ExplainMaster(domain string, disk domainxml.Attached, err error) error {
-	return fmt.Errorf("domain %s, disk %s: %w. To save what its guest has as one image that needs no master: %s. To save the master for other overlays, copy "+
-		"it from /proc/<process of QEMU>/fd on the host while the domain runs. To go on without both, shut the domain down first (running = false, or "+
-		"virsh destroy %s)", domain, disk.Key, err, Rescue(domain, disk.Target), domain)
+	return fmt.Errorf("domain %s, disk %s: %w. To save what its guest has as one image that needs no master: %s. To save the master for "+
+		"other overlays, copy it from /proc/<process of QEMU>/fd on the host while the domain runs. To go on without both, shut the "+
+		"domain down first (running = false, or virsh destroy %s)", domain, disk.Key, err, Rescue(domain, disk.Target), domain)
 }
 
 func explainOverlay(is, domain string, e domainxml.External) string {
@@ -83,9 +87,11 @@ func explainOverlay(is, domain string, e domainxml.External) string {
 	for _, i := range e.Chain[:e.Depth] {
 		above = append(above, i.Name)
 	}
-	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s; virsh pool-refresh <pool>)", strings.Join(above, " "))
-	return fmt.Sprintf("%s has the overlay %s%s on top of its volume %s, which virtclaim did not make. What the guest has written since is there "+
-		"only. To commit it into the volume, %srun: %s. Or adopt it: import it as a virtclaim_disk over that volume and give that to the machine",
+	commit += fmt.Sprintf(", and remove what is stale then and must not be committed again (rm %s; virsh pool-refresh <pool>)",
+		strings.Join(above, " "))
+	return fmt.Sprintf("%s has the overlay %s%s on top of its volume %s, which virtclaim did not make. What the guest has written since "+
+		"is there only. To commit it into the volume, %srun: %s. Or adopt it: import it as a virtclaim_disk over that volume and give "+
+		"that to the machine",
 		is, strings.Join(above, " over "), snapshot, e.Noted[0], start, commit)
 }
 
@@ -109,7 +115,8 @@ func External(key string, domains []domainxml.Definitions, image volume.Image) e
 }
 
 // CheckCopied is ErrInUse if an image is the volume of another domain's disk on that host that opens a copy of it, as after virsh blockcopy
-// --pivot: the guest's later writes are in the copy only, and a machine that got the image would have outdated data. uuid is the machine's own.
+// --pivot: the guest's later writes are in the copy only, and a machine that got the image would have outdated data. uuid is the machine's
+// own.
 func CheckCopied(key string, domains []domainxml.Definitions, image volume.Image, uuid string) error {
 	if image.AccessMode == volume.ReadShared {
 		return nil
@@ -131,8 +138,8 @@ func CheckCopied(key string, domains []domainxml.Definitions, image volume.Image
 	return nil
 }
 
-// mayBeBound reports whether images of one name may be the same storage according to their bindings: a server or a cluster other than that of
-// the image may have the same name for other storage.
+// mayBeBound reports whether images of one name may be the same storage according to their bindings: a server or a cluster other than that
+// of the image may have the same name for other storage.
 func mayBeBound(a, b string) bool {
 	x, y := volume.ParseBinding(a), volume.ParseBinding(b)
 	return x.Claim == "" || y.Claim == "" || x.Namespace == y.Namespace && x.Claim == y.Claim

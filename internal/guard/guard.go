@@ -37,8 +37,8 @@ type Use struct {
 	Device domainxml.Attached
 	// Depth is the image's place in the chain; 0 is the one that the guest sees.
 	Depth int
-	// Live tells whether the running domain has it, Stored whether the stored definition does, Saved whether the managed save does, which the
-	// domain's next start restores.
+	// Live tells whether the running domain has it, Stored whether the stored definition does, Saved whether the managed save does, which
+	// the domain's next start restores.
 	Live, Stored, Saved bool
 
 	// Binding is the binding of the image in the domain's metadata, as volume.BindingRef formats it. It is that of the stored definition,
@@ -56,7 +56,8 @@ type Use struct {
 // isFilling reports whether the domain writes the image, or was interrupted.
 func (u Use) isFilling() bool { return u.isCopy && u.Depth == 0 }
 
-const untilFilled = "Wait until that is done; if it was interrupted, apply the configuration of that virtclaim_volume_content again, by the same host"
+const untilFilled = "Wait until that is done; if it was interrupted, apply the configuration of that virtclaim_volume_content again, by " +
+	"the same host"
 
 // Image is the image in the domain's chain.
 func (u Use) Image() volume.Image { return u.Device.Volume.Images[u.Depth] }

@@ -64,7 +64,8 @@ func (m Master) refusal(u Use) error {
 		does = "is saved (virsh managedsave), and goes on to write"
 	}
 	if m.Overlay {
-		advice = "An overlay needs its master to stay as it is: take the disk away from that machine, or make a clone (copy_mode = \"clone\")"
+		advice = "An overlay needs its master to stay as it is: take the disk away from that machine, or make a clone (copy_mode = " +
+			"\"clone\")"
 	}
 	return fmt.Errorf("%w: domain %s on host %s %s to the master %s. %s", ErrInUse, u.Domain, u.Host, does, u.Image().Name, advice)
 }

@@ -79,14 +79,17 @@ func (all Hosts) CheckMigrated(ctx context.Context, own string, h Peer, uuid str
 		if isGone {
 			has, does, then = "has it", "does not", ""
 		}
-		return fmt.Errorf("%w: host %s %s, and host %s %s. Migrate it back, or remove the machine and its disks from the state (terraform state rm) and "+
-			"import them with host = %q; shut it down before the next apply if it has raw disks, whose identity is the former host's%s",
+		return fmt.Errorf("%w: host %s %s, and host %s %s. Migrate it back, or remove the machine and its disks from the state "+
+			"(terraform state rm) and import them with host = %q; shut it down before the next apply if it has raw disks, whose identity "+
+			"is the former host's%s",
 			ErrMigrated, to, has, own, does, to, then)
 	case isGone && unanswered != nil:
-		return fmt.Errorf("%w: %w. Remove a host that is gone for good from hosts, or the machine from the state (terraform state rm)", ErrUnanswered, unanswered)
+		return fmt.Errorf("%w: %w. Remove a host that is gone for good from hosts, or the machine from the state (terraform state rm)",
+			ErrUnanswered, unanswered)
 	case is.Reason == host.ReasonMigrated:
-		return fmt.Errorf("%w, as host %s says, and no host in hosts that answers runs it. If another one does, add that to hosts or migrate it back. If it "+
-			"has ended there, start it here once (virsh start %s), or, to do without it, remove its definition: %s", ErrMigrated, own, uuid, left)
+		return fmt.Errorf("%w, as host %s says, and no host in hosts that answers runs it. If another one does, add that to hosts or "+
+			"migrate it back. If it has ended there, start it here once (virsh start %s), or, to do without it, remove its definition: %s",
+			ErrMigrated, own, uuid, left)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ type DiskAwaiter interface {
 
 // CheckSoleWriter is ErrInUse if an unmanaged domain runs on the host and also writes to an image. QEMU's lock does not show its holder: if
 // that domain holds the lock on the present file, the domain with this UUID may have a deleted file open. Managed machines are only started
-// with the file that other machines have. It returns when all running domains have opened the image, so that probing the lock disturbs no start.
+// with the file that other machines have. It returns when all running domains have opened the image, so that probing the lock disturbs no
+// start.
 func CheckSoleWriter(ctx context.Context, key string, h DiskAwaiter, image volume.Image, uuid string) error {
 	users, err := Users(ctx, key, h, image)
 	if err != nil {
@@ -35,6 +36,6 @@ func CheckSoleWriter(ctx context.Context, key string, h DiskAwaiter, image volum
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: domain %s on host %s writes to %s, too, so that nothing shows which of them has the file that is there now: one may write to "+
-		"a deleted one. Stop that domain, or detach the disk there", ErrInUse, strings.Join(others, ", "), key, image.Name)
+	return fmt.Errorf("%w: domain %s on host %s writes to %s, too, so that nothing shows which of them has the file that is there now: "+
+		"one may write to a deleted one. Stop that domain, or detach the disk there", ErrInUse, strings.Join(others, ", "), key, image.Name)
 }

@@ -1,4 +1,5 @@
-// Package guestinit is the first program of a machine that runs a container image: what it is told, what it answers, and the program itself.
+// Package guestinit is the first program of a machine that runs a container image: what it is told, what it answers, and the program
+// itself.
 package guestinit
 
 import (
@@ -15,8 +16,8 @@ import (
 	"time"
 )
 
-// ConfigEntry is the name of the entry of QEMU's fw_cfg device that has the configuration: JSON in base64, because libvirt passes commas on to QEMU,
-// which takes them for the end of a value.
+// ConfigEntry is the name of the entry of QEMU's fw_cfg device that has the configuration: JSON in base64, because libvirt passes commas on
+// to QEMU, which takes them for the end of a value.
 const ConfigEntry = "opt/io.github.virtclaim/run"
 
 // Version of the configuration. A provider and an init of other versions don't understand each other.
@@ -29,19 +30,20 @@ const defaultStopTimeout = 10 * time.Second
 
 // Config says what a machine runs, and on what. The provider writes it, init reads it.
 type Config struct {
-	Version          int               `json:"version"`
-	Root             string            `json:"root"`      // serial number of the disk with the root file system
-	Arguments        []string          `json:"arguments"` // the program and its arguments
-	Environment      map[string]string `json:"environment,omitempty"`
-	EnvironmentDisks []string          `json:"environment_disks,omitempty"` // serial numbers of disks with further variables (EncodeEnvironment)
-	User             string            `json:"user,omitempty"`              // as in images: name or number, and :group; empty is root
-	WorkingDirectory string            `json:"working_directory,omitempty"`
-	StopSignal       string            `json:"stop_signal,omitempty"`  // SIGTERM, TERM or a number; empty is SIGTERM
-	StopTimeout      int               `json:"stop_timeout,omitempty"` // seconds until SIGKILL; 0 is 10
-	Hostname         string            `json:"hostname,omitempty"`
-	Mounts           []Mount           `json:"mounts,omitempty"`
-	Interfaces       []Interface       `json:"interfaces,omitempty"` // those that are not listed use DHCP
-	Restart          string            `json:"restart,omitempty"`    // RestartNever if empty
+	Version     int               `json:"version"`
+	Root        string            `json:"root"`      // serial number of the disk with the root file system
+	Arguments   []string          `json:"arguments"` // the program and its arguments
+	Environment map[string]string `json:"environment,omitempty"`
+	// serial numbers of disks with further variables (EncodeEnvironment)
+	EnvironmentDisks []string    `json:"environment_disks,omitempty"`
+	User             string      `json:"user,omitempty"` // as in images: name or number, and :group; empty is root
+	WorkingDirectory string      `json:"working_directory,omitempty"`
+	StopSignal       string      `json:"stop_signal,omitempty"`  // SIGTERM, TERM or a number; empty is SIGTERM
+	StopTimeout      int         `json:"stop_timeout,omitempty"` // seconds until SIGKILL; 0 is 10
+	Hostname         string      `json:"hostname,omitempty"`
+	Mounts           []Mount     `json:"mounts,omitempty"`
+	Interfaces       []Interface `json:"interfaces,omitempty"` // those that are not listed use DHCP
+	Restart          string      `json:"restart,omitempty"`    // RestartNever if empty
 }
 
 // Mount is a disk whose file system the program sees.
@@ -77,7 +79,9 @@ func (c Config) Encode() ([]byte, error) {
 	}
 	text, err := json.Marshal(c)
 	if len(text) > maxConfig {
-		return nil, fmt.Errorf("what is run has %d bytes, most of them in its environment and arguments, and may have %d. Give it a file on a disk instead", len(text), maxConfig)
+		return nil,
+			fmt.Errorf("what is run has %d bytes, most of them in its environment and arguments, and may have %d. Give it a file on a "+
+				"disk instead", len(text), maxConfig)
 	}
 	return base64.StdEncoding.AppendEncode(nil, text), err
 }

@@ -24,8 +24,9 @@ var ErrNotBuilt = errors.New("this provider was built without it")
 func Binary(architecture string) ([]byte, error) {
 	packed, err := programs.ReadFile("bin/init-" + architecture + ".zst")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return nil, fmt.Errorf("init for %s: %w: build one with make build (or go generate ./internal/guestinit first); there are amd64 and arm64",
-			architecture, ErrNotBuilt)
+		return nil,
+			fmt.Errorf("init for %s: %w: build one with make build (or go generate ./internal/guestinit first); there are amd64 and arm64",
+				architecture, ErrNotBuilt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("init for %s: %w", architecture, err)

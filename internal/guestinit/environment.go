@@ -45,7 +45,8 @@ func checkEnvironment(variables map[string]string) error {
 			return fmt.Errorf("environment: %q can't be a variable: its name may have no = , and neither part a NUL character", name)
 		}
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return fmt.Errorf("environment: the value of %q is no text (UTF-8). Encode it, with base64 for example, or give it to the program as a file", name)
+			return fmt.Errorf("environment: the value of %q is no text (UTF-8). Encode it, with base64 for example, or give it to the "+
+				"program as a file", name)
 		}
 	}
 	return nil

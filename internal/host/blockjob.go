@@ -15,19 +15,20 @@ var jobKinds = map[libvirt.DomainBlockJobType]string{
 // BlockJob returns the kind of the block job that runs on a disk of a running domain; empty when there is none. The domain's XML shows
 // copies and active commits only.
 func (h *Host) BlockJob(ctx context.Context, id, target string) (kind string, err error) {
-	return onDomain(ctx, h, "ask for block jobs of disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
-		found, number, _, _, _, err := l.DomainGetBlockJobInfo(d, target, 0)
-		if isCode(err, libvirt.ErrInvalidArg) {
-			return "", nil // the disk was unplugged meanwhile
-		}
-		if err != nil || found == 0 {
-			return "", err
-		}
-		if kind, known := jobKinds[libvirt.DomainBlockJobType(number)]; known {
-			return kind, nil
-		}
-		return "unknown", nil
-	})
+	return onDomain(ctx, h, "ask for block jobs of disk "+target+" of domain", id,
+		func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
+			found, number, _, _, _, err := l.DomainGetBlockJobInfo(d, target, 0)
+			if isCode(err, libvirt.ErrInvalidArg) {
+				return "", nil // the disk was unplugged meanwhile
+			}
+			if err != nil || found == 0 {
+				return "", err
+			}
+			if kind, known := jobKinds[libvirt.DomainBlockJobType(number)]; known {
+				return kind, nil
+			}
+			return "unknown", nil
+		})
 }
 
 // Snapshots returns the XML of the snapshots for which a domain has metadata.

@@ -22,8 +22,8 @@ const readyTime = 100 * time.Millisecond
 // errCopyEnded is the error of a copy whose domain ended during the copy.
 var errCopyEnded = errors.New("the domain that copied went off")
 
-// StartCopier starts a domain paused, so that no guest runs in it. It ends with release or with this process: libvirtd ends it together with
-// its own connection, which no other call closes.
+// StartCopier starts a domain paused, so that no guest runs in it. It ends with release or with this process: libvirtd ends it together
+// with its own connection, which no other call closes.
 func (h *Host) StartCopier(ctx context.Context, id string) (release func(), err error) {
 	d, err := domain(id)
 	if err != nil {
@@ -81,8 +81,8 @@ func (h *Host) StopCopier(ctx context.Context, id string) error {
 	return err
 }
 
-// Pull copies the data of the backing chain of a running domain's disk into the top image, and waits until the job has ended, also if it has
-// failed: a complete copy has no backing chain in the live XML. report is called every other second with the progress.
+// Pull copies the data of the backing chain of a running domain's disk into the top image, and waits until the job has ended, also if it
+// has failed: a complete copy has no backing chain in the live XML. report is called every other second with the progress.
 func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress)) error {
 	err := domainDo(ctx, h, "copy into disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainBlockPull(d, target, 0, 0)
@@ -99,8 +99,8 @@ func (h *Host) Pull(ctx context.Context, id, target string, report func(Progress
 	})
 }
 
-// CopyOnto copies all of a running domain's disk onto the image of a <disk> element, which must be as large, and waits until all of it is written.
-// The domain does not use that image. report is called every other second with the progress.
+// CopyOnto copies all of a running domain's disk onto the image of a <disk> element, which must be as large, and waits until all of it is
+// written. The domain does not use that image. report is called every other second with the progress.
 func (h *Host) CopyOnto(ctx context.Context, id, target, diskXML string, report func(Progress)) error {
 	op := "copy disk " + target + " of domain"
 	err := domainDo(ctx, h, op, id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
@@ -128,7 +128,8 @@ func (h *Host) CopyOnto(ctx context.Context, id, target, diskXML string, report 
 }
 
 // errCopyFailed is the error of a copy that QEMU has given up.
-var errCopyFailed = errors.New("QEMU gave up the copy: what it reads or writes failed, or is full. libvirt's log on the host has what it said")
+var errCopyFailed = errors.New("QEMU gave up the copy: what it reads or writes failed, or is full. libvirt's log on the host has what it " +
+	"said")
 
 // CopyDisk is CopyOnto for the image of a <disk> element with the target vda, instead of a domain's disk.
 func (h *Host) CopyDisk(ctx context.Context, fromXML, toXML string) error {

@@ -26,16 +26,16 @@ var ErrDetachRefused = errors.New("the guest did not acknowledge the unplug")
 // leastUnplugTime is the minimum time for the acknowledgement of an unplug, if the operation's timeout allows it.
 const leastUnplugTime = time.Minute
 
-// unplugTime is how long an acknowledgement is waited for: a guest answers within seconds, or when it has booted, or never. It is a fifth of
-// the operation's timeout, so that a longer timeout also counts here.
+// unplugTime is how long an acknowledgement is waited for: a guest answers within seconds, or when it has booted, or never. It is a fifth
+// of the operation's timeout, so that a longer timeout also counts here.
 func unplugTime(ctx context.Context) time.Duration {
 	left := timeLeft(ctx)
 	return max(left/5, min(left, leastUnplugTime))
 }
 
-// Detach unplugs a device from a running domain and waits until gone, which is called with the live XML, is true: libvirt itself returns as soon
-// as the request is sent. The request is repeated every few seconds. ErrDetachRefused is the error of a guest that does not acknowledge, or
-// can't because it is paused. The stored definition is not changed. A domain that ends meanwhile is a success.
+// Detach unplugs a device from a running domain and waits until gone, which is called with the live XML, is true: libvirt itself returns as
+// soon as the request is sent. The request is repeated every few seconds. ErrDetachRefused is the error of a guest that does not
+// acknowledge, or can't because it is paused. The stored definition is not changed. A domain that ends meanwhile is a success.
 func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveXML string) (bool, error)) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, unplugTime(ctx))
@@ -60,8 +60,9 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 		select {
 		case err := <-ended:
 			if err != nil && ctx.Err() != nil && !unreachable(err) {
-				return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it was asked %d times within %s. It may not have booted, "+
-					"may use the device, or has no driver that unplugs it", ErrDetachRefused, asked, time.Since(start).Round(time.Second)))
+				return h.failed("unplug a device from domain "+id, fmt.Errorf("%w: it was asked %d times within %s. It may not have "+
+					"booted, may use the device, or has no driver that unplugs it", ErrDetachRefused, asked, time.Since(start).
+					Round(time.Second)))
 			}
 			return err
 		case <-again.C:
@@ -69,8 +70,8 @@ func (h *Host) Detach(ctx context.Context, id, deviceXML string, gone func(liveX
 	}
 }
 
-// orRefused returns ErrDetachRefused for a request that QEMU itself has refused, such as for a device on a bus without hot-unplug: the remedy
-// is the same as if the guest does not acknowledge.
+// orRefused returns ErrDetachRefused for a request that QEMU itself has refused, such as for a device on a bus without hot-unplug: the
+// remedy is the same as if the guest does not acknowledge.
 func orRefused(err error) error {
 	if isCode(err, libvirt.ErrInternalError) {
 		return fmt.Errorf("%w: %w", ErrDetachRefused, err)
@@ -103,12 +104,13 @@ func (h *Host) detach(ctx context.Context, id, deviceXML string, from libvirt.Do
 }
 
 // ErrLocked is the error of a guest that does not release the medium of a CD-ROM drive.
-var ErrLocked = errors.New("the guest has locked the drive's tray and does not give the medium up. Unmount it in the guest, and apply again")
+var ErrLocked = errors.New("the guest has locked the drive's tray and does not give the medium up. Unmount it in the guest, and apply " +
+	"again")
 
-// ChangeMedium inserts the medium of deviceXML, a drive of a running domain, into that drive, or ejects the medium if deviceXML has none. The
-// stored definition is not changed. libvirt takes the same file for the same medium, also if it was recreated: eject it first. QEMU asks a
-// guest that has locked the tray: one with udev releases the medium, even a mounted one; if it does not, the error is ErrLocked after some
-// seconds.
+// ChangeMedium inserts the medium of deviceXML, a drive of a running domain, into that drive, or ejects the medium if deviceXML has none.
+// The stored definition is not changed. libvirt takes the same file for the same medium, also if it was recreated: eject it first. QEMU
+// asks a guest that has locked the tray: one with udev releases the medium, even a mounted one; if it does not, the error is ErrLocked
+// after some seconds.
 func (h *Host) ChangeMedium(ctx context.Context, id, deviceXML string) error {
 	for left := trayTries; ; left-- {
 		err := h.changeMedium(ctx, id, deviceXML, libvirt.DomainDeviceModifyLive)
@@ -180,8 +182,8 @@ func (h *Host) SetLiveMetadata(ctx context.Context, id, namespace, prefix, eleme
 	})
 }
 
-// AwaitDevice returns when a running domain has opened a disk. Unlike DeviceSize, it does not make libvirt open the path, which may be a FIFO
-// by now, at which libvirt would block with the domain locked.
+// AwaitDevice returns when a running domain has opened a disk. Unlike DeviceSize, it does not make libvirt open the path, which may be a
+// FIFO by now, at which libvirt would block with the domain locked.
 func (h *Host) AwaitDevice(ctx context.Context, id, target string) error {
 	return domainDo(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		_, _, _, _, _, err := l.DomainBlockStats(d, target)
@@ -197,7 +199,8 @@ func (h *Host) DeviceSize(ctx context.Context, id, target string) (int64, error)
 	})
 }
 
-// GrowDevice grows a disk of a running domain to a size in bytes. A disk of that size or more is left alone, because libvirt would shrink it.
+// GrowDevice grows a disk of a running domain to a size in bytes. A disk of that size or more is left alone, because libvirt would shrink
+// it.
 func (h *Host) GrowDevice(ctx context.Context, id, target string, bytes int64) error {
 	now, err := h.DeviceSize(ctx, id, target)
 	if err != nil || now >= bytes {

@@ -92,11 +92,13 @@ func (h *Host) Destroy(ctx context.Context, id string) error {
 	})
 }
 
-// undefineFlags remove all state because of which libvirt refuses to undefine a domain. Flags for state that a domain does not have are ignored.
+// undefineFlags remove all state because of which libvirt refuses to undefine a domain. Flags for state that a domain does not have are
+// ignored.
 const undefineFlags = libvirt.DomainUndefineManagedSave | libvirt.DomainUndefineSnapshotsMetadata |
 	libvirt.DomainUndefineCheckpointsMetadata | libvirt.DomainUndefineNvram
 
-// Undefine removes the stored definition of a domain, and all state that the host keeps for it. One that has none any more, but runs, is no error.
+// Undefine removes the stored definition of a domain, and all state that the host keeps for it. One that has none any more, but runs, is no
+// error.
 func (h *Host) Undefine(ctx context.Context, id string) error {
 	return domainDo(ctx, h, "undefine domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		err := l.DomainUndefineFlags(d, undefineFlags|libvirt.DomainUndefineTpm)

@@ -58,7 +58,8 @@ func (e *Error) remedy() string {
 	virsh := "virsh -c " + ShellQuote(e.URI) + " list"
 	uri, err := url.Parse(e.URI)
 	switch {
-	case err == nil && uri.Host == "" && errors.Is(e.Err, fs.ErrPermission): // elsewhere it is ssh itself, or a client's key, that can't be read
+	// elsewhere it is ssh itself, or a client's key, that can't be read
+	case err == nil && uri.Host == "" && errors.Is(e.Err, fs.ErrPermission):
 		return "Run Terraform as root, or as a member of the group libvirt (usermod -aG libvirt <user>, and log in again). Test: " + virsh
 	case err == nil && strings.HasSuffix(uri.Scheme, "+ssh"):
 		to := uri.Hostname()
@@ -68,7 +69,8 @@ func (e *Error) remedy() string {
 		if uri.Port() != "" {
 			to = "-p " + uri.Port() + " " + to
 		}
-		return "Check that this works, and asks nothing: ssh -o BatchMode=yes " + to + " true. If it does, check that libvirtd runs there: " + virsh
+		return "Check that this works, and asks nothing: ssh -o BatchMode=yes " + to +
+			" true. If it does, check that libvirtd runs there: " + virsh
 	default:
 		return "Check that libvirtd runs there, that the URI is right, and that you may connect: " + virsh
 	}

@@ -58,7 +58,9 @@ func (h *Host) await(ctx context.Context, id string, again <-chan time.Time, don
 
 // doneOrChanged is true when done is, and false when the domain has changed meanwhile, or may have. It subscribes before it calls done, so
 // that no event is missed.
-func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.Time, done func(context.Context) (bool, error)) (bool, error) {
+func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.Time,
+	done func(context.Context) (bool, error),
+) (bool, error) {
 	changed, lost, stop, err := h.events.listen(ctx, id)
 	if err != nil {
 		return false, h.failed("wait for domain "+id, err)

@@ -29,14 +29,15 @@ func isPassing(p libvirt.StoragePool) bool {
 	return strings.HasPrefix(p.Name, folderPrefix) || strings.HasPrefix(p.Name, inspectPrefix)
 }
 
-// folderPool is the name of a pool over a folder. It is derived from the folder's path, so that the next apply finds the pool of a killed one.
+// folderPool is the name of a pool over a folder. It is derived from the folder's path, so that the next apply finds the pool of a killed
+// one.
 func folderPool(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return folderPrefix + hex.EncodeToString(sum[:8])
 }
 
-// CreateIn creates a volume in a folder, with a pool that exists only for that, on a mount with the option nosymfollow. libvirt lists the files
-// in the folder, and would follow links elsewhere. ErrExists is the error of an existing file of the name; a link is an error, too.
+// CreateIn creates a volume in a folder, with a pool that exists only for that, on a mount with the option nosymfollow. libvirt lists the
+// files in the folder, and would follow links elsewhere. ErrExists is the error of an existing file of the name; a link is an error, too.
 func (h *Host) CreateIn(ctx context.Context, folder string, volume libvirtxml.StorageVolume) error {
 	text, err := volume.Marshal()
 	if err != nil {
@@ -48,7 +49,8 @@ func (h *Host) CreateIn(ctx context.Context, folder string, volume libvirtxml.St
 		return h.failed("wait for folder "+folder, err)
 	}
 	defer release()
-	return do(ctx, h, fmt.Sprintf("make %s in folder %s", volume.Name, folder), func(l *libvirt.Libvirt) error { return createIn(l, name, folder, text) })
+	return do(ctx, h, fmt.Sprintf("make %s in folder %s", volume.Name, folder),
+		func(l *libvirt.Libvirt) error { return createIn(l, name, folder, text) })
 }
 
 func createIn(l *libvirt.Libvirt, name, folder, volume string) error {
@@ -57,8 +59,8 @@ func createIn(l *libvirt.Libvirt, name, folder, volume string) error {
 		return err
 	}
 	if on, _ := mountOf(seen, folder); !on.has(noFollow) {
-		return fmt.Errorf("%w: folder %s is on the mount %s, which does not have the option nosymfollow. Mount the volume with it (mountOptions of the "+
-			"PersistentVolume, or /etc/fstab), or have a pod put a disk.img there", ErrFollowsLinks, folder, on.target)
+		return fmt.Errorf("%w: folder %s is on the mount %s, which does not have the option nosymfollow. Mount the volume with it "+
+			"(mountOptions of the PersistentVolume, or /etc/fstab), or have a pod put a disk.img there", ErrFollowsLinks, folder, on.target)
 	}
 	if err := endFolder(l, name); err != nil {
 		return err
@@ -82,7 +84,8 @@ func createIn(l *libvirt.Libvirt, name, folder, volume string) error {
 
 // EndFolder ends the pool of a killed CreateIn.
 func (h *Host) EndFolder(ctx context.Context, folder string) error {
-	return do(ctx, h, "end the storage pool over folder "+folder, func(l *libvirt.Libvirt) error { return endFolder(l, folderPool(folder)) })
+	return do(ctx, h, "end the storage pool over folder "+folder,
+		func(l *libvirt.Libvirt) error { return endFolder(l, folderPool(folder)) })
 }
 
 func endFolder(l *libvirt.Libvirt, name string) error {

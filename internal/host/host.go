@@ -38,8 +38,9 @@ type Host struct {
 
 	able         sync.Map // DomainCapabilities by Hardware
 	unresponsive atomic.Bool
-	// folders serializes the users of each temporary pool over files of tenants; unmounting is held during an unmount. hidesMounts tells that the host's storage
-	// daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that an inspection has seen a mount.
+	// folders serializes the users of each temporary pool over files of tenants; unmounting is held during an unmount. hidesMounts tells
+	// that the host's storage daemon has its own mount namespace, in which nothing more must be mounted; showsMounts that an inspection has
+	// seen a mount.
 	folders     keyedLock
 	unmounting  sync.Mutex
 	hidesMounts atomic.Bool

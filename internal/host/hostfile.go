@@ -27,8 +27,8 @@ func (h *Host) ReadFile(ctx context.Context, path string, limit int) ([]byte, er
 	})
 }
 
-// readHostFile reads a file of the host, of unknown length, up to limit bytes. libvirt only reads files that are disks of a domain: the domain of
-// that name is defined for that, never starts, and is undefined afterwards.
+// readHostFile reads a file of the host, of unknown length, up to limit bytes. libvirt only reads files that are disks of a domain: the
+// domain of that name is defined for that, never starts, and is undefined afterwards.
 func readHostFile(l *libvirt.Libvirt, name, path string, limit int) (content []byte, err error) {
 	id := uuid.New() // for concurrent reads
 	d, err := l.DomainDefineXML(diskDomain(name+"-"+id.String()[:8], id, fileDisk("vda", path)))
@@ -50,7 +50,8 @@ func peekAt(l *libvirt.Libvirt, d libvirt.Domain, target string) peek {
 func fileDisk(target, path string) string {
 	var escaped strings.Builder
 	_ = xml.EscapeText(&escaped, []byte(path)) // a strings.Builder never returns an error
-	return fmt.Sprintf("<disk type='file'><driver name='qemu' type='raw'/><source file='%s'/><target dev='%s' bus='virtio'/><readonly/></disk>",
+	return fmt.Sprintf("<disk type='file'><driver name='qemu' type='raw'/><source file='%s'/><target dev='%s' "+
+		"bus='virtio'/><readonly/></disk>",
 		escaped.String(), target)
 }
 
@@ -68,8 +69,8 @@ func readUpTo(limit int, peek peek) ([]byte, error) {
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// available is the number of bytes that a file has, by the error of a peek beyond its end, which has no field for it; 0 for another error. The
-// text may be translated: its numbers are the offset, which is 0, and this one.
+// available is the number of bytes that a file has, by the error of a peek beyond its end, which has no field for it; 0 for another error.
+// The text may be translated: its numbers are the offset, which is 0, and this one.
 func available(err error) (most int) {
 	var e libvirt.Error
 	if !isCode(err, libvirt.ErrInvalidArg) || !errors.As(err, &e) {

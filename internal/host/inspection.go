@@ -20,9 +20,10 @@ var errDisturbed = errors.New("another apply inspects the same path")
 // inspectTime is how long another process may inspect the same path; an older inspection was left by an interrupted one.
 const inspectTime = 5 * time.Second
 
-// inspection is a private storage pool with an empty volume, over which the path is bind-mounted. The pool's folder is bound onto itself: that shows
-// whether the host can mount at all, and a restarted libvirtd takes such a pool for inactive, because the mount table has another source, and
-// does not read the file's header. The pool's name is derived from the path, so that the next apply finds the pool of an interrupted one.
+// inspection is a private storage pool with an empty volume, over which the path is bind-mounted. The pool's folder is bound onto itself:
+// that shows whether the host can mount at all, and a restarted libvirtd takes such a pool for inactive, because the mount table has
+// another source, and does not read the file's header. The pool's name is derived from the path, so that the next apply finds the pool of
+// an interrupted one.
 type inspection struct {
 	host       *Host
 	name, path string
@@ -73,8 +74,8 @@ func isGone(err error) bool {
 	return isCode(err, libvirt.ErrNoStoragePool) || isCode(err, libvirt.ErrNoStorageVol) || isCode(err, libvirt.ErrNoDomain)
 }
 
-// see binds the path, and reads the file and then the mount table: if that has the mount, and the pool is this inspection's afterwards, what was read
-// before is of that file. It also returns the last table, as far as it was read.
+// see binds the path, and reads the file and then the mount table: if that has the mount, and the pool is this inspection's afterwards,
+// what was read before is of that file. It also returns the last table, as far as it was read.
 func (k inspection) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File, seen []mount, err error) {
 	d, err := l.DomainDefineXML(diskDomain(k.name, uuid.UUID(p.UUID), fileDisk("vda", mountTable)+fileDisk("vdb", k.target())))
 	if err != nil {
@@ -170,8 +171,9 @@ func (k inspection) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error
 	return l.StoragePoolDefineXML(xml, 0)
 }
 
-// start mounts the pool, and creates its volume unless an interrupted inspection has left it. The first inspection reads the mount table before, because
-// nothing could be unmounted without it, and shows whether mounts can be seen. Only the pool's own mount decides whether the host hides its mounts, because tenants control the paths of the others.
+// start mounts the pool, and creates its volume unless an interrupted inspection has left it. The first inspection reads the mount table
+// before, because nothing could be unmounted without it, and shows whether mounts can be seen. Only the pool's own mount decides whether
+// the host hides its mounts, because tenants control the paths of the others.
 func (k inspection) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error)) (seen []mount, err error) {
 	if !k.host.showsMounts.Load() {
 		if _, err := readMounts(table); err != nil {
@@ -200,7 +202,9 @@ func (k inspection) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func(
 }
 
 // started finds out whether the pool is mounted, after its start returned an error or nil.
-func (k inspection) started(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error), failed error) (seen []mount, err error) {
+func (k inspection) started(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error),
+	failed error,
+) (seen []mount, err error) {
 	seen, err = readMounts(table)
 	switch {
 	case err != nil:
@@ -221,8 +225,8 @@ func (k inspection) started(l *libvirt.Libvirt, p libvirt.StoragePool, table fun
 	}
 }
 
-// bind mounts the path over the volume. The pool with which libvirt mounts never starts, because its target is not a folder: libvirt lists no
-// files. failed is also the reason if it could not be mounted.
+// bind mounts the path over the volume. The pool with which libvirt mounts never starts, because its target is not a folder: libvirt lists
+// no files. failed is also the reason if it could not be mounted.
 func (k inspection) bind(l *libvirt.Libvirt) (failed, err error) {
 	xml, err := bindPool(k.name+"-bind", k.path, k.target(), "bind").Marshal()
 	if err != nil {
@@ -235,8 +239,8 @@ func (k inspection) bind(l *libvirt.Libvirt) (failed, err error) {
 	return failed, err
 }
 
-// close unmounts the path, by a table that has the mounts, and removes the pool. What is mounted nevertheless can't be deleted: only then the
-// table is read again.
+// close unmounts the path, by a table that has the mounts, and removes the pool. What is mounted nevertheless can't be deleted: only then
+// the table is read again.
 func (k inspection) close(l *libvirt.Libvirt, p libvirt.StoragePool, seen []mount) error {
 	err := k.endReader(l, p)
 	if err != nil {

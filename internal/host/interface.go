@@ -14,17 +14,17 @@ import (
 // forever for one that has: that costs the connection.
 const agentTime = 6 * time.Second
 
-// ChangeInterface moves a network interface of a running domain, which deviceXML identifies by its address, to another network or bridge, or
-// changes its link state, without an unplug. The stored definition is not changed.
+// ChangeInterface moves a network interface of a running domain, which deviceXML identifies by its address, to another network or bridge,
+// or changes its link state, without an unplug. The stored definition is not changed.
 func (h *Host) ChangeInterface(ctx context.Context, id, deviceXML string) error {
 	return domainDo(ctx, h, "change a network interface of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return explainNetworks(l, l.DomainUpdateDeviceFlags(d, deviceXML, libvirt.DomainDeviceModifyLive), deviceXML)
 	})
 }
 
-// Addresses are the IP addresses of a running domain's interfaces, by MAC address: those of the guest agent, if it is connected and answers,
-// or else the leases of libvirt's networks, and for interfaces without a lease those in the host's ARP table. Link-local addresses are left
-// out. A source without an answer is not an error, because most guests have no agent.
+// Addresses are the IP addresses of a running domain's interfaces, by MAC address: those of the guest agent, if it is connected and
+// answers, or else the leases of libvirt's networks, and for interfaces without a lease those in the host's ARP table. Link-local addresses
+// are left out. A source without an answer is not an error, because most guests have no agent.
 func (h *Host) Addresses(ctx context.Context, id string, agent bool) map[string][]string {
 	if agent {
 		bounded, cancel := context.WithTimeout(ctx, agentTime)
@@ -34,7 +34,10 @@ func (h *Host) Addresses(ctx context.Context, id string, agent bool) map[string]
 		}
 	}
 	all := map[string][]string{}
-	for _, source := range []libvirt.DomainInterfaceAddressesSource{libvirt.DomainInterfaceAddressesSrcLease, libvirt.DomainInterfaceAddressesSrcArp} {
+	for _, source := range []libvirt.DomainInterfaceAddressesSource{
+		libvirt.DomainInterfaceAddressesSrcLease,
+		libvirt.DomainInterfaceAddressesSrcArp,
+	} {
 		found, _ := h.addresses(ctx, id, source) // a host without libvirt networks has no leases
 		for mac, addresses := range found {
 			if len(all[mac]) == 0 {
@@ -46,9 +49,10 @@ func (h *Host) Addresses(ctx context.Context, id string, agent bool) map[string]
 }
 
 func (h *Host) addresses(ctx context.Context, id string, source libvirt.DomainInterfaceAddressesSource) (map[string][]string, error) {
-	interfaces, err := onDomain(ctx, h, "look for the addresses of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) ([]libvirt.DomainInterface, error) {
-		return l.DomainInterfaceAddresses(d, uint32(source), 0)
-	})
+	interfaces, err := onDomain(ctx, h, "look for the addresses of domain", id,
+		func(l *libvirt.Libvirt, d libvirt.Domain) ([]libvirt.DomainInterface, error) {
+			return l.DomainInterfaceAddresses(d, uint32(source), 0)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +76,8 @@ func (h *Host) addresses(ctx context.Context, id string, source libvirt.DomainIn
 	return sorted, nil
 }
 
-// reachable returns an address if it can be reached from outside of the guest. A guest controls its agent's answer: the zone of an IPv6 address
-// is free text.
+// reachable returns an address if it can be reached from outside of the guest. A guest controls its agent's answer: the zone of an IPv6
+// address is free text.
 func reachable(text string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(text)
 	return ip, err == nil && ip.Zone() == "" && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()

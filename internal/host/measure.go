@@ -25,23 +25,25 @@ type Measured struct {
 	Head []byte
 }
 
-// Opens is nil if the host's QEMU can open the disk of a <disk> element with the target vda. Unlike Measure, it does not make libvirtd open it.
+// Opens is nil if the host's QEMU can open the disk of a <disk> element with the target vda. Unlike Measure, it does not make libvirtd open
+// it.
 func (h *Host) Opens(ctx context.Context, diskXML string) error {
-	_, err := opened(ctx, h, "open the volume", diskXML, func(*libvirt.Libvirt, libvirt.Domain) (struct{}, error) { return struct{}{}, nil })
+	_, err := opened(ctx, h, "open the volume", diskXML,
+		func(*libvirt.Libvirt, libvirt.Domain) (struct{}, error) { return struct{}{}, nil })
 	return err
 }
 
-// Measure returns the size and header of the image of a <disk> element with the target vda, for which it starts a paused domain: libvirt reports
-// sizes of open images only. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd opens the path
-// again for that, and would block at a FIFO: use File for files that tenants can replace.
+// Measure returns the size and header of the image of a <disk> element with the target vda, for which it starts a paused domain: libvirt
+// reports sizes of open images only. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd
+// opens the path again for that, and would block at a FIFO: use File for files that tenants can replace.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
 	return opened(ctx, h, "open the volume to measure it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) {
 		return measured(l, d, head)
 	})
 }
 
-// Resize grows the image of a <disk> element with the target vda to a size in bytes, in the element's format: a storage pool would have qemu-img
-// detect the format by the header, which a guest may have written.
+// Resize grows the image of a <disk> element with the target vda to a size in bytes, in the element's format: a storage pool would have
+// qemu-img detect the format by the header, which a guest may have written.
 func (h *Host) Resize(ctx context.Context, diskXML string, bytes int64) error {
 	_, err := opened(ctx, h, "open the volume to grow it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
 		now, err := measured(l, d, 0)

@@ -36,8 +36,8 @@ type location struct {
 
 func (m mount) has(option string) bool { return slices.Contains(m.options, option) }
 
-// parseMounts parses the table; later mounts cover earlier ones. The kernel escapes spaces, but not Unicode's other spaces, which tenants can
-// use in names of folders.
+// parseMounts parses the table; later mounts cover earlier ones. The kernel escapes spaces, but not Unicode's other spaces, which tenants
+// can use in names of folders.
 func parseMounts(table string) (found []mount) {
 	for line := range strings.SplitSeq(table, "\n") {
 		fields := strings.Split(line, " ")
@@ -45,10 +45,14 @@ func parseMounts(table string) (found []mount) {
 		if dash < 6 || len(fields) < dash+3 {
 			continue
 		}
-		m := mount{target: unescape(fields[4]), source: unescape(fields[dash+2]), kind: fields[dash+1], options: strings.Split(fields[5], ",")}
+		m := mount{
+			target: unescape(fields[4]), source: unescape(fields[dash+2]), kind: fields[dash+1],
+			options: strings.Split(fields[5], ","),
+		}
 		m.location = location{filesystem: fields[2], source: m.source, path: unescape(fields[3])}
 		if m.kind == "nfs" || m.kind == "nfs4" {
-			// For this filesystem the kernel writes the whole path into the source of each mount, also of a bind mount of a part, and / as the root.
+			// For this filesystem the kernel writes the whole path into the source of each mount, also of a bind mount of a part, and / as
+			// the root.
 			m.location = location{filesystem: fields[2], path: filepath.Join(m.source, unescape(fields[3]))}
 		}
 		found = append(found, m)
@@ -59,7 +63,8 @@ func parseMounts(table string) (found []mount) {
 // refusesRoot reports whether the filesystem may refuse the host's root to open a regular file, as a server (root_squash) or a FUSE
 // program can. No other filesystem does.
 func (m mount) refusesRoot() bool {
-	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "gpfs", "beegfs", "pvfs2"}, m.kind) ||
+	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "gpfs", "beegfs", "pvfs2"},
+		m.kind) ||
 		strings.HasPrefix(m.kind, "fuse")
 }
 
@@ -154,9 +159,10 @@ func (h *Host) unmount(l *libvirt.Libvirt, name, target string) (failed error) {
 	return failed
 }
 
-// unmountSeen removes the mounts that a table has at a target. libvirt does not unmount a bind mount when its pool ends, because it searches the
-// mount table for the pool's source, and the table has the filesystem's device. So a pool with that device as its source is created, counts as
-// mounted, and ends. If the target is not a folder, the pool fails to start, which also unmounts: an error does not mean that it is mounted.
+// unmountSeen removes the mounts that a table has at a target. libvirt does not unmount a bind mount when its pool ends, because it
+// searches the mount table for the pool's source, and the table has the filesystem's device. So a pool with that device as its source is
+// created, counts as mounted, and ends. If the target is not a folder, the pool fails to start, which also unmounts: an error does not mean
+// that it is mounted.
 func (h *Host) unmountSeen(l *libvirt.Libvirt, name string, seen []mount, target string, byNumber bool) (failed error) {
 	h.unmounting.Lock() // libvirt refuses two pools with the same source
 	defer h.unmounting.Unlock()
@@ -187,8 +193,8 @@ func endPassing(l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	return err
 }
 
-// endUnmounts ends the pools of killed or busy unmounts, whose sources no other pool can have while they exist. Another inspection that unmounts now
-// would end its pool next.
+// endUnmounts ends the pools of killed or busy unmounts, whose sources no other pool can have while they exist. Another inspection that
+// unmounts now would end its pool next.
 func endUnmounts(l *libvirt.Libvirt) {
 	pools, _, _ := l.ConnectListAllStoragePools(1, libvirt.ConnectListStoragePoolsActive)
 	for _, p := range pools {

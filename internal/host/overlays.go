@@ -11,8 +11,8 @@ import (
 )
 
 // Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
-// headers must be read. A pool that can't be listed is an error unless it is not in the host's configured storage. Such a pool is not refreshed: libvirt
-// stops one whose folder is gone.
+// headers must be read. A pool that can't be listed is an error unless it is not in the host's configured storage. Such a pool is not
+// refreshed: libvirt stops one whose folder is gone.
 func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
 	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
@@ -27,8 +27,8 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	})
 }
 
-// KnownOverlays is Overlays as of libvirt's last refresh, for the start of a machine, which must neither wait for a busy pool nor fail because of
-// an inactive one. Only one pool is refreshed, or none.
+// KnownOverlays is Overlays as of libvirt's last refresh, for the start of a machine, which must neither wait for a busy pool nor fail
+// because of an inactive one. Only one pool is refreshed, or none.
 func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, error) {
 	list, _ := h.known.LoadOrStore(own, &shared[[]StorageVolume]{})
 	return list.(*shared[[]StorageVolume]).get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
@@ -46,7 +46,8 @@ func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, 
 	})
 }
 
-// listOverlays lists the overlays in pools. refresh refreshes a pool if that is needed; of other pools, those that are inactive or gone don't count.
+// listOverlays lists the overlays in pools. refresh refreshes a pool if that is needed; of other pools, those that are inactive or gone
+// don't count.
 func listOverlays(
 	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, refresh func(libvirt.StoragePool) (isNeeded bool, err error),
 ) (found []StorageVolume, err error) {
@@ -65,7 +66,8 @@ func listOverlays(
 		}
 		isAway := isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool)
 		if err != nil && (isNeeded || which == 0 && !isAway) {
-			return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and start it: virsh pool-start %[1]s", p.Name, err)
+			return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and "+
+				"start it: virsh pool-start %[1]s", p.Name, err)
 		}
 		found = append(found, in...)
 	}

@@ -17,7 +17,9 @@ func onPool[T any](ctx context.Context, h *Host, op, pool string, f func(*libvir
 }
 
 // withPool calls f with a pool, whose UUID is kept; again if the pool was defined again since, and has another one.
-func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool string, f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error)) (value T, err error) {
+func withPool[T any](ctx context.Context, h *Host, l *libvirt.Libvirt, pool string,
+	f func(*libvirt.Libvirt, libvirt.StoragePool) (T, error),
+) (value T, err error) {
 	run := func(p libvirt.StoragePool) (T, error) {
 		value, err := f(l, p)
 		return value, explainInactive(l, err, StoragePool, pool)
@@ -54,8 +56,8 @@ func rescan(ctx context.Context, h *Host, l *libvirt.Libvirt, pool string) error
 // busyPause is the pause between attempts to refresh a busy pool.
 const busyPause = 200 * time.Millisecond
 
-// refresh has libvirt read the files of a pool, which it otherwise does only when the pool starts. libvirt refuses that while a volume is being
-// created in the pool, and has no event for its end.
+// refresh has libvirt read the files of a pool, which it otherwise does only when the pool starts. libvirt refuses that while a volume is
+// being created in the pool, and has no event for its end.
 func refresh(ctx context.Context, l *libvirt.Libvirt, p libvirt.StoragePool) error {
 	for {
 		err := l.StoragePoolRefresh(p, 0)

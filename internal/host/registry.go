@@ -41,7 +41,10 @@ type identity struct{ uuid, name, uri string }
 
 // NewRegistry opens no connection. Every URI must be accepted by ValidateURI; others fail when they are dialled.
 func NewRegistry(configs map[string]Config) *Registry {
-	f := &Registry{hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{}, met: map[identity]string{}}
+	f := &Registry{
+		hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{},
+		met: map[identity]string{},
+	}
 	for key, c := range configs {
 		uri, err := url.Parse(c.URI)
 		if err != nil {

@@ -23,17 +23,17 @@ type File struct {
 	// Length is in bytes, Modified is the modification time in libvirt's format; empty if libvirt can't open the file.
 	Length   int64
 	Modified string
-	// Irregular is nil for a regular, non-empty file of which neither the path itself nor a folder above it is a symbolic link. Otherwise it is
-	// ErrNotRegular, or ErrCannotTell if the host's root may not read the file.
+	// Irregular is nil for a regular, non-empty file of which neither the path itself nor a folder above it is a symbolic link. Otherwise
+	// it is ErrNotRegular, or ErrCannotTell if the host's root may not read the file.
 	Irregular error
 }
 
-// File returns the file that a path leads to, with at most head of its first bytes. Special files are not opened. ErrNotFound is the error of a
-// missing file or a folder, ErrCannotTell that of a host that can't mount.
+// File returns the file that a path leads to, with at most head of its first bytes. Special files are not opened. ErrNotFound is the error
+// of a missing file or a folder, ErrCannotTell that of a host that can't mount.
 //
-// libvirt has no call that distinguishes a link from its target, so the path is bind-mounted over a file of its own: the mount table has the
-// real location, and libvirt reports the type without opening special files. The folder is not listed and the content not interpreted, for which
-// libvirt would open the files that a qcow2 header names.
+// libvirt has no call that distinguishes a link from its target, so the path is bind-mounted over a file of its own: the mount table has
+// the real location, and libvirt reports the type without opening special files. The folder is not listed and the content not interpreted,
+// for which libvirt would open the files that a qcow2 header names.
 func (h *Host) File(ctx context.Context, path string, head int) (is File, err error) {
 	k := h.inspection(path)
 	release, err := h.folders.lock(ctx, k.name)
@@ -71,7 +71,8 @@ func (k inspection) irregular(l *libvirt.Libvirt, seen []mount, at mount, is Fil
 	}
 }
 
-// EndInspection removes the pool and mount of an interrupted inspection at a path. Otherwise the filesystem would stay mounted until the next inspection of it.
+// EndInspection removes the pool and mount of an interrupted inspection at a path. Otherwise the filesystem would stay mounted until the
+// next inspection of it.
 func (h *Host) EndInspection(ctx context.Context, path string) error {
 	left, err := call(ctx, h, "look for an inspection of "+path, func(l *libvirt.Libvirt) (bool, error) {
 		_, err := l.StoragePoolLookupByName(h.inspection(path).name)

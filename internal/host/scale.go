@@ -21,8 +21,9 @@ func (h *Host) SetVCPUs(ctx context.Context, id string, n uint) error {
 	})
 }
 
-// SetMemory sets the memory of a running domain in KiB through its balloon, and waits up to balloonTime until there, which is called with the
-// live XML, is true. A guest that does not respond is no error, because it may not have the driver. The stored definition is not changed.
+// SetMemory sets the memory of a running domain in KiB through its balloon, and waits up to balloonTime until there, which is called with
+// the live XML, is true. A guest that does not respond is no error, because it may not have the driver. The stored definition is not
+// changed.
 func (h *Host) SetMemory(ctx context.Context, id string, kib uint, there func(liveXML string) (bool, error)) error {
 	err := domainDo(ctx, h, "change the memory of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainSetMemoryFlags(d, uint64(kib), uint32(libvirt.DomainMemLive))

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// shared is a list of a host's objects. Many operations ask for it at the same time: those that ask while a list is being read share the next one,
-// which shows what each of them has changed before it asked.
+// shared is a list of a host's objects. Many operations ask for it at the same time: those that ask while a list is being read share the
+// next one, which shows what each of them has changed before it asked.
 type shared[T any] struct {
 	mu sync.Mutex
 	// next is the reading that has not begun yet; nil if no caller waits for one.
@@ -28,7 +28,8 @@ func (s *shared[T]) get(ctx context.Context, read func(context.Context) (T, erro
 	s.mu.Lock()
 	r := s.next
 	if r == nil {
-		detached, cancel := context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // the reading calls it at its end, or its last caller
+		//nolint:gosec // the reading calls it at its end, or its last caller
+		detached, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		r = &reading[T]{cancel: cancel, done: make(chan struct{})}
 		s.next = r
 		go s.read(detached, r, s.last, read)

@@ -30,8 +30,8 @@ func timeFor(ctx context.Context) time.Duration {
 	return dialTimeout
 }
 
-// The users and hosts that are passed to ssh: without characters that ssh, a shell of its configuration's commands, or that of the host could
-// interpret.
+// The users and hosts that are passed to ssh: without characters that ssh, a shell of its configuration's commands, or that of the host
+// could interpret.
 var (
 	sshUser = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._+@\\-]*[A-Za-z0-9._+@-])?$`)
 	sshHost = regexp.MustCompile(`^[A-Za-z0-9_:.][A-Za-z0-9._:%-]*$`)
@@ -41,7 +41,8 @@ var (
 func validateSSH(uri *url.URL) error {
 	query := uri.Query()
 	if user := uri.User.Username(); user != "" && !sshUser.MatchString(user) {
-		return fmt.Errorf("has the user %q, which must consist of letters, digits and . _ + @ \\ -, and begin with a letter, a digit or _", user)
+		return fmt.Errorf("has the user %q, which must consist of letters, digits and . _ + @ \\ -, and begin with a letter, a digit or _",
+			user)
 	}
 	if host := uri.Hostname(); !sshHost.MatchString(host) {
 		return fmt.Errorf("has the host %q, which must consist of letters, digits and . _ : %% -, and not begin with -", host)
@@ -92,8 +93,8 @@ func sshArguments(uri *url.URL, timeout time.Duration) []string {
 	return append(args, "--", uri.Hostname(), "sh -c "+ShellQuote(sshScript(uri)))
 }
 
-// The programs on the host that connect to libvirt's socket: the one that is part of libvirt, and netcat. Some netcats need an option to end
-// together with their input; others do so by default and don't have that option.
+// The programs on the host that connect to libvirt's socket: the one that is part of libvirt, and netcat. Some netcats need an option to
+// end together with their input; others do so by default and don't have that option.
 const (
 	viaHelper = `exec virt-ssh-helper %s`
 	viaNetcat = `n=%s; for s in %s; do [ -S "$s" ] && break; done; ` +

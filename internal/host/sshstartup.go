@@ -25,8 +25,8 @@ const (
 type noiseError struct{ text, stderr string }
 
 func (e *noiseError) Error() string {
-	text := fmt.Sprintf("the shell of the host printed %q before libvirt's answer. Have its start-up files (such as ~/.bashrc) print nothing "+
-		"without a terminal: ssh <host> true must print nothing", e.text)
+	text := fmt.Sprintf("the shell of the host printed %q before libvirt's answer. Have its start-up files (such as ~/.bashrc) print "+
+		"nothing without a terminal: ssh <host> true must print nothing", e.text)
 	if e.stderr != "" {
 		text += ". It also printed the error " + e.stderr
 	}
@@ -50,8 +50,8 @@ var refusedStartup = regexp.MustCompile(`(kex|ssh)_exchange_identification|Conne
 type startupError struct{ said string }
 
 func (e *startupError) Error() string {
-	return e.said + ". An sshd drops connections at random while many others log in: raise MaxStartups in its sshd_config, or connect less at once " +
-		"(terraform apply -parallelism=2)"
+	return e.said + ". An sshd drops connections at random while many others log in: raise MaxStartups in its sshd_config, or connect " +
+		"less at once (terraform apply -parallelism=2)"
 }
 
 // How often a connection that sshd drops is tried, and the first pause, which doubles: four seconds in all.

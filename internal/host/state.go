@@ -10,8 +10,8 @@ import (
 type State struct {
 	// Active is true while there is a QEMU process, also for a paused guest.
 	Active bool
-	// Responsive is false for an active guest that can neither handle a shutdown request nor acknowledge an unplug without intervention: paused,
-	// crashed or suspended. A guest that is paused temporarily, such as for a snapshot, is responsive.
+	// Responsive is false for an active guest that can neither handle a shutdown request nor acknowledge an unplug without intervention:
+	// paused, crashed or suspended. A guest that is paused temporarily, such as for a snapshot, is responsive.
 	Responsive bool
 	// Reason is virsh's name of the reason, such as "I/O error"; empty if libvirt has none.
 	Reason string
@@ -41,8 +41,10 @@ var pausedReasons = map[libvirt.DomainPausedReason]string{
 	libvirt.DomainPausedUser: "user", libvirt.DomainPausedMigration: "migrating", libvirt.DomainPausedSave: "saving",
 	libvirt.DomainPausedDump: "dumping", libvirt.DomainPausedIoerror: "I/O error", libvirt.DomainPausedWatchdog: "watchdog",
 	libvirt.DomainPausedFromSnapshot: "from snapshot", libvirt.DomainPausedShuttingDown: "shutting down",
-	libvirt.DomainPausedSnapshot: "creating snapshot", libvirt.DomainPausedCrashed: "crashed", libvirt.DomainPausedStartingUp: "starting up",
-	libvirt.DomainPausedPostcopy: "post-copy", libvirt.DomainPausedPostcopyFailed: "post-copy failed", libvirt.DomainPausedAPIError: "api error",
+	libvirt.DomainPausedSnapshot: "creating snapshot", libvirt.DomainPausedCrashed: "crashed",
+	libvirt.DomainPausedStartingUp: "starting up",
+	libvirt.DomainPausedPostcopy:   "post-copy", libvirt.DomainPausedPostcopyFailed: "post-copy failed",
+	libvirt.DomainPausedAPIError: "api error",
 }
 
 // passing are the reasons of temporary pauses.
@@ -52,8 +54,8 @@ var passing = map[libvirt.DomainPausedReason]bool{
 	libvirt.DomainPausedPostcopy: true,
 }
 
-// The reasons of a domain that is off because its power was cut, because it failed, or because it was migrated to another host. libvirtd forgets
-// reasons when it restarts.
+// The reasons of a domain that is off because its power was cut, because it failed, or because it was migrated to another host. libvirtd
+// forgets reasons when it restarts.
 const (
 	ReasonDestroyed = "destroyed"
 	ReasonCrashed   = "crashed"
@@ -107,8 +109,8 @@ func (h *Host) IsPersistent(ctx context.Context, id string) (bool, error) {
 	})
 }
 
-// DiskError is the first disk of an active domain, by target such as vda, that was stopped by an I/O error, and whether its storage is full;
-// empty without one. go-libvirt does not decode the error codes, so that for one disk the code is the next value.
+// DiskError is the first disk of an active domain, by target such as vda, that was stopped by an I/O error, and whether its storage is
+// full; empty without one. go-libvirt does not decode the error codes, so that for one disk the code is the next value.
 func (h *Host) DiskError(ctx context.Context, id string) (target string, noSpace bool, err error) {
 	type halted struct {
 		target  string

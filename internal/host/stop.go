@@ -16,8 +16,8 @@ const (
 	askAgain = 5 * time.Second
 )
 
-// Stop sends ACPI shutdown requests to a domain and waits until it is off or ctx ends. With force the domain is destroyed if the guest has not
-// shut down within a minute, or half of the remaining time if that is less; without force that is ErrStillRunning. A guest that can't
+// Stop sends ACPI shutdown requests to a domain and waits until it is off or ctx ends. With force the domain is destroyed if the guest has
+// not shut down within a minute, or half of the remaining time if that is less; without force that is ErrStillRunning. A guest that can't
 // respond, such as a paused one, is not waited for. A domain that is off, or does not exist, is a success.
 func (h *Host) Stop(ctx context.Context, id string, force bool) error {
 	state, err := h.State(ctx, id)
@@ -45,8 +45,8 @@ func (h *Host) canObey(state State, id string) error {
 	if !state.Active || state.Responsive {
 		return nil
 	}
-	return h.failed("shut down domain "+id, fmt.Errorf("%w: it is %s, so it can't act on its power button. Go on with it (virsh resume), or "+
-		"turn its power off, which loses what it has not written: force_stop = true", ErrStillRunning, state.Describe()))
+	return h.failed("shut down domain "+id, fmt.Errorf("%w: it is %s, so it can't act on its power button. Go on with it (virsh resume), "+
+		"or turn its power off, which loses what it has not written: force_stop = true", ErrStillRunning, state.Describe()))
 }
 
 // stopTimeout is how long the guest may take to shut down.
@@ -97,9 +97,9 @@ func (h *Host) shutdown(ctx context.Context, id string) error {
 		select {
 		case err := <-stopped:
 			if ctx.Err() != nil && !unreachable(err) {
-				return h.failed("shut down domain "+id, fmt.Errorf("%w: it ignores its power button, which was pressed %d times within %s. Shut it "+
-					"down from inside, give it more time (timeouts), or have its power turned off after a minute, which loses what it has not "+
-					"written: force_stop = true", ErrStillRunning, pressed, time.Since(start).Round(time.Second)))
+				return h.failed("shut down domain "+id, fmt.Errorf("%w: it ignores its power button, which was pressed %d times within "+
+					"%s. Shut it down from inside, give it more time (timeouts), or have its power turned off after a minute, which "+
+					"loses what it has not written: force_stop = true", ErrStillRunning, pressed, time.Since(start).Round(time.Second)))
 			}
 			return err
 		case <-again.C:

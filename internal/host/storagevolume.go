@@ -32,9 +32,11 @@ type StorageVolume struct {
 	Undescribed bool
 }
 
-// onVolume calls f with a volume, which libvirt finds by the names of pool and volume alone, without a lookup before. A volume that libvirt does
-// not list may have been created without it, and one that is deleted would prevent that it is created again: so the pool is refreshed.
-func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func(*libvirt.Libvirt, libvirt.StorageVol) (T, error)) (T, error) {
+// onVolume calls f with a volume, which libvirt finds by the names of pool and volume alone, without a lookup before. A volume that libvirt
+// does not list may have been created without it, and one that is deleted would prevent that it is created again: so the pool is refreshed.
+func onVolume[T any](ctx context.Context, h *Host, op, pool, name string,
+	f func(*libvirt.Libvirt, libvirt.StorageVol) (T, error),
+) (T, error) {
 	op = fmt.Sprintf("%s %s in storage pool %s", op, name, pool)
 	return call(ctx, h, op, func(l *libvirt.Libvirt) (T, error) {
 		value, err := f(l, libvirt.StorageVol{Pool: pool, Name: name})
@@ -47,7 +49,8 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 			}
 		}
 		if isCode(err, libvirt.ErrOperationInvalid) {
-			value, err = withPool(ctx, h, l, pool, func(*libvirt.Libvirt, libvirt.StoragePool) (T, error) { return value, err }) // it explains the error
+			// it explains the error
+			value, err = withPool(ctx, h, l, pool, func(*libvirt.Libvirt, libvirt.StoragePool) (T, error) { return value, err })
 		}
 		if isCode(err, libvirt.ErrNoStoragePool) {
 			err = ErrNoPool
@@ -56,8 +59,8 @@ func onVolume[T any](ctx context.Context, h *Host, op, pool, name string, f func
 	})
 }
 
-// CreateVolume creates a volume. ErrExists is the error of an existing volume of the name, or a file that the pool does not list. preallocate
-// allocates the tables of a qcow2 image.
+// CreateVolume creates a volume. ErrExists is the error of an existing volume of the name, or a file that the pool does not list.
+// preallocate allocates the tables of a qcow2 image.
 func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.StorageVolume, preallocate bool) error {
 	text, err := xml.Marshal()
 	if err != nil {
@@ -80,10 +83,10 @@ func (h *Host) CreateVolume(ctx context.Context, pool string, xml libvirtxml.Sto
 	return err
 }
 
-// ErrUndescribed is the error of a volume that libvirt can't describe: its storage has errors, or its header, which the guest of a raw disk can
-// write, names a file that can't be opened. Only the pool, the names, the type and the path of such a volume are known.
-var ErrUndescribed = errors.New("libvirt can't describe the volume. Either its storage has an error now, or the beginning of the file names " +
-	"something that can't be looked at, which the guest of a raw disk can write")
+// ErrUndescribed is the error of a volume that libvirt can't describe: its storage has errors, or its header, which the guest of a raw disk
+// can write, names a file that can't be opened. Only the pool, the names, the type and the path of such a volume are known.
+var ErrUndescribed = errors.New("libvirt can't describe the volume. Either its storage has an error now, or the beginning of the file " +
+	"names something that can't be looked at, which the guest of a raw disk can write")
 
 // described is a volume, or the error because of which libvirt can't describe it.
 type described struct {
@@ -106,16 +109,17 @@ func (h *Host) Volume(ctx context.Context, pool, name string) (StorageVolume, er
 
 // HasVolume reports whether a pool has a volume of that name, also if libvirt can't describe it, or it was created without libvirt.
 func (h *Host) HasVolume(ctx context.Context, pool, name string) (bool, error) {
-	return onPool(ctx, h, fmt.Sprintf("look for volume %s in storage pool %s", name, pool), pool, func(l *libvirt.Libvirt, p libvirt.StoragePool) (bool, error) {
-		if err := refresh(ctx, l, p); err != nil {
-			return false, err
-		}
-		_, err := l.StorageVolLookupByName(p, name)
-		if isCode(err, libvirt.ErrNoStorageVol) {
-			return false, nil
-		}
-		return err == nil, err
-	})
+	return onPool(ctx, h, fmt.Sprintf("look for volume %s in storage pool %s", name, pool), pool,
+		func(l *libvirt.Libvirt, p libvirt.StoragePool) (bool, error) {
+			if err := refresh(ctx, l, p); err != nil {
+				return false, err
+			}
+			_, err := l.StorageVolLookupByName(p, name)
+			if isCode(err, libvirt.ErrNoStorageVol) {
+				return false, nil
+			}
+			return err == nil, err
+		})
 }
 
 // VolumeAt is Volume for the volume of that path, in any active pool.
@@ -133,7 +137,8 @@ func (h *Host) VolumeAt(ctx context.Context, path string) (StorageVolume, error)
 
 // undescribed are libvirt's codes for a header that it can't parse.
 var undescribed = []libvirt.ErrorNumber{
-	libvirt.ErrInternalError, libvirt.ErrSystemError, libvirt.ErrInvalidArg, libvirt.ErrOperationFailed, libvirt.ErrConfigUnsupported, libvirt.ErrXMLError,
+	libvirt.ErrInternalError, libvirt.ErrSystemError, libvirt.ErrInvalidArg, libvirt.ErrOperationFailed, libvirt.ErrConfigUnsupported,
+	libvirt.ErrXMLError,
 }
 
 func isUndescribed(err error) bool {
@@ -230,8 +235,8 @@ func explainPloop(l *libvirt.Libvirt, v libvirt.StorageVol, err error) error {
 	if failed != nil || xml.Unmarshal(legible(text)) != nil || xml.Type != ploop || xml.Target == nil {
 		return err
 	}
-	return fmt.Errorf("%w. The file begins as a Parallels image, which the guest of a raw disk can write, and libvirt takes it for a folder. Delete the file "+
-		"on the host (%s), and refresh the pool: virsh pool-refresh %s", err, xml.Target.Path, v.Pool)
+	return fmt.Errorf("%w. The file begins as a Parallels image, which the guest of a raw disk can write, and libvirt takes it for a "+
+		"folder. Delete the file on the host (%s), and refresh the pool: virsh pool-refresh %s", err, xml.Target.Path, v.Pool)
 }
 
 // isOver reports whether the volume's header references a backing file, or may: libvirt can't parse some headers.

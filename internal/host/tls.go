@@ -69,8 +69,8 @@ func admitted(conn net.Conn) error {
 	return nil
 }
 
-// tlsConfig verifies the server with the authority in cacert.pem, or with the system's if there is no such file. Without a client certificate
-// none is sent: libvirtd decides whether it accepts that.
+// tlsConfig verifies the server with the authority in cacert.pem, or with the system's if there is no such file. Without a client
+// certificate none is sent: libvirtd decides whether it accepts that.
 func tlsConfig(uri *url.URL) (*tls.Config, error) {
 	config := &tls.Config{ServerName: uri.Hostname(), InsecureSkipVerify: isUnverified(uri)} //nolint:gosec // only if the URI says so
 	places := pkis(uri)

@@ -28,7 +28,8 @@ type Upload struct {
 	// Pool and Name are those of the volume. It was created for this upload, raw and with a capacity of one byte.
 	Pool, Name string
 	Image      io.Reader
-	// Head returns the first bytes of an image, headSize of them, of which Image has only the rest; it is called after that. It is nil if Image has all.
+	// Head returns the first bytes of an image, headSize of them, of which Image has only the rest; it is called after that. It is nil if
+	// Image has all.
 	Head func() []byte
 	// Size returns the size in bytes of the volume for a raw image of that length; nil keeps the length.
 	Size func(length int64) int64
@@ -40,8 +41,8 @@ type Upload struct {
 	Report func(Progress)
 }
 
-// Upload writes an image into a volume. The volume begins with a marker until the upload is verified, because libvirt confirms uploads whose
-// last writes have failed. The header is written last, and read back.
+// Upload writes an image into a volume. The volume begins with a marker until the upload is verified, because libvirt confirms uploads
+// whose last writes have failed. The header is written last, and read back.
 //
 // After an error the volume can't be used any more: another attempt needs a new one.
 func (h *Host) Upload(ctx context.Context, u Upload) error {
@@ -207,8 +208,8 @@ func (u uploaded) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, err
 }
 
-// finishHead writes the header, if BeforeCommit agrees, and verifies it. Another process may replace the volume of that name at any time, but
-// not a file that was open before BeforeCommit: a process that takes the name over unlinks the file.
+// finishHead writes the header, if BeforeCommit agrees, and verifies it. Another process may replace the volume of that name at any time,
+// but not a file that was open before BeforeCommit: a process that takes the name over unlinks the file.
 func (u *upload) finishHead(ctx context.Context) error {
 	to, err := u.conn.Upload(u.volume, 0, false)
 	if err != nil {

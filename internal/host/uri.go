@@ -49,7 +49,8 @@ func isUnverified(uri *url.URL) bool {
 func ValidateURI(text string) error {
 	uri, err := url.Parse(text)
 	if err != nil {
-		return errors.New("it is not a URI; write for example qemu:///system or qemu+ssh://root@host/system") // not printed, because it may have a password
+		// not printed, because it may have a password
+		return errors.New("it is not a URI; write for example qemu:///system or qemu+ssh://root@host/system")
 	}
 	if driver, _, _ := strings.Cut(uri.Scheme, "+"); driver != "qemu" {
 		return fmt.Errorf("the URI %s has the driver %q; only qemu is supported, for example qemu:///system", uri.Redacted(), driver)
@@ -84,7 +85,8 @@ func validateTransport(uri *url.URL) error {
 		}
 	}
 	if _, has := uri.User.Password(); has {
-		return errors.New("has a password, which libvirt does not take: ssh uses a key, with ssh-agent where it has a passphrase, TLS a certificate")
+		return errors.New("has a password, which libvirt does not take: ssh uses a key, with ssh-agent where it has a passphrase, TLS a " +
+			"certificate")
 	}
 	if err := validateValues(query); err != nil {
 		return err

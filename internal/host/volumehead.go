@@ -53,8 +53,8 @@ func (h *Host) HasLength(ctx context.Context, pool, name string, bytes int64) (b
 	return length == 1, err
 }
 
-// WriteVolumeHead replaces the first bytes of a volume that is not open anywhere, and reads them back, because libvirt confirms uploads whose
-// last writes have failed.
+// WriteVolumeHead replaces the first bytes of a volume that is not open anywhere, and reads them back, because libvirt confirms uploads
+// whose last writes have failed.
 func (h *Host) WriteVolumeHead(ctx context.Context, pool, name string, head []byte) error {
 	return h.withHead(ctx, "write the head of volume", pool, name, func(c *stream.Conn, v libvirt.StorageVol) error {
 		to, err := c.Upload(v, 0, false)
@@ -90,8 +90,8 @@ func (h *Host) IsUnfinished(ctx context.Context, pool, name string) (bool, error
 	return err == nil && bytes.HasPrefix(unfinished, head), err
 }
 
-// withHead calls f with a volume and a connection for transfers, which is kept for the next header: headers are read one after the other, and
-// connecting takes longer than reading. A kept connection may have ended meanwhile; then f is called again.
+// withHead calls f with a volume and a connection for transfers, which is kept for the next header: headers are read one after the other,
+// and connecting takes longer than reading. A kept connection may have ended meanwhile; then f is called again.
 func (h *Host) withHead(ctx context.Context, op, pool, name string, f func(*stream.Conn, libvirt.StorageVol) error) error {
 	v := libvirt.StorageVol{Pool: pool, Name: name}
 	op = fmt.Sprintf("%s %s in storage pool %s", op, name, pool)

@@ -17,8 +17,8 @@ type Body struct {
 	Limit int64
 }
 
-// Open returns a reader of the unpacked image. It returns io.EOF only after all of the body was read, and its length and checksum verified; an
-// error is ErrUntrusted if the content is the cause. A blocked Read ends with ctx, though the body's own may go on.
+// Open returns a reader of the unpacked image. It returns io.EOF only after all of the body was read, and its length and checksum verified;
+// an error is ErrUntrusted if the content is the cause. A blocked Read ends with ctx, though the body's own may go on.
 func (b Body) Open(ctx context.Context) (io.ReadCloser, error) {
 	want, err := parseChecksum(b.Checksum)
 	if err != nil {

@@ -34,14 +34,17 @@ func parseChecksum(text string) (checksum, error) {
 	}
 	algorithm = strings.ToLower(algorithm)
 	if algorithm == "md5" || algorithm == "sha1" {
-		return checksum{}, fmt.Errorf("the checksum is of %s, which is broken: another image can be made to have the same. Use sha256 or sha512", algorithm)
+		return checksum{},
+			fmt.Errorf("the checksum is of %s, which is broken: another image can be made to have the same. Use sha256 or sha512",
+				algorithm)
 	}
 	newHash, ok := hashes[algorithm]
 	if !ok {
 		return checksum{}, fmt.Errorf("the checksum's algorithm %q is unknown. Use sha256 or sha512", algorithm)
 	}
 	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != newHash().Size() {
-		return checksum{}, fmt.Errorf("the checksum %q should have %d hexadecimal digits after %s and a colon", text, 2*newHash().Size(), algorithm)
+		return checksum{}, fmt.Errorf("the checksum %q should have %d hexadecimal digits after %s and a colon", text, 2*newHash().Size(),
+			algorithm)
 	}
 	return checksum{algorithm: algorithm, hex: strings.ToLower(digits)}, nil
 }

@@ -40,7 +40,9 @@ func (c Container) Check() error {
 func (c Container) parse() (name.Reference, error) {
 	reference, err := name.ParseReference(c.Reference)
 	if err != nil || strings.Contains(c.Reference, "://") {
-		return nil, errors.New("it does not name a container image. It should be like quay.io/owner/name:tag or quay.io/owner/name@sha256:<64 hexadecimal digits>, without a scheme")
+		return nil,
+			errors.New("it does not name a container image. It should be like quay.io/owner/name:tag or quay.io/owner/name@sha256:<64 " +
+				"hexadecimal digits>, without a scheme")
 	}
 	return reference, nil
 }

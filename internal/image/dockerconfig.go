@@ -20,8 +20,8 @@ type login struct {
 	missing string
 }
 
-// dockerLogin takes credentials from Docker's configuration, or Podman's. Without the program that has them there are none, because most images
-// are public. Its errors replace those of Docker's library, which contain all output of a credential helper.
+// dockerLogin takes credentials from Docker's configuration, or Podman's. Without the program that has them there are none, because most
+// images are public. Its errors replace those of Docker's library, which contain all output of a credential helper.
 func dockerLogin(ctx context.Context, repository name.Repository) (login, error) {
 	anonymous := login{Authenticator: authn.Anonymous}
 	// The registry alone may have another helper.
@@ -37,14 +37,15 @@ func dockerLogin(ctx context.Context, repository name.Repository) (login, error)
 		}
 		program := config.helper(target.String())
 		if program == "" {
-			return anonymous, fmt.Errorf("the Docker configuration %s has an entry that can't be read for %s: repeat docker login", config.file, target)
+			return anonymous, fmt.Errorf("the Docker configuration %s has an entry that can't be read for %s: repeat docker login",
+				config.file, target)
 		}
 		if _, err := exec.LookPath(program); err == nil {
 			return anonymous, fmt.Errorf("the credential helper %s, which %s names, fails. See what it answers: echo %s | %s get",
 				program, config.file, target.RegistryStr(), program)
 		}
-		anonymous.missing = fmt.Sprintf("The credential helper %s, which %s names, is not installed: install it in PATH, set username and password, or "+
-			"remove it from the file and repeat docker login", program, config.file)
+		anonymous.missing = fmt.Sprintf("The credential helper %s, which %s names, is not installed: install it in PATH, set username "+
+			"and password, or remove it from the file and repeat docker login", program, config.file)
 	}
 	return anonymous, nil
 }

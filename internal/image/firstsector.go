@@ -14,8 +14,8 @@ const (
 	qcow2Zero       = 1
 )
 
-// FirstSector returns the first 512 bytes that a guest sees of an image, as far as they are in the image and not in those below: else zeros. at reads
-// the image's file.
+// FirstSector returns the first 512 bytes that a guest sees of an image, as far as they are in the image and not in those below: else
+// zeros. at reads the image's file.
 func FirstSector(format string, at io.ReaderAt) ([]byte, error) {
 	sector := make([]byte, 512)
 	if format == "raw" {

@@ -80,7 +80,10 @@ func directoryRecord(name string, sector, length uint32, isDirectory bool) []byt
 	size := 33 + len(name)
 	size += size % 2
 	record := slices.Concat(
-		[]byte{byte(size), 0}, both(sector), both(length), make([]byte, 7), []byte{flags, 0, 0}, bothShort(1), []byte{byte(len(name))}, []byte(name),
+		[]byte{byte(size), 0}, both(sector), both(length), make([]byte, 7), []byte{
+			flags, 0,
+			0,
+		}, bothShort(1), []byte{byte(len(name))}, []byte(name),
 	)
 	return append(record, make([]byte, size-len(record))...)
 }

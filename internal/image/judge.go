@@ -46,8 +46,8 @@ func (f LocalFile) Head(ctx context.Context) (is Header, length int64, err error
 	return is, length, f.explain(err)
 }
 
-// Judge reads all of the file, and makes the checks of an upload that need no host. length is that of the unpacked image, in bytes. What a packed
-// qcow2 image lacks is only seen on a host. The result is cached for all disks of this process until the file changes.
+// Judge reads all of the file, and makes the checks of an upload that need no host. length is that of the unpacked image, in bytes. What a
+// packed qcow2 image lacks is only seen on a host. The result is cached for all disks of this process until the file changes.
 func (f LocalFile) Judge(ctx context.Context) (is Header, length int64, err error) {
 	file, info, err := f.open()
 	if err != nil {

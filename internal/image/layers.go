@@ -169,7 +169,8 @@ const (
 
 func (f *finder) entry(h *tar.Header, content io.Reader, hides *finder) error {
 	if long := max(len(h.Name), len(h.Linkname)); long > maxName {
-		return fmt.Errorf("%w: an entry of a layer has a name of %d bytes, and no file has one of more than %d", ErrUntrusted, long, maxName)
+		return fmt.Errorf("%w: an entry of a layer has a name of %d bytes, and no file has one of more than %d", ErrUntrusted, long,
+			maxName)
 	}
 	p, err := clean(h.Name)
 	if err != nil {
@@ -211,7 +212,8 @@ func (f *finder) hide(hides *finder, in map[string]bool, p string) error {
 		f.kept += len(p)
 	}
 	if f.kept > maxKept || len(f.hidden)+len(f.opaque)+len(hides.hidden)+len(hides.opaque) > maxNames {
-		return fmt.Errorf("%w: it has more than %d names below /%s, or longer ones than %d bytes together", ErrUntrusted, maxNames, diskFolder, maxKept)
+		return fmt.Errorf("%w: it has more than %d names below /%s, or longer ones than %d bytes together", ErrUntrusted, maxNames,
+			diskFolder, maxKept)
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ func (m manifest) choose(arch string) (v1.Descriptor, error) {
 		return v1.Descriptor{}, fmt.Errorf("it has no image for the architecture %s, only for %s", arch, list(others))
 	}
 	if chosen.Size <= 0 || chosen.Size > maxManifest || hashes[chosen.Digest.Algorithm] == nil {
-		return v1.Descriptor{}, fmt.Errorf("%w: its index has a manifest of %d bytes with a digest of %q", ErrUntrusted, chosen.Size, chosen.Digest.Algorithm)
+		return v1.Descriptor{}, fmt.Errorf("%w: its index has a manifest of %d bytes with a digest of %q", ErrUntrusted, chosen.Size,
+			chosen.Digest.Algorithm)
 	}
 	return *chosen, nil
 }

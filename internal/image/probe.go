@@ -56,7 +56,8 @@ func Convert(from, to string) string {
 		ConvertCommand(from, to, "<image>")
 }
 
-// ConvertCommand names the format, also if from is empty, because qemu-img would otherwise believe a header that a guest wrote to a raw disk.
+// ConvertCommand names the format, also if from is empty, because qemu-img would otherwise believe a header that a guest wrote to a raw
+// disk.
 func ConvertCommand(from, to, path string) string {
 	return "qemu-img convert -f " + cmp.Or(from, "<its format>") + " -O " + to + " " + path + " <new image>"
 }

@@ -198,7 +198,8 @@ func (r *rangeReader) resume(resp *http.Response) error {
 		n, err, total = 3, nil, r.size
 	}
 	if n != 3 || err != nil || first != r.offset || last < first || total >= 0 && last >= total || r.size >= 0 && total != r.size {
-		return fmt.Errorf("%w: the server was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.offset, r.size, text)
+		return fmt.Errorf("%w: the server was asked for the bytes after %d of %d, and answers with the range %q", ErrUntrusted, r.offset,
+			r.size, text)
 	}
 	// A server may support Range but not If-Range. Whether its version has the same content is seen from the start.
 	if version := versionOf(resp.Header); !r.checked && version != "" && version != r.version {
@@ -228,7 +229,8 @@ func (r *rangeReader) explain(err error) error {
 	}
 	remedy := ""
 	if unreached := (*net.OpError)(nil); errors.As(err, &unreached) {
-		remedy = ". The image is read by the computer that runs Terraform: check that it reaches the server (curl -I), and whether it needs a proxy (HTTPS_PROXY)"
+		remedy = ". The image is read by the computer that runs Terraform: check that it reaches the server (curl -I), and whether it " +
+			"needs a proxy (HTTPS_PROXY)"
 	}
 	return fmt.Errorf("asking for %s: %w%s", r.address, err, remedy)
 }
@@ -243,11 +245,13 @@ func (r refusal) Error() string {
 	status := fmt.Sprintf("%d %s", r.code, http.StatusText(r.code))
 	switch {
 	case r.code == http.StatusUnauthorized || r.code == http.StatusForbidden:
-		return fmt.Sprintf("%s may not be read: the server answers %s. Check whether one has to log in, and whether a signed URL has run out", r.address, status)
+		return fmt.Sprintf("%s may not be read: the server answers %s. Check whether one has to log in, and whether a signed URL has run "+
+			"out", r.address, status)
 	case r.code == http.StatusNotFound || r.code == http.StatusGone:
 		return fmt.Sprintf("%s is not there: the server answers %s. Check the address", r.address, status)
 	case r.code == http.StatusTooManyRequests || r.code >= 500:
-		return fmt.Sprintf("%s can't be read now: the server answers %s, also the %dth time. Try again later", r.address, status, maxFailures)
+		return fmt.Sprintf("%s can't be read now: the server answers %s, also the %dth time. Try again later", r.address, status,
+			maxFailures)
 	}
 	return fmt.Sprintf("%s can't be read: the server answers %s", r.address, status)
 }

@@ -50,7 +50,8 @@ func dial(ctx context.Context, repository name.Repository, auth login, pinned bo
 	if !pinned || hasCredentials {
 		through = requireTLS{through}
 	}
-	t, err := transport.NewWithContext(ctx, repository.Registry, auth.Authenticator, through, []string{repository.Scope(transport.PullScope)})
+	t, err := transport.NewWithContext(ctx, repository.Registry, auth.Authenticator, through,
+		[]string{repository.Scope(transport.PullScope)})
 	if err != nil && hasCredentials {
 		err = withoutAnswer(err)
 	}

@@ -63,8 +63,10 @@ func (c Container) RootFS(ctx context.Context, digest string) (RootFS, error) {
 		return RootFS{}, c.explain(fmt.Errorf("%w: %w", ErrUntrusted, err))
 	}
 	is := RootFS{
-		Architecture: platformOf(v1.Descriptor{Platform: config.Platform()}), Entrypoint: config.Config.Entrypoint, Command: config.Config.Cmd,
-		Environment: config.Config.Env, User: config.Config.User, WorkingDirectory: config.Config.WorkingDir, StopSignal: config.Config.StopSignal,
+		Architecture: platformOf(v1.Descriptor{Platform: config.Platform()}), Entrypoint: config.Config.Entrypoint,
+		Command:     config.Config.Cmd,
+		Environment: config.Config.Env, User: config.Config.User, WorkingDirectory: config.Config.WorkingDir,
+		StopSignal: config.Config.StopSignal,
 	}
 	if !suits(is.Architecture, c.Arch) && !suits(c.Arch, is.Architecture) { // many images for arm have no variant
 		is.Wanted = c.Arch
@@ -85,7 +87,9 @@ func parseConfig(raw []byte, layers int) (*v1.ConfigFile, error) {
 	}
 	ids := config.RootFS.DiffIDs
 	if config.RootFS.Type != "layers" || len(ids) != layers || layers == 0 {
-		return nil, fmt.Errorf("its configuration has %d layers, and its manifest %d. It may be no container image, but another artifact of a registry", len(ids), layers)
+		return nil,
+			fmt.Errorf("its configuration has %d layers, and its manifest %d. It may be no container image, but another artifact of a "+
+				"registry", len(ids), layers)
 	}
 	if platformOf(v1.Descriptor{Platform: config.Platform()}) == "" {
 		return nil, fmt.Errorf("it is for %.100q on %.100q, and not for Linux", config.OS, config.Architecture)
@@ -140,7 +144,8 @@ func (r *registry) config(ctx context.Context, descriptor json.RawMessage) ([]by
 		return nil, fmt.Errorf("%w: its manifest names no configuration: %s", ErrUntrusted, shortened(err))
 	}
 	if d.Size <= 0 || d.Size > maxConfig || hashes[d.Digest.Algorithm] == nil {
-		return nil, fmt.Errorf("%w: its manifest has a configuration of %d bytes with a digest of %q", ErrUntrusted, d.Size, d.Digest.Algorithm)
+		return nil, fmt.Errorf("%w: its manifest has a configuration of %d bytes with a digest of %q", ErrUntrusted, d.Size,
+			d.Digest.Algorithm)
 	}
 	return r.read(ctx, "blobs", d.Digest.String(), checksum{d.Digest.Algorithm, d.Digest.Hex}, d.Size)
 }

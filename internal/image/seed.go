@@ -32,20 +32,22 @@ var userData = regexp.MustCompile(`^(\x1f|#|(?i:content-type|mime-version):)`)
 func CheckUserData(data []byte) error {
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
 	if err == nil && userData.Match(decoded) {
-		return errors.New("user data in base64 are ignored by cloud-init in a seed: set gzip = false and base64_encode = false in the data source " +
-			"cloudinit_config, or leave base64encode() or base64gzip() out")
+		return errors.New("user data in base64 are ignored by cloud-init in a seed: set gzip = false and base64_encode = false in the " +
+			"data source cloudinit_config, or leave base64encode() or base64gzip() out")
 	}
 	return nil
 }
 
-// heads are those of texts that cloud-init, or cloudbase-init on Windows, understands, in any case. CR LF does no harm: cloud-init replaces it in scripts.
+// heads are those of texts that cloud-init, or cloudbase-init on Windows, understands, in any case. CR LF does no harm: cloud-init replaces
+// it in scripts.
 var heads = regexp.MustCompile(`(?i)^\s*(#cloud-config|#!|#include|#cloud-boothook|#upstart-job|#part-handler|##\s*template:\s*jinja` +
 	`|#ps1|rem cmd|<powershell|<script)`)
 
 // SuspiciousUserData says why cloud-init ignores user data, in silence; empty if it does not.
 func SuspiciousUserData(data []byte) string {
 	start := bytes.ToLower(data[:min(len(data), 4096)]) // where cloud-init looks for headers
-	if len(data) == 0 || data[0] == 0x1f || bytes.HasPrefix(start, []byte("content-type:")) || bytes.Contains(start, []byte("mime-version:")) {
+	if len(data) == 0 || data[0] == 0x1f || bytes.HasPrefix(start, []byte("content-type:")) ||
+		bytes.Contains(start, []byte("mime-version:")) {
 		return ""
 	}
 	found := heads.FindSubmatch(data)
@@ -53,7 +55,8 @@ func SuspiciousUserData(data []byte) string {
 	case found == nil:
 		return "they begin with none of #cloud-config, #! and the other heads that cloud-init knows, so that it ignores them"
 	case len(found[0]) != len(found[1]):
-		return fmt.Sprintf("there are blanks before %s, so that a script is not run, and older versions of cloud-init ignore all of it", found[1])
+		return fmt.Sprintf("there are blanks before %s, so that a script is not run, and older versions of cloud-init ignore all of it",
+			found[1])
 	}
 	return ""
 }

@@ -47,7 +47,10 @@ func unpack(w io.Writer, packed io.Reader, limit int64) error {
 		return err
 	}
 	image := &withoutVHDFooter{Reader: content}
-	all := &limited{r: image, limit: cmp.Or(limit, MaxUnpacked), tooMuch: "unpacked, it has more than %d bytes, the most that is read for a volume of this size"}
+	all := &limited{
+		r: image, limit: cmp.Or(limit, MaxUnpacked),
+		tooMuch: "unpacked, it has more than %d bytes, the most that is read for a volume of this size",
+	}
 	// w may be a pipe, for which few large writes are cheaper.
 	_, err = io.CopyBuffer(w, all, make([]byte, 256<<10))
 	return err
@@ -180,7 +183,8 @@ func (d *decoder) explain(err error) error {
 	case d.in.err != nil:
 		return d.in.err
 	case errors.Is(err, xz.ErrMemlimit):
-		return fmt.Errorf("%w: unpacking it needs an xz dictionary of more than %d MiB. Pack it with xz -9 or less", ErrUntrusted, maxDictionary>>20)
+		return fmt.Errorf("%w: unpacking it needs an xz dictionary of more than %d MiB. Pack it with xz -9 or less", ErrUntrusted,
+			maxDictionary>>20)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fmt.Errorf("%w: unpacking it needs a zstd window of more than %d MiB. Pack it without --long", ErrUntrusted, maxWindow>>20)
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -225,7 +229,8 @@ func checkContent(content *bufio.Reader, wasPacked bool) error {
 	}
 	for _, f := range foreign {
 		if has(head, f.offset, f.magic) {
-			return fmt.Errorf("%w: it is %s, not an image. Unpack it, and take the image that is in it. gzip, xz and zstd are unpacked here",
+			return fmt.Errorf("%w: it is %s, not an image. Unpack it, and take the image that is in it. gzip, xz and zstd are unpacked "+
+				"here",
 				ErrUntrusted, f.what)
 		}
 	}
@@ -238,11 +243,13 @@ func checkContent(content *bufio.Reader, wasPacked bool) error {
 // checkStandIn refuses what is fetched in place of a file.
 func checkStandIn(head []byte) error {
 	if isWebPage(head) {
-		return fmt.Errorf("%w: it is a web page. If it was downloaded, the server answered with a web page instead of the image: check the URL, and whether one has to log in",
+		return fmt.Errorf("%w: it is a web page. If it was downloaded, the server answered with a web page instead of the image: check "+
+			"the URL, and whether one has to log in",
 			ErrUntrusted)
 	}
 	if has(head, 0, "version https://git-lfs.") { // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
-		return fmt.Errorf("%w: it is a pointer of Git LFS, not the file that it stands for. Get that (git lfs pull), or take the URL of its content", ErrUntrusted)
+		return fmt.Errorf("%w: it is a pointer of Git LFS, not the file that it stands for. Get that (git lfs pull), or take the URL of "+
+			"its content", ErrUntrusted)
 	}
 	return nil
 }

@@ -37,9 +37,11 @@ func checkAddress(address string) error {
 	}
 	switch {
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return fmt.Errorf("the scheme is %q, and only http and https are read. Name a file of this machine with its path instead", parsed.Scheme)
+		return fmt.Errorf("the scheme is %q, and only http and https are read. Name a file of this machine with its path instead",
+			parsed.Scheme)
 	case parsed.User != nil:
-		return errors.New("there is a user name in the URL, and it would be readable in the state. Serve the image without a password, or to addresses that are signed")
+		return errors.New("there is a user name in the URL, and it would be readable in the state. Serve the image without a password, " +
+			"or to addresses that are signed")
 	case parsed.Hostname() == "":
 		return errors.New("there is no host in the URL. It should be like https://example.org/image.qcow2")
 	}

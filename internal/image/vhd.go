@@ -16,7 +16,8 @@ const (
 	vhdQemuFormat = "vpc"
 )
 
-// withoutVHDFooter refuses a fixed VHD at its end: its guest would find the footer behind its disk, and a backup GPT that is not at the end.
+// withoutVHDFooter refuses a fixed VHD at its end: its guest would find the footer behind its disk, and a backup GPT that is not at the
+// end.
 type withoutVHDFooter struct {
 	io.Reader
 	last []byte
@@ -27,7 +28,8 @@ func (r *withoutVHDFooter) Read(p []byte) (int, error) {
 	r.last = append(r.last, end(p[:n], vhdFooter)...)
 	r.last = append(r.last[:0], end(r.last, vhdFooter)...)
 	if errors.Is(err, io.EOF) && isFixedVHD(r.last) {
-		err = fmt.Errorf("%w: it is a fixed VHD, as of Hyper-V and Azure: a raw disk with a footer behind it. %s", ErrUntrusted, Convert(vhdQemuFormat, "qcow2"))
+		err = fmt.Errorf("%w: it is a fixed VHD, as of Hyper-V and Azure: a raw disk with a footer behind it. %s", ErrUntrusted,
+			Convert(vhdQemuFormat, "qcow2"))
 	}
 	return n, err
 }

@@ -15,7 +15,8 @@ func ArchitectureOf(head []byte) (string, error) {
 		return len(head) > offset && bytes.HasPrefix(head[offset:], []byte(magic))
 	}
 	switch {
-	case at(0x202, "HdrS") && len(head) >= 0x238 && head[0x236]&1 != 0: // xloadflags of Linux' boot protocol 2.12: it has a 64-bit entry point
+	// xloadflags of Linux' boot protocol 2.12: it has a 64-bit entry point
+	case at(0x202, "HdrS") && len(head) >= 0x238 && head[0x236]&1 != 0:
 		return "amd64", nil
 	case at(0x38, "ARM\x64"): // the header of Linux' arm64 Image
 		return "arm64", nil

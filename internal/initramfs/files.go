@@ -144,7 +144,8 @@ func (f *files) image(releases []string) (bootFile, error) {
 		if release == "" && len(releases) == 1 {
 			release = releases[0]
 		}
-		if !slices.ContainsFunc(all, func(other bootFile) bool { return other.release == release }) { // some have it in boot and beside the modules
+		// some have it in boot and beside the modules
+		if !slices.ContainsFunc(all, func(other bootFile) bool { return other.release == release }) {
 			all = append(all, bootFile{name, release})
 		}
 	}
@@ -155,7 +156,8 @@ func (f *files) image(releases []string) (bootFile, error) {
 	case len(all) == 1:
 		return all[0], nil
 	case len(f.content) == 0, len(all) == 0:
-		return bootFile{}, fmt.Errorf("%w: there is no kernel in it. It should have boot/vmlinuz-<release> and lib/modules/<release>", image.ErrUntrusted)
+		return bootFile{}, fmt.Errorf("%w: there is no kernel in it. It should have boot/vmlinuz-<release> and lib/modules/<release>",
+			image.ErrUntrusted)
 	}
 	return bootFile{}, fmt.Errorf("%w: it has the kernels %s and %s. Take one that has one", image.ErrUntrusted, all[0].path, all[1].path)
 }

@@ -1,5 +1,5 @@
-// Package initramfs reads Linux kernels with their modules from what distributions ship, and writes the initial RAM disk of a machine that runs a
-// container image: an init and the modules that it loads.
+// Package initramfs reads Linux kernels with their modules from what distributions ship, and writes the initial RAM disk of a machine that
+// runs a container image: an init and the modules that it loads.
 package initramfs
 
 import (
@@ -27,7 +27,8 @@ type Kernel struct {
 	builtin map[string]bool
 }
 
-// The files of the initial RAM disk, as internal/programs/init reads them. A list has names of files, one per line, in the order in which they are loaded.
+// The files of the initial RAM disk, as internal/programs/init reads them. A list has names of files, one per line, in the order in which
+// they are loaded.
 const (
 	moduleFolder = "modules"
 	// moduleList has the modules that are always loaded; with a dot and a type of file system appended, those for a mount of that type.

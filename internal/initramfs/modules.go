@@ -23,7 +23,8 @@ var (
 	required = []string{"virtio_pci", "virtio_blk", "ext4", "qemu_fw_cfg"}
 	// useful are others that are loaded, as far as there are any: ext4 asks for its checksum by a name that no module depends on.
 	useful = []string{
-		"crc32c_generic", "virtio_net", "af_packet", "unix", "ipv6", "button", "evdev", "virtio_rng", "virtio_scsi", "sd_mod", "virtio_console", "virtio_balloon",
+		"crc32c_generic", "virtio_net", "af_packet", "unix", "ipv6", "button", "evdev", "virtio_rng", "virtio_scsi", "sd_mod",
+		"virtio_console", "virtio_balloon",
 	}
 	// filesystems are loaded for a mount of that type.
 	filesystems = map[string][]string{
@@ -50,8 +51,8 @@ type module struct {
 	content []byte
 }
 
-// order returns modules with all that they depend on, in the order in which they are loaded. Those that are part of the kernel are left out. Without
-// isRequired, so are those that there are not.
+// order returns modules with all that they depend on, in the order in which they are loaded. Those that are part of the kernel are left
+// out. Without isRequired, so are those that there are not.
 func (k *Kernel) order(names []string, isRequired bool) (ordered []module, err error) {
 	l := loader{kernel: k, seen: map[string]bool{}}
 	for _, name := range names {
@@ -80,7 +81,8 @@ func (l *loader) load(name string) error {
 	l.seen[name] = true
 	packed, ok := l.kernel.modules[name]
 	if !ok {
-		return fmt.Errorf("the kernel %s has no module %s, which a machine needs that runs a container image. Take another kernel, or a package with all of its modules",
+		return fmt.Errorf("the kernel %s has no module %s, which a machine needs that runs a container image. Take another kernel, or a "+
+			"package with all of its modules",
 			l.kernel.Release, name)
 	}
 	content, needs, err := readModule(packed)

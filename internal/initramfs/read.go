@@ -16,8 +16,8 @@ import (
 // headSize is how many bytes of a file are looked at to tell what it is.
 const headSize = 1 << 10
 
-// Read reads a kernel and its modules from a Debian package or a tar archive with the same files, or a kernel alone; a tar archive and a kernel may be
-// packed with gzip, xz or zstd. It reads to the end of r, whose error it returns.
+// Read reads a kernel and its modules from a Debian package or a tar archive with the same files, or a kernel alone; a tar archive and a
+// kernel may be packed with gzip, xz or zstd. It reads to the end of r, whose error it returns.
 func Read(r io.Reader) (*Kernel, error) {
 	raw := bufio.NewReaderSize(r, headSize)
 	var found files
@@ -64,7 +64,9 @@ func checkHead(content *bufio.Reader) (isArchive bool, err error) {
 		return true, nil
 	}
 	if _, err := ArchitectureOf(head); err != nil {
-		return false, fmt.Errorf("%w. A Debian package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone are read", err)
+		return false,
+			fmt.Errorf("%w. A Debian package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone "+
+				"are read", err)
 	}
 	return false, nil
 }

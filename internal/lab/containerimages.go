@@ -128,7 +128,8 @@ func (s *ContainerImages) Query(ctx context.Context, statements string) (string,
 	if err != nil {
 		return "", err
 	}
-	psql = append(psql, "--host", s.database.String(), "--username=postgres", "--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1",
+	psql = append(psql, "--host", s.database.String(), "--username=postgres", "--no-psqlrc", "--tuples-only", "--no-align", "--quiet",
+		"--set=ON_ERROR_STOP=1",
 		"--command", statements)
 	return whenServed(ctx, func(ctx context.Context) (string, error) {
 		out, err := exec.CommandContext(ctx, psql[0], psql[1:]...).CombinedOutput()

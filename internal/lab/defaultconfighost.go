@@ -20,9 +20,9 @@ const stockState = "/var/lib/libvirt"
 // capabilities of QEMU for outdated, and probes QEMU ten times for each definition: seven seconds.
 const hideKVM = "[ ! -e /dev/kvm ] || { touch %[1]s && chmod 600 %[1]s && mount --bind %[1]s /dev/kvm; }"
 
-// DefaultConfigHost returns host-c, which the first call starts. It has libvirt's defaults: QEMU runs as an unprivileged user, which libvirt makes
-// the owner of a machine's files as long as the machine runs. So files that QEMU opens must be where that user can access them: in the
-// pools, which are at /var/lib/libvirt/images, or at the host's Guest and Consoles.
+// DefaultConfigHost returns host-c, which the first call starts. It has libvirt's defaults: QEMU runs as an unprivileged user, which
+// libvirt makes the owner of a machine's files as long as the machine runs. So files that QEMU opens must be where that user can access
+// them: in the pools, which are at /var/lib/libvirt/images, or at the host's Guest and Consoles.
 func (l *Lab) DefaultConfigHost(ctx context.Context) (*Host, error) {
 	return l.defaultConfig.get(ctx, func(ctx context.Context) (*Host, error) {
 		dir, err := l.serverFolder(defaultConfigHost)

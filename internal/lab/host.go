@@ -35,7 +35,8 @@ type Host struct {
 	// libvirtd and qemu are additions to the common libvirtd.conf and qemu.conf; prepare runs before libvirtd.
 	libvirtd, qemu string
 	prepare        func(context.Context) error
-	// within is the prefix of libvirtd's command, and options are appended to it; with an empty within libvirtd runs in the machine's network namespace.
+	// within is the prefix of libvirtd's command, and options are appended to it; with an empty within libvirtd runs in the machine's
+	// network namespace.
 	within, options string
 	socket          string
 	sandbox         *sandbox

@@ -17,8 +17,8 @@ var pools = []string{"ssd", "rust"}
 const maxSocketPath = 107
 
 const (
-	// inSandboxQEMU has libvirt run QEMU without cgroups, namespaces and helpers, because the sandbox has all of that. A security driver would
-	// have to load its profiles into the machine's kernel, and without virtlogd QEMU writes its logs itself.
+	// inSandboxQEMU has libvirt run QEMU without cgroups, namespaces and helpers, because the sandbox has all of that. A security driver
+	// would have to load its profiles into the machine's kernel, and without virtlogd QEMU writes its logs itself.
 	inSandboxQEMU = `security_driver = "none"
 namespaces = []
 cgroup_controllers = []

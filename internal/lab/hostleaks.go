@@ -50,8 +50,8 @@ type lister interface {
 	inventory(ctx context.Context) ([]string, error)
 }
 
-// listOnDemand lists the objects of a host that starts on demand. Before its start the list is that of an unused host, so that the first test
-// that starts it does not seem to leave something.
+// listOnDemand lists the objects of a host that starts on demand. Before its start the list is that of an unused host, so that the first
+// test that starts it does not seem to leave something.
 func listOnDemand[T lister](name string, h *onDemand[T]) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (lines []string, err error) {
 		h.mu.Lock()

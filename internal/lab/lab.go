@@ -159,7 +159,8 @@ func (l *Lab) Stop(ctx context.Context) error {
 	}
 	group.Go(func() error { return l.Cluster.Stop(ctx) })
 	for _, server := range []closer{
-		l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.defaultConfig, &l.networked, &l.lan[0], &l.lan[1], &l.remote, &l.node,
+		l.Target, &l.nbd, &l.rbd, &l.nfs, &l.gluster, &l.web, &l.registry, &l.loops, &l.defaultConfig, &l.networked, &l.lan[0], &l.lan[1],
+		&l.remote, &l.node,
 	} {
 		group.Go(func() error { return server.close(ctx) })
 	}

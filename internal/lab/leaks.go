@@ -15,7 +15,8 @@ type Snapshot []string
 // Snapshot lists the objects of every host and of the cluster. It is an error if one of them does not answer.
 func (l *Lab) Snapshot(ctx context.Context) (Snapshot, error) {
 	listers := make([]func(context.Context) ([]string, error), 0, 4+len(lanHosts)+len(l.Hosts))
-	listers = append(listers, l.Cluster.inventory, listOnDemand(defaultConfigHost, &l.defaultConfig), listOnDemand(networkedHost, &l.networked), listOnDemand(remoteHost, &l.remote))
+	listers = append(listers, l.Cluster.inventory, listOnDemand(defaultConfigHost, &l.defaultConfig),
+		listOnDemand(networkedHost, &l.networked), listOnDemand(remoteHost, &l.remote))
 	for n, name := range lanHosts {
 		listers = append(listers, listOnDemand(name, &l.lan[n]))
 	}

@@ -87,7 +87,8 @@ func (l *Lab) GrowBlockDevice(ctx context.Context, device BlockDevice, size int6
 	if err != nil {
 		return err
 	}
-	return s.sandbox.run(ctx, fmt.Sprintf("truncate --size %d %s && losetup --set-capacity %s", size, quote(device.Backing), quote(device.Path)))
+	return s.sandbox.run(ctx,
+		fmt.Sprintf("truncate --size %d %s && losetup --set-capacity %s", size, quote(device.Backing), quote(device.Path)))
 }
 
 // RemoveBlockDevice detaches a device and removes its backing file. It is an error if a process has the device open.

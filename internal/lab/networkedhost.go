@@ -29,7 +29,8 @@ func (l *Lab) NetworkedHost(ctx context.Context) (*Host, error) {
 		h := newHost(dir, networkedHost, l.Guest)
 		file := quote(filepath.Join(dir, "network"))
 		h.within = "nsenter --net=" + file + " "
-		network := fmt.Sprintf("touch %[1]s && unshare --net=%[1]s ip link set lo up && %[2]s ip link add %[3]s type bridge && %[2]s ip link set %[3]s up",
+		network := fmt.Sprintf("touch %[1]s && unshare --net=%[1]s ip link set lo up && %[2]s ip link add %[3]s type bridge && %[2]s ip "+
+			"link set %[3]s up",
 			file, h.within, Bridge)
 		h.prepare = func(ctx context.Context) error { return h.sandbox.run(ctx, network) }
 		if err := h.run(ctx, l.Dir); err != nil {

@@ -150,11 +150,12 @@ func (n *Node) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// setUp creates the node's own mounts, which are shared with containers, and the rest of node.sh. Mounts are kept by a process: some kernels
-// refuse at random to keep them by a file, as networks are.
+// setUp creates the node's own mounts, which are shared with containers, and the rest of node.sh. Mounts are kept by a process: some
+// kernels refuse at random to keep them by a file, as networks are.
 func (n *Node) setUp(ctx context.Context) error {
 	script := fmt.Sprintf("bash -c %s node.sh %s %s/%d %s", quote(nodeScript), quote(n.dir), n.Address, nodePrefix, n.controlGroup())
-	n.mounts = startDaemon(n.sandbox, n.dir, "mounts", "nsenter --net="+quote(n.file("network"))+" unshare --mount --propagation=shared "+script)
+	n.mounts = startDaemon(n.sandbox, n.dir, "mounts", "nsenter --net="+quote(n.file("network"))+" unshare --mount --propagation=shared "+
+		script)
 	return n.mounts.await(ctx, func(context.Context) error {
 		_, err := os.Stat(n.file("ready"))
 		return err
@@ -210,7 +211,8 @@ func (n *Node) StartKubelet(ctx context.Context) error {
 	n.kubelet = n.run("kubelet", fmt.Sprintf("%s kubelet --config %s --kubeconfig %s --hostname-override %s --node-ip %s",
 		quote(n.lab.Cluster.program), quote(n.file("kubelet.yaml")), quote(n.file("kubeconfig")), n.Name, n.Address))
 	err := n.kubelet.await(ctx, func(ctx context.Context) error {
-		return n.lab.Cluster.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.Name).SubResource("proxy", "healthz").Do(ctx).Error()
+		return n.lab.Cluster.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.Name).SubResource("proxy", "healthz").Do(ctx).
+			Error()
 	})
 	if err != nil {
 		return fmt.Errorf("start kubelet: %w", err)

@@ -17,8 +17,8 @@ import (
 const logEnd = 10
 
 // AddPod creates a pod on the node, with its namespace, and waits until it is ready or, with a restart policy other than Always and without
-// readiness probes, has succeeded. It returns the pod as it is then, with its address. The error of a pod that fails or can't start has its events and the ends
-// of its logs; the pod stays. Unless the pod says otherwise, its processes get little time to end.
+// readiness probes, has succeeded. It returns the pod as it is then, with its address. The error of a pod that fails or can't start has its
+// events and the ends of its logs; the pod stays. Unless the pod says otherwise, its processes get little time to end.
 func (n *Node) AddPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if err := n.lab.AddNamespace(ctx, pod.Namespace); err != nil {
 		return nil, err

@@ -53,7 +53,8 @@ var callNames = map[Call]string{
 	CallVolumeDownload: "vol-download", CallSetAutostart: "set-autostart", CallUpdateDevice: "update-device", CallSetVCPUs: "set-vcpus",
 	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml", CallSecretUndefine: "secret-undefine",
 	CallBlockJobAbort: "block-job-abort", CallBlockCopy: "block-copy",
-	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name", 77: "pool-define", 78: "pool-create",
+	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name", 77: "pool-define",
+	78: "pool-create",
 	79: "pool-build", 80: "pool-destroy", 81: "pool-delete", 82: "pool-undefine", 83: "pool-refresh", 84: "pool-by-name", 87: "pool-info",
 	88: "pool-dumpxml", 95: "vol-by-name", 97: "vol-by-path", 98: "vol-info", 99: "vol-dumpxml", 103: "block-peek", 143: "secret-dumpxml",
 	147: "secret-by-usage", 150: "is-active", 151: "is-persistent", 154: "pool-is-active", 183: "has-managed-save",
@@ -75,8 +76,8 @@ type Fault struct {
 	// After forwards the call to libvirt, and drops its reply; otherwise libvirt never gets the call.
 	After bool
 	// AtByte is for CallVolumeUpload: the fault happens in the middle of the data. Once that many bytes, rounded up to whole packets, were
-	// forwarded to libvirt, the upload's next packet is not, be it data, a hole or the end. How many of the bytes libvirt has written by then
-	// is undefined. 0 means at the call itself; After has no meaning here.
+	// forwarded to libvirt, the upload's next packet is not, be it data, a hole or the end. How many of the bytes libvirt has written by
+	// then is undefined. 0 means at the call itself; After has no meaning here.
 	AtByte int64
 	// Kill kills the client as kill -9 does; otherwise all its connections are cut.
 	Kill bool

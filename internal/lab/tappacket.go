@@ -36,8 +36,8 @@ func (p *packet) setCall(c Call) { binary.BigEndian.PutUint32(p[4*3:], uint32(c)
 // withBody is called with a packet's body, which it may change, before the packet is forwarded. Those behind it pass meanwhile.
 type withBody func(body []byte)
 
-// copyPackets forwards packets until faulty, which may change their headers, rejects one. Only the bodies for which it returns a function are
-// held in memory.
+// copyPackets forwards packets until faulty, which may change their headers, rejects one. Only the bodies for which it returns a function
+// are held in memory.
 func copyPackets(to io.Writer, from io.Reader, faulty func(*packet) (first withBody, reject bool)) error {
 	var mu sync.Mutex // for whole packets
 	for {

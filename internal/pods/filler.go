@@ -50,9 +50,12 @@ func (p Filler) managed() Pod {
 	}
 }
 
-// Upload fills the claim with an image, which open opens once the pod waits for it and has found the claim unused. report is called from another goroutine, with how many bytes
-// are sent. The result has a digest if the claim is filled, also when the pod could not be removed then.
-func (p Filler) Upload(ctx context.Context, open func(context.Context) (io.ReadCloser, error), report func(done int64)) (f podwire.Filled, err error) {
+// Upload fills the claim with an image, which open opens once the pod waits for it and has found the claim unused. report is called from
+// another goroutine, with how many bytes are sent. The result has a digest if the claim is filled, also when the pod could not be removed
+// then.
+func (p Filler) Upload(ctx context.Context, open func(context.Context) (io.ReadCloser, error),
+	report func(done int64),
+) (f podwire.Filled, err error) {
 	token := rand.Text()
 	err = p.run(ctx, "upload", []string{"-token-file=/token/token"}, token, func(m Pod, pod *corev1.Pod) error {
 		if err := p.awaitUnused(ctx, m, pod, token); err != nil {
@@ -98,8 +101,8 @@ func (p Filler) awaitUnused(ctx context.Context, m Pod, pod *corev1.Pod, token s
 	return err
 }
 
-// Copy fills the claim with the disk at a path in a container image; with an empty path, the only file below /disk. A claim with a filesystem that
-// was filled with this image counts as filled, whatever a guest has written to it since. The result is like that of Upload.
+// Copy fills the claim with the disk at a path in a container image; with an empty path, the only file below /disk. A claim with a
+// filesystem that was filled with this image counts as filled, whatever a guest has written to it since. The result is like that of Upload.
 func (p Filler) Copy(ctx context.Context, reference, path string) (f podwire.Filled, err error) {
 	err = p.run(ctx, "copy", []string{"-path=" + path, "--", reference}, "", func(m Pod, pod *corev1.Pod) error {
 		said, err := m.AwaitSuccess(ctx, pod)

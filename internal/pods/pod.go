@@ -26,7 +26,8 @@ type Cluster interface {
 	WatchPod(ctx context.Context, namespace, name string, done func(*corev1.Pod) (bool, error)) error
 	LastPodEvent(ctx context.Context, pod *corev1.Pod) string
 	LastLines(ctx context.Context, namespace, pod, container string, lines int64) string
-	PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error)
+	PodRequest(ctx context.Context, namespace, pod, scheme string, port int32, method, path string, query url.Values, header http.Header,
+		body io.Reader) (*http.Response, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	CreateSecret(ctx context.Context, s *corev1.Secret) error
 	DeleteSecret(ctx context.Context, s *corev1.Secret) error
@@ -66,7 +67,8 @@ func (p Pod) AwaitReady(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// AwaitSuccess waits until the pod has succeeded, and returns the termination message of its container. Its errors are like those of AwaitReady.
+// AwaitSuccess waits until the pod has succeeded, and returns the termination message of its container. Its errors are like those of
+// AwaitReady.
 func (p Pod) AwaitSuccess(ctx context.Context, pod *corev1.Pod) (said string, err error) {
 	err = p.await(ctx, pod, "has not succeeded", func(now *corev1.Pod) (bool, error) {
 		if now.Status.Phase == corev1.PodFailed {

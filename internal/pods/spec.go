@@ -41,7 +41,10 @@ func (p Filler) pod(command string, args []string) *corev1.Pod {
 	}
 	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: "scratch", MountPath: "/scratch"})
 	volumes := []corev1.Volume{
-		{Name: "volume", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.Claim}}},
+		{
+			Name:         "volume",
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.Claim}},
+		},
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
 	if command == "upload" {
@@ -50,11 +53,13 @@ func (p Filler) pod(command string, args []string) *corev1.Pod {
 			Path: podwire.HealthPath, Port: intstr.FromInt32(podwire.Port), Scheme: corev1.URISchemeHTTPS,
 		}}}
 		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: "token", MountPath: "/token", ReadOnly: true})
-		volumes = append(volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: meta.Name}}})
+		volumes = append(volumes,
+			corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: meta.Name}}})
 	}
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(endSeconds)),
-		NodeSelector: p.NodeSelector, SecurityContext: security, Containers: []corev1.Container{main}, Volumes: volumes,
+		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
+		TerminationGracePeriodSeconds: new(int64(endSeconds)),
+		NodeSelector:                  p.NodeSelector, SecurityContext: security, Containers: []corev1.Container{main}, Volumes: volumes,
 	}}
 }
 

@@ -30,7 +30,8 @@ const (
 	IsFilled   = "filled"
 )
 
-// Filled is what is in a volume once it is complete. It is the termination message of a pod that has filled it, and the record beside disk.img.
+// Filled is what is in a volume once it is complete. It is the termination message of a pod that has filled it, and the record beside
+// disk.img.
 type Filled struct {
 	// Format is that of the image; the volume is raw.
 	Format string `json:"format"`

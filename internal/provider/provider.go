@@ -83,7 +83,10 @@ func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registr
 			diags.Append(h.Storage.ElementsAs(ctx, &storage, false)...)
 		}
 		timeout, _ := time.ParseDuration(h.ConnectTimeout.ValueString()) // validated
-		configs[key] = host.Config{URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage, ConnectTimeout: timeout}
+		configs[key] = host.Config{
+			URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage,
+			ConnectTimeout: timeout,
+		}
 	}
 	warnOfHosts(hosts, diags)
 	return host.NewRegistry(configs)

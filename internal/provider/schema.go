@@ -47,8 +47,8 @@ func providerSchema() schema.Schema {
 						Optional: true,
 						Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^([1-9][0-9]?s|([1-9]|10)m)$`),
 							"must be a number of seconds or minutes, such as 30s or 2m, and at most 10m")},
-						MarkdownDescription: "How long the host may take to accept a connection, such as `30s` or `2m`. Defaults to `10s`. Hosts under load, or behind " +
-							"slow jump hosts, need more; that a host is down is noticed later then.",
+						MarkdownDescription: "How long the host may take to accept a connection, such as `30s` or `2m`. Defaults to " +
+							"`10s`. Hosts under load, or behind slow jump hosts, need more; that a host is down is noticed later then.",
 					},
 					"kubernetes_node": schema.StringAttribute{
 						Optional: true,

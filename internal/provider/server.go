@@ -27,15 +27,21 @@ func (s server) GetMetadata(ctx context.Context, r *tfprotov6.GetMetadataRequest
 	return visible(s.next.GetMetadata(ctx, r))
 }
 
-func (s server) GetProviderSchema(ctx context.Context, r *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+func (s server) GetProviderSchema(ctx context.Context,
+	r *tfprotov6.GetProviderSchemaRequest,
+) (*tfprotov6.GetProviderSchemaResponse, error) {
 	return visible(s.next.GetProviderSchema(ctx, r))
 }
 
-func (s server) GetResourceIdentitySchemas(ctx context.Context, r *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+func (s server) GetResourceIdentitySchemas(ctx context.Context,
+	r *tfprotov6.GetResourceIdentitySchemasRequest,
+) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
 	return visible(s.next.GetResourceIdentitySchemas(ctx, r))
 }
 
-func (s server) ValidateProviderConfig(ctx context.Context, r *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+func (s server) ValidateProviderConfig(ctx context.Context,
+	r *tfprotov6.ValidateProviderConfigRequest,
+) (*tfprotov6.ValidateProviderConfigResponse, error) {
 	answer, err := s.next.ValidateProviderConfig(ctx, r)
 	if answer != nil {
 		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas(ctx).Provider, r.Config)...)
@@ -43,7 +49,9 @@ func (s server) ValidateProviderConfig(ctx context.Context, r *tfprotov6.Validat
 	return visible(answer, err)
 }
 
-func (s server) ConfigureProvider(ctx context.Context, r *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+func (s server) ConfigureProvider(ctx context.Context,
+	r *tfprotov6.ConfigureProviderRequest,
+) (*tfprotov6.ConfigureProviderResponse, error) {
 	return visible(s.next.ConfigureProvider(ctx, r))
 }
 
@@ -51,7 +59,9 @@ func (s server) StopProvider(ctx context.Context, r *tfprotov6.StopProviderReque
 	return visible(s.next.StopProvider(ctx, r))
 }
 
-func (s server) ValidateResourceConfig(ctx context.Context, r *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (s server) ValidateResourceConfig(ctx context.Context,
+	r *tfprotov6.ValidateResourceConfigRequest,
+) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	answer, err := s.next.ValidateResourceConfig(ctx, r)
 	if answer != nil {
 		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas(ctx).ResourceSchemas[r.TypeName], r.Config)...)
@@ -59,7 +69,9 @@ func (s server) ValidateResourceConfig(ctx context.Context, r *tfprotov6.Validat
 	return visible(answer, err)
 }
 
-func (s server) UpgradeResourceState(ctx context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+func (s server) UpgradeResourceState(ctx context.Context,
+	r *tfprotov6.UpgradeResourceStateRequest,
+) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	return visible(s.next.UpgradeResourceState(ctx, r))
 }
 
@@ -67,31 +79,45 @@ func (s server) ReadResource(ctx context.Context, r *tfprotov6.ReadResourceReque
 	return visible(s.next.ReadResource(ctx, r))
 }
 
-func (s server) PlanResourceChange(ctx context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (s server) PlanResourceChange(ctx context.Context,
+	r *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
 	return visible(s.next.PlanResourceChange(ctx, r))
 }
 
-func (s server) ApplyResourceChange(ctx context.Context, r *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (s server) ApplyResourceChange(ctx context.Context,
+	r *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	return visible(s.next.ApplyResourceChange(ctx, r))
 }
 
-func (s server) ImportResourceState(ctx context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (s server) ImportResourceState(ctx context.Context,
+	r *tfprotov6.ImportResourceStateRequest,
+) (*tfprotov6.ImportResourceStateResponse, error) {
 	return visible(s.next.ImportResourceState(ctx, r))
 }
 
-func (s server) MoveResourceState(ctx context.Context, r *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+func (s server) MoveResourceState(ctx context.Context,
+	r *tfprotov6.MoveResourceStateRequest,
+) (*tfprotov6.MoveResourceStateResponse, error) {
 	return visible(s.next.MoveResourceState(ctx, r))
 }
 
-func (s server) UpgradeResourceIdentity(ctx context.Context, r *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
+func (s server) UpgradeResourceIdentity(ctx context.Context,
+	r *tfprotov6.UpgradeResourceIdentityRequest,
+) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
 	return visible(s.next.UpgradeResourceIdentity(ctx, r))
 }
 
-func (s server) GenerateResourceConfig(ctx context.Context, r *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
+func (s server) GenerateResourceConfig(ctx context.Context,
+	r *tfprotov6.GenerateResourceConfigRequest,
+) (*tfprotov6.GenerateResourceConfigResponse, error) {
 	return visible(s.next.GenerateResourceConfig(ctx, r))
 }
 
-func (s server) ValidateDataResourceConfig(ctx context.Context, r *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+func (s server) ValidateDataResourceConfig(ctx context.Context,
+	r *tfprotov6.ValidateDataResourceConfigRequest,
+) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	answer, err := s.next.ValidateDataResourceConfig(ctx, r)
 	if answer != nil {
 		answer.Diagnostics = append(answer.Diagnostics, unprintable(s.schemas(ctx).DataSourceSchemas[r.TypeName], r.Config)...)
@@ -111,18 +137,26 @@ func (s server) GetFunctions(ctx context.Context, r *tfprotov6.GetFunctionsReque
 	return visible(s.next.GetFunctions(ctx, r))
 }
 
-func (s server) ValidateEphemeralResourceConfig(ctx context.Context, r *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+func (s server) ValidateEphemeralResourceConfig(ctx context.Context,
+	r *tfprotov6.ValidateEphemeralResourceConfigRequest,
+) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
 	return visible(s.next.ValidateEphemeralResourceConfig(ctx, r))
 }
 
-func (s server) OpenEphemeralResource(ctx context.Context, r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+func (s server) OpenEphemeralResource(ctx context.Context,
+	r *tfprotov6.OpenEphemeralResourceRequest,
+) (*tfprotov6.OpenEphemeralResourceResponse, error) {
 	return visible(s.next.OpenEphemeralResource(ctx, r))
 }
 
-func (s server) RenewEphemeralResource(ctx context.Context, r *tfprotov6.RenewEphemeralResourceRequest) (*tfprotov6.RenewEphemeralResourceResponse, error) {
+func (s server) RenewEphemeralResource(ctx context.Context,
+	r *tfprotov6.RenewEphemeralResourceRequest,
+) (*tfprotov6.RenewEphemeralResourceResponse, error) {
 	return visible(s.next.RenewEphemeralResource(ctx, r))
 }
 
-func (s server) CloseEphemeralResource(ctx context.Context, r *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+func (s server) CloseEphemeralResource(ctx context.Context,
+	r *tfprotov6.CloseEphemeralResourceRequest,
+) (*tfprotov6.CloseEphemeralResourceResponse, error) {
 	return visible(s.next.CloseEphemeralResource(ctx, r))
 }

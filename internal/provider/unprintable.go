@@ -59,8 +59,8 @@ func unprintable(schema *tfprotov6.Schema, config *tfprotov6.DynamicValue) (foun
 		}
 		found = append(found, &tfprotov6.Diagnostic{
 			Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Unprintable character",
-			Detail: fmt.Sprintf("The %s %q has a control character, a line break, or a character that has no width or turns the direction of "+
-				"writing, so that it would not be seen as it is. Take that out.", what, text),
+			Detail: fmt.Sprintf("The %s %q has a control character, a line break, or a character that has no width or turns the "+
+				"direction of writing, so that it would not be seen as it is. Take that out.", what, text),
 		})
 	}
 	_ = tftypes.Walk(value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {

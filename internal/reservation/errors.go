@@ -124,8 +124,9 @@ func (e *TwoStatesError) Error() string {
 		users = ", and used by " + strings.Join(e.Users, ", ")
 	}
 	return fmt.Sprintf("the %s is held for another instance of %s, which is not in this state%s: another state has the same owner, as the "+
-		"copy of a configuration's folder has. Use only one of the two: destroy this one (terraform destroy leaves alone what the other one "+
-		"has), or give it an owner and names of its own. If there is no other state, release what it left by hand and apply again:\n  %s",
+		"copy of a configuration's folder has. Use only one of the two: destroy this one (terraform destroy leaves alone what the other "+
+		"one has), or give it an owner and names of its own. If there is no other state, release what it left by hand and apply again:\n "+
+		" %s",
 		e.Claim, e.Holder, users, e.Holder.Release)
 }
 

@@ -93,8 +93,8 @@ func Reserve(ctx context.Context, claims Claims, ref Ref, b Binding, resolve Res
 	})
 }
 
-// CheckForeign refuses, in a plan, a claim that the binding could not reserve whatever the apply releases before: one that is being deleted,
-// or that is held by bindings of other owners than its own and former.
+// CheckForeign refuses, in a plan, a claim that the binding could not reserve whatever the apply releases before: one that is being
+// deleted, or that is held by bindings of other owners than its own and former.
 func (b Binding) CheckForeign(claim *corev1.PersistentVolumeClaim, former string) error {
 	b.ClaimUID = string(claim.UID)
 	if err := b.check(claim); err != nil {
@@ -153,7 +153,9 @@ func (b Binding) resolveRecord(ctx context.Context, claim *corev1.PersistentVolu
 
 // outlast returns the record for b, whose nonce is the nth on it. A binding that is still updated has no successor: the later nonces are of
 // an interrupted apply, unless machines have the storage from them. Then they are in another state.
-func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int, resolve ResolveConflict) (Record, error) {
+func (b Binding) outlast(ctx context.Context, claim *corev1.PersistentVolumeClaim, there Record, n int,
+	resolve ResolveConflict,
+) (Record, error) {
 	mine := there
 	mine.Mode, mine.Nonces, mine.Remade = b.Mode, there.Nonces[:n+1], b.Remade
 	if n+1 == len(there.Nonces) {
@@ -185,8 +187,8 @@ func (s HolderState) of(nonces []string) (users []string) {
 	return users
 }
 
-// conflicting returns the records that exclude b. Shared access must be in the same mode, unless one binding has filled the claim for the other, an
-// unreadable record may have any mode, and a record with b's id must be of the same owner and name, which needs an owner.
+// conflicting returns the records that exclude b. Shared access must be in the same mode, unless one binding has filled the claim for the
+// other, an unreadable record may have any mode, and a record with b's id must be of the same owner and name, which needs an owner.
 func (b Binding) conflicting(records []Record, content Content) (against []Record) {
 	for _, r := range records {
 		sharing := r.Mode == b.Mode && b.Mode != volume.WriteExclusive || content.isFiller(b, r)

@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A layer's image also has, outside of what a guest can read, the files that it has changed, so that another layer can be applied to it without the archives
-// of those below.
+// A layer's image also has, outside of what a guest can read, the files that it has changed, so that another layer can be applied to it
+// without the archives of those below.
 
 // maxChanges is the maximal size of the changes of a layer, in bytes.
 const maxChanges = 256 << 20
@@ -54,7 +54,8 @@ func (f *FileSystem) encode() ([]byte, error) {
 	}
 	for _, n := range f.sorted() {
 		c := change{
-			Number: n.number, Mode: n.mode, UID: n.uid, GID: n.gid, Size: n.size, Seconds: n.seconds, Nanoseconds: n.nanoseconds, Major: n.major, Minor: n.minor,
+			Number: n.number, Mode: n.mode, UID: n.uid, GID: n.gid, Size: n.size, Seconds: n.seconds, Nanoseconds: n.nanoseconds,
+			Major: n.major, Minor: n.minor,
 			Target: []byte(n.target), Attributes: n.attributes, Extents: n.extents, Leaf: n.leaf, AttributeBlock: n.attributeBlock,
 		}
 		for _, name := range n.ordered() {
@@ -176,11 +177,13 @@ func (f *FileSystem) build(files map[uint32]change) error {
 // restore creates a file without its entries.
 func (f *FileSystem) restore(c change) (*node, error) {
 	n := &node{
-		number: c.Number, mode: c.Mode, uid: c.UID, gid: c.GID, size: c.Size, seconds: c.Seconds, nanoseconds: c.Nanoseconds, major: c.Major, minor: c.Minor,
+		number: c.Number, mode: c.Mode, uid: c.UID, gid: c.GID, size: c.Size, seconds: c.Seconds, nanoseconds: c.Nanoseconds,
+		major: c.Major, minor: c.Minor,
 		target: string(c.Target), attributes: c.Attributes, extents: c.Extents, leaf: c.Leaf, attributeBlock: c.AttributeBlock,
 	}
 	isDirectory := n.is(typeDirectory)
-	if c.Number == 0 || c.Number >= f.inodes.next || len(c.Names) != len(c.Numbers) || !isDirectory && len(c.Names) > 0 || len(c.Target) > maxPath {
+	if c.Number == 0 || c.Number >= f.inodes.next || len(c.Names) != len(c.Numbers) || !isDirectory && len(c.Names) > 0 ||
+		len(c.Target) > maxPath {
 		return nil, errImage
 	}
 	if isDirectory {

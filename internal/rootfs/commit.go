@@ -118,7 +118,10 @@ func (f *FileSystem) descriptor(group uint32, freeBlocks, freeInodes, highest in
 	for _, v := range []uint32{blockBitmaps + group, inodeBitmaps + group, f.blocks.tables[group]} {
 		b = le.AppendUint32(b, v)
 	}
-	for _, v := range []uint16{uint16(freeBlocks), uint16(freeInodes), f.inodes.directories[group], flags, 0, 0, 0, 0, uint16(groupInodes - highest)} {
+	for _, v := range []uint16{
+		uint16(freeBlocks), uint16(freeInodes), f.inodes.directories[group], flags, 0, 0, 0, 0,
+		uint16(groupInodes - highest),
+	} {
 		b = le.AppendUint16(b, v)
 	}
 	sum := crc16(crc16(crc16(0xffff, f.id[:]), le.AppendUint32(nil, group)), b)

@@ -80,7 +80,10 @@ func (i *image) finish(backing string, changes []byte) (head []byte, err error) 
 	if err != nil {
 		return nil, err
 	}
-	h := header{tables: tables, refcountTable: refcountTable, backing: backing, changes: at, length: uint64(len(changes)), digest: sha256.Sum256(changes)}
+	h := header{
+		tables: tables, refcountTable: refcountTable, backing: backing, changes: at, length: uint64(len(changes)),
+		digest: sha256.Sum256(changes),
+	}
 	return h.encode()
 }
 

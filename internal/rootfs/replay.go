@@ -17,7 +17,8 @@ const (
 	opaqueWhiteout = ".wh..wh..opq"
 )
 
-// maxSeconds is the last second that ext4 can represent, in 2446 (https://www.kernel.org/doc/html/latest/filesystems/ext4/inodes.html#inode-timestamps).
+// maxSeconds is the last second that ext4 can represent, in 2446
+// (https://www.kernel.org/doc/html/latest/filesystems/ext4/inodes.html#inode-timestamps).
 const maxSeconds = 1<<31 - 1 + 3<<32
 
 // maxEntries is how many entries a layer may have: those that create nothing, too.

@@ -1,8 +1,8 @@
 // Package rootfs makes of the layers of a container image the layers of a disk: each becomes a qcow2 image that has, over the images of the
 // layers below, an ext4 file system with the files of all of them. A guest mounts it as its root, and needs nothing else for it.
 //
-// What is written depends on nothing but the layers, to the byte, so that images with the same lower layers share these. All file systems have the same
-// size and geometry for the same reason; a guest grows its own, in an image of its own over these.
+// What is written depends on nothing but the layers, to the byte, so that images with the same lower layers share these. All file systems
+// have the same size and geometry for the same reason; a guest grows its own, in an image of its own over these.
 package rootfs
 
 import (
@@ -52,9 +52,9 @@ func New(id [16]byte) *FileSystem {
 	return f
 }
 
-// Apply applies one more layer, a tar archive, and writes what it changes as a qcow2 image over backing, the name of the image of the layer below in the same
-// folder; empty for the lowest layer. The image begins with head, and out gets all that is behind. An error that is not one of layer or out is
-// that of the first entry which can't be represented, or isn't allowed. The file system is unusable after any error.
+// Apply applies one more layer, a tar archive, and writes what it changes as a qcow2 image over backing, the name of the image of the layer
+// below in the same folder; empty for the lowest layer. The image begins with head, and out gets all that is behind. An error that is not
+// one of layer or out is that of the first entry which can't be represented, or isn't allowed. The file system is unusable after any error.
 func (f *FileSystem) Apply(layer io.Reader, out io.Writer, backing string) (head []byte, err error) {
 	if f.failed != nil {
 		return nil, f.failed

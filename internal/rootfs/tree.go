@@ -148,7 +148,8 @@ func (f *FileSystem) hideAll(d *node) {
 // errNoDirectory is the error of a directory that is not there.
 var errNoDirectory = errors.New("there is no such directory")
 
-// directory returns that of a path, where create the missing ones are created. Symbolic links are followed as by a process whose root this is.
+// directory returns that of a path, where create the missing ones are created. Symbolic links are followed as by a process whose root this
+// is.
 func (f *FileSystem) directory(p string, create bool) (*node, error) {
 	d, hops := f.root, 0
 	rest := strings.Split(p, "/")

@@ -105,8 +105,8 @@ func Put(ctx context.Context, s Store, r Record, c volume.Credentials) (undo fun
 	return undo, define(ctx, s, r, c.Type)
 }
 
-// transfer returns a secret to the binding that had it before, whose machines need it. libvirt does not return values, so the former value is
-// lost: the secret has no version, and that binding's next update writes the value again.
+// transfer returns a secret to the binding that had it before, whose machines need it. libvirt does not return values, so the former value
+// is lost: the secret has no version, and that binding's next update writes the value again.
 func transfer(ctx context.Context, s Store, from, to Record, kind string) error {
 	now, err := Get(ctx, s, from.ID)
 	if errors.Is(err, host.ErrNotFound) || err == nil && now.Nonce != from.Nonce {

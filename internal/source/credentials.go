@@ -135,10 +135,12 @@ func (f Form) rule() string {
 	return "ceph-csi needs the user's name, without client. before it, under " + f.user + " and the key under " + f.value
 }
 
-// TrimLineBreak removes line breaks at the end of a user or password, which editors, echo and heredocs add. Spaces may belong to a password.
+// TrimLineBreak removes line breaks at the end of a user or password, which editors, echo and heredocs add. Spaces may belong to a
+// password.
 func TrimLineBreak(s string) string { return strings.TrimRight(s, "\r\n") }
 
-// CHAPCredentials returns the credentials of an iSCSI session, without line breaks at their ends. The password is nil if it is not known yet.
+// CHAPCredentials returns the credentials of an iSCSI session, without line breaks at their ends. The password is nil if it is not known
+// yet.
 func CHAPCredentials(username string, password []byte, version string) *volume.Credentials {
 	return &volume.Credentials{
 		Type: chapAuth, Username: TrimLineBreak(username), Secret: bytes.TrimRight(password, "\r\n"), Version: version,

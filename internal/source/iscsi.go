@@ -13,7 +13,8 @@ import (
 // maxLUN is the highest logical unit number in flat addressing.
 const maxLUN = 16383
 
-var iscsiName = regexp.MustCompile(`^(?i:iqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(:[^,;*&$|/\s[:cntrl:]]+)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
+var iscsiName = regexp.MustCompile(`^(?i:iqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(:[^,;*&$|/\s[:cntrl:]]+)?|` +
+	`eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
 
 // Portal is the address of an iSCSI target. Host is a name or an address, without brackets.
 type Portal struct {

@@ -124,7 +124,8 @@ func splitList(s string) (parts []string) {
 
 func parseMonitor(s string) ([]monitorAddress, error) {
 	parts := []string{s}
-	if inner, ok := strings.CutPrefix(s, "["); ok && (strings.HasPrefix(inner, messenger1+":") || strings.HasPrefix(inner, messenger2+":")) {
+	if inner, ok := strings.CutPrefix(s, "["); ok &&
+		(strings.HasPrefix(inner, messenger1+":") || strings.HasPrefix(inner, messenger2+":")) {
 		if inner, ok = strings.CutSuffix(inner, "]"); !ok {
 			return nil, errors.New("it has no closing bracket")
 		}

@@ -85,8 +85,8 @@ func Overlap(a, b Image) bool {
 	return SameStorage(a, b)
 }
 
-// StorageKey is the same for the same storage as a host sees it: a file of that path may be another one on another host. Servers with several
-// names have several keys; SameStorage is the relation.
+// StorageKey is the same for the same storage as a host sees it: a file of that path may be another one on another host. Servers with
+// several names have several keys; SameStorage is the relation.
 func (i Image) StorageKey() string {
 	if u := iscsiUnit(i); u.name != "" {
 		return strings.Join([]string{"iscsi", u.name, u.part}, "\x00")

@@ -1,5 +1,5 @@
-// Package stream transfers data into and out of storage volumes, over libvirt's protocol and its own connection: go-libvirt's streams occupy
-// the connection that all calls share, do not support holes, and can't be canceled.
+// Package stream transfers data into and out of storage volumes, over libvirt's protocol and its own connection: go-libvirt's streams
+// occupy the connection that all calls share, do not support holes, and can't be canceled.
 package stream
 
 import (
@@ -34,7 +34,8 @@ type Conn struct {
 	err     error
 }
 
-// Open initializes a connection to libvirtd, and opens the driver of the URI, such as qemu:///system. After an error the connection is closed.
+// Open initializes a connection to libvirtd, and opens the driver of the URI, such as qemu:///system. After an error the connection is
+// closed.
 func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	c := &Conn{net: conn, ctx: ctx, packets: make(chan packet)}
 	c.end = context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -54,8 +55,8 @@ func Open(ctx context.Context, conn net.Conn, uri string) (*Conn, error) {
 	return c, nil
 }
 
-// Close closes the connection, which cancels an unfinished transfer. It does so in the background, because TLS notifies the other end, which
-// may be unresponsive.
+// Close closes the connection, which cancels an unfinished transfer. It does so in the background, because TLS notifies the other end,
+// which may be unresponsive.
 func (c *Conn) Close() error {
 	c.end()
 	go func() { _ = c.net.Close() }()
@@ -147,8 +148,8 @@ func (c *Conn) part() ([]byte, error) {
 	}
 }
 
-// send writes one packet within stallTime. It waits in another goroutine than the write, because not every connection supports deadlines, or
-// ends a write when it is closed.
+// send writes one packet within stallTime. It waits in another goroutine than the write, because not every connection supports deadlines,
+// or ends a write when it is closed.
 func (c *Conn) send(p packet) error {
 	if c.stuck != nil {
 		return c.stuck

@@ -16,8 +16,8 @@ type Sink interface {
 	Skip(bytes int64) error
 }
 
-// CopySparse copies r to to, and returns the number of bytes. Blocks of zeros become holes, also at the end. report is called with the progress
-// after each block. Each block is a packet: the next one is read while it is sent. Larger packets of several blocks were slower.
+// CopySparse copies r to to, and returns the number of bytes. Blocks of zeros become holes, also at the end. report is called with the
+// progress after each block. Each block is a packet: the next one is read while it is sent. Larger packets of several blocks were slower.
 func CopySparse(to Sink, r io.Reader, report func(done int64)) (done int64, err error) {
 	block := make([]byte, blockSize)
 	var hole int64

@@ -7,15 +7,15 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-// packetSize is how many bytes are sent at a time. libvirtd does not serve other clients while it writes a packet: larger ones are no faster,
-// and make all other clients wait.
+// packetSize is how many bytes are sent at a time. libvirtd does not serve other clients while it writes a packet: larger ones are no
+// faster, and make all other clients wait.
 const packetSize = 256 << 10
 
 // sparse is VIR_STORAGE_VOL_UPLOAD_SPARSE_STREAM and its counterpart for downloads.
 const sparse = 1
 
-// Upload writes into a volume sequentially. If it ends without an error, the last packets may still have failed, because libvirt loses their
-// errors: the caller must verify the volume.
+// Upload writes into a volume sequentially. If it ends without an error, the last packets may still have failed, because libvirt loses
+// their errors: the caller must verify the volume.
 type Upload struct {
 	conn *Conn
 }

@@ -63,8 +63,8 @@ func ConsoleAt(path string) Console { return Console{path} }
 // Path is the log's path, which is the same on the lab's hosts.
 func (c Console) Path() string { return c.path }
 
-// Await waits until a complete line of the log contains part, and returns that line. After a minute (of lab.Patience) it fails the test with the guest's
-// output.
+// Await waits until a complete line of the log contains part, and returns that line. After a minute (of lab.Patience) it fails the test
+// with the guest's output.
 func (c Console) Await(t *testing.T, part string) string {
 	t.Helper()
 	return c.AwaitN(t, part, 1)

@@ -76,7 +76,8 @@ func TapAPI(t *testing.T, l *lab.Lab, asAdmin bool) *APITap {
 
 // Provider is the configuration of a provider of the lab, through the tap.
 func (a *APITap) Provider(config string) string {
-	return strings.Replace(config, fmt.Sprintf("config_path = %q", a.path), fmt.Sprintf("host = %q, cluster_ca_certificate = %q", a.URL, a.CA), 1)
+	return strings.Replace(config, fmt.Sprintf("config_path = %q", a.path),
+		fmt.Sprintf("host = %q, cluster_ca_certificate = %q", a.URL, a.CA), 1)
 }
 
 func (a *APITap) note(r *http.Request) {

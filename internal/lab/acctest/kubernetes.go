@@ -40,7 +40,8 @@ func MustShell(t *testing.T, l *lab.Lab, command string) string {
 // ClaimNow is a claim's present state; nil when it is gone.
 func ClaimNow(t *testing.T, l *lab.Lab, namespace, name string) *corev1.PersistentVolumeClaim {
 	t.Helper()
-	claim, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims(namespace).Get(context.WithoutCancel(t.Context()), name, metav1.GetOptions{})
+	claim, err := l.Cluster.Client.CoreV1().PersistentVolumeClaims(namespace).
+		Get(context.WithoutCancel(t.Context()), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -35,8 +35,12 @@ func Schedule(t *testing.T, l *lab.Lab, namespace string) *lab.Node {
 				if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 					continue
 				}
-				to := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}
-				if err := pods.Bind(ctx, to, metav1.CreateOptions{}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
+				to := &corev1.Binding{
+					ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+					Target:     corev1.ObjectReference{Kind: "Node", Name: node.Name},
+				}
+				if err := pods.Bind(ctx, to, metav1.CreateOptions{}); err != nil && !apierrors.IsNotFound(err) &&
+					!apierrors.IsConflict(err) && ctx.Err() == nil {
 					t.Errorf("the pod %s gets no node: %v", pod.Name, err)
 				}
 			}

@@ -139,7 +139,8 @@ func Loop(t *testing.T, l *lab.Lab) lab.BlockDevice {
 func web(t *testing.T, l *lab.Lab, scheme string) Storage {
 	t.Helper()
 	server, file := Web(t, l)
-	return Storage{Source: fmt.Sprintf("http = { url = %q }", file.URL(scheme, map[string]string{"http": server.HTTP, "https": server.HTTPS}[scheme]))}
+	return Storage{Source: fmt.Sprintf("http = { url = %q }",
+		file.URL(scheme, map[string]string{"http": server.HTTP, "https": server.HTTPS}[scheme]))}
 }
 
 // Web creates a file on a web server.

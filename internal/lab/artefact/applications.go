@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// ApplicationLayers are layers of container images with a distribution's programs, as tar archives. The images are Base with Web or Database over it.
+// ApplicationLayers are layers of container images with a distribution's programs, as tar archives. The images are Base with Web or
+// Database over it.
 type ApplicationLayers struct {
 	// Base has a shell, users, and the libraries that both need.
 	Base string
@@ -35,7 +36,8 @@ const (
 //go:embed database.sh
 var databaseScript []byte
 
-// The packages of each layer, which the libraries that they depend on are added to. What else they depend on sets them up where a distribution is installed.
+// The packages of each layer, which the libraries that they depend on are added to. What else they depend on sets them up where a
+// distribution is installed.
 var (
 	basePackages     = []string{"base-files", "base-passwd", "dash"}
 	webPackages      = []string{"nginx", "nginx-common"}
@@ -55,11 +57,13 @@ func packedApplications(dir string) ApplicationLayers {
 	return ApplicationLayers{Base: in("base.tar"), Web: in("web.tar"), Database: in("database.tar"), Tools: in("tools")}
 }
 
-// Applications returns the layers. Their packages are downloaded but not installed, and they are kept until their folder is removed: its path does not
-// contain versions.
+// Applications returns the layers. Their packages are downloaded but not installed, and they are kept until their folder is removed: its
+// path does not contain versions.
 func Applications(ctx context.Context, cache string, log func(format string, args ...any)) (ApplicationLayers, error) {
-	hash := shortHash(fmt.Appendf(nil, "2 %q %q %q %q %q %q %q", library, basePackages, webPackages, databasePackages, leftOut, WebPage, databaseScript))
-	dir, err := folder(ctx, cache, "applications-"+hash, log, func(ctx context.Context, dir string) error { return packApplications(ctx, dir, log) })
+	hash := shortHash(fmt.Appendf(nil, "2 %q %q %q %q %q %q %q", library, basePackages, webPackages, databasePackages, leftOut, WebPage,
+		databaseScript))
+	dir, err := folder(ctx, cache, "applications-"+hash, log,
+		func(ctx context.Context, dir string) error { return packApplications(ctx, dir, log) })
 	if err != nil {
 		return ApplicationLayers{}, fmt.Errorf("pack a web server and a database: %w", err)
 	}
@@ -137,7 +141,8 @@ func layerPackages(ctx context.Context) (layers [3][]string, err error) {
 		}
 	}
 	for n, names := range [][]string{basePackages, webPackages, database} {
-		layers[n], err = Dependencies(ctx, names, func(name string) bool { return library.MatchString(name) && !compiler.MatchString(name) })
+		layers[n], err = Dependencies(ctx, names,
+			func(name string) bool { return library.MatchString(name) && !compiler.MatchString(name) })
 		if err != nil {
 			return layers, err
 		}

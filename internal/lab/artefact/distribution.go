@@ -11,8 +11,8 @@ import (
 //go:embed distribution.sh
 var distributionScript []byte
 
-// Distribution returns the path of a cloud image, Debian with cloud-init and a guest agent, in qcow2. Debian has packages of all that is in it, but
-// none of the image.
+// Distribution returns the path of a cloud image, Debian with cloud-init and a guest agent, in qcow2. Debian has packages of all that is in
+// it, but none of the image.
 func Distribution(ctx context.Context, cache string, log func(format string, args ...any)) (string, error) {
 	dir, err := folder(ctx, cache, "distribution-"+shortHash(distributionScript), log, func(ctx context.Context, dir string) error {
 		log("making a distribution's image (4 minutes)")

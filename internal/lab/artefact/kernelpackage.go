@@ -12,7 +12,8 @@ import (
 type KernelPackage struct {
 	// Package is the Debian package with the kernel.
 	Package string
-	// Root has the package's files, as far as machines need them that run container images: boot/vmlinuz-<release> and lib/modules/<release>.
+	// Root has the package's files, as far as machines need them that run container images: boot/vmlinuz-<release> and
+	// lib/modules/<release>.
 	Root string
 	// BusyBox is a program without libraries, for images.
 	BusyBox string
@@ -20,19 +21,23 @@ type KernelPackage struct {
 
 // containerModules are the drivers of machines that run container images, without their dependencies.
 var containerModules = []string{
-	"virtio_pci", "virtio_blk", "ext4", "qemu_fw_cfg", "crc32c_generic", "virtio_net", "af_packet", "button", "evdev", "virtio_rng", "virtio_scsi", "sd_mod",
+	"virtio_pci", "virtio_blk", "ext4", "qemu_fw_cfg", "crc32c_generic", "virtio_net", "af_packet", "button", "evdev", "virtio_rng",
+	"virtio_scsi", "sd_mod",
 	"xfs", "vfat", "nls_cp437", "nls_ascii",
 }
 
-// Kernel returns the distribution's kernel, which is downloaded but not installed. Its path does not contain the version: it is kept until its folder
-// is removed.
+// Kernel returns the distribution's kernel, which is downloaded but not installed. Its path does not contain the version: it is kept until
+// its folder is removed.
 func Kernel(ctx context.Context, cache string, log func(format string, args ...any)) (KernelPackage, error) {
 	hash := shortHash(fmt.Appendf(nil, "2 %q", containerModules))
 	dir, err := folder(ctx, cache, "kernel-"+hash, log, func(ctx context.Context, dir string) error { return unpackKernel(ctx, dir, log) })
 	if err != nil {
 		return KernelPackage{}, fmt.Errorf("unpack a kernel: %w", err)
 	}
-	return KernelPackage{Package: filepath.Join(dir, "linux.deb"), Root: filepath.Join(dir, "root"), BusyBox: filepath.Join(dir, "busybox")}, nil
+	return KernelPackage{
+		Package: filepath.Join(dir, "linux.deb"), Root: filepath.Join(dir, "root"),
+		BusyBox: filepath.Join(dir, "busybox"),
+	}, nil
 }
 
 func unpackKernel(ctx context.Context, dir string, log func(string, ...any)) error {
@@ -64,7 +69,8 @@ func unpackKernel(ctx context.Context, dir string, log func(string, ...any)) err
 		return err
 	}
 	return errors.Join(
-		os.Rename(found.vmlinuz, filepath.Join(kept, "boot", filepath.Base(found.vmlinuz))), os.Rename(found.busybox, filepath.Join(dir, "busybox")),
+		os.Rename(found.vmlinuz, filepath.Join(kept, "boot", filepath.Base(found.vmlinuz))), os.Rename(found.busybox,
+			filepath.Join(dir, "busybox")),
 		os.Rename(packed, filepath.Join(dir, "linux.deb")), os.RemoveAll(work),
 	)
 }

@@ -24,8 +24,8 @@ type layerFile struct {
 	content []byte
 }
 
-// merged are the folders that are links into /usr in this distribution, though its packages have files there: a layer with such a folder would replace the
-// link of the layer below.
+// merged are the folders that are links into /usr in this distribution, though its packages have files there: a layer with such a folder
+// would replace the link of the layer below.
 var merged = []string{"bin", "sbin", "lib", "lib64"}
 
 // readPackages reads the packages with these names, of all that are in debs. Links, owners and modes are kept.

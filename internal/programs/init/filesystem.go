@@ -87,8 +87,10 @@ func resize(folder string, blocks uint64) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()                                                                                                    //nolint:errcheck // it was only read
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, file.Fd(), ext4Resize, uintptr(unsafe.Pointer(&blocks))); errno != 0 { //nolint:gosec // x/sys has no call for it
+	//nolint:errcheck // it was only read
+	defer file.Close()
+	//nolint:gosec // x/sys has no call for it
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, file.Fd(), ext4Resize, uintptr(unsafe.Pointer(&blocks))); errno != 0 {
 		return errno
 	}
 	return nil

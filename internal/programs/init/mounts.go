@@ -64,7 +64,8 @@ func (m *machine) mountAll(ctx context.Context) error {
 	}
 	linkStandardFiles(filepath.Join(sysroot, "dev"))
 	// A disk in a folder of another one comes after it.
-	for _, mount := range slices.SortedFunc(slices.Values(m.config.Mounts), func(a, b guestinit.Mount) int { return strings.Compare(a.Path, b.Path) }) {
+	for _, mount := range slices.SortedFunc(slices.Values(m.config.Mounts),
+		func(a, b guestinit.Mount) int { return strings.Compare(a.Path, b.Path) }) {
 		if err := m.mountDisk(ctx, mount); err != nil {
 			return fmt.Errorf("mount the disk %q on %s: %w", mount.Disk, mount.Path, err)
 		}

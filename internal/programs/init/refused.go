@@ -27,7 +27,8 @@ func explainRefusal(path string, refusal error) error {
 	case architecture != "" && architecture != runtime.GOARCH:
 		return fmt.Errorf("%s is for %s, and this machine is %s: use the image for %s", path, architecture, runtime.GOARCH, runtime.GOARCH)
 	case errors.Is(refusal, unix.ENOENT) && strings.HasSuffix(interpreter, "\r"):
-		return fmt.Errorf("%s's first line ends with a carriage return (CR LF), so that the kernel looks for %q. Save it with LF", path, interpreter)
+		return fmt.Errorf("%s's first line ends with a carriage return (CR LF), so that the kernel looks for %q. Save it with LF", path,
+			interpreter)
 	case errors.Is(refusal, unix.ENOENT) && interpreter != "":
 		return fmt.Errorf("%s needs %s, which the image does not have", path, interpreter)
 	case errors.Is(refusal, unix.ENOEXEC):

@@ -21,14 +21,17 @@ type account struct {
 // findAccount looks up user[:group] as container runtimes do: names in the image's files, numbers need not be there.
 func findAccount(text, passwd, group string) (account, error) {
 	const passwdFields, groupFields = 7, 3
-	is, err := user.GetExecUser(text, &user.ExecUser{Home: "/"}, validLines(passwd, passwdFields-1, 2, 3), validLines(group, groupFields, 2))
+	is, err := user.GetExecUser(text, &user.ExecUser{Home: "/"}, validLines(passwd, passwdFields-1, 2, 3),
+		validLines(group, groupFields, 2))
 	if err != nil {
-		return account{}, fmt.Errorf("user %q is not in the image: %w. Name a user or group of its /etc/passwd or /etc/group, or a number", text, err)
+		return account{}, fmt.Errorf("user %q is not in the image: %w. Name a user or group of its /etc/passwd or /etc/group, or a number",
+			text, err)
 	}
 	return account{uid: is.Uid, gid: is.Gid, groups: is.Sgids, home: is.Home}, nil
 }
 
-// validLines reads the lines that have enough fields, and ids in the columns of ids: the library would take any other text for 0, which is root.
+// validLines reads the lines that have enough fields, and ids in the columns of ids: the library would take any other text for 0, which is
+// root.
 func validLines(file string, fields int, ids ...int) io.Reader {
 	var valid strings.Builder
 	for line := range strings.Lines(file) {

@@ -170,7 +170,8 @@ func runStream(ctx context.Context, args []string, out io.Writer, log func(strin
 	s := stream{log: log}
 	s.target.Log = warn(log)
 	set.StringVar(&s.folder, "scratch", "/scratch", "a folder for the disks, such as an emptyDir")
-	set.StringVar(&s.target.Name, "name", "", "the name of the iSCSI target, which no other may have, such as iqn.2026-01.org.example:golden")
+	set.StringVar(&s.target.Name, "name", "",
+		"the name of the iSCSI target, which no other may have, such as iqn.2026-01.org.example:golden")
 	listen := set.String("listen", ":3260", "the address")
 	chap := set.String("chap", "", "a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
 	at := set.String("path", "", "the path of the disk in each image; without it, the only file below /disk")
@@ -190,7 +191,8 @@ func runStream(ctx context.Context, args []string, out io.Writer, log func(strin
 		return errors.New("name container images after the flags, as repository:tag or repository@sha256:hex")
 	}
 	if s.target.Name == "" {
-		return errors.New("hosts know a disk by the name of its target and its LUN: give a -name that no other target has, such as iqn.2026-01.org.example:golden")
+		return errors.New("hosts know a disk by the name of its target and its LUN: give a -name that no other target has, such as " +
+			"iqn.2026-01.org.example:golden")
 	}
 	for _, reference := range set.Args() {
 		s.images = append(s.images, image.Container{Reference: reference, Path: *at, Arch: *arch})
@@ -215,7 +217,8 @@ func filled(f podwire.Filled, log func(string)) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// writeTerminationMessage writes what Kubernetes shows of the container when it has ended: Filled as JSON, or a text. There is no such file outside of Kubernetes.
+// writeTerminationMessage writes what Kubernetes shows of the container when it has ended: Filled as JSON, or a text. There is no such file
+// outside of Kubernetes.
 func writeTerminationMessage(said string) {
 	path := cmp.Or(os.Getenv("TERMINATION_LOG"), terminationLog)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // the pod's spec names the file

@@ -9,7 +9,8 @@ import (
 // eraseStep is how many bytes are erased at once.
 const eraseStep = 256 * mebiByte
 
-// erase has the claim read as zeros, and returns its size. Until all does, the volume is marked as incomplete. written counts what is done in bytes.
+// erase has the claim read as zeros, and returns its size. Until all does, the volume is marked as incomplete. written counts what is done
+// in bytes.
 func (c Claim) erase(ctx context.Context, written *atomic.Int64) (size int64, err error) {
 	v, err := openVolume(c.Path)
 	if err != nil {

@@ -34,10 +34,12 @@ func (c Claim) checkUnused() error {
 	return errors.Join(v.checkUnused(), v.Close())
 }
 
-// fill writes an unpacked image of that length into the claim; a negative length is unknown. If it fails, the volume is as it was before, or
-// marked as incomplete, so that it can be filled again. written counts what is done of the volume in bytes. digest is called when all of the
-// image is read; its error is that of an image which must not be taken.
-func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *atomic.Int64, digest func() (string, error)) (f podwire.Filled, err error) {
+// fill writes an unpacked image of that length into the claim; a negative length is unknown. If it fails, the volume is as it was before,
+// or marked as incomplete, so that it can be filled again. written counts what is done of the volume in bytes. digest is called when all of
+// the image is read; its error is that of an image which must not be taken.
+func (c Claim) fill(ctx context.Context, r io.Reader, length int64, written *atomic.Int64,
+	digest func() (string, error),
+) (f podwire.Filled, err error) {
 	head, err := readHead(r)
 	if err != nil {
 		return f, err

@@ -36,8 +36,8 @@ type provisioner struct {
 	record  targetRecord
 }
 
-// targetRecord is what stays of a target when it has no volumes. Guards know an iSCSI disk by the name of its target and its number, so no other
-// target may have the name, and no later volume the number.
+// targetRecord is what stays of a target when it has no volumes. Guards know an iSCSI disk by the name of its target and its number, so no
+// other target may have the name, and no later volume the number.
 type targetRecord struct {
 	Name string `json:"name"`
 	// NextLUN is the number of the next volume.
@@ -85,7 +85,8 @@ func (p *provisioner) load() error {
 			err = errors.Join(err, os.RemoveAll(path))
 		case strings.HasPrefix(e.Name(), volumePrefix):
 			if failed := p.resume(path); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%s can't be served: %w. Repair it, or move it out of %s; nothing in it was changed", path, failed, p.folder))
+				err = errors.Join(err, fmt.Errorf("%s can't be served: %w. Repair it, or move it out of %s; nothing in it was changed",
+					path, failed, p.folder))
 			}
 		}
 	}
@@ -167,17 +168,22 @@ func (p *provisioner) put(ctx context.Context, key string, size int64, mayMake b
 	v = p.volumes[key]
 	switch {
 	case v == nil && !mayMake:
-		return nil, false, refuseWith(http.StatusPreconditionFailed, "there is no volume of this key. Put it back, or ask without If-Match to make one")
+		return nil, false, refuseWith(http.StatusPreconditionFailed,
+			"there is no volume of this key. Put it back, or ask without If-Match to make one")
 	case v != nil && v.Size != size:
-		return nil, false, refuseWith(http.StatusConflict, "the volume of this key was made with the size %d, and %d is asked for (bytes; 0 is none). Ask for the same, or use another key", v.Size, size)
+		return nil, false, refuseWith(http.StatusConflict,
+			"the volume of this key was made with the size %d, and %d is asked for (bytes; 0 is none). Ask for the same, or use another "+
+				"key", v.Size, size)
 	case v != nil:
 		return v, false, nil
 	case size == 0 && p.image.Reference == "":
 		return nil, false, refuseWith(http.StatusBadRequest, "the parameter size is missing. Add it, as in /volume?size=10Gi")
 	case size > p.maxSize:
-		return nil, false, refuseWith(http.StatusRequestEntityTooLarge, "the size may be up to %d bytes (-max-size). Ask for less", p.maxSize)
+		return nil, false, refuseWith(http.StatusRequestEntityTooLarge, "the size may be up to %d bytes (-max-size). Ask for less",
+			p.maxSize)
 	case len(p.volumes) >= p.maxVolumes:
-		return nil, false, refuseWith(http.StatusInsufficientStorage, "there are %d volumes, and may be no more (-max-volumes). Delete one", len(p.volumes))
+		return nil, false, refuseWith(http.StatusInsufficientStorage, "there are %d volumes, and may be no more (-max-volumes). Delete one",
+			len(p.volumes))
 	}
 	v = &provisioned{Key: key, Size: size, Serial: rand.Text()}
 	if v.LUN, err = p.nextLUN(); err != nil {
@@ -250,7 +256,8 @@ func (p *provisioner) fill(ctx context.Context, v *provisioned, path string) err
 		return err
 	}
 	if size != 0 && f.Capacity > size {
-		return refuseWith(http.StatusBadRequest, "the image has %d bytes, and a volume of %d is asked for. Ask for more, or for no size", f.Capacity, size)
+		return refuseWith(http.StatusBadRequest, "the image has %d bytes, and a volume of %d is asked for. Ask for more, or for no size",
+			f.Capacity, size)
 	}
 	v.Digest = f.Digest
 	return removeRecord(path)

@@ -54,12 +54,16 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	s := &provisionServer{provisioner: provisioner{log: log}, turn: make(chan struct{}, 1)}
 	s.target.Log = warn(log)
 	s.flags(set, ifMounted(filepath.Join(mounted, "token"), ""))
-	set.StringVar(&s.folder, "folder", podwire.Path, "a folder for the volumes, which is made if only it is missing: where a claim with a filesystem is mounted, or one in that")
+	set.StringVar(&s.folder, "folder", podwire.Path,
+		"a folder for the volumes, which is made if only it is missing: where a claim with a filesystem is mounted, or one in that")
 	listen := set.String("listen", ":8443", "the address for requests")
 	listenISCSI := set.String("iscsi-listen", ":3260", "the address for initiators")
-	portal := set.String("portal", os.Getenv("POD_IP"), "where initiators find the target, as host or host:port; by default POD_IP, and the port of -iscsi-listen")
-	set.StringVar(&s.target.Name, "name", "", "the name of the iSCSI target, which no other may have; by default a random one, which stays in the folder")
-	chap := set.String("chap", ifMounted(mounted, "node.session.auth.username"), "a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
+	portal := set.String("portal", os.Getenv("POD_IP"),
+		"where initiators find the target, as host or host:port; by default POD_IP, and the port of -iscsi-listen")
+	set.StringVar(&s.target.Name, "name", "",
+		"the name of the iSCSI target, which no other may have; by default a random one, which stays in the folder")
+	chap := set.String("chap", ifMounted(mounted, "node.session.auth.username"),
+		"a folder with what initiators must log in with: a mounted Secret of the type kubernetes.io/iscsi-chap")
 	set.StringVar(&s.initiator, "initiator", "", "the name with which initiators must log in, and which answers have; without it, any may")
 	noCHAP := set.Bool("no-chap", false, "any initiator may read and write the volumes")
 	set.StringVar(&s.secret, "chap-secret", os.Getenv("VIRTCLAIM_SECRET"), "the name of the Secret of -chap")
@@ -67,7 +71,8 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	set.StringVar(&s.image.Path, "path", "", "the path of the disk in the image; without it, the only file below /disk")
 	set.StringVar(&s.image.Arch, "arch", runtime.GOARCH, "the architecture, if the image has several")
 	s.maxSize = image.MaxCapacity
-	set.Func("max-size", "the maximal size that may be asked for, such as 100Gi", func(text string) (err error) { s.maxSize, err = bytesOf(text); return err })
+	set.Func("max-size", "the maximal size that may be asked for, such as 100Gi",
+		func(text string) (err error) { s.maxSize, err = bytesOf(text); return err })
 	set.IntVar(&s.maxVolumes, "max-volumes", 256, "how many volumes there may be")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -78,7 +83,8 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	_, err = strconv.ParseUint(cmp.Or(s.port, "0"), 10, 16)
 	switch {
 	case err != nil || s.host == "":
-		return fmt.Errorf("-portal is %q, and should be where initiators find the target, as host or host:port. Give it, or POD_IP in the environment (fieldRef status.podIP)", *portal)
+		return fmt.Errorf("-portal is %q, and should be where initiators find the target, as host or host:port. Give it, or POD_IP in "+
+			"the environment (fieldRef status.podIP)", *portal)
 	case s.image.Reference != "" && s.image.Check() != nil:
 		return s.image.Check()
 	case s.maxVolumes < 1 || s.maxVolumes > iscsi.MaxLUN+1:
@@ -88,7 +94,8 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	case *chap == "":
 		return errors.New("any initiator could write the volumes: give -chap, or -no-chap if others can't reach the target")
 	case s.secret == "":
-		return errors.New("which Secret do initiators log in with? Give the name of that of -chap: -chap-secret, or VIRTCLAIM_SECRET in the environment")
+		return errors.New("which Secret do initiators log in with? Give the name of that of -chap: -chap-secret, or VIRTCLAIM_SECRET in " +
+			"the environment")
 	}
 	if s.target.CHAP, err = login(*chap); err != nil {
 		return err
@@ -106,7 +113,8 @@ func (s *provisionServer) run(ctx context.Context, listen, listenISCSI string) e
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(s.folder, 0o770); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // for other users of the volume's group
+	//nolint:gosec // for other users of the volume's group
+	if err := os.Mkdir(s.folder, 0o770); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	lock, err := s.lock(ctx)
@@ -127,7 +135,8 @@ func (s *provisionServer) run(ctx context.Context, listen, listenISCSI string) e
 	}
 	_, port, _ := net.SplitHostPort(initiators.Addr().String())
 	s.token, s.port = token, cmp.Or(s.port, port)
-	s.log(fmt.Sprintf("serves %d volumes of %s at %s, and waits at %s for requests; to check this server with curl: --insecure --pinnedpubkey %s",
+	s.log(fmt.Sprintf("serves %d volumes of %s at %s, and waits at %s for requests; to check this server with curl: --insecure "+
+		"--pinnedpubkey %s",
 		len(s.volumes), s.target.Name, initiators.Addr(), requests.Addr(), pin))
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return s.target.Serve(ctx, initiators) })
@@ -224,11 +233,13 @@ func parse(r *http.Request) (key string, size int64, err error) {
 		return "", 0, refuseWith(http.StatusBadRequest, "the header Virtclaim-Protocol is %.40q, and this server knows v1 only", v)
 	}
 	if key = r.Header.Get(podwire.KeyHeader); !visible.MatchString(key) || len(r.Header.Values(podwire.KeyHeader)) > 1 {
-		return "", 0, refuseWith(http.StatusBadRequest, "one header Idempotency-Key is needed, of 1 to 255 visible ASCII characters: it names the volume")
+		return "", 0, refuseWith(http.StatusBadRequest,
+			"one header Idempotency-Key is needed, of 1 to 255 visible ASCII characters: it names the volume")
 	}
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return "", 0, refuseWith(http.StatusBadRequest, "the parameters %.40q can't be read. Write them as in /volume?size=10Gi", r.URL.RawQuery)
+		return "", 0, refuseWith(http.StatusBadRequest, "the parameters %.40q can't be read. Write them as in /volume?size=10Gi",
+			r.URL.RawQuery)
 	}
 	for name, values := range parameters {
 		if name != "size" || len(values) > 1 {

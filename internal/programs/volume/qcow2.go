@@ -16,8 +16,9 @@ import (
 )
 
 // ErrNeedsScratch is the error of a qcow2 image whose clusters are not in the order of the disk.
-var ErrNeedsScratch = errors.New("the clusters of the qcow2 image are not in the order of the disk, so that it can't be written as it comes. Give the pod " +
-	"a folder for scratch space (--scratch, an emptyDir), or convert the image: " + image.ConvertCommand("qcow2", "qcow2", "<image>"))
+var ErrNeedsScratch = errors.New("the clusters of the qcow2 image are not in the order of the disk, so that it can't be written as it " +
+	"comes. Give the pod a folder for scratch space (--scratch, an emptyDir), or convert the image: " +
+	image.ConvertCommand("qcow2", "qcow2", "<image>"))
 
 func init() {
 	log.SetWarnFunc(func(string) {})
@@ -131,8 +132,8 @@ func (w *writer) clusters(in *streamReaderAt) (err error) {
 	return nil
 }
 
-// streamReaderAt reads at any offset of a stream. It keeps the last bytes in memory, and of what was before them those in the scratch space that
-// have not been read as the content of a cluster.
+// streamReaderAt reads at any offset of a stream. It keeps the last bytes in memory, and of what was before them those in the scratch space
+// that have not been read as the content of a cluster.
 type streamReaderAt struct {
 	r       io.Reader
 	passed  int64
@@ -224,7 +225,8 @@ func (u *streamReaderAt) explain(err error) error {
 	case u.err != nil && !errors.Is(u.err, io.EOF):
 		return u.err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: it is a qcow2 image that is cut off, or broken: get it again, and check it with qemu-img check", image.ErrUntrusted)
+		return fmt.Errorf("%w: it is a qcow2 image that is cut off, or broken: get it again, and check it with qemu-img check",
+			image.ErrUntrusted)
 	}
 	return err
 }

@@ -26,7 +26,8 @@ import (
 // Server takes an image by PUT /volume, and shows by GET /volume what is in the volume.
 type Server struct {
 	Claim
-	// Token is what a request must have (Authorization: Bearer, or Virtclaim-Token), or else a client certificate that was verified; empty if only that is taken.
+	// Token is what a request must have (Authorization: Bearer, or Virtclaim-Token), or else a client certificate that was verified; empty
+	// if only that is taken.
 	Token string
 	// Checksum is that of the image as sha256:hex or sha512:hex; empty if any is taken.
 	Checksum string
@@ -98,7 +99,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isAuthorized is whether a request has a verified certificate, or the token. The proxy of Kubernetes' API server keeps Authorization for itself.
+// isAuthorized is whether a request has a verified certificate, or the token. The proxy of Kubernetes' API server keeps Authorization for
+// itself.
 func isAuthorized(r *http.Request, token string) bool {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return true
@@ -181,7 +183,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, want string) (f po
 	f, err = s.fill(ctx, unpacked, length, &s.bytes, func() (string, error) {
 		got := body.digest()
 		if want != "" && got != want {
-			return "", fmt.Errorf("%w: its digest is %s, and not %s. It was changed on its way, or is another image", image.ErrUntrusted, got, want)
+			return "", fmt.Errorf("%w: its digest is %s, and not %s. It was changed on its way, or is another image", image.ErrUntrusted,
+				got, want)
 		}
 		return got, nil
 	})
@@ -240,9 +243,10 @@ func checkWhole(h http.Header) error {
 
 var (
 	errBadRequest = errors.New("the request can't be taken")
-	errNoToken    = errors.New("the request has neither the pod's token (curl -H \"Authorization: Bearer $TOKEN\") nor a client certificate")
-	errIdle       = errors.New("nothing came for a while")
-	errCut        = errors.New("the connection ended before the image did")
+	errNoToken    = errors.New("the request has neither the pod's token (curl -H \"Authorization: Bearer $TOKEN\") nor a client " +
+		"certificate")
+	errIdle = errors.New("nothing came for a while")
+	errCut  = errors.New("the connection ended before the image did")
 )
 
 // idleTime is how long a client may send nothing, so that one that hangs does not keep others from the volume; less in tests.

@@ -67,7 +67,8 @@ func (s *stream) disk(ctx context.Context, from image.Container) (path string, e
 	return path, err
 }
 
-// login reads what initiators must log in with: a mounted Secret with the keys of Kubernetes' iSCSI volumes (type kubernetes.io/iscsi-chap).
+// login reads what initiators must log in with: a mounted Secret with the keys of Kubernetes' iSCSI volumes (type
+// kubernetes.io/iscsi-chap).
 func login(folder string) (*iscsi.Credentials, error) {
 	if folder == "" {
 		return nil, nil

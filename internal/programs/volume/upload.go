@@ -77,4 +77,5 @@ func serveHTTPS(ctx context.Context, listener net.Listener, handler http.Handler
 // endTime is how long a server may go on after the pod was told to end.
 const endTime = 800 * time.Millisecond
 
-var errIncomplete = errors.New("the pod ended while the volume was being filled. It is marked as incomplete, and is filled from the beginning by the next try")
+var errIncomplete = errors.New("the pod ended while the volume was being filled. It is marked as incomplete, and is filled from the " +
+	"beginning by the next try")

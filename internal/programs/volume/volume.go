@@ -1,5 +1,5 @@
-// Package volume fills a claim from inside the cluster: a pod that has mounted the claim writes an image into it, which comes in a PUT request
-// or from a container image. It knows neither libvirt nor Terraform.
+// Package volume fills a claim from inside the cluster: a pod that has mounted the claim writes an image into it, which comes in a PUT
+// request or from a container image. It knows neither libvirt nor Terraform.
 package volume
 
 import (
@@ -24,7 +24,8 @@ const diskImage = "disk.img"
 // The errors of a volume that can't be filled.
 var (
 	// ErrFilled is the error of a volume that has content.
-	ErrFilled = errors.New("the volume has content already, and none is overwritten. Use another claim, or -overwrite if what is in this one may be lost")
+	ErrFilled = errors.New("the volume has content already, and none is overwritten. Use another claim, or -overwrite if what is in this " +
+		"one may be lost")
 	// ErrBusy is the error of a volume that is open elsewhere.
 	ErrBusy = errors.New("the volume is in use by another pod or program. Try again when that is done")
 	// ErrTooLarge is the error of an image that is larger than its volume.
@@ -38,8 +39,8 @@ const (
 	headSize = 64 << 10
 )
 
-// marker is in the first sector of a volume that is not complete. Nothing boots from it, and it is neither a filesystem nor a partition table. It
-// has the length of the volume before.
+// marker is in the first sector of a volume that is not complete. Nothing boots from it, and it is neither a filesystem nor a partition
+// table. It has the length of the volume before.
 const marker = image.IncompleteMarker + ", and is not complete. Before, it had %d bytes.\n"
 
 // volume is an open claim: a block device, or disk.img in a folder. It is locked against other writers on this node.
@@ -87,7 +88,8 @@ func openDevice(path string) (*volume, error) {
 
 // openFile locks the file as a whole: QEMU's own locks are parts of it, so that it can't be open in QEMU.
 func openFile(path string) (*volume, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o660) //nolint:gosec // for other users of the volume's group
+	//nolint:gosec // for other users of the volume's group
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o660)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +184,8 @@ func (v *volume) finish(head []byte, size int64) error {
 	return v.Sync()
 }
 
-// endAt gives the file its length, or blanks what follows the image on a device: as far as that is cheap, and the end, where the second partition
-// table of a former disk would be.
+// endAt gives the file its length, or blanks what follows the image on a device: as far as that is cheap, and the end, where the second
+// partition table of a former disk would be.
 func (v *volume) endAt(size int64) error {
 	end := (size + sector - 1) / sector * sector
 	if !v.isDevice {

@@ -63,7 +63,8 @@ func awaitReady(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeCl
 		return fmt.Errorf("%w; its last event: %q", err, event)
 	}
 	if !isPending(claim) {
-		return fmt.Errorf("%w; there is no event about it: does CDI run? If nothing fills the claim any more, take that annotation off it", err)
+		return fmt.Errorf("%w; there is no event about it: does CDI run? If nothing fills the claim any more, take that annotation off it",
+			err)
 	}
 	return fmt.Errorf("%w; there is no event about it: does anything provision volumes of its class?", err)
 }

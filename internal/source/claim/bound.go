@@ -61,7 +61,8 @@ func boundVolume(ctx context.Context, r ObjectReader, claim *corev1.PersistentVo
 	ref := refOf(claim)
 	pv, err := r.Volume(ctx, claim.Spec.VolumeName)
 	if apierrors.IsNotFound(err) {
-		return nil, source.Errorf("", "the %s is bound to the PersistentVolume %s, which does not exist: %w", ref, claim.Spec.VolumeName, err)
+		return nil, source.Errorf("", "the %s is bound to the PersistentVolume %s, which does not exist: %w", ref, claim.Spec.VolumeName,
+			err)
 	}
 	if err != nil {
 		return nil, err

@@ -21,13 +21,14 @@ func (q request) fibreChannel() (location, error) {
 	}
 	wwids := q.pv.Spec.FC.WWIDs
 	if len(wwids) == 0 {
-		return location{}, source.Errorf("", "the PersistentVolume %s names its Fibre Channel unit by targetWWNs and lun, but the device of "+
-			"that (/dev/disk/by-path/pci-…-fc-0x…-lun-…) is called otherwise on each host: name the unit by wwids, as "+
+		return location{}, source.Errorf("", "the PersistentVolume %s names its Fibre Channel unit by targetWWNs and lun, but the device "+
+			"of that (/dev/disk/by-path/pci-…-fc-0x…-lun-…) is called otherwise on each host: name the unit by wwids, as "+
 			"/lib/udev/scsi_id prints it, or bind the device directly with the source block", q.pv.Name)
 	}
 	wwid := strings.ReplaceAll(wwids[0], " ", "_") // as udev does
 	if !wwidForm.MatchString(wwid) {
-		return location{}, q.ofVolume("wwids", fmt.Errorf("%q is no world wide identifier; an example is 3600508b400105e210000900000490000", wwids[0]))
+		return location{}, q.ofVolume("wwids",
+			fmt.Errorf("%q is no world wide identifier; an example is 3600508b400105e210000900000490000", wwids[0]))
 	}
 	if len(wwids) > 1 {
 		warnings = append(warnings, fmt.Sprintf("The PersistentVolume %s has more than one world wide identifier. Only the first one, %s, "+

@@ -20,7 +20,10 @@ const (
 )
 
 // cdiRequests are the annotations that request CDI to fill a claim.
-var cdiRequests = []string{"cdi.kubevirt.io/storage.import.endpoint", "cdi.kubevirt.io/storage.import.source", "cdi.kubevirt.io/storage.upload.target"}
+var cdiRequests = []string{
+	"cdi.kubevirt.io/storage.import.endpoint", "cdi.kubevirt.io/storage.import.source",
+	"cdi.kubevirt.io/storage.upload.target",
+}
 
 // filling returns the annotation that shows that a claim is still being filled, with its value; empty if there is none. A claim that a
 // populator fills (dataSourceRef) stays Pending until it is done, but CDI's own claims, and those without a populator, are bound from the

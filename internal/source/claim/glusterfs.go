@@ -45,7 +45,8 @@ func (q request) glusterServers(ctx context.Context, r ObjectReader) ([]volume.S
 		return nil, source.NotReadyf("the Endpoints %s/%s with the GlusterFS servers of the PersistentVolume %s do not exist: %w",
 			namespace, s.EndpointsName, q.pv.Name, err)
 	case apierrors.IsForbidden(err):
-		return nil, source.Errorf("", "the Endpoints %s/%s with the GlusterFS servers of the PersistentVolume %s may not be read: permit it: %w",
+		return nil, source.Errorf("",
+			"the Endpoints %s/%s with the GlusterFS servers of the PersistentVolume %s may not be read: permit it: %w",
 			namespace, s.EndpointsName, q.pv.Name, err)
 	case err != nil:
 		return nil, err

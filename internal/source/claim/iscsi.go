@@ -29,7 +29,8 @@ func (q request) inTreeISCSI() (location, error) {
 	}
 	if s.SessionCHAPAuth {
 		if s.SecretRef == nil || s.SecretRef.Name == "" {
-			return location{}, source.Errorf("", "the PersistentVolume %s has chapAuthSession but no secretRef to take the credentials from", q.pv.Name)
+			return location{}, source.Errorf("",
+				"the PersistentVolume %s has chapAuthSession but no secretRef to take the credentials from", q.pv.Name)
 		}
 		t.login = &source.Login{Form: source.CHAP, Secret: q.secretRef(s.SecretRef)}
 	}

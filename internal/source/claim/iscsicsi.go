@@ -23,7 +23,8 @@ func (q request) csiISCSI() (location, error) {
 		return location{}, err
 	}
 	if list := a["portals"]; list != "" && json.Unmarshal([]byte(list), &t.portals) != nil {
-		return location{}, source.Errorf("", "the volume attribute portals of the PersistentVolume %s is no JSON list of portals", q.pv.Name)
+		return location{}, source.Errorf("", "the volume attribute portals of the PersistentVolume %s is no JSON list of portals",
+			q.pv.Name)
 	}
 	t.initiator, t.names.initiator = a["initiatorName"], "initiatorName"
 	if a["secret"] != "" {

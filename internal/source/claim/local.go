@@ -55,12 +55,14 @@ func (q request) folderOfType(path string, kind corev1.HostPathType) (string, er
 		if folder, ok := strings.CutSuffix(path, diskImage); ok && folder != "" {
 			return folder, nil
 		}
-		return "", source.Errorf("", "the path %s of the PersistentVolume %s is the image itself (its type is %s): rename that to disk.img, in a folder "+
-			"of its own, and name the folder in a PersistentVolume with the type Directory, or bind the file by source.file, with path = %q, instead of the claim",
+		return "", source.Errorf("", "the path %s of the PersistentVolume %s is the image itself (its type is %s): rename that to "+
+			"disk.img, in a folder of its own, and name the folder in a PersistentVolume with the type Directory, or bind the file by "+
+			"source.file, with path = %q, instead of the claim",
 			path, q.pv.Name, kind, path)
 	case corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev:
-		return "", source.Errorf("", "the path %s of the PersistentVolume %s is no folder (its type is %s): use a folder with a disk.img, or for a "+
-			"block device a PersistentVolume of the type local and a claim, both with volumeMode Block", path, q.pv.Name, kind)
+		return "", source.Errorf("", "the path %s of the PersistentVolume %s is no folder (its type is %s): use a folder with a "+
+			"disk.img, or for a block device a PersistentVolume of the type local and a claim, both with volumeMode Block", path, q.pv.Name,
+			kind)
 	default:
 		return path, nil
 	}

@@ -57,8 +57,8 @@ func (q request) nfs(server, share, folder string) (location, error) {
 	}
 	found := location{volume: source.NFSVolume(host, join(share, folder), root, root, nil), diskImage: true}
 	if slices.ContainsFunc(q.pv.Spec.MountOptions, wantsNFS4) {
-		found.hints = []string{fmt.Sprintf("The PersistentVolume %s is to be mounted with NFS version 4, but QEMU opens it with version 3. "+
-			"If the server has no version 3, mount the volume on every host and say where with mount_path.", q.pv.Name)}
+		found.hints = []string{fmt.Sprintf("The PersistentVolume %s is to be mounted with NFS version 4, but QEMU opens it with version "+
+			"3. If the server has no version 3, mount the volume on every host and say where with mount_path.", q.pv.Name)}
 	}
 	return found, nil
 }

@@ -32,8 +32,8 @@ func (q request) check() error {
 			q.pv.Name, typeOf(q.pv))
 	}
 	if q.options.ConfigMap != (ConfigMapRef{}) && !isCephCSI(q.pv) {
-		return source.Errorf(configMapAttribute, "the PersistentVolume %s is of the type %s, but only volumes of ceph-csi have their monitors "+
-			"in a ConfigMap: remove ceph_config_map", q.pv.Name, typeOf(q.pv))
+		return source.Errorf(configMapAttribute, "the PersistentVolume %s is of the type %s, but only volumes of ceph-csi have their "+
+			"monitors in a ConfigMap: remove ceph_config_map", q.pv.Name, typeOf(q.pv))
 	}
 	return nil
 }

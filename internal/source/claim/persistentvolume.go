@@ -84,8 +84,8 @@ func (q request) unsupported() error {
 		works += " (an array may hide it from all but the nodes that the driver has attached it to)"
 	}
 	if !q.isBlock() {
-		works = "mount the volume on the host and say where with mount_path (on several hosts only a filesystem that is made for that, whose " +
-			"claim is ReadWriteMany); without that, nfs, glusterfs, local, hostPath and " +
+		works = "mount the volume on the host and say where with mount_path (on several hosts only a filesystem that is made for that, " +
+			"whose claim is ReadWriteMany); without that, nfs, glusterfs, local, hostPath and " +
 			"csi-driver-nfs work"
 	}
 	return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which virtclaim can't give to a "+

@@ -66,8 +66,8 @@ func (q request) monitors(named []string) ([]volume.Server, error) {
 func (q request) inTreeRBD() (cephImage, error) {
 	s := q.pv.Spec.RBD
 	if named(s.SecretRef) == nil {
-		return cephImage{}, source.Errorf("", "the PersistentVolume %s has no secretRef: its key is in the file %q on the Kubernetes nodes, "+
-			"where virtclaim can't read it; put the key into a Secret, under key, and name it in secretRef", q.pv.Name, s.Keyring)
+		return cephImage{}, source.Errorf("", "the PersistentVolume %s has no secretRef: its key is in the file %q on the Kubernetes "+
+			"nodes, where virtclaim can't read it; put the key into a Secret, under key, and name it in secretRef", q.pv.Name, s.Keyring)
 	}
 	user := cmp.Or(s.RadosUser, "admin")
 	if err := source.CheckCephUser(user); err != nil {

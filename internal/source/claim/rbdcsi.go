@@ -23,7 +23,8 @@ func (q request) cephCSI(ctx context.Context, r ObjectReader) (cephImage, error)
 	}
 	ref := named(s.NodeStageSecretRef)
 	if ref == nil {
-		return cephImage{}, source.Errorf("", "the PersistentVolume %s has no nodeStageSecretRef to take the Ceph user and key from", q.pv.Name)
+		return cephImage{}, source.Errorf("", "the PersistentVolume %s has no nodeStageSecretRef to take the Ceph user and key from",
+			q.pv.Name)
 	}
 	names, err := q.csiImage()
 	if err != nil {
@@ -86,15 +87,15 @@ func (q request) cephCluster(ctx context.Context, r ObjectReader) (cephCluster, 
 		return cephCluster{}, source.NotReadyf("the ConfigMap %s/%s with the monitors of the Ceph cluster %q does not exist: "+
 			"name it with ceph_config_map, or the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
 	case apierrors.IsForbidden(err):
-		return cephCluster{}, source.Errorf(configMapAttribute, "the ConfigMap %s/%s with the monitors of the Ceph cluster %q may not be read: "+
-			"permit it, or name the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
+		return cephCluster{}, source.Errorf(configMapAttribute, "the ConfigMap %s/%s with the monitors of the Ceph cluster %q may not be "+
+			"read: permit it, or name the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
 	case err != nil:
 		return cephCluster{}, err
 	}
 	cluster, err := findCluster(config.Data[ref.Key], id)
 	if err != nil {
-		return cephCluster{}, source.Errorf(configMapAttribute, "the key %s of the ConfigMap %s/%s %w; name another one with ceph_config_map, or the "+
-			"monitors themselves with monitors", ref.Key, ref.Namespace, ref.Name, err)
+		return cephCluster{}, source.Errorf(configMapAttribute, "the key %s of the ConfigMap %s/%s %w; name another one with "+
+			"ceph_config_map, or the monitors themselves with monitors", ref.Key, ref.Namespace, ref.Name, err)
 	}
 	return cluster, nil
 }
@@ -103,7 +104,10 @@ func (q request) cephCluster(ctx context.Context, r ObjectReader) (cephCluster, 
 // ceph-csi, in the namespace of its secret.
 func (q request) configMap() ConfigMapRef {
 	ref := q.options.ConfigMap
-	byDefault := ConfigMapRef{Name: "ceph-csi-config", Key: "config.json", Namespace: q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace}
+	byDefault := ConfigMapRef{
+		Name: "ceph-csi-config", Key: "config.json",
+		Namespace: q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace,
+	}
 	if rook, ok := strings.CutSuffix(q.pv.Spec.CSI.Driver, "."+cephDriver); ok {
 		byDefault = ConfigMapRef{Name: "rook-ceph-csi-config", Key: "csi-cluster-config-json", Namespace: rook}
 	}

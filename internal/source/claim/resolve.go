@@ -101,9 +101,10 @@ func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolum
 			"the binding must name one host only", pv.Name, refOf(claim), typeOf(pv))
 	}
 	if found.oneMount && len(n.Nodes) > 1 {
-		return source.Errorf(mountPathAttribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the binding must name one "+
-			"host only, and no other host or node may have it mounted; for several hosts use a claim with volumeMode Block, or one that is ReadWriteMany on a shared "+
-			"filesystem such as NFS or CephFS. Most filesystems, such as ext4, destroy themselves when a second host mounts them, without a word",
+		return source.Errorf(mountPathAttribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the "+
+			"binding must name one host only, and no other host or node may have it mounted; for several hosts use a claim with "+
+			"volumeMode Block, or one that is ReadWriteMany on a shared filesystem such as NFS or CephFS. Most filesystems, such as "+
+			"ext4, destroy themselves when a second host mounts them, without a word",
 			pv.Name, refOf(claim), typeOf(pv), modeNames(claim.Status.AccessModes))
 	}
 	return n.checkNodes(ctx, r, pv)

@@ -70,8 +70,9 @@ func parseURL(s string) (*url.URL, error) {
 	query := u.Query()
 	for _, signature := range []string{"X-Amz-Signature", "X-Goog-Signature", "AWSAccessKeyId", "GoogleAccessId"} {
 		if query.Has(signature) {
-			return nil, fmt.Errorf("is signed for GET alone (%s), and QEMU asks with HEAD first, which the server refuses (403 Forbidden): use a "+
-				"virtclaim_disk with source.url, which downloads the image with GET, or a server that needs no signature", signature)
+			return nil, fmt.Errorf("is signed for GET alone (%s), and QEMU asks with HEAD first, which the server refuses (403 "+
+				"Forbidden): use a virtclaim_disk with source.url, which downloads the image with GET, or a server that needs no signature",
+				signature)
 		}
 	}
 	if u.Path == "" {

@@ -1,5 +1,5 @@
-// Package dynamic has volumes that are made on demand, by a server that has them, or by a pod for each of them. The guide on dynamic volumes
-// has the protocol.
+// Package dynamic has volumes that are made on demand, by a server that has them, or by a pod for each of them. The guide on dynamic
+// volumes has the protocol.
 package dynamic
 
 import (
@@ -78,7 +78,8 @@ type secretRef struct {
 	Name string `json:"name"`
 }
 
-// Parse reads an answer in YAML. The claims and Secrets that it names are in the namespace; empty if there is none, then it must not name any.
+// Parse reads an answer in YAML. The claims and Secrets that it names are in the namespace; empty if there is none, then it must not name
+// any.
 func Parse(text []byte, namespace string) (a Answer, err error) {
 	var d document
 	if err := yaml.UnmarshalStrict(text, &d); err != nil {

@@ -67,9 +67,9 @@ func (p Pod) meta() metav1.ObjectMeta {
 	return meta
 }
 
-// Start makes the pod and its Secret where they are not there, and waits until the pod is ready. A pod that has ended, or whose container has
-// never run, is replaced; so is one of another revision, or without its Secret, if mayReplace allows that. isNew is whether no pod can have made
-// the volume before, also with an error.
+// Start makes the pod and its Secret where they are not there, and waits until the pod is ready. A pod that has ended, or whose container
+// has never run, is replaced; so is one of another revision, or without its Secret, if mayReplace allows that. isNew is whether no pod can
+// have made the volume before, also with an error.
 func (p Pod) Start(ctx context.Context, mayReplace func() error) (isNew bool, err error) {
 	hasSecret, err := p.hasSecret(ctx)
 	if err != nil {
@@ -164,7 +164,8 @@ func (p Pod) hasSecret(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	if err == nil && (!p.managed().Owns(s) || len(s.Data[tokenKey]) == 0) {
-		err = fmt.Errorf("the Secret %s/%s was not made by virtclaim, or was changed. Remove it, or give the binding another name", p.Namespace, p.Name())
+		err = fmt.Errorf("the Secret %s/%s was not made by virtclaim, or was changed. Remove it, or give the binding another name",
+			p.Namespace, p.Name())
 	}
 	return err == nil, err
 }

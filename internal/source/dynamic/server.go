@@ -38,8 +38,8 @@ type Server struct {
 // ErrLost is that of a volume that is no longer there.
 var ErrLost = errors.New("the volume is no longer there")
 
-// Make makes the volume, or finds it again. isNew is whether this request has made it, also with an error. An error says whether it may have made
-// it.
+// Make makes the volume, or finds it again. isNew is whether this request has made it, also with an error. An error says whether it may
+// have made it.
 func (s Server) Make(ctx context.Context, parameters map[string]string) (a Answer, isNew bool, err error) {
 	status, body, err := s.ask(ctx, http.MethodPut, parameters, http.Header{})
 	if err != nil {
@@ -122,7 +122,9 @@ const (
 )
 
 // ask sends a request until it is answered with more than "not yet". Each may be repeated, because the key makes them idempotent.
-func (s Server) ask(ctx context.Context, method string, parameters map[string]string, header http.Header) (status int, body []byte, err error) {
+func (s Server) ask(ctx context.Context, method string, parameters map[string]string,
+	header http.Header,
+) (status int, body []byte, err error) {
 	query := url.Values{}
 	for name, value := range parameters {
 		query.Set(name, value)
@@ -133,7 +135,8 @@ func (s Server) ask(ctx context.Context, method string, parameters map[string]st
 		var lost *unreachableError
 		switch {
 		case ctx.Err() != nil:
-			return status, body, fmt.Errorf("%s has not answered %s %s in time: %w", s.Name, method, podwire.Path, errors.Join(ctx.Err(), err))
+			return status, body, fmt.Errorf("%s has not answered %s %s in time: %w", s.Name, method, podwire.Path,
+				errors.Join(ctx.Err(), err))
 		case errors.As(err, &lost):
 			if failed++; failed == failures {
 				return status, body, err
@@ -154,7 +157,9 @@ type unreachableError struct{ error }
 
 func (e *unreachableError) Unwrap() error { return e.error }
 
-func (s Server) askOnce(ctx context.Context, method string, query url.Values, header http.Header) (status int, body []byte, again time.Duration, err error) {
+func (s Server) askOnce(ctx context.Context, method string, query url.Values,
+	header http.Header,
+) (status int, body []byte, again time.Duration, err error) {
 	maps.Copy(header, s.Header)
 	header.Set("Accept", "application/yaml")
 	header.Set(podwire.KeyHeader, s.Key)

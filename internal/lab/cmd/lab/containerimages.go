@@ -20,7 +20,8 @@ func (s *demoEnvironment) prepareContainerImages(ctx context.Context) (variables
 	return s.images.Variables, nil
 }
 
-// performContainerImages applies the example container-images, fetches the page, stores a row, and reads it after the database's machine was replaced.
+// performContainerImages applies the example container-images, fetches the page, stores a row, and reads it after the database's machine
+// was replaced.
 func (s *demoEnvironment) performContainerImages(ctx context.Context, tf terraform) error {
 	if err := tf.run(ctx, "apply", "-auto-approve"); err != nil {
 		return err

@@ -73,7 +73,8 @@ func demo(ctx context.Context, name string) (err error) {
 	if err := errors.Join(err, s.stop(ctx)); err != nil {
 		return err
 	}
-	fmt.Printf("\n%s A second plan changed nothing, and destroy left nothing. %.0f seconds.\n", shown.summary, time.Since(started).Seconds())
+	fmt.Printf("\n%s A second plan changed nothing, and destroy left nothing. %.0f seconds.\n", shown.summary,
+		time.Since(started).Seconds())
 	return nil
 }
 

@@ -152,7 +152,8 @@ func (s *demoEnvironment) copyExample(name string) (dir string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil { //nolint:gosec // Base excludes paths outside of dir
+		//nolint:gosec // Base excludes paths outside of dir
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil {
 			return "", err
 		}
 	}

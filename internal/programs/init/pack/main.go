@@ -1,5 +1,5 @@
-// Command pack builds init for each architecture, and compresses it into the folder bin of package guestinit, where it is run. Equal sources make
-// equal files.
+// Command pack builds init for each architecture, and compresses it into the folder bin of package guestinit, where it is run. Equal
+// sources make equal files.
 package main
 
 import (

@@ -13,7 +13,10 @@ var zeros = make([]byte, 1<<20)
 
 // Range makes a hole of a range, or has it filled with the kernel's or our own zeros where the file can't have holes.
 func Range(file *os.File, at, n int64) error {
-	for _, mode := range []uint32{unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE} {
+	for _, mode := range []uint32{
+		unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE,
+		unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE,
+	} {
 		err := unix.Fallocate(int(file.Fd()), mode, at, n)
 		if err == nil {
 			return nil

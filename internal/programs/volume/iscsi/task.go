@@ -304,7 +304,8 @@ func (s *session) dataOut(p *pdu) error {
 		return nil // it was aborted
 	}
 	got := t.got + int64(p.dataLength())
-	if p.word(20) != t.transferTag || p.word(36) != t.dataSN || int64(p.word(40)) != t.got || got > t.requested || p.has(flagFinal) != (got == t.requested) {
+	if p.word(20) != t.transferTag || p.word(36) != t.dataSN || int64(p.word(40)) != t.got || got > t.requested ||
+		p.has(flagFinal) != (got == t.requested) {
 		delete(s.tasks, t.tag)
 		return s.checkCondition(t, errData)
 	}
